@@ -15,11 +15,11 @@ from typing import Any, Final, get_args
 
 import devtrace
 from devtrace.api.options import FLAGS, Keyword
-from devtrace.diagnosis.causes.ordered import CAUSES
 from devtrace.diagnosis.rules.ordered import RULES
-from devtrace.diagnosis.slugs import RuleSlug
+from devtrace.diagnosis.slugs import CauseSlug, RuleSlug
 from devtrace.notebook.usage import COMMANDS
 from devtrace.words import language
+from devtrace.words.catalogue import sentence
 
 ROOT: Final = Path(__file__).parents[1]
 DOCS: Final = ROOT / "docs"
@@ -34,13 +34,12 @@ COSTS: Final[dict[RuleSlug, str]] = {
 
 
 def rules() -> str:
-    meanings = {rule.slug: rule.meaning for rule in RULES}
-    rows = [(f"`{slug}`", meanings[slug]) for slug in get_args(RuleSlug) if slug in meanings]
+    rows = [(f"`{slug}`", sentence(f"{slug}.meaning")) for slug in get_args(RuleSlug) if slug in RULES]
     return _table(("rule", "it means"), *rows)
 
 
 def causes() -> str:
-    rows = [(f"`{cause.slug}`", cause.meaning, cause.what_helps) for cause in CAUSES.values()]
+    rows = [(f"`{slug}`", sentence(f"{slug}.meaning"), sentence(f"{slug}.helps")) for slug in get_args(CauseSlug)]
     return _table(("cause", "it means", "what helps"), *rows)
 
 
@@ -54,11 +53,11 @@ def commands() -> str:
 
 def examples() -> str:
     """Show the shortest program of each cause, and one of the costs, each with its report."""
-    causes = (cause for cause in CAUSES.values() if cause.slug != "unknown")
-    costs = (rule for rule in RULES if rule.slug in COSTS)
-    shown = [_example(cause.slug, cause.meaning, _shortest(cause.slug)) for cause in causes]
+    causes = (slug for slug in get_args(CauseSlug) if slug != "unknown")
+    costs = (rule for rule in RULES if rule in COSTS)
+    shown = [_example(slug, sentence(f"{slug}.meaning"), _shortest(slug)) for slug in causes]
     return "".join(
-        (*shown, *(_example(rule.slug, rule.meaning, CORPUS / "costs" / COSTS[rule.slug]) for rule in costs))
+        (*shown, *(_example(rule, sentence(f"{rule}.meaning"), CORPUS / "costs" / COSTS[rule]) for rule in costs))
     )
 
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 ALL = [Job(path.parent) for path in sorted(JOBS.glob("*/*/bug.py"))]
 each = pytest.mark.parametrize("job", ALL, ids=lambda job: job.name)
-RULES = {rule.slug for rule in JOB_RULES} | {"collective-device", "moved-after-wrap"}
+RULES = {*JOB_RULES} | {"collective-device", "moved-after-wrap"}
 
 
 @pytest.fixture(scope="module")

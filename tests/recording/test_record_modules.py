@@ -16,7 +16,6 @@ from torch.optim.optimizer import _global_optimizer_post_hooks
 import devtrace
 from devtrace.api.recording import record
 from devtrace.recording.columns.module_notes import FEWEST_TO_SWEEP, Happening, ModuleNotes, packed
-from devtrace.recording.columns.process_history import history
 from devtrace.recording.context import hooks
 from devtrace.recording.finish.history import History
 from devtrace.trace.checks import broken_rule
@@ -377,14 +376,6 @@ def test_hooks_keep_no_module_alive(loaded: None) -> None:
     del net
     gc.collect()
     assert gone() is None
-
-
-def test_a_process_forgets_where_modules_were_attached_and_moved(loaded: None) -> None:
-    net = Net().double()
-    assert hooks.attached(net.head) is not None
-    assert hooks.moves()[-1].module() is net
-    history.forget_modules()
-    assert (hooks.attached(net.head), hooks.moves()) == (None, [])
 
 
 def test_hooks_are_taken_out_again() -> None:

@@ -53,8 +53,7 @@ def _build(torch: ModuleType) -> str:
 
 
 def _devices(torch: ModuleType) -> Iterator[tuple[str, str]]:
-    simulations = sys.modules.get("devtrace.simulation.simulation")  # which a torch that has changed may not load
-    simulation = None if simulations is None else simulations.active()
+    simulation = running_simulation()
     accelerator = _accelerator(torch)
     kinds = dict.fromkeys(("cuda", "xpu", accelerator))
     found = [device for kind in kinds if kind not in ("", "mps") for device in _indexed(torch, kind)]
@@ -73,6 +72,18 @@ def _devices(torch: ModuleType) -> Iterator[tuple[str, str]]:
     is_other = accelerator not in ("", chosen)
     key = "check.usual-and-torch" if is_other else "check.usual"
     yield "chosen", sentence(key, device=chosen, **({"accelerator": accelerator} if is_other else {}))
+
+
+def running_simulation() -> Any:
+    """Return the simulation that runs now, None where none does; its module may not load where torch has changed."""
+    simulations = sys.modules.get("devtrace.simulation.simulation")
+    return None if simulations is None else simulations.active()
+
+
+def is_simulated(device: str) -> bool:
+    """Return whether a device is none of this machine's: a torch without CUDA has no real one of this kind."""
+    is_on = running_simulation() is not None or sys.modules["torch"].version.cuda is None
+    return device.partition(":")[0] == "cuda" and is_on
 
 
 def _accelerator(torch: ModuleType) -> str:

@@ -23,7 +23,7 @@ from devtrace.api.recording import record
 from devtrace.diagnosis.evidence.elsewhere import elsewhere
 from devtrace.diagnosis.findings import Site
 from devtrace.recording.columns import stamps
-from devtrace.source.parsing import read, span_at
+from devtrace.source.parsing import node_of
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import DeviceError, UsageError
 
@@ -114,9 +114,7 @@ def _device(device: object) -> str:
 
 def _argument_texts(frame: FrameType, count: int) -> list[str]:
     """Return the arguments as the caller wrote them."""
-    code = frame.f_code
-    source = read(code.co_filename)
-    node = source and source.node_at(span_at(code, frame.f_lasti))
+    _, node = node_of(frame.f_code, frame.f_lasti)
     if isinstance(node, ast.Call) and len(node.args) == count:
         written = [ast.unparse(argument) for argument in node.args]
         if len(set(written)) == count and not any(isinstance(argument, ast.Starred) for argument in node.args):

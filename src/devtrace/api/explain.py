@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from devtrace.api.environment import is_simulated
 from devtrace.api.results import Report
 from devtrace.diagnosis.store import report_of
 from devtrace.explaining.device_error import WRAPPED, path_to_origin
@@ -53,7 +54,7 @@ def _explained(path: list[BaseException]) -> Report:
 
     explanation = Explanation(path)
     try:
-        found = explanation.make(_is_simulated)
+        found = explanation.make(is_simulated)
         report = diagnose_errors(found.trace, found.live)
     finally:
         explanation.forget()
@@ -77,9 +78,3 @@ def without_findings(*notes: str) -> Report:
 def _last_shown() -> BaseException | None:
     found: Any = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     return found if isinstance(found, BaseException) else None
-
-
-def _is_simulated(device: str) -> bool:
-    simulation = sys.modules.get("devtrace.simulation.simulation")
-    is_on = simulation is not None and simulation.active() is not None
-    return device.partition(":")[0] == "cuda" and (is_on or sys.modules["torch"].version.cuda is None)

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from devtrace.api.environment import is_simulated, running_simulation
 from devtrace.api.options import MAX_OPS, checked_budget
 from devtrace.api.results import Report, Trace, diagnose
 from devtrace.runtime.job import rank_of_job, ranked_path
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from devtrace.recording.progress.counts import Counter
     from devtrace.recording.progress.growth import Growth
     from devtrace.recording.recording import Recording
-    from devtrace.simulation.simulation import Simulation
 
 
 _watchers: list[Callable[[str, record], None]] = []
@@ -120,10 +120,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         return Growth(recording.recorder) if recording is not None else None
 
     def is_simulated(self, device: str) -> bool:
-        # A torch without CUDA has no real device of this kind.
-        return device.partition(":")[0] == "cuda" and (
-            self._simulated or _simulation() is not None or sys.modules["torch"].version.cuda is None
-        )
+        return (self._simulated and device.partition(":")[0] == "cuda") or is_simulated(device)
 
     def abandon(self) -> None:
         """Record nothing more: a forked child leaves the trace to its parent."""
@@ -161,7 +158,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
                 from devtrace.simulation.simulation import simulate
 
                 stack.enter_context(simulate(self._simulate))
-            self._simulated = _simulation() is not None
+            self._simulated = running_simulation() is not None
             recording = Recording(self._max_ops, self._namespace, self._budget)
             recording.start()
             self._recording = self._running = recording
@@ -202,7 +199,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         outcome = outcome or outcome_of(error)
         assert self._recording is not None
         recording, self._recording = self._recording, None
-        self._simulated |= _simulation() is not None
+        self._simulated |= running_simulation() is not None
         faults = missed()
         self._notes = (*self._notes, *_notes_of_torch(recording), *faults)
         try:
@@ -266,17 +263,11 @@ def _save(trace: Trace, folder: Path, path: Path) -> None:
         sys.stderr.write(f"{written}\n")
 
 
-def _simulation() -> Simulation | None:
-    """Return the simulation that runs now, for this recording or for the whole process."""
-    simulate = sys.modules.get("devtrace.simulation.simulation")
-    return None if simulate is None else simulate.active()
-
-
 def _notes_of_torch(recording: Recording) -> list[str]:
     """Return what is lost on this torch, and what packages remember of a time without devices."""
     from devtrace.runtime.torch_names import note_without
 
-    simulation = _simulation()
+    simulation = running_simulation()
     left_out = recording.left_out | (simulation.left_out if simulation else {})
     kept = [sentence("note.kept-answer", fault=name) for name in (simulation.kept_answers if simulation else ())]
     return [*kept, *(note_without(part, fault) for part, fault in left_out.items())]

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from devtrace.runtime.tracebacks import outward
 from devtrace.source.user_code import owner_of
 from devtrace.trace.lost_ranks import LastWords, last_words_file
 
@@ -65,9 +66,8 @@ def position_of_main_thread() -> LastWords:
 
 def position_of(frame: FrameType | None) -> LastWords:
     """Return the innermost line of the user's own code."""
-    while frame is not None:
-        file, line = frame.f_code.co_filename, frame.f_lineno or 0
+    for each in outward(frame):
+        file, line = each.f_code.co_filename, each.f_lineno or 0
         if owner_of(file) == "user":
             return LastWords(file, line, linecache.getline(file, line).strip())
-        frame = frame.f_back
     return LastWords()

@@ -7,15 +7,14 @@ import linecache
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 from urllib.parse import quote
 
 from devtrace.contract.entries import Entry
 from devtrace.contract.findings_json import relative
-from devtrace.diagnosis.causes.ordered import CAUSES
 from devtrace.diagnosis.findings import Edit, Finding, Line, Site
 from devtrace.diagnosis.rules.ordered import RULES
-from devtrace.diagnosis.slugs import Severity
+from devtrace.diagnosis.slugs import CauseSlug, Severity
 from devtrace.runtime.requirements import own_version
 from devtrace.words.catalogue import sentence
 
@@ -47,8 +46,8 @@ def sarif(entries: Iterable[Entry], notes: Iterable[str], root: Path) -> dict[st
 
 
 def _driver() -> dict[str, Any]:
-    causes = {slug: cause.meaning for slug, cause in CAUSES.items()}
-    rules = [{"id": rule.slug, "shortDescription": {"text": rule.meaning}} for rule in RULES]
+    causes = {slug: sentence(f"{slug}.meaning") for slug in get_args(CauseSlug)}
+    rules = [{"id": slug, "shortDescription": {"text": sentence(f"{slug}.meaning")}} for slug in RULES]
     return {"name": "devtrace", "version": own_version(), "rules": rules, "properties": {"causes": causes}}
 
 
@@ -59,7 +58,7 @@ def _result(entry: Entry, root: Path) -> dict[str, Any]:
     known |= {name: value for name, value in (("limit", entry.limit), ("test", entry.test)) if value}
     found: dict[str, Any] = {
         "ruleId": finding.rule,
-        "ruleIndex": [rule.slug for rule in RULES].index(finding.rule),
+        "ruleIndex": RULES.index(finding.rule),
         "level": entry.level,
         "message": {"text": message_with_help(finding)},
         "occurrenceCount": max(finding.count, 1),

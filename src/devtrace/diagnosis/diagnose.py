@@ -46,8 +46,8 @@ def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
     except Exception as fault:  # noqa: BLE001 (whatever it is, the trace is still shown)
         notes.append(failed_rule("ledger", fault))
     else:
-        for rule in COST_RULES:
-            run_rule(partial(rule.find, queries, tally), rule.slug, findings, notes)
+        for slug, find in COST_RULES.items():
+            run_rule(partial(find, queries, tally), slug, findings, notes)
     shown, silenced = unsilenced(queries, _without_explained(findings))
     found = worst_first(one_a_statement(queries, shown))
     is_clear = not notes and ending.is_clear(queries, rows)
@@ -78,8 +78,8 @@ def _with_the_jobs(report: ReportData) -> ReportData:
         return report
     found: list[Finding] = []
     notes: list[str] = []
-    for rule in JOB_RULES:
-        run_rule(partial(rule.find, queries, ranks), rule.slug, found, notes)
+    for slug, find in JOB_RULES.items():
+        run_rule(partial(find, queries, ranks), slug, found, notes)
     known = {(each.rule, each.site) for each in report.findings}
     explained = _sites_of_errors(report.findings)
     new = [each for each in found if (each.rule, each.site) not in known and each.site not in explained]

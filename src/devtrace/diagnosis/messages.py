@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from devtrace.diagnosis.causes.ordered import CAUSES
+from devtrace.diagnosis.causes import ordered
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.origins import find_origin
@@ -39,8 +39,8 @@ def message(case: Case, verdict: Verdict, name: str, operand: str | None) -> str
 def _reason(case: Case, verdict: Verdict) -> str:
     """Say why; of what was read from the source of a program that nobody recorded say once that it is probable."""
     if case.queries.evidence.saw_ops or verdict.certainty == "seen" or case.mismatch.of == "copy":
-        return CAUSES[verdict.cause].reason(case, verdict)
-    reason = CAUSES[verdict.cause].reason(case, replace(verdict, certainty="seen"))
+        return ordered.reason(case, verdict)
+    reason = ordered.reason(case, replace(verdict, certainty="seen"))
     return sentence("explained.probably", reason=reason) if reason else ""
 
 

@@ -5,10 +5,10 @@ Every form of a report shows these, in this order, each line once.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, get_args
 
-from devtrace.diagnosis.causes.ordered import CAUSES
 from devtrace.diagnosis.findings import Culprit, Finding, Line, Site
+from devtrace.diagnosis.slugs import CauseSlug
 from devtrace.words.catalogue import sentence
 from devtrace.words.topic import speaking_of
 
@@ -27,12 +27,13 @@ def with_story(finding: Finding) -> Finding:
 
 
 def _story(finding: Finding, culprit: Culprit) -> Iterator[Line]:
-    cause = CAUSES.get(finding.cause) if finding.cause and finding.severity == "error" else None
+    is_known = finding.severity == "error" and finding.cause in get_args(CauseSlug)
+    cause = finding.cause if is_known else ""
     if culprit.born is not None:
-        yield Line(sentence("label.created"), culprit.born, cause.created_remark if cause else "")
+        yield Line(sentence("label.created"), culprit.born, sentence(f"{cause}.created") if cause else "")
     if culprit.moved is not None:
         label = "label.missed" if finding.severity == "error" else "label.moved"
-        yield Line(sentence(label), culprit.moved, cause.missed_remark if cause else "")
+        yield Line(sentence(label), culprit.moved, sentence(f"{cause}.missed") if cause else "")
     for site in culprit.chain[1:-1][-MOST_STEPS:]:
         yield Line(sentence("label.then"), site)
 

@@ -6,12 +6,12 @@ Sentences of a user's own `raise` do not, whatever they say.
 
 import ast
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Final
 
 from devtrace.diagnosis.evidence import cpu_only
 from devtrace.diagnosis.evidence.dtype_sentences import dtype_error
 from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
+from devtrace.runtime.tracebacks import entries_of
 from devtrace.source import parsing
 from devtrace.source.user_code import owner_of
 
@@ -20,7 +20,6 @@ _NO_CUDA: Final = (
     "Found no NVIDIA driver on your system",
     "No CUDA GPUs are available",
 )
-_RAISED_BY_TORCH: Final = (RuntimeError, TypeError, ValueError, IndexError, AssertionError, NotImplementedError)
 WRAPPED: Final = "Original Traceback (most recent call last):"
 """torch's own words for an error that it hands on from a worker, as text."""
 _OUT_OF_MEMORY: Final = "CUDA out of memory. Tried to allocate"
@@ -71,22 +70,13 @@ def _is_of_torch(error: BaseException) -> bool:
 
 def _is_raised_in_source(error: BaseException) -> bool:
     """Return whether a `raise` or an `assert` outside of torch made the exception."""
-    last = _last_entry(error)
-    if last is None:
+    entries = entries_of(error)
+    code = entries[-1].tb_frame.f_code if entries else None
+    if code is None or owner_of(code.co_filename) == "hidden":
         return False
-    code = last.tb_frame.f_code
-    if owner_of(code.co_filename) == "hidden":
-        return False
-    source, node = parsing.node_of(code, last.tb_lasti)
+    source, node = parsing.node_of(code, entries[-1].tb_lasti)
     statement = source.statement(node) if source is not None and node is not None else None
     return isinstance(statement, ast.Raise | ast.Assert)
-
-
-def _last_entry(error: BaseException) -> TracebackType | None:
-    traceback = error.__traceback__
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    return traceback
 
 
 def _paths(error: BaseException) -> Iterator[list[BaseException]]:

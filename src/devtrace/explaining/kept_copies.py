@@ -20,8 +20,7 @@ from devtrace.recording.context.module_tree import is_module, own_tensors
 from devtrace.runtime.quiet import device_of, is_tensor, shape_of
 from devtrace.source import parsing
 from devtrace.source.matching import called_name, calls_in, owner_of
-from devtrace.source.object_walk import registered
-from devtrace.source.safe_values import instance_dict
+from devtrace.source.object_walk import registered, states_of
 
 
 def add_attached(reader: Reader, modules: Iterable[Any]) -> None:
@@ -41,12 +40,9 @@ def add_attached(reader: Reader, modules: Iterable[Any]) -> None:
 def add_states(reader: Reader, optimizers: Iterable[Any]) -> None:
     """Note the state that optimizers made while its parameter was where the state still is."""
     for optimizer in optimizers:
-        states: Any = instance_dict(optimizer).get("state")
-        for parameter, state in dict.items(states) if issubclass(type(states), dict) else ():
-            kept = dict.values(state) if issubclass(type(state), dict) and is_tensor(parameter) else ()
-            for value in kept:
-                if is_tensor(value) and shape_of(value) == shape_of(parameter) and shape_of(value):
-                    _copied_while_there(reader, value, parameter, "aten.zeros_like")
+        for parameter, _, value in states_of(optimizer):
+            if is_tensor(parameter) and shape_of(value) == shape_of(parameter) and shape_of(value):
+                _copied_while_there(reader, value, parameter, "aten.zeros_like")
 
 
 def add_deep_copies(reader: Reader, tensors: Iterable[Any], modules: list[Any]) -> None:

@@ -18,7 +18,7 @@ from devtrace.recording.columns.process_history import ErrorMark, mark_of
 from devtrace.recording.columns.sites import LIBRARY, USER
 from devtrace.recording.context.errors_before_dispatch import joined, knows_torch, was_asked_for_an_array
 from devtrace.runtime.torch_names import take
-from devtrace.runtime.tracebacks import entries_without_ours
+from devtrace.runtime.tracebacks import entries_without_ours, outward
 from devtrace.source.live_objects import forget_locals
 
 CALLS_OF_MODULES: Final[tuple[CodeType, ...]] = tuple(
@@ -61,7 +61,7 @@ class Stack:
     @classmethod
     def of(cls, path: Sequence[BaseException]) -> Stack:
         """Return the frames that lead to the last exception of a path, those of the ones raised in its place above."""
-        entries = joined(entries_without_ours(each.__traceback__) for each in path)
+        entries = joined(map(entries_without_ours, path))
         levels = (*_around(entries), *(Level(entry.tb_frame, entry.tb_lasti) for entry in entries))
         levels = _without_kernels(levels)
         if was_asked_for_an_array(path[-1]):
@@ -99,9 +99,5 @@ def _without_helpers(levels: tuple[Level, ...]) -> tuple[Level, ...]:
 
 def _around(entries: list[TracebackType]) -> list[Level]:
     """Return the frames around the traceback, which still run where the error was caught further in."""
-    found = []
-    frame = entries[0].tb_frame.f_back if entries else None
-    while frame is not None:
-        found.append(Level(frame, frame.f_lasti))
-        frame = frame.f_back
-    return found[::-1]
+    around = outward(entries[0].tb_frame.f_back if entries else None)
+    return [Level(frame, frame.f_lasti) for frame in around][::-1]

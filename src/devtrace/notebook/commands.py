@@ -180,7 +180,7 @@ class Commands:
         from devtrace.diagnosis import silence
         from devtrace.diagnosis.rules.ordered import COST_RULES
 
-        slugs = [rule.slug for rule in COST_RULES]
+        slugs = list(COST_RULES)
         if argument == "off":
             silence.by_session.clear()
         elif argument in slugs:

@@ -23,6 +23,7 @@ from devtrace.runtime.job import rank_of_job
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.torch_names import install_part
+from devtrace.runtime.tracebacks import chain_of, entries_of
 from devtrace.source import live_objects
 from devtrace.source.live_objects import Live
 
@@ -112,7 +113,7 @@ class Recording:
             self._add_refused(origin, frames[0][0] if frames else sites.NOWHERE)
         idle = self.optimizers.idle()
         around = self.recorder.failures[-1].around if self.recorder.failures else []
-        short = shortages.at_the_end(self.recorder, errors_before_dispatch.chain_of(error))
+        short = shortages.at_the_end(self.recorder, chain_of(error))
         done = assemble(
             self.recorder,
             self.modules,
@@ -190,8 +191,8 @@ def _frames(error: BaseException | None, origin: BaseException | None) -> list[t
     """
     if error is None or origin is None:
         return []
-    raised = [*takewhile(lambda each: each is not origin, errors_before_dispatch.chain_of(error)), origin]
-    entries = errors_before_dispatch.joined(map(errors_before_dispatch.entries_of, raised))
+    raised = [*takewhile(lambda each: each is not origin, chain_of(error)), origin]
+    entries = errors_before_dispatch.joined(map(entries_of, raised))
     return sites.of_frames((entry.tb_frame, entry.tb_lasti) for entry in entries)
 
 

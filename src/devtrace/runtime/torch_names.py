@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from functools import cache
-from importlib import import_module, resources
+from importlib import import_module
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +22,7 @@ import torch
 
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.requirements import release_of, versions
+from devtrace.runtime.tables import rows_of
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import SetupError, named
 
@@ -78,10 +79,8 @@ class Name(NamedTuple):
 def names() -> dict[str, list[Name]]:
     """Return all names by their part."""
     parts: dict[str, list[Name]] = defaultdict(list)
-    for line in resources.files(__package__).joinpath("torch_names.tsv").read_text("utf-8").splitlines():
-        if not line.startswith("#"):
-            part, kind, since, use, paths = line.split("\t")
-            parts[part] += [Name(part, kind, since, use, path) for path in paths.split()]
+    for part, kind, since, use, paths in rows_of("runtime/torch_names.tsv"):
+        parts[part] += [Name(part, kind, since, use, path) for path in paths.split()]
     return dict(parts)
 
 

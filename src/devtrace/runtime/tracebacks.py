@@ -11,7 +11,7 @@ Unlinked in place, so that every reader sees what it would see without devtrace:
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 
 _HERE = Path(__file__).parents[1]
 # Code that may run between a line of the user's and torch; the rest of devtrace is called by name, as any library is.
@@ -34,7 +34,7 @@ def hide_our_frames(error: BaseException, below: str = "") -> None:
     With `below`, a file of ours that runs the user's program, all frames up to that file's are ours too.
     """
     for each in _related(error):
-        first = _without_ours(each.__traceback__, below)
+        first = _without_ours(each, below)
         if first is not each.__traceback__ and (first is not None or below):
             each.__traceback__ = first
 
@@ -52,19 +52,51 @@ def _related(error: BaseException) -> Iterator[BaseException]:
         waiting += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
 
 
-def entries_without_ours(first: TracebackType | None, below: str = "") -> list[TracebackType]:
+def chain_of(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception, then those that it was raised from, or while handling."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def entries_of(error: BaseException | None) -> list[TracebackType]:
+    """Return the entries of an exception's traceback, outermost first."""
+    found, traceback = [], error.__traceback__ if error is not None else None
+    while traceback is not None:
+        found.append(traceback)
+        traceback = traceback.tb_next
+    return found
+
+
+def entries_without_ours(error: BaseException, below: str = "") -> list[TracebackType]:
     """Return the entries of a traceback that are not ours, outermost first; the traceback stays as it is."""
     kept: list[TracebackType] = []
     ours = False
-    while first is not None:
-        name = first.tb_frame.f_code.co_filename
+    for entry in entries_of(error):
+        name = entry.tb_frame.f_code.co_filename
         ours = name.startswith(_BETWEEN) or (ours and name.endswith(_BELOW))
         if name == below:
             kept.clear()
         elif not ours:
-            kept.append(first)
-        first = first.tb_next
+            kept.append(entry)
     return kept
+
+
+def outward(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield a frame, then those around it."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """Yield a code object, then those of the functions and classes in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes_in(constant)
 
 
 def first_of_program(frame: FrameType | None) -> FrameType | None:
@@ -78,8 +110,8 @@ def first_of_program(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def _without_ours(first: TracebackType | None, below: str) -> TracebackType | None:
-    kept = entries_without_ours(first, below)
+def _without_ours(error: BaseException, below: str) -> TracebackType | None:
+    kept = entries_without_ours(error, below)
     for entry, following in zip(kept, [*kept[1:], None], strict=False):
         if entry.tb_next is not following:
             entry.tb_next = following

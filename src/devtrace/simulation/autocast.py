@@ -12,13 +12,13 @@ import warnings
 import weakref
 from collections.abc import Callable
 from contextlib import ExitStack
-from importlib import resources
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.tables import rows_of
 from devtrace.simulation.tensors import device
 
 Kernel = Callable[..., Any]
@@ -73,8 +73,7 @@ def register(casts: Casts, undo: ExitStack) -> None:
 @functools.cache
 def policies() -> dict[str, str]:
     """Operator with overload -> the name of its policy, a method of Casts."""
-    lines = resources.files(__package__).joinpath("cuda_autocast.tsv").read_text("utf-8").splitlines()
-    return dict(line.split("\t") for line in lines if not line.startswith("#"))
+    return dict(rows_of("simulation/cuda_autocast.tsv"))
 
 
 def _overload(name: str) -> Op | None:

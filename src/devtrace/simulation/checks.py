@@ -6,13 +6,13 @@ The words are torch's (aten/src/ATen/native: transformers/attention.cpp, RNN.cpp
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from importlib import resources
 from typing import Any
 
 import torch
 from torch.nn import functional
 
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.tables import rows_of
 from devtrace.runtime.torch_names import take
 from devtrace.simulation.storage_tags import MEMORY, tensors_in
 from devtrace.simulation.tensors import device
@@ -96,11 +96,9 @@ def _same_device(data: torch.Tensor, name: str, tensors: Iterable[torch.Tensor])
 
 
 def _comparisons() -> Iterator[tuple[Any, str, Call]]:
-    for line in resources.files(__package__).joinpath("cuda_checks.tsv").read_text("utf-8").splitlines():
-        if not line.startswith("#"):
-            path, names, words = line.split("\t")
-            owner, _, name = f"torch.{path}".rpartition(".")
-            yield sys.modules[owner], name, same_device(*names.split(), words=words)
+    for path, names, words in rows_of("simulation/cuda_checks.tsv"):
+        owner, _, name = f"torch.{path}".rpartition(".")
+        yield sys.modules[owner], name, same_device(*names.split(), words=words)
 
 
 _VF = take("_VF", "checks", instead=torch)

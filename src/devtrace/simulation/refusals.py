@@ -5,11 +5,11 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from importlib import resources
 from typing import Any
 
 import torch
 
+from devtrace.runtime.tables import rows_of
 from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of, tensors_in
 
 Handler = Callable[..., Any]
@@ -19,9 +19,8 @@ _CUDA = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
 @functools.cache
 def table() -> dict[str, dict[torch.dtype, tuple[str, int]]]:
     """Operator without overload -> dtypes that CUDA refuses: its words, how many arguments have them."""
-    lines = resources.files(__package__).joinpath("cuda_refusals.tsv").read_text("utf-8").splitlines()
     found: dict[str, dict[torch.dtype, tuple[str, int]]] = {}
-    for operators, names, words, *of_all in (line.split("\t") for line in lines if not line.startswith("#")):
+    for operators, names, words, *of_all in rows_of("simulation/cuda_refusals.tsv"):
         for operator in operators.split():
             refused = ((getattr(torch, name), (words, 1 + len(of_all))) for name in names.split())
             found.setdefault(operator, {}).update(refused)

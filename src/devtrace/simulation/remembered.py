@@ -10,10 +10,12 @@ import functools
 import gc
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Final
 
 import torch
+
+from devtrace.runtime.tracebacks import codes_in
 
 _DEVICES: Final = frozenset({"cuda", "accelerator"})
 _QUESTIONS: Final = frozenset((
@@ -83,20 +85,13 @@ def _asks(function: object, depth: int) -> bool:
     own = function.__wrapped__ if type(function) is _Cached else function
     if type(own) is not FunctionType:
         return False
-    for code in _codes(own.__code__):
+    for code in codes_in(own.__code__):
         names = set(code.co_names)
         if names & _DEVICES and names & _QUESTIONS:
             return True
         if depth and any(_asks(own.__globals__.get(name), depth - 1) for name in names):
             return True
     return False
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
 
 
 def _answers(cached: functools._lru_cache_wrapper[Any]) -> Iterable[object]:

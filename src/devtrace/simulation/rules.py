@@ -7,12 +7,12 @@ devices by themselves, and wins.
 
 import functools
 from collections.abc import Callable
-from importlib import resources
 from typing import Any, NamedTuple
 
 import torch
 
 from devtrace.runtime.requirements import release_of
+from devtrace.runtime.tables import rows_of
 from devtrace.simulation.storage_tags import HOST, MEMORY, SimulatedDevice, tag_of
 
 
@@ -50,11 +50,10 @@ def table() -> dict[str, Rule]:
     """Operator with overload -> its rule."""
     rules = {}
     for name in (_MADE, "cuda_rules_by_hand.tsv"):
-        for line in resources.files(__package__).joinpath(name).read_text("utf-8").splitlines():
-            if line and not line.startswith("#"):
-                op, check, detail, before = [*line.split("\t"), "", "", ""][:4]
-                if name != _MADE or not before or release_of(torch.__version__) < release_of(before):
-                    rules[op] = Rule(check, detail)
+        for row in rows_of(f"simulation/{name}"):
+            op, check, detail, before = [*row, "", "", ""][:4]
+            if name != _MADE or not before or release_of(torch.__version__) < release_of(before):
+                rules[op] = Rule(check, detail)
     return rules
 
 

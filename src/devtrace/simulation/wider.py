@@ -7,7 +7,6 @@ refused is asked again, so everything else keeps the CPU's values.
 import functools
 import threading
 from collections.abc import Callable
-from importlib import resources
 from typing import Any
 
 import torch
@@ -15,6 +14,7 @@ from torch.utils import _pytree as pytree
 
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.requirements import release_of
+from devtrace.runtime.tables import rows_of
 from devtrace.simulation import batch_statistics
 from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of, tensors_in
 
@@ -31,9 +31,8 @@ _REAL_AND_COMPLEX = {torch.float16: torch.complex32, torch.complex32: torch.floa
 @functools.cache
 def table() -> dict[str, frozenset[torch.dtype]]:
     """Operator without overload -> the dtypes that only CUDA has, by the release of torch that is installed."""
-    lines = resources.files(__package__).joinpath("cuda_dtypes.tsv").read_text("utf-8").splitlines()
     found: dict[str, frozenset[torch.dtype]] = {}
-    for op, names, *since in (line.split("\t") for line in lines if not line.startswith("#")):
+    for op, names, *since in rows_of("simulation/cuda_dtypes.tsv"):
         if all(release_of(torch.__version__) >= release_of(each) for each in since):
             found[op] = found.get(op, frozenset()) | {getattr(torch, name) for name in names.split()}
     return found

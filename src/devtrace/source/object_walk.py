@@ -112,6 +112,27 @@ def registered(module: Any, path: str = "", depth: int = 50) -> Iterator[tuple[s
             yield from registered(reference.value, f"{path}{reference.key}.", depth - 1)
 
 
+def states_of(optimizer: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield the tensors that an optimizer keeps beside its parameters, each with its parameter and key."""
+    states: Any = instance_dict(optimizer).get("state")
+    for parameter, state in list(dict.items(states)) if issubclass(type(states), dict) else ():
+        for key, value in list(dict.items(state)) if issubclass(type(state), dict) else ():
+            if is_tensor(value):
+                yield parameter, key, value
+
+
+def groups_of(optimizer: Any) -> list[dict[str, Any]]:
+    """Return an optimizer's groups of parameters, each with its options."""
+    groups = instance_dict(optimizer).get("param_groups")
+    return [group for group in groups if issubclass(type(group), dict)] if type(groups) is list else []
+
+
+def parameters_of(optimizer: Any) -> list[Any]:
+    """Return the parameters that an optimizer steps."""
+    given = (dict.get(group, "params") for group in groups_of(optimizer))
+    return [each for parameters in given if type(parameters) is list for each in parameters]
+
+
 def _entries(owner: Any, most: int | None) -> Iterator[Reference]:
     for key, value in list(islice(dict.items(owner), most)):
         if may_lead(value):

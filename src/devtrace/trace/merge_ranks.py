@@ -22,6 +22,7 @@ from devtrace.trace.columns import LEDGER_COUNTS, OP_POSITIONS, SEVERITIES, TABL
 from devtrace.trace.lost_ranks import LastWords, lost_ranks, missing
 from devtrace.trace.rank_differences import Did, differences, done_by, own_device, sentences, together
 from devtrace.trace.shared_findings import on_ranks, shared_findings
+from devtrace.trace.subset import renumbered
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
@@ -58,6 +59,8 @@ def _copied(values: IntsT) -> IntsT:
 
 FEW: Final = 4
 """Ranks that a title names one by one."""
+_USUAL: Final[Mapping[str, Any]] = {"op": -1, "ops": [], "site": -1, "culprit": None}
+"""What a finding of an older devtrace may lack."""
 _SHARED: Final = ("devices", "shapes", "sites", "sources")
 """Tables whose equal rows become one row."""
 
@@ -150,21 +153,8 @@ class _Rank:
         return np.where(counts < 0, -1, moved).astype(np.int64)
 
     def finding(self, finding: Mapping[str, Any]) -> dict[str, Any]:
-        ops, sites = self.ids["ops"], self.ids["sites"]
-        culprit = finding.get("culprit")
-        if culprit:
-            ends = {name: int(sites[culprit.get(name, -1)]) for name in ("born", "moved")}
-            culprit = {**culprit, **ends, "chain": [int(sites[site]) for site in culprit.get("chain", ())]}
-        lines = [{**line, "site": int(sites[line["site"]])} for line in finding.get("lines", ())]
-        return {
-            **finding,
-            **({"lines": lines} if lines else {}),
-            "rank": self.number,
-            "op": int(ops[finding.get("op", -1)]),
-            "ops": [int(ops[op]) for op in finding.get("ops", ())],
-            "site": int(sites[finding.get("site", -1)]),
-            "culprit": culprit,
-        }
+        lacking = {name: usual for name, usual in _USUAL.items() if name not in finding}
+        return renumbered({**finding, **lacking}, self.ids["ops"], self.ids["sites"]) | {"rank": self.number}
 
 
 class _Merge:
@@ -215,7 +205,7 @@ class _Merge:
                 here, done = did.setdefault(_line(merged, site), {}), done_by(ops, own, copies, waits)
                 here[rank.number] = together(here.get(rank.number, Did()), done)
         found = differences(did, [rank.number for rank in self.ranks])
-        yield from sentences(found, {each.site: _named(merged, each.site) for each in found})
+        yield from sentences(found, {each.site: str(merged.sites[each.site]) for each in found})
 
     def _notes(self) -> Iterator[str]:
         """Yield the notes of all ranks, each once."""
@@ -295,12 +285,6 @@ def _line(trace: TraceData, site: int) -> int:
     for name in ("file", "line", "cell", "cell_id"):
         same &= sites.ints(name) == sites.number(name, site)
     return int(same.argmax())
-
-
-def _named(trace: TraceData, site: int) -> str:
-    row = trace.sites[site]
-    name = row.file.rsplit("/", 1)[-1] if row.cell is None else f"In[{row.cell}]"
-    return sentence("site", name=name, line=row.line)
 
 
 def _worst_and_first(finding: Mapping[str, Any]) -> tuple[int, int]:

@@ -18,6 +18,8 @@ Mask = npt.NDArray[np.bool_]
 
 LONGEST_TEXT: Final = 20_000
 """Characters of one string (a source file, a message) in a trace that was cut."""
+_SITES: Final = ("site", "born", "moved", "chain")
+"""Fields of findings, and of their parts, that name sites."""
 
 
 def cut(trace: TraceData, keep: Mask) -> TraceData:
@@ -44,7 +46,9 @@ def cut(trace: TraceData, keep: Mask) -> TraceData:
             for text in trace.strings
         ),
         truncated=trace.truncated + int(np.count_nonzero(~keep)),
-        findings=None if trace.findings is None else tuple(_finding(finding, ids["ops"]) for finding in trace.findings),
+        findings=None
+        if trace.findings is None
+        else tuple(renumbered(finding, ids["ops"]) for finding in trace.findings),
     )
 
 
@@ -106,7 +110,17 @@ def _like(old: Ints, new: Ints) -> Ints:
     return cast(Ints, new.astype(old.dtype))
 
 
-def _finding(finding: Mapping[str, Any], ids: Ints) -> dict[str, Any]:
-    there = [int(ids[op]) for op in finding.get("ops", ()) if 0 <= op < len(ids) and ids[op] >= 0]
-    op = int(finding.get("op", -1))
-    return {**finding, "op": int(ids[op]) if op >= 0 else -1, **({"ops": there} if "ops" in finding else {})}
+def renumbered(finding: Mapping[str, Any], ops: Ints, sites: Ints | None = None) -> dict[str, Any]:
+    """Return a finding, or a part of one, by the new ids of ops (and sites), of which the last is for -1."""
+    found: dict[str, Any] = {}
+    for name, value in finding.items():
+        ids = ops if name in ("op", "ops") else sites if name in _SITES else None
+        if isinstance(value, Mapping):
+            found[name] = renumbered(value, ops, sites)
+        elif isinstance(value, list) and ids is not None:
+            found[name] = [int(ids[each]) for each in value if 0 <= each < len(ids) and ids[each] >= 0]
+        elif isinstance(value, list):
+            found[name] = [renumbered(each, ops, sites) if isinstance(each, Mapping) else each for each in value]
+        else:
+            found[name] = value if ids is None else int(ids[value])
+    return found

@@ -24,7 +24,7 @@ from devtrace.trace.merge_ranks import merge
 
 fully_shard: Any = importlib.import_module("torch.distributed.fsdp").fully_shard
 Program = Callable[[int], object]
-OF_JOBS = {rule.slug for rule in JOB_RULES} | {"collective-device", "moved-after-wrap"}
+OF_JOBS = {*JOB_RULES} | {"collective-device", "moved-after-wrap"}
 
 
 def found(program: Program, monkeypatch: pytest.MonkeyPatch, ranks: int = 2, devices: int = 4) -> list[Finding]:

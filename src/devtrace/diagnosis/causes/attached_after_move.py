@@ -1,6 +1,5 @@
 """A part was attached to a module after the module had moved."""
 
-from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.source.object_walk import registered
 from devtrace.words.catalogue import sentence
@@ -30,7 +29,7 @@ def part_was_attached_after_the_move(case: Case) -> Verdict | None:
     return part_is_newer_than_the_move(case) if is_newer else None
 
 
-def _reason(case: Case, verdict: Verdict) -> str:
+def reason(case: Case, verdict: Verdict) -> str:
     part = _attached_part(case, verdict)
     return sentence(
         f"{verdict.cause}.reason",
@@ -56,9 +55,3 @@ def _attached_part(case: Case, verdict: Verdict) -> str:
 
 def _has_moved(case: Case, layer: object) -> bool:
     return any(case.is_expected(case.snapshot.row(tensor)) for path, tensor in registered(layer) if "." not in path)
-
-
-CAUSE = Cause(
-    slug="attached-after-move",
-    reason=_reason,
-)

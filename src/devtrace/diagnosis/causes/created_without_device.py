@@ -1,6 +1,5 @@
 """A factory made a tensor during the computation, without a device."""
 
-from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict, outlives_the_call
 from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
@@ -63,16 +62,10 @@ def _is_of_a_module(queries: TraceQueries, function: str) -> bool:
     return bool(kind) and method != "__init__" and kind in {str(module.type) for module in queries.trace.modules}
 
 
-def _reason(case: Case, verdict: Verdict) -> str:
+def reason(case: Case, verdict: Verdict) -> str:
     found = case.queries.source_node(case.queries.born(case.origin.row))
     call = factory_call(found) if found is not None else None
     if found is None or call is None:
         return sentence(f"{verdict.cause}.reason-unnamed", odd=case.odd_device)
     factory = f"{found.source.segment(call.func)}(...)"
     return sentence(f"{verdict.cause}.reason", call=factory, odd=case.odd_device)
-
-
-CAUSE = Cause(
-    slug="created-without-device",
-    reason=_reason,
-)

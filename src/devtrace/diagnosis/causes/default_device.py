@@ -1,6 +1,5 @@
 """A factory without a device followed a default device that the program set."""
 
-from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.words.catalogue import sentence
 
@@ -12,11 +11,5 @@ def factory_made_it_on_an_accelerator(case: Case) -> Verdict | None:
     return Verdict("default-device", born=case.born, name=case.name)
 
 
-def _reason(case: Case, verdict: Verdict) -> str:
+def reason(case: Case, verdict: Verdict) -> str:
     return sentence(f"{verdict.cause}.reason", odd=case.odd_device)
-
-
-CAUSE = Cause(
-    slug="default-device",
-    reason=_reason,
-)

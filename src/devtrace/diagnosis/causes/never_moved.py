@@ -1,6 +1,5 @@
 """Nothing moved a tensor to the device of the computation."""
 
-from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
@@ -88,7 +87,7 @@ def _came_from_numpy_past_the_default_device(case: Case) -> bool:
     return any(find_origin(case.queries, row).arrival == "made" for row in others)
 
 
-def _reason(case: Case, verdict: Verdict) -> str:
+def reason(case: Case, verdict: Verdict) -> str:
     odd, expected = case.odd_device, case.expected_device
     if verdict.dropped:
         return sentence(f"{verdict.cause}.reason-dropped", odd=odd)
@@ -112,9 +111,3 @@ def _moved_neighbour(case: Case, verdict: Verdict) -> tuple[Site, str] | None:
         return None
     neighbour = found.source.segment(moved["x"])
     return (site, neighbour) if neighbour and neighbour != verdict.name.text else None
-
-
-CAUSE = Cause(
-    slug="never-moved",
-    reason=_reason,
-)

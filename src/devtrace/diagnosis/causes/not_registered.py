@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.ownership import PassingMove, find_passing_move
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
@@ -41,7 +40,7 @@ def _verdict(case: Case, passing: PassingMove) -> Verdict:
     return Verdict("not-registered", born, passing.name, passing.module, moves[0], others=len(moves))
 
 
-def _reason(case: Case, verdict: Verdict) -> str:
+def reason(case: Case, verdict: Verdict) -> str:
     step = unregistered_step(verdict)
     if step is None or verdict.name is None:
         return sentence("not-registered.reason-unnamed", module=verdict.module_text)
@@ -55,9 +54,3 @@ def _reason(case: Case, verdict: Verdict) -> str:
 
 
 _CONTAINERS: Final = (list, tuple, dict)
-
-
-CAUSE = Cause(
-    slug="not-registered",
-    reason=_reason,
-)

@@ -3,8 +3,7 @@
 import ast
 from typing import Final
 
-from devtrace.diagnosis.causes.cause import Cause, Predicate
-from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.case import Case, Predicate, Verdict
 from devtrace.diagnosis.evidence.moves import moves_from
 from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
@@ -55,7 +54,7 @@ def region_was_left(case: Case) -> Verdict | None:
 
 def was_cast_by_autocast(queries: TraceQueries, op: int) -> bool:
     """Return whether no word of its line made a copy of another dtype, in a program that has regions of autocast."""
-    found = queries.source_node(queries.trace.ops.number("site", op)) if op >= 0 else None
+    found = queries.op_node(op)
     if found is None or queries.op_name(op) != "aten._to_copy" or _casts(found):
         return False
     texts = (block.text for block in queries.trace.sources)
@@ -107,7 +106,7 @@ def factory_had_no_dtype(case: Case) -> Verdict | None:
     origin = case.origin
     if origin.arrival not in ("made", "computed"):
         return None
-    found = case.queries.source_node(case.queries.trace.ops.number("site", origin.op))
+    found = case.queries.op_node(origin.op)
     called = called_names(found.node) if found is not None else set[str]()
     is_data = not called.isdisjoint(LIKE_DATA) and case.queries.trace.ops.number("call", origin.op) < 0
     if is_data or (origin.arrival == "computed" and not _is_of_whole_numbers(case)):
@@ -127,18 +126,12 @@ def another_dtype_was_computed(case: Case) -> Verdict | None:
     return Verdict("wrong-device", case.queries.born(case.origin.row), case.name)
 
 
-def _reason(case: Case, verdict: Verdict) -> str:
+def reason(case: Case, verdict: Verdict) -> str:
     if case.mismatch.of == "number":
         return ""
     return sentence(f"{verdict.cause}.reason", odd=case.odd_device, expected=case.expected_device)
 
 
-CAUSES: Final = (
-    Cause("numpy-boundary", _reason),
-    Cause("autocast-off", _reason),
-    Cause("python-number", _reason),
-    Cause("target-dtype"),
-)
 BY_THE_OP: Final[tuple[Predicate, ...]] = (
     number_does_not_fit,
     op_takes_another,

@@ -4,7 +4,7 @@ What holds the tensor (a moved module, an optimizer) tells more than how it was 
 How it was made tells more than that nothing ever moved it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -12,36 +12,27 @@ from devtrace.diagnosis.causes import (
     attached_after_move,
     created_without_device,
     default_device,
-    generator_device,
-    host_boundary,
     never_moved,
     not_registered,
     of_dtypes,
     stale_copy,
-    unknown,
     wrong_device,
 )
-from devtrace.diagnosis.causes.cause import Cause, Predicate
-from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.case import Case, Predicate, Verdict
 from devtrace.diagnosis.evidence.casts_and_moves import CASTS
 from devtrace.diagnosis.slugs import CauseSlug
 
-_FILES: Final = (
-    attached_after_move,
-    not_registered,
-    created_without_device,
-    never_moved,
-    stale_copy,
-    wrong_device,
-    host_boundary,
-    generator_device,
-    default_device,
-)
-_OF_DEVICES: Final = tuple(file.CAUSE for file in _FILES)
-_CAST: Final = tuple(replace(each, slug=CASTS[each.slug]) for each in _OF_DEVICES if each.slug in CASTS)
-CAUSES: Final[dict[CauseSlug, Cause]] = {
-    cause.slug: cause for cause in (*_OF_DEVICES, *_CAST, *of_dtypes.CAUSES, unknown.CAUSE)
+_REASONS: Final[Mapping[CauseSlug, Callable[[Case, Verdict], str]]] = {
+    "attached-after-move": attached_after_move.reason,
+    "not-registered": not_registered.reason,
+    "created-without-device": created_without_device.reason,
+    "never-moved": never_moved.reason,
+    "stale-copy": stale_copy.reason,
+    "wrong-device": wrong_device.reason,
+    "default-device": default_device.reason,
+    **dict.fromkeys(("numpy-boundary", "autocast-off", "python-number"), of_dtypes.reason),
 }
+"""What a message says of a cause; of the others its first sentence says all."""
 
 A_MODULE_OWNS_IT: Final[tuple[Predicate, ...]] = (
     wrong_device.module_was_sent_away,
@@ -106,7 +97,7 @@ WITHOUT_BIRTHS: Final[tuple[Predicate, ...]] = (attached_after_move.part_was_att
 
 def find_verdict(case: Case) -> Verdict:
     """Return the verdict of the first predicate that has its evidence; of a dtype by the name that it has there."""
-    found = _first(_predicates(case), case) or unknown.no_evidence(case)
+    found = _first(_predicates(case), case) or Verdict("unknown", born=case.born, name=case.name)
     return replace(found, cause=CASTS.get(found.cause, found.cause)) if case.queries.of == "dtype" else found
 
 
@@ -121,3 +112,9 @@ def _predicates(case: Case) -> tuple[Predicate, ...]:
 
 def _first(predicates: Iterable[Predicate], case: Case) -> Verdict | None:
     return next((verdict for predicate in predicates if (verdict := predicate(case)) is not None), None)
+
+
+def reason(case: Case, verdict: Verdict) -> str:
+    """Return the sentence on why; empty where there is none."""
+    words = _REASONS.get(verdict.kind)
+    return words(case, verdict) if words is not None else ""

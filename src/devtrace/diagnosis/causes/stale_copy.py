@@ -1,6 +1,5 @@
 """A copy, a view or a cache was taken before the original moved."""
 
-from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.words.catalogue import sentence
 
@@ -38,7 +37,7 @@ def original_moved_without_it(case: Case) -> Verdict | None:
     return Verdict("stale-copy", case.born, case.name, move=move) if move is not None else None
 
 
-def _reason(case: Case, verdict: Verdict) -> str:
+def reason(case: Case, verdict: Verdict) -> str:
     site = case.queries.site(verdict.moved)
     if site is not None and _is_the_original(case, verdict):
         return sentence("stale-copy.reason-itself", line=site, odd=case.odd_device, expected=case.expected_device)
@@ -50,9 +49,3 @@ def _is_the_original(case: Case, verdict: Verdict) -> bool:
     if verdict.move is None or verdict.name is None:
         return False
     return case.snapshot.row(verdict.name.last.value) == verdict.move.source
-
-
-CAUSE = Cause(
-    slug="stale-copy",
-    reason=_reason,
-)

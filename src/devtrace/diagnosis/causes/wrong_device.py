@@ -1,6 +1,5 @@
 """The code asked for the odd device itself: `.cuda()`, `device=self.device`, `.to(first)`."""
 
-from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.slugs import Certainty
@@ -40,7 +39,7 @@ def it_was_put_on_this_device(case: Case) -> Verdict | None:
     return Verdict("wrong-device", born=born, name=case.name, sent_by=case.arriving_move)
 
 
-def _reason(case: Case, verdict: Verdict) -> str:
+def reason(case: Case, verdict: Verdict) -> str:
     if case.in_a_replica:
         return ""
     if case.odd_device == META:
@@ -53,9 +52,3 @@ def _reason(case: Case, verdict: Verdict) -> str:
     if not case.begins_so and base(case.origin.row) != base(case.row) and not case.mismatch.is_meant:
         return sentence(f"{verdict.cause}.reason-stayed", odd=case.odd_device, expected=case.expected_device)
     return sentence(f"{verdict.cause}.reason", odd=case.odd_device)
-
-
-CAUSE = Cause(
-    slug="wrong-device",
-    reason=_reason,
-)

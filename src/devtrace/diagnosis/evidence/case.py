@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -183,6 +184,10 @@ class Case(Subject):
         if self.queries.trace.ops.number("thread", self.op) <= 0:
             return False
         return any(type(value).__name__ == "DataParallel" for name in self.names for value in name.objects)
+
+
+Predicate = Callable[[Case], Verdict | None]
+"""A claim of a cause: the verdict, where it has its evidence."""
 
 
 def outlives_the_call(name: AccessPath) -> bool:

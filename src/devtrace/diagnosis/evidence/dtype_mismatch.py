@@ -6,7 +6,7 @@ A layer that no cast reached is odd in a model that was cast; else the model's d
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Final
+from typing import Final
 
 from devtrace.diagnosis.evidence import access_paths, mismatch
 from devtrace.diagnosis.evidence.dtype_sentences import DtypeError, dtype_error
@@ -18,8 +18,7 @@ from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.source.dtypes import ASSIGNS, is_floating
-from devtrace.source.object_walk import registered
-from devtrace.source.safe_values import instance_dict
+from devtrace.source.object_walk import parameters_of, registered
 from devtrace.trace.op_kinds import INDEXING
 
 _INDEX: Final = ("int64", "int32", "uint8", "bool")
@@ -127,17 +126,11 @@ def _half_gradients(snapshot: FailureSnapshot, op: int) -> Mismatch | None:
     """Return the first parameter in half precision of an optimizer, whose gradients a scaler refuses."""
     for value in snapshot.walk.objects.values() if snapshot.frames else ():
         if access_paths.is_optimizer(value):
-            for parameter in _parameters(value):
+            for parameter in parameters_of(value):
                 row = snapshot.row(parameter)
                 if row is not None and snapshot.queries.trait(row) == "float16":
                     return Mismatch(op, row, "float16", DEFAULT, of="gradients")
     return None
-
-
-def _parameters(optimizer: object) -> list[Any]:
-    groups = instance_dict(optimizer).get("param_groups")
-    kept = [group.get("params") for group in groups if type(group) is dict] if type(groups) is list else []
-    return [each for parameters in kept if type(parameters) is list for each in parameters]
 
 
 # Which of several dtypes is the odd one.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -13,6 +13,7 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.torchs_sentences import refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.slugs import Trait
 from devtrace.source import flow
 from devtrace.source.branches import was_passed_by
@@ -61,6 +62,16 @@ class FailingFrame:
         site = snapshot.queries.frames[number][0]
         found, row = snapshot.queries.source_node(site), snapshot.queries.site(site)
         return cls(snapshot, number, expected_device, Code(found.source, row), found) if found and row else None
+
+    @classmethod
+    def all_of(cls, snapshot: FailureSnapshot, expected_device: str) -> list[FailingFrame]:
+        """Return the frames of the user's own code, innermost first."""
+        found = (cls.of(snapshot, number, expected_device) for number in range(len(snapshot.frames)))
+        return [frame for frame in found if frame is not None]
+
+    def has(self, edit: Edit) -> bool:
+        """Return whether an edit is of the file or the cell that the frame runs."""
+        return (self.code.site.file, self.code.site.cell) == (edit.file, edit.cell)
 
     @property
     def variables(self) -> dict[str, Any]:
@@ -133,9 +144,9 @@ class FailingFrame:
         if not self._is_usual:
             return self._literal
         return (
-            self._device_of_mentioned(before, near)
+            (self._device_of_tensor(before, names_in(near)) if near is not None else "")
             or self._device_attribute(self.own)
-            or self._device_of_tensor(before, near)
+            or self._device_of_tensor(before)
             or self._device_of_self()
             or self._device_variable(before)
             or self._device_of_module(before)
@@ -150,7 +161,7 @@ class FailingFrame:
             or (self._literal if self._trait == "dtype" else "")
             or self._device_of_module(before)
             or self._device_of_self()
-            or self._device_of_tensor(before, None)
+            or self._device_of_tensor(before)
             or self._literal
         )
 
@@ -170,11 +181,6 @@ class FailingFrame:
             return f'"{self.expected_device.removesuffix(":0")}"'
         return torch_dtype(self.source, self.expected_device)
 
-    def _device_of_mentioned(self, before: int, near: ast.AST | None) -> str:
-        mentioned = names_in(near) if near is not None else set()
-        name = next((name for name in self._tensors_there(before) if name in mentioned), "")
-        return f"{name}.{self._trait}" if name else ""
-
     def _tensors_there(self, before: int) -> Iterator[str]:
         """Yield the variables that are a tensor on the expected device above a line, too."""
         for name in self.bound(before):
@@ -186,9 +192,9 @@ class FailingFrame:
         later = (each for each in self.bindings(name) if self.source.span(each).line >= before)
         return all(_stays_there(name, each, self._trait) for each in later)
 
-    def _device_of_tensor(self, before: int, near: ast.AST | None) -> str:
-        name = next(self._tensors_there(before), "")
-        return self._device_of_mentioned(before, near) or (f"{name}.{self._trait}" if name else "")
+    def _device_of_tensor(self, before: int, among: Container[str] | None = None) -> str:
+        there = self._tensors_there(before)
+        return next((f"{name}.{self._trait}" for name in there if among is None or name in among), "")
 
     def _on_expected_device(self, value: object) -> bool:
         return is_tensor(value) and self.snapshot.trait_of(value) == self.expected_device
@@ -308,8 +314,7 @@ class FailingFrame:
     def _made_here(self, row: int) -> ast.expr | None:
         """Return the expression of the failing statement that made the tensor."""
         queries = self.snapshot.queries
-        op = queries.producer(row)
-        made = queries.source_node(queries.trace.ops.number("site", op)) if op >= 0 else None
+        made = queries.op_node(queries.producer(row))
         is_here = made is not None and made.statement is self.source_node.statement
         if made is not None and made.node is self.source_node.node:  # a call within which the op failed, too
             return None

@@ -41,8 +41,7 @@ def intended(queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatc
         return _among_accelerators(queries, snapshot, mismatch)
     if mismatch.odd_device != HOST or move_of(queries, mismatch.odd_tensor) is not None:
         return mismatch
-    numbers = range(len(snapshot.frames))
-    frames = [frame for at in numbers if (frame := FailingFrame.of(snapshot, at, HOST)) is not None]
+    frames = FailingFrame.all_of(snapshot, HOST)
     named = [each for frame in frames for each in _named_by_variables(frame)]
     if any(each.device != HOST for each in named):
         return mismatch
@@ -61,7 +60,7 @@ def _among_accelerators(queries: TraceQueries, snapshot: FailureSnapshot, mismat
 
     What is on the other must be there by no word of the program.
     """
-    frames = [frame for at in range(len(snapshot.frames)) if (frame := FailingFrame.of(snapshot, at, "")) is not None]
+    frames = FailingFrame.all_of(snapshot, "")
     named = {each.device for frame in frames for each in _named_by_variables(frame) if ":" in each.device}
     if named not in ({mismatch.odd_device}, {mismatch.expected_device}):
         return mismatch
@@ -79,7 +78,7 @@ def _came_without_a_word(queries: TraceQueries, row: int, meant: str, program: s
     A parameter must have been taken from the device that is meant; what was computed from there has moved on.
     """
     move = move_of(queries, row)
-    of_a_module = queries.trace.tensors.raw("role", queries.base(row)) in ("parameter", "buffer")
+    of_a_module = queries.is_of_a_module(queries.base(row))
     if of_a_module and (move is None or queries.device(move.source) != meant):
         return False
     if not of_a_module and meant in {queries.device(past) for past in queries.ancestors(row)}:

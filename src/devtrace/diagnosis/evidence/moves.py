@@ -77,11 +77,6 @@ def was_attached_after(queries: TraceQueries, row: int, move: Move) -> bool:
     return any(op > moved[holders[top]] for op in attached)
 
 
-def moves_without_tensors(queries: TraceQueries, row: int, kind: str, device: str) -> list[Move]:
-    """Return where the modules of a class that hold a tensor were sent to a device and took none along, last first."""
-    return moves_of_modules(queries, row, kind, device, with_tensors=False)
-
-
 def moves_of_modules(
     queries: TraceQueries, row: int, kind: str, device: str, *, with_tensors: bool = True
 ) -> list[Move]:

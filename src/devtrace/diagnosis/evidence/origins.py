@@ -77,7 +77,7 @@ def _is_like(queries: TraceQueries, op: int) -> bool:
 
 
 def _made_by(queries: TraceQueries, op: int) -> Arrival:
-    found = queries.source_node(queries.trace.ops.number("site", op))
+    found = queries.op_node(op)
     is_from_data = any(part in queries.op_name(op) for part in FROM_DATA)
     if is_from_data and (found is None or factory_call(found) is None):
         return "given"
@@ -97,7 +97,7 @@ def was_materialized(queries: TraceQueries, row: int) -> bool:
     op = queries.producer(queries.base(row))
     if op < 0 or queries.trace.ops.number("call", op) < 0 or "empty" not in queries.op_name(op):
         return False
-    found = queries.source_node(queries.trace.ops.number("site", op))
+    found = queries.op_node(op)
     return found is not None and factory_call(found) is None
 
 

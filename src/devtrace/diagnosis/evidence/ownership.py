@@ -15,7 +15,6 @@ from devtrace.diagnosis.evidence.moves import (
     moves_of,
     moves_of_holders,
     moves_of_modules,
-    moves_without_tensors,
     was_attached_after,
 )
 from devtrace.diagnosis.evidence.subject import Subject
@@ -165,7 +164,7 @@ def find_passing_move(subject: Subject, names: Iterable[AccessPath]) -> PassingM
 
 def _moves_of_an_empty_one(subject: Subject, kind: str) -> list[Move]:
     """Return how a module that has nothing registered was sent to the expected device, which moved nothing."""
-    moves = moves_without_tensors(subject.queries, subject.row, kind, subject.expected_device)
+    moves = moves_of_modules(subject.queries, subject.row, kind, subject.expected_device, with_tensors=False)
     if _was_read_in_a_constructor(subject):  # which ends before its module can be moved
         moves = [replace(move, op=max(move.op, subject.birth + 1)) for move in moves]
     return [move for move in moves if subject.birth < move.op <= subject.op]

@@ -235,6 +235,10 @@ class TraceQueries:
             self._source_nodes[id] = self.node_at(self.trace.sites[id]) if id >= 0 else None
         return self._source_nodes[id]
 
+    def op_node(self, op: int) -> SourceNode | None:
+        """Return the code of an op; None for -1."""
+        return self.source_node(self.trace.ops.number("site", op)) if op >= 0 else None
+
     def node_at(self, site: Site | SiteRow) -> SourceNode | None:
         """Return the code of a site; None without source."""
         source = self.read(site.file, site.line, site.cell_id)

@@ -44,7 +44,7 @@ def _inputs_of_the_moved(case: Case, frame: FailingFrame, moved: set[int]) -> It
     queries = case.queries
     for row in moved:
         op = queries.producer(row)
-        made = queries.source_node(queries.trace.ops.number("site", op)) if op >= 0 else None
+        made = queries.op_node(op)
         if made is not None and made.statement is frame.source_node.statement:
             yield from queries.inputs(op)
 

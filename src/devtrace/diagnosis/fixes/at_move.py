@@ -30,8 +30,8 @@ from devtrace.diagnosis.fixes.fix import (
 from devtrace.diagnosis.fixes.register_on_module import assignments, unregistered_step
 from devtrace.source.flow import parameters, targets
 from devtrace.source.matching import called_name, called_names, calls_in, match_code, nodes_of, owner_of, variable
-from devtrace.source.object_walk import is_tensor, members, stored
-from devtrace.source.safe_values import attribute, classes_of, constructor_fields, evaluate, instance_dict
+from devtrace.source.object_walk import groups_of, is_tensor, members, states_of
+from devtrace.source.safe_values import attribute, classes_of, constructor_fields, evaluate
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -118,17 +118,14 @@ def move_optimizer_state(case: Case, verdict: Verdict) -> Iterator[Fix]:
                 f"for state in {optimizer.code}.state.values():",
                 f"    state.update({{k: v.to({anchor.device}) for k, v in state.items() if {which}}})",
             )
-            of_each = (each for state in stored(instance_dict(value).get("state")) for each in stored(state.value))
-            odd = (case.odd_row(each.value) for each in of_each if is_tensor(each.value) and each.key != "step")
+            odd = (case.odd_row(tensor) for _, key, tensor in states_of(value) if key != "step")
             rows = [row for row in odd if row is not None]
             yield from suggested(sentence("fixed.optimizer-state"), edit, moved=anchor.moved_rows(case, rows))
 
 
 def _counts_on_the_device(optimizer: object) -> bool:
     """Return whether an optimizer counts its steps where the parameters are, so that a graph can capture them."""
-    groups = instance_dict(optimizer).get("param_groups")
-    each = [group for group in groups if type(group) is dict] if type(groups) is list else []
-    return any(group.get(option) is True for group in each for option in ("capturable", "fused"))
+    return any(group.get(option) is True for group in groups_of(optimizer) for option in ("capturable", "fused"))
 
 
 def bring_module_back(case: Case, verdict: Verdict) -> Iterator[Fix]:

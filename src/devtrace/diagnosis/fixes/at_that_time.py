@@ -43,10 +43,7 @@ def _devices_read(case: Case, fix: Fix) -> Iterator[tuple[FailingFrame, Edit, as
 
 def _edited_frames(case: Case, fix: Fix) -> Iterator[tuple[FailingFrame, Edit, Edited]]:
     for edit in fix.edits:
-        for number in range(len(case.snapshot.frames)):
-            frame = FailingFrame.of(case.snapshot, number, case.expected_device)
-            if frame is None or (frame.code.site.file, frame.code.site.cell) != (edit.file, edit.cell):
-                continue
+        for frame in (each for each in FailingFrame.all_of(case.snapshot, case.expected_device) if each.has(edit)):
             body, edited = frame.source.span(frame.body), Edited.of(frame.source, edit)
             is_here = frame.function is None or body.line <= edit.line <= body.end_line
             if edited is not None and is_here:

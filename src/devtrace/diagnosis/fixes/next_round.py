@@ -26,10 +26,7 @@ DEEPEST: Final = 4
 
 def lasts(case: Case, edit: Edit) -> bool:
     """Return whether no loop around an error gives what the edit assigns a value that may be elsewhere."""
-    for number in range(len(case.snapshot.frames)):
-        frame = FailingFrame.of(case.snapshot, number, case.expected_device)
-        if frame is None or (frame.code.site.file, frame.code.site.cell) != (edit.file, edit.cell):
-            continue
+    for frame in (each for each in FailingFrame.all_of(case.snapshot, case.expected_device) if each.has(edit)):
         names = _assigned_by(frame, edit) & names_in(frame.expression)
         for loop in _loops_below(frame, edit) if names else ():
             round = [each for each in frame.statements() if loop in frame.source.ancestors(each) and each is not loop]

@@ -6,7 +6,7 @@ moved are visited, however many the trace has.
 """
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -132,12 +132,15 @@ class Replay:
 
         No other code runs ops of one site apart: `nn.GRU` makes the first hidden state at the user's call of it.
         """
+        for step in self._beside_the_failing_op():
+            self.there.update(self._follow(step) if step.inputs else step.following)
+
+    def _beside_the_failing_op(self) -> Iterator[Step]:
+        """Yield the steps of the failing op's site that came just before it, if anything has moved."""
         site_of, first = self.queries.trace.ops.ints("site"), self.case.op
         while self.there and first > 0 and site_of[first - 1] == site_of[self.case.op]:
             first -= 1
-        for op in range(first, self.case.op) if self.there else ():
-            step = self.recorded.step(op)
-            self.there.update(self._follow(step) if step.inputs else step.following)
+        yield from map(self.recorded.step, range(first, self.case.op))
 
     def _failing_inputs(self) -> list[int]:
         return [row for row in combined(self.queries, self.case.op) if self.queries.dims[row] != 0]

@@ -18,11 +18,8 @@ class ReplayOfDtypes(Replay):
 
     def _make_for_the_failing_op(self) -> None:
         """Let views that torch's own code takes on the way to the failing op be of the dtype of what they show."""
-        site_of, first = self.queries.trace.ops.ints("site"), self.case.op
-        while self.there and first > 0 and site_of[first - 1] == site_of[self.case.op]:
-            first -= 1
-        for op in range(first, self.case.op) if self.there else ():
-            self.there.update(self._follow(self.recorded.step(op)))
+        for step in self._beside_the_failing_op():
+            self.there.update(self._follow(step))
 
     def _mixed(self, step: Step) -> tuple[int, ...]:
         if not step.name.startswith((*TAKES_ONE, *INDEXING)) or "index." in step.name:

@@ -12,7 +12,6 @@ from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import name_by_its_line, statement_site
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
-from devtrace.diagnosis.rules.rule import ErrorRule
 from devtrace.diagnosis.slugs import CauseSlug
 from devtrace.words.catalogue import sentence
 
@@ -50,6 +49,3 @@ def refused_by_nccl(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
         help=sentence(f"{key}.help"),
         ops=(op,),
     )  # fmt: skip
-
-
-RULE: Final = ErrorRule("collective-device", refused_by_nccl)

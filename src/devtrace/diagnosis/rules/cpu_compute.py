@@ -18,7 +18,6 @@ from devtrace.diagnosis.evidence.moves import crossed
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, Rows, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
-from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.trace.rows import Module, Move
 from devtrace.words.catalogue import sentence
 
@@ -73,9 +72,6 @@ def _left_behind(queries: TraceQueries, left: Rows) -> Finding:
         help=sentence("cpu-compute.move" if is_registered else "cpu-compute.register", **values),
         ops=tuple(ops),
     )
-
-
-RULE: Final = CostRule("cpu-compute", left_on_host)
 
 
 def _moved_to_the_host(queries: TraceQueries, module: Module, first: int) -> Move | None:

@@ -11,7 +11,6 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from types import FunctionType
-from typing import Final
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
@@ -19,7 +18,6 @@ from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.diagnosis.ledger import Tally
-from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.source.matching import called_name, match_code, nodes_of, same_code
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import MISSING, Scope, class_dict, evaluate, returned_by_property
@@ -40,9 +38,6 @@ def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Find
             is_operand = any(same_code(owner, operand) for other in nodes for operand in _operands(other.node))
             if is_operand or any(_answers(evaluate(owner, scope)) for scope in _scopes(snapshot, site)):
                 yield _finding(queries, Code(source, site), node, owner, device)
-
-
-RULE: Final = CostRule("device-comparison", compared_with_a_string)
 
 
 def _nodes_by_function(queries: TraceQueries) -> dict[Site, list[SourceNode]]:

@@ -27,7 +27,7 @@ def device_errors(queries: TraceQueries) -> Iterator[Finding]:
         if not names_devices and not is_of_dtypes and cpu_only.refused(error.message) is None:
             continue
         try:
-            explained = (rule.explain(queries, snapshot, error.op.id, error.message) for rule in ERROR_RULES)
+            explained = (explain(queries, snapshot, error.op.id, error.message) for explain in ERROR_RULES.values())
             finding = next((finding for finding in explained if finding is not None), None)
         except Exception as fault:  # noqa: BLE001 (torch's own error is shown all the same)
             yield _in_torchs_words(

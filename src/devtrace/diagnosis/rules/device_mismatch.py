@@ -7,7 +7,6 @@ model.head = nn.Linear(8, 2).to(device)     # good
 
 import ast
 from dataclasses import replace
-from typing import Final
 
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
@@ -19,16 +18,12 @@ from devtrace.diagnosis.evidence.refusals import find_refusal
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.explained_mismatch import explained
-from devtrace.diagnosis.rules.rule import ErrorRule
 from devtrace.source.safe_values import values
 
 
 def device_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
     mismatch = _mismatch(queries, snapshot, op, text)
     return explained(Case.of(queries, snapshot, mismatch), "device-mismatch") if mismatch is not None else None
-
-
-RULE: Final = ErrorRule("device-mismatch", device_mismatch)
 
 
 def _mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Mismatch | None:
@@ -45,7 +40,7 @@ def _blame_the_input(queries: TraceQueries, snapshot: FailureSnapshot, mismatch:
     if made < 0 or not _was_made_by_the_failing_layer(queries, made, mismatch.op):
         return mismatch
     frame = FailingFrame.reading(snapshot, 0, mismatch.expected_device)
-    found = queries.source_node(queries.trace.ops.number("site", mismatch.op))
+    found = queries.op_node(mismatch.op)
     if frame is None or found is None or not isinstance(found.node, ast.Call) or factory_call(found) is not None:
         return mismatch
     rows = [snapshot.row(value.value) for value in values(found.node, found.source, frame.scope())]

@@ -14,7 +14,6 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.torchs_sentences import REFUSALS
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Edit, Finding, Line
-from devtrace.diagnosis.rules.rule import ErrorRule
 from devtrace.source.matching import called_name, calls_in
 from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import BY_NUMBER
@@ -53,12 +52,6 @@ def device_refused(queries: TraceQueries, snapshot: FailureSnapshot, op: int, te
         ops=(op,),
         lines=lines,
     )
-
-
-RULE: Final = ErrorRule(
-    slug="device-refused",
-    explain=device_refused,
-)
 
 
 def _asked(frame: FailingFrame, kind: str, there: list[str]) -> Asked | None:

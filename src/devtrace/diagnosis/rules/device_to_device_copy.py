@@ -8,8 +8,5 @@ from typing import Final
 
 from devtrace.diagnosis.costs.copies import find_copies, of_single_elements
 from devtrace.diagnosis.costs.same_tensor import of_one_tensor
-from devtrace.diagnosis.rules.rule import CostRule
 
-RULE: Final = CostRule(
-    "device-to-device-copy", find_copies("device-to-device-copy", "d2d", of_one_tensor, of_single_elements)
-)
+device_to_device_copies: Final = find_copies("device-to-device-copy", "d2d", of_one_tensor, of_single_elements)

@@ -22,7 +22,6 @@ from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.same_tensor import of_one_tensor
 from devtrace.diagnosis.costs.unfinished import of_early_reads
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
-from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.source.matching import called_name, calls_in, match_code, nodes_of, variable
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import MAKES, TAKES_VALUES, package
@@ -194,4 +193,4 @@ def _copy_in_vain(queries: TraceQueries, op: int, since: int) -> int | None:
 
 _FINDS: Final = (of_early_reads, of_one_tensor, _round_trip, _unused, _values, copies.of_single_elements)
 
-RULE: Final = CostRule("device-to-host-copy", copies.find_copies("device-to-host-copy", "d2h", *_FINDS))
+device_to_host_copies: Final = copies.find_copies("device-to-host-copy", "d2h", *_FINDS)

@@ -5,15 +5,12 @@ model.head = nn.Linear(8, 2)            # bad: attached after the cast
 model.head = nn.Linear(8, 2).half()     # good
 """
 
-from typing import Final
-
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.dtype_mismatch import find_dtype_mismatch
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.explained_mismatch import explained
-from devtrace.diagnosis.rules.rule import ErrorRule
 from devtrace.words.topic import speaking_of
 
 
@@ -25,6 +22,3 @@ def dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, te
         return None
     with speaking_of("dtype"):
         return explained(Case.of(of_dtypes, moment, mismatch), "dtype-mismatch")
-
-
-RULE: Final = ErrorRule("dtype-mismatch", dtype_mismatch)

@@ -88,10 +88,10 @@ def _expressions(case: Case) -> list[str]:
     node = frame.node_of(tensor) if frame is not None else None
     texts = [frame.code.text(node)] if frame is not None and node is not None else []
     op = queries.producer(tensor)
-    made = queries.source_node(queries.trace.ops.number("site", op)) if op >= 0 else None
+    made = queries.op_node(op)
     if made is None:
         return texts
-    failing = queries.source_node(queries.trace.ops.number("site", case.op))
+    failing = queries.op_node(case.op)
     if failing is None or failing.statement is not made.statement:
         outputs = queries.outputs(op)
         index = outputs.index(tensor) if tensor in outputs else 0

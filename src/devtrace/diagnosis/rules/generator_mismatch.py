@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from devtrace.diagnosis.causes import generator_device
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
@@ -20,7 +19,6 @@ from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.fixes.generators import GeneratorCall, fix_generator
 from devtrace.diagnosis.fixes.register_on_module import assignments
-from devtrace.diagnosis.rules.rule import ErrorRule
 from devtrace.diagnosis.slugs import Certainty
 from devtrace.source.matching import called_name, calls_in, nodes_of, variable
 from devtrace.words.catalogue import sentence
@@ -38,7 +36,7 @@ def generator_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int
     default = _default_device(frame) if frame is not None and not paths else None
     made = _generator_call(queries, snapshot, paths[0]) if paths else default
     fix = fix_generator(frame, made, paths[0] if paths else None) if frame is not None else None
-    fix = fix or Fix(generator_device.CAUSE.advice())
+    fix = fix or Fix(sentence("generator-device.advice"))
     names = tuple(path.text for path in paths) or _names_in_a_loader(frame)
     born = made.site if made is not None else None
     by = "default" if default is not None else "message"
@@ -56,9 +54,6 @@ def generator_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int
         edits=fix.edits,
         ops=(op,),
     )
-
-
-RULE: Final = ErrorRule("generator-mismatch", generator_mismatch)
 
 
 def _full_device(queries: TraceQueries, kind: str) -> str:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from devtrace.diagnosis.causes import host_boundary
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.cpu_only import NUMPY, PINNED, CpuOnly, refused
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
@@ -19,7 +18,6 @@ from devtrace.diagnosis.evidence.source_text import assigned_names, statement_si
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.fix import Fix
-from devtrace.diagnosis.rules.rule import ErrorRule
 from devtrace.source.matching import called_name, calls_in, is_given, keyword, match_code, owner_of
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import Value, evaluate, values
@@ -55,9 +53,6 @@ def host_conversion(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
         edits=fix.edits,
         ops=(op,),
     )
-
-
-RULE: Final = ErrorRule("host-conversion", host_conversion)
 
 
 @dataclass(frozen=True)
@@ -123,7 +118,7 @@ class _Conversion:
         inside = set(ast.walk(self.code)) if self.code is not None else set()
         op = self.op - 1
         while op >= 0 and self._is_of_the_line(op):
-            made = self.queries.source_node(self.queries.trace.ops.number("site", op))
+            made = self.queries.op_node(op)
             if made is not None and made.node in inside and isinstance(made.node, ast.expr):
                 rows = [row for row in self.queries.outputs(op) if self.queries.device(row) != HOST]
                 if rows:
@@ -172,8 +167,7 @@ class _Conversion:
         yield from (name.text for name in self.snapshot.names(self.row))
         if self.frame is not None and self.node is not None:
             yield self.frame.code.text(self.node)
-        producer = self.queries.producer(self.row)
-        made = self.queries.source_node(self.queries.trace.ops.number("site", producer)) if producer >= 0 else None
+        made = self.queries.op_node(self.queries.producer(self.row))
         yield from assigned_names(made) if made is not None else ()
         yield str(self.queries.trace.tensors.raw("name", self.row))
 
@@ -184,12 +178,12 @@ class _Conversion:
             return self._without_pinning()
         if self.frame is not None and self.node is not None:
             return self._replaced(self.node, self.frame.code.called_on(self.node, self._way))
-        return self._of_each() or Fix(host_boundary.CAUSE.advice())
+        return self._of_each() or Fix(sentence("host-boundary.advice"))
 
     def _replaced(self, node: ast.expr, new: str) -> Fix:
         edit = self.frame.code.replaced(node, new) if self.frame is not None else None
         if edit is None:
-            return Fix(host_boundary.CAUSE.advice())
+            return Fix(sentence("host-boundary.advice"))
         return Fix(sentence("fixed.to-cpu", code=one_line(new)), (edit,))
 
     @cached_property

@@ -21,7 +21,6 @@ from devtrace.diagnosis.costs.written_back import of_written_back
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
-from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import shorten
 
@@ -35,9 +34,6 @@ _LONGEST: Final = 60
 
 def host_syncs(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     return findings(queries, tally, "syncs", _needless, _finding)
-
-
-RULE: Final = CostRule("host-sync", host_syncs)
 
 
 def _finding(habit: Habit, needless: Sequence[Needless], remark: str) -> Finding:

@@ -18,7 +18,6 @@ from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.same_tensor import of_one_tensor
 from devtrace.diagnosis.costs.unfinished import of_early_writes
-from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.source.matching import called_name, calls_in, keyword, listed, match_code, names_in
 from devtrace.source.vocabulary import FILLS, JOINS, is_factory, is_move
 from devtrace.words.catalogue import sentence
@@ -138,6 +137,4 @@ def _of_pinned_memory(habit: Habit) -> copies.Plain:
 
 _FINDS: Final = (of_early_writes, of_one_tensor, _numbers, of_constants, copies.of_single_elements, _left_to_ddp)
 
-RULE: Final = CostRule(
-    "host-to-device-copy", copies.find_copies("host-to-device-copy", "h2d", *_FINDS, plain=_of_pinned_memory)
-)
+host_to_device_copies: Final = copies.find_copies("host-to-device-copy", "h2d", *_FINDS, plain=_of_pinned_memory)

@@ -12,7 +12,6 @@ from typing import Final
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
-from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.words.catalogue import sentence
 
 OFTEN: Final = 3
@@ -31,6 +30,3 @@ def idle_optimizers(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
                 message=sentence("idle-optimizer.message", count=steps),
                 help=sentence("idle-optimizer.help"),
             )
-
-
-RULE: Final = CostRule("idle-optimizer", idle_optimizers)

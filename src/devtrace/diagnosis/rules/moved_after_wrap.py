@@ -16,7 +16,6 @@ import numpy as np
 from devtrace.diagnosis.evidence.trace_queries import META, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.ledger import Tally
-from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.trace.rows import Module, Move
 from devtrace.trace.tables import Ints
 from devtrace.words.catalogue import sentence
@@ -42,9 +41,6 @@ def moved_after_wrap(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
             if origin not in ("", device, META) and _ran(queries, wrapper, move.op, after):
                 yield _finding(queries, move, wrapper, device)
                 break
-
-
-RULE: Final = CostRule("moved-after-wrap", moved_after_wrap)
 
 
 def _is_wrapper(module: Module) -> bool:

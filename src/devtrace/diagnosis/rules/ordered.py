@@ -1,38 +1,43 @@
 """All rules, in the order in which they are asked; those for errors are in `error_rules`."""
 
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from devtrace.diagnosis.rules import (
-    cpu_compute,
-    device_comparison,
-    device_to_device_copy,
-    device_to_host_copy,
-    host_sync,
-    host_to_device_copy,
-    idle_optimizer,
-    moved_after_wrap,
-    rank_device,
-    ranks_differ,
-    split_module,
-)
+from devtrace.diagnosis.evidence.ranks import Ranks
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.findings import Finding
+from devtrace.diagnosis.ledger import Tally
+from devtrace.diagnosis.rules.cpu_compute import left_on_host
+from devtrace.diagnosis.rules.device_comparison import compared_with_a_string
+from devtrace.diagnosis.rules.device_to_device_copy import device_to_device_copies
+from devtrace.diagnosis.rules.device_to_host_copy import device_to_host_copies
 from devtrace.diagnosis.rules.error_rules import ERROR_RULES
-from devtrace.diagnosis.rules.rule import CostRule, JobRule, Rule
+from devtrace.diagnosis.rules.host_sync import host_syncs
+from devtrace.diagnosis.rules.host_to_device_copy import host_to_device_copies
+from devtrace.diagnosis.rules.idle_optimizer import idle_optimizers
+from devtrace.diagnosis.rules.moved_after_wrap import moved_after_wrap
+from devtrace.diagnosis.rules.rank_device import on_the_device_of_another
+from devtrace.diagnosis.rules.ranks_differ import differing_tensors
+from devtrace.diagnosis.rules.split_module import split_modules
+from devtrace.diagnosis.slugs import RuleSlug
 
-COST_RULES: Final[tuple[CostRule, ...]] = (
-    host_sync.RULE,
-    host_to_device_copy.RULE,
-    device_to_host_copy.RULE,
-    device_to_device_copy.RULE,
-    cpu_compute.RULE,
-    split_module.RULE,
-    idle_optimizer.RULE,
-    device_comparison.RULE,
-    moved_after_wrap.RULE,
-)
+COST_RULES: Final[Mapping[RuleSlug, Callable[[TraceQueries, Tally], Iterable[Finding]]]] = {
+    "host-sync": host_syncs,
+    "host-to-device-copy": host_to_device_copies,
+    "device-to-host-copy": device_to_host_copies,
+    "device-to-device-copy": device_to_device_copies,
+    "cpu-compute": left_on_host,
+    "split-module": split_modules,
+    "idle-optimizer": idle_optimizers,
+    "device-comparison": compared_with_a_string,
+    "moved-after-wrap": moved_after_wrap,
+}
+"""Each finds sites that cost time, by the counts of the ledger."""
 
-JOB_RULES: Final[tuple[JobRule, ...]] = (
-    rank_device.RULE,
-    ranks_differ.RULE,
-)
+JOB_RULES: Final[Mapping[RuleSlug, Callable[[TraceQueries, Ranks], Iterable[Finding]]]] = {
+    "rank-device": on_the_device_of_another,
+    "ranks-differ": differing_tensors,
+}
+"""Each finds what only the ranks of a job together show."""
 
-RULES: Final[tuple[Rule, ...]] = (*ERROR_RULES, *COST_RULES, *JOB_RULES)
+RULES: Final[tuple[RuleSlug, ...]] = (*ERROR_RULES, *COST_RULES, *JOB_RULES)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Final
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from devtrace.diagnosis.evidence.ranks import Ranks
 from devtrace.diagnosis.evidence.source_text import name_by_its_line, statement_site
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
-from devtrace.diagnosis.rules.rule import JobRule
 from devtrace.source.matching import called_name, calls_in, keyword, nodes_of, owner_of, variable
 from devtrace.words.catalogue import one_after_another, sentence
 
@@ -41,9 +39,6 @@ def on_the_device_of_another(queries: TraceQueries, ranks: Ranks) -> Iterator[Fi
         # A line that names no device follows the tensors that others have put there.
         if chosen[site, device] != "other" or not {(rank, device) for rank in rows} <= explained:
             yield _finding(queries, ranks, site, device, rows, chosen[site, device])
-
-
-RULE: Final = JobRule("rank-device", on_the_device_of_another)
 
 
 def _finding(queries: TraceQueries, ranks: Ranks, site: int, device: int, rows: dict[int, int], reason: str) -> Finding:

@@ -6,14 +6,12 @@ net.head = nn.Linear(8, 2); net.to(device)              # good: in each rank, an
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Final
 
 import numpy as np
 
 from devtrace.diagnosis.evidence.ranks import Ranks
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
-from devtrace.diagnosis.rules.rule import JobRule
 from devtrace.words.catalogue import sentence
 
 
@@ -28,9 +26,6 @@ def differing_tensors(queries: TraceQueries, ranks: Ranks) -> Iterator[Finding]:
         odd = {rank: row for rank, row in rows.items() if queries.device(row) == HOST}
         if name and odd and len(odd) < len(rows):
             yield _finding(queries, name, odd, {rank: row for rank, row in rows.items() if rank not in odd})
-
-
-RULE: Final = JobRule("ranks-differ", differing_tensors)
 
 
 def _finding(queries: TraceQueries, name: str, odd: dict[int, int], rest: dict[int, int]) -> Finding:

@@ -6,14 +6,12 @@ layer.to(device)                                        # good
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import Final
 
 import numpy as np
 
 from devtrace.diagnosis.evidence.trace_queries import META, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
-from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.words.catalogue import sentence
 
 
@@ -32,9 +30,6 @@ def split_modules(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     for path, devices in devices_of.items():
         if len(devices) > 1 and path and modules[path] == 1:
             yield _finding(queries, path, devices)
-
-
-RULE: Final = CostRule("split-module", split_modules)
 
 
 def _finding(queries: TraceQueries, path: str, rows: dict[str, int]) -> Finding:

@@ -2,11 +2,11 @@
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CodeType
 
 from devtrace.recording.columns import sites
+from devtrace.runtime.tracebacks import codes_in
 from devtrace.source.matching import called_name, match_code, variable
 from devtrace.source.parsing import Source, Span, kept_with_source
 
@@ -75,17 +75,10 @@ def _spots(source: Source) -> _Spots:
         whole = compile(source.tree, source.file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return found
-    for code in _all(whole):
+    for code in codes_in(whole):
         for index, (line, end_line, column, end_column) in enumerate(code.co_positions()):
             if line is None or end_line is None or column is None or end_column is None:
                 continue
             found[Span(line, column, end_line, end_column)] = code, index * 2
             found.setdefault(line, (code, index * 2))
     return found
-
-
-def _all(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _all(constant)

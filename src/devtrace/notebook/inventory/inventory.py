@@ -18,8 +18,7 @@ from typing import Any, Final
 from devtrace.notebook.inventory.tensor_info import UNKNOWN, Asker, DeviceTotals, Total, Totals
 from devtrace.notebook.inventory.walk import Holding, is_a, type_name, walk
 from devtrace.runtime.import_hook import ImportWatcher
-from devtrace.source.object_walk import stored
-from devtrace.source.safe_values import instance_dict
+from devtrace.source.object_walk import parameters_of, states_of, stored
 from devtrace.words.catalogue import sentence
 
 MOST_ROWS: Final = 2_000
@@ -99,11 +98,11 @@ def _tensor_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Ste
 
 def _optimizer_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Steps:
     """List an optimizer: its own tensors are its state, the bytes of the parameters that it steps are theirs."""
-    own, totals = instance_dict(holding.value), DeviceTotals()
-    yield from _count(_parameters(own.get("param_groups")), asker, totals, all_totals)
+    totals = DeviceTotals()
+    yield from _count(parameters_of(holding.value), asker, totals, all_totals)
     for total in totals.by_device.values():
         total.bytes = 0
-    yield from _count(_state(own.get("state")), asker, totals, all_totals)
+    yield from _count((tensor for _, _, tensor in states_of(holding.value)), asker, totals, all_totals)
     return _head(holding, totals.by_device)
 
 
@@ -114,17 +113,6 @@ def _count(tensors: Iterable[Any], asker: Asker, *totals: DeviceTotals) -> Itera
             for each in totals:
                 each.count(tensor, info, each.by_device)
         yield
-
-
-def _parameters(groups: Any) -> Iterator[Any]:
-    for group in list(groups) if type(groups) is list else ():
-        parameters = dict.get(group, "params") if is_a(group, dict) else None
-        yield from parameters if type(parameters) is list else ()
-
-
-def _state(state: Any) -> Iterator[Any]:
-    for kept in list(dict.values(state)) if is_a(state, dict) else ():
-        yield from list(dict.values(kept)) if is_a(kept, dict) else ()
 
 
 def _model_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Steps:

@@ -10,6 +10,7 @@ from types import CodeType
 from typing import Any, Final
 
 from devtrace.recording.columns import sites
+from devtrace.runtime.tracebacks import outward
 
 _monitoring: Final[Any] = getattr(sys, "monitoring", None)
 _TOOLS: Final = (4, 3)
@@ -100,7 +101,4 @@ class Lines:
 
 def _frames(frame: Any) -> Iterable[CodeType]:
     """Yield the user's code around: a loop may stand in a function that runs no op itself."""
-    while frame is not None:
-        if sites.files[frame.f_code.co_filename] == sites.USER:
-            yield frame.f_code
-        frame = frame.f_back
+    return (each.f_code for each in outward(frame) if sites.files[each.f_code.co_filename] == sites.USER)

@@ -17,6 +17,7 @@ from devtrace.recording.columns.chunk import WIDTH, Array
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
 from devtrace.recording.context.module_tree import is_training
+from devtrace.runtime.tracebacks import outward
 
 Event = tuple[Any, ...]
 """(module, whether it trains, calls that lead to it), or (optimizer, whether it has a closure); by their ids."""
@@ -37,9 +38,7 @@ class Events:
         self._known: dict[tuple[int, ...], int] = {}  # id and instruction of each caller -> a number for them
 
     def begin(self, frame: Any) -> None:
-        while frame is not None:
-            self._around[id(frame.f_code)] = frame.f_code
-            frame = frame.f_back
+        self._around.update((id(each.f_code), each.f_code) for each in outward(frame))
 
     def of_call(self, module: Any, frame: Any) -> Event:
         """Return the event of a call that comes from a frame."""

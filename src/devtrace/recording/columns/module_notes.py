@@ -90,10 +90,6 @@ class ModuleNotes:
         reference, at = self._modules.get(key), self._tensors.get(key, {}).get(name)
         return unpacked(at) if at is not None and reference is not None and reference() is module else None
 
-    def forget(self) -> None:
-        for table in (self._modules, self._attached, self._parents, self._names, self._tensors):
-            table.clear()
-
     def _key(self, module: Any) -> int:
         key = id(module)
         reference = self._modules.get(key)

@@ -11,6 +11,7 @@ from typing import Any, Final
 import torch
 
 from devtrace.recording.columns.module_notes import Happening, ModuleNotes
+from devtrace.runtime.tracebacks import entries_of
 from devtrace.source.live_objects import CellText
 
 Past = tuple[int, torch.device, Any]
@@ -46,10 +47,8 @@ ErrorMark = tuple[int, CodeType, int]
 
 
 def mark_of(error: BaseException | None) -> ErrorMark | None:
-    entry = error.__traceback__ if error is not None else None
-    while entry is not None and entry.tb_next is not None:
-        entry = entry.tb_next
-    return (id(error), entry.tb_frame.f_code, entry.tb_lasti) if entry is not None else None
+    entries = entries_of(error)
+    return (id(error), entries[-1].tb_frame.f_code, entries[-1].tb_lasti) if entries else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +83,6 @@ class ProcessHistory:
     modules: ModuleNotes = field(default_factory=ModuleNotes)
     moves: deque[Moved] = field(default_factory=lambda: deque(maxlen=MOST_MOVES))
     stateful: dict[int, States] = field(default_factory=dict)
-
-    def forget_modules(self) -> None:
-        """Forget where modules were attached and moved, and which optimizers have stepped."""
-        self.modules.forget()
-        self.moves.clear()
-        self.stateful.clear()
 
 
 history: Final = ProcessHistory()

@@ -11,6 +11,7 @@ from types import CodeType, FrameType
 from typing import Final
 
 from devtrace.recording.columns.process_history import CodePosition, history
+from devtrace.runtime.tracebacks import outward
 from devtrace.source.live_objects import CellText
 from devtrace.source.user_code import owner_of
 
@@ -142,12 +143,7 @@ def of_frames(frames: Iterable[tuple[FrameType, int]]) -> list[tuple[int, FrameT
 
 def stack(frame: FrameType | None) -> list[int]:
     """Return the sites of a frame and of all around it, innermost first."""
-    found = []
-    while frame is not None:
-        if files[frame.f_code.co_filename] in (USER, LIBRARY):
-            found.append(find(frame))
-        frame = frame.f_back
-    return found
+    return [find(each) for each in outward(frame) if files[each.f_code.co_filename] in (USER, LIBRARY)]
 
 
 def _caller(frame: FrameType | None, outer: Callable[[FrameType], int] | None, base: int) -> int:

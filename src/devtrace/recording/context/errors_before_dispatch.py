@@ -21,7 +21,7 @@ from devtrace.recording.context.modules import Modules
 from devtrace.recording.hot import dispatch
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.quiet import is_tensor
-from devtrace.runtime.tracebacks import text_of
+from devtrace.runtime.tracebacks import chain_of, entries_of, text_of
 from devtrace.source import parsing, safe_values
 from devtrace.source.flow import operands
 from devtrace.source.live_objects import forget_locals
@@ -60,24 +60,6 @@ def was_recorded(error: BaseException, recorder: Recorder) -> bool:
         for each in chain_of(error)
         for traceback in entries_of(each)
     )
-
-
-def chain_of(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception, then those that it was raised from, or while handling."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__
-
-
-def entries_of(error: BaseException) -> list[TracebackType]:
-    found = []
-    traceback = error.__traceback__
-    while traceback is not None:
-        found.append(traceback)
-        traceback = traceback.tb_next
-    return found
 
 
 def joined(raised: Iterable[list[TracebackType]]) -> list[TracebackType]:

@@ -5,6 +5,7 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
@@ -29,6 +30,7 @@ from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet
 from devtrace.runtime.torch_names import take
+from devtrace.runtime.tracebacks import outward
 from devtrace.runtime.watching import NAMES
 from devtrace.source.safe_values import class_dict, classes_of, instance_dict
 from devtrace.source.user_code import is_torch_or_ours
@@ -188,7 +190,7 @@ def _root(module: Module, caller: FrameType | None) -> tuple[Module, FrameType |
     """
     found = module, caller
     above = list(hooks.ancestors(module))
-    for frame in _frames(caller, most=30) if above else ():
+    for frame in islice(outward(caller), 30) if above else ():
         owner = next((outer for outer in reversed(above) if _is_method(outer, frame.f_code)), None)
         if owner is not None:
             found = owner, frame.f_back
@@ -197,12 +199,6 @@ def _root(module: Module, caller: FrameType | None) -> tuple[Module, FrameType |
 
 def _is_of_torch(frame: FrameType | None) -> bool:
     return frame is not None and is_torch_or_ours(frame.f_code.co_filename)
-
-
-def _frames(frame: FrameType | None, most: int) -> Iterator[FrameType]:
-    while frame is not None and most:
-        yield frame
-        frame, most = frame.f_back, most - 1
 
 
 def _is_method(module: Module, code: CodeType) -> bool:

@@ -19,8 +19,10 @@ from devtrace.recording.columns import stamps
 from devtrace.recording.columns.process_history import States, history
 from devtrace.recording.context.happenings import site_of
 from devtrace.runtime.patches import Patches
-from devtrace.runtime.quiet import Quiet, is_tensor
+from devtrace.runtime.quiet import Quiet
+from devtrace.runtime.tracebacks import outward
 from devtrace.runtime.watching import STATES
+from devtrace.source.object_walk import states_of
 from devtrace.source.safe_values import class_dict, classes_of
 
 _NOWHERE = -1
@@ -78,9 +80,7 @@ def _outside_of_its_constructor(optimizer: Optimizer, frame: FrameType | None) -
         for kind in _below_torchs(type(optimizer))
         if type(each := class_dict(kind).get("__init__")) is FunctionType
     }
-    while frame is not None and frame.f_code in codes:
-        frame = frame.f_back
-    return frame
+    return next((each for each in outward(frame) if each.f_code not in codes), None)
 
 
 def _begins(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
@@ -139,12 +139,9 @@ def _take(optimizer: Optimizer, site: int) -> None:
     """Let an optimizer's state that has no birth yet be born at a site."""
     born = stamps.birth(site)
     with Quiet():
-        states = _states(optimizer)
-        for state in dict.values(states):
-            for value in dict.values(state) if issubclass(type(state), dict) else ():
-                if is_tensor(value):
-                    stamps.put_birth(value, born)
-    _note(optimizer, len(states), _NOWHERE)
+        for _, _, value in states_of(optimizer):
+            stamps.put_birth(value, born)
+    _note(optimizer, len(_states(optimizer)), _NOWHERE)
 
 
 def _note(optimizer: Optimizer, known: int, site: int) -> None:

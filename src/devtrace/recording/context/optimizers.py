@@ -18,7 +18,7 @@ from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.recording.context.module_tree import class_name
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.quiet import Quiet, gradient_of
-from devtrace.source.safe_values import instance_dict
+from devtrace.source.object_walk import parameters_of
 
 
 class Optimizers:
@@ -84,8 +84,8 @@ def _has_closure(args: Any, kwargs: Any) -> bool:
 
 def _has_gradient(optimizer: Any) -> bool:
     try:
-        groups = instance_dict(optimizer)["param_groups"]
         with Quiet():
-            return any(gradient_of(parameter) is not None for group in groups for parameter in group["params"])
+            parameters = parameters_of(optimizer)
+            return not parameters or any(gradient_of(parameter) is not None for parameter in parameters)
     except Exception:  # noqa: BLE001 (an optimizer of another make is not ours to judge, nor to stop)
         return True

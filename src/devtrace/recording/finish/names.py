@@ -17,11 +17,10 @@ from devtrace.recording.context.module_tree import own_tensors
 from devtrace.recording.context.modules import Known, Modules
 from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.merge import indexes_in
-from devtrace.runtime.quiet import gradient_of, is_tensor
+from devtrace.runtime.quiet import gradient_of
 from devtrace.source.matching import is_path
-from devtrace.source.object_walk import stored
-from devtrace.source.parsing import read, span_at
-from devtrace.source.safe_values import instance_dict
+from devtrace.source.object_walk import states_of, stored
+from devtrace.source.parsing import node_of
 
 
 class Named:
@@ -106,13 +105,10 @@ class Named:
                 self._found.setdefault(before, self._found[after])
 
     def _optimizer(self, optimizer: Any) -> None:
-        states: Any = instance_dict(optimizer).get("state")
-        for parameter, state in dict.items(states) if issubclass(type(states), dict) else ():
+        for parameter, key, value in states_of(optimizer):
             row = self._rows.row_of(parameter)
             name = self._found.get(-1 if row is None else row, ("", ""))[1]
-            for key, value in dict.items(state) if issubclass(type(state), dict) else ():
-                if is_tensor(value):
-                    self._name(value, "optimizer-state", f"{name}.{key}" if name else str(key))
+            self._name(value, "optimizer-state", f"{name}.{key}" if name else str(key))
 
     def _name(self, tensor: Any, role: str, name: str) -> None:
         row = self._rows.row_of(tensor)
@@ -147,7 +143,6 @@ def _call_at(site: int) -> ast.Call | None:
     if site < 0:
         return None
     spot = sites.position(site)
-    source = read(spot.code.co_filename)
-    node = source and source.node_at(span_at(spot.code, spot.instruction))
+    _, node = node_of(spot.code, spot.instruction)
     is_theirs = files[spot.code.co_filename] in (USER, sites.LIBRARY)
     return node if isinstance(node, ast.Call) and is_theirs else None

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import groupby
 from operator import attrgetter
-from types import FrameType, FunctionType, MethodType, TracebackType
+from types import FrameType, FunctionType, MethodType
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -23,8 +23,9 @@ import torch
 from devtrace.recording.columns import sites, stamps
 from devtrace.runtime.memory.alive import Alive
 from devtrace.runtime.quiet import Quiet, device_of, gradient_of, is_leaf, is_tensor, storage_of
+from devtrace.runtime.tracebacks import entries_of
 from devtrace.source.live_objects import forget_locals
-from devtrace.source.object_walk import may_lead, members, registered
+from devtrace.source.object_walk import may_lead, members, parameters_of, registered, states_of
 from devtrace.source.safe_values import class_dict, classes_of, instance_dict
 
 MOST_OBJECTS: Final = 200_000
@@ -157,13 +158,10 @@ class Census:
         own = instance_dict(value)
         if "param_groups" not in own or "state" not in own:
             return True
-        for state in list(dict.values(own["state"])):
-            for tensor in dict.values(state) if issubclass(type(state), dict) else ():
-                if is_tensor(tensor):
-                    self.claim(tensor, "optimizer-state", path)
-        for group in own["param_groups"]:
-            for tensor in group.get("params", ()):
-                self.parameter(tensor, path)
+        for _, _, tensor in states_of(value):
+            self.claim(tensor, "optimizer-state", path)
+        for tensor in parameters_of(value):
+            self.parameter(tensor, path)
         return False
 
     def kept(self, value: Any, path: str, contained: bool) -> bool:
@@ -201,7 +199,7 @@ class Census:
         """Claim what the frames of an exception keep that have ended."""
         while error is not None and id(error) not in self.errors:
             self.errors.add(id(error))
-            for frame in _ended(error.__traceback__, self.running):
+            for frame in _ended(error, self.running):
                 local = [Root(name, value, self.scope) for value in list(frame.f_locals.values()) if may_lead(value)]
                 self.walk(local, lambda value, _, __: self._of_traceback(value, name))
                 forget_locals(frame)
@@ -284,11 +282,8 @@ def _roots(frames: list[FrameType]) -> tuple[list[Root], list[Root], list[Root]]
     return [root for root in known if root.name[:1] != "_" and root.name != "Out"], notebook, torchs
 
 
-def _ended(traceback: TracebackType | None, running: set[FrameType]) -> Iterator[FrameType]:
-    while traceback is not None:
-        if traceback.tb_frame not in running:
-            yield traceback.tb_frame
-        traceback = traceback.tb_next
+def _ended(error: BaseException, running: set[FrameType]) -> Iterator[FrameType]:
+    return (entry.tb_frame for entry in entries_of(error) if entry.tb_frame not in running)
 
 
 def _tree(module: Any) -> Iterator[int]:

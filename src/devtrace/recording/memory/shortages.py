@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from traceback import walk_tb
 from types import FrameType
@@ -17,7 +17,7 @@ import torch
 from devtrace.recording.columns.tensor_rows import Array
 from devtrace.recording.memory.census import Owned, census
 from devtrace.runtime.memory.alive import Alive, knowing
-from devtrace.runtime.tracebacks import text_of
+from devtrace.runtime.tracebacks import outward, text_of
 from devtrace.source.memory.shortage import Holding, Shortage
 
 _GPU: Final = re.compile(r"GPU (\d+) has a total capacity of ([\d.]+ \w+)")
@@ -66,15 +66,9 @@ def _note(recorder: Recorder, error: BaseException, frames: list[FrameType]) -> 
 
 def running(frame: FrameType | None) -> list[FrameType]:
     """Return a frame and those around it, innermost first, below those of other threads."""
-    own = list(_around(frame))
+    own = list(outward(frame))
     others = (top for ident, top in sys._current_frames().items() if ident != threading.get_ident())
-    return [*(each for top in others for each in _around(top)), *own]
-
-
-def _around(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
+    return [*(each for top in others for each in outward(top)), *own]
 
 
 def _real(text: str, device: torch.device) -> Alive:

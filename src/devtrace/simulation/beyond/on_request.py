@@ -8,11 +8,11 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from importlib import resources
 from typing import Any, NamedTuple
 
 import torch
 
+from devtrace.runtime.tables import rows_of
 from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of, tensors_in
 
 _REPORT = (
@@ -40,8 +40,7 @@ WAITS = Waits()
 @functools.cache
 def table() -> dict[str, Row]:
     """Operator without overload -> its row."""
-    lines = resources.files("devtrace.simulation").joinpath("cuda_on_request.tsv").read_text("utf-8").splitlines()
-    rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    rows = rows_of("simulation/cuda_on_request.tsv")
     return {name: Row(kernel, condition) for names, kernel, condition in rows for name in names.split()}
 
 
