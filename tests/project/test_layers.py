@@ -96,20 +96,21 @@ LONGEST_FILE = 400
 # Lines of Python that a package may have, "" for all that is not named. Data files are not counted. What needs more
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
-    "source explaining": 4_565,
-    "diagnosis.evidence": 2_986,
-    "diagnosis.causes": 664,
-    "diagnosis.fixes": 2_662,
-    "diagnosis.rules diagnosis.costs": 3_650,
+    "source explaining": 4_564,
+    "diagnosis.evidence": 2_993,
+    "diagnosis.causes": 538,
+    "diagnosis.fixes": 2_656,
+    "diagnosis.rules diagnosis.costs": 3_544,
     # What a step reads and writes back; memory that is used before its copy is done.
     "diagnosis.costs.written_back diagnosis.costs.unfinished": 192,
-    "diagnosis": 1_262,
-    "recording": 6_166,
-    "simulation runtime": 5_342,
+    "diagnosis": 1_263,
+    "recording": 6_132,
+    "simulation runtime": 5_373,
     # What PyTorch's own device tests ask beyond operators.
     "simulation.beyond": 580,
     "words": 440,
-    "source.memory runtime.memory simulation.memory recording.memory diagnosis.memory": 1_900,
+    "source.memory runtime.memory simulation.memory recording.memory diagnosis.memory "
+    "diagnosis.rules.out_of_memory": 1_900,
     # One press in a page fixes the notebook: a job in a process of its own, and what runs again.
     "fixing.notebooks": 722,
     "contract": 468,  # findings for programs, with the 219 lines that interchange had

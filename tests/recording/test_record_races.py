@@ -14,10 +14,11 @@ import torch
 import devtrace
 from devtrace.recording.columns import stamps, tensor_rows
 from devtrace.recording.columns.chunk import WIDTH, Chunk
+from devtrace.recording.columns.recorded_ops import MOST_NOTES
 from devtrace.recording.columns.tensor_rows import Rows
 from devtrace.recording.folding import fold as folding
 from devtrace.recording.hot import dispatch
-from devtrace.recording.hot.recorder import MOST_NOTES, Recorder
+from devtrace.recording.hot.recorder import Recorder
 from devtrace.trace.checks import broken_rule
 
 OPS = 200

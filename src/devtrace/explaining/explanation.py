@@ -37,12 +37,12 @@ from devtrace.recording.columns import sites
 from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT
 from devtrace.recording.columns.operator_info import operator_by_name
 from devtrace.recording.columns.process_history import history
+from devtrace.recording.columns.recorded_ops import RecordedOps, thread_name
 from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
 from devtrace.recording.context.module_tree import children, is_module, is_training
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
-from devtrace.recording.hot.recorder import Recorder, thread_name
 from devtrace.recording.memory import shortages
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
@@ -64,7 +64,7 @@ class Explanation:
         self.error = path[-1]
         self.stack = Stack.of(path)
         self.frames = self.stack.sited()
-        self.recorder = Recorder(10_000)
+        self.recorder = RecordedOps()
         self.recorder.first_tick = next(history.ticks)
         self.modules = Modules(self.recorder)
         self.optimizers = Optimizers(self.recorder)
@@ -109,7 +109,8 @@ class Explanation:
             replay.put_after(self.reader.ops)
             for note in (sentence("explained.not-seen"), *missed()):
                 self.recorder.note(note)
-            short = shortages.at_the_end(self.recorder, [self.error])
+            is_short = isinstance(self.error, torch.OutOfMemoryError)
+            short = shortages.at_the_end(self.recorder, [self.error]) if is_short else None
             done = assemble(
                 self.recorder,
                 self.modules,
@@ -119,9 +120,11 @@ class Explanation:
                 simulated=simulated,
                 extra_sites=[site for site, _ in self.frames]
                 + ([self.worker.site] if self.worker else [])
-                + shortages.sites_of(short),
+                + (shortages.sites_of(short) if short else []),
             )
-        live = replace(self._live(walk, done), shortage=shortages.in_rows(short, done.site_rows, done.tensors.rows_of))
+        live = self._live(walk, done)
+        if short is not None:
+            live = replace(live, shortage=shortages.in_rows(short, done.site_rows, done.tensors.rows_of))
         return Recorded(done.trace, live)
 
     def _failed(self) -> FailedOp:
@@ -192,7 +195,7 @@ class Explanation:
 class _Replay:
     """Puts ops that were read into a recorder, inside the module calls that were open."""
 
-    recorder: Recorder
+    recorder: RecordedOps
     state: ThreadState
     modules: Modules
     stack: Stack

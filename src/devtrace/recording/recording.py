@@ -10,13 +10,14 @@ import torch
 
 from devtrace.recording.budget.budget import Budget
 from devtrace.recording.columns import sites, stamps
+from devtrace.recording.columns.recorded_ops import thread_name
 from devtrace.recording.context import errors_before_dispatch, hooks, jit_tracing, threads, waits
 from devtrace.recording.context.happenings import recorders
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
 from devtrace.recording.hot.dispatch import RecordMode
-from devtrace.recording.hot.recorder import Recorder, thread_name
+from devtrace.recording.hot.recorder import Recorder
 from devtrace.recording.memory import shortages
 from devtrace.runtime import eager_paths, scripting, settling, warned_lines
 from devtrace.runtime.job import rank_of_job

@@ -32,8 +32,8 @@ from devtrace.explaining.stack import Stack
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.recording.columns.process_history import Stamp
+from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.context.module_tree import is_module
-from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.quiet import device_of, is_tensor, shape_of
 from devtrace.source import parsing
 from devtrace.source.flow import Position
@@ -61,7 +61,7 @@ class Reader:
 
     def __init__(
         self,
-        recorder: Recorder,
+        recorder: RecordedOps,
         stack: Stack,
         devices: list[str],
         default_device: str,

@@ -1,11 +1,26 @@
 """The ops of one recording: `Recorder` adds to them, folding shortens them, the trace is made of them."""
 
+import json
+import sys
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter_ns, time
+from typing import Any, Final, Protocol
 
 import torch
 
+from devtrace.recording.columns import sites
+from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT, SEVERAL
+from devtrace.recording.columns.operator_info import operator_by_name
 from devtrace.recording.columns.tensor_rows import Rows
 from devtrace.recording.columns.thread_state import ThreadState
+from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, is_tensor
+from devtrace.runtime.tracebacks import text_of
+from devtrace.source.safe_values import instance_dict
+
+MOST_NOTES: Final = 8
+"""Of one key: faults whose texts all differ are told by their number."""
 
 
 @dataclass(slots=True)
@@ -42,13 +57,132 @@ class Waited:
     device: torch.device
 
 
+class Budget(Protocol):
+    """`budget.budget`, as far as those below it know it."""
+
+    off: bool
+    state: ThreadState
+
+    def module_called(self, module: Any) -> None: ...
+
+    def call_ended(self) -> None: ...
+
+    def stepping(self, optimizer: Any, *, closure: bool) -> bool: ...
+
+    def attaching(self, site: int) -> bool: ...
+
+    def changed(self) -> bool: ...
+
+    def apply(self, state: ThreadState) -> None: ...
+
+
 class RecordedOps:
-    """Ops of all threads, and the rows of their tensors."""
+    """Ops of all threads, and the rows of their tensors.
+
+    `states` holds the ThreadState of each thread that is being followed, by the thread's ident.
+    """
 
     def __init__(self) -> None:
         self.threads: list[ThreadState] = []
+        self.states: dict[int, ThreadState] = {}
         self.rows = Rows()
         self.copies: list[Copied] = []
         self.failures: list[Failed] = []
         self.waits: list[Waited] = []
         self.nodes: dict[type, int] = {}
+        self.first_tick = 0  # happenings with a lower one were before this recording
+        self.rank = -1  # of this process in its job
+        self.recorded = time()
+        self.origin = perf_counter_ns()
+        self._notes: dict[str, str] = {}  # text -> its key
+        self._left_out = 0  # notes of a key that has many
+        self.shortage: Any = None  # the last allocation that failed, as `memory.shortages` notes it
+        self.budget: Budget | None = None
+        self.gap = -1  # the first op after some that were not recorded
+        # Rows of parameters and buffers that were registered after such a gap, which may have made them: the next op,
+        # and whether a layer of torch's made them as it was built.
+        self.late: dict[int, tuple[int, bool]] = {}
+        self.lock: Final = threading.RLock()
+
+    def follow(self, name: str, base: int = sites.NOWHERE, parent: int = -1) -> ThreadState:
+        """Start recording the current thread."""
+        ident = threading.get_ident()
+        with self.lock:
+            state = ThreadState(len(self.threads), ident, name, base, parent)
+            self.threads.append(state)
+            self.states[ident] = state
+        return state
+
+    def leave(self, state: ThreadState) -> None:
+        """End a thread: another may get its ident."""
+        with self.lock:
+            if self.states.get(state.ident) is state:
+                del self.states[state.ident]
+
+    def gather(self, value: Any, rows: list[int], row_of: Callable[[Any], int] | None = None) -> None:
+        """Append the rows of all tensors in an argument, or in an output, which has another way to its row."""
+        if type(value) in PLAIN and not function_modes():
+            rows.append((row_of or self.rows.row_for_input)(value))
+        elif is_tensor(value):
+            try:
+                with Quiet():
+                    rows.append((row_of or self.rows.row_for_input)(value))
+            except Exception as fault:  # noqa: BLE001 (a subclass that does not answer)
+                self.fault(fault)
+        elif isinstance(value, list | tuple):
+            for item in value:
+                self.gather(item, rows, row_of)
+        elif isinstance(value, dict):
+            for item in value.values():
+                self.gather(item, rows, row_of)
+
+    def raised(self, state: ThreadState, op: tuple[int, int, int, int], rows: list[int], error: BaseException) -> None:
+        """Record an op that raised: no outputs, and no end."""
+        head, site, start, number = op
+        around = [] if state is self.threads[0] else sites.stack(sys._getframe(1))
+        self.failures.append(Failed(state.op, type(error).__name__, text_of(error), around))
+        state.heads += (head | SEVERAL | len(rows) << COUNT_SHIFT, site, start, -1, number, -1, 0)
+        state.flat += rows
+        state.op += 1
+
+    def refused(self, state: ThreadState, name: str, site: int, rows: list[int], error: BaseException) -> None:
+        """Record a call that torch refused before there was an op."""
+        head = operator_by_name(name).head | (torch.is_grad_enabled() << GRAD_SHIFT)
+        self.raised(state, (head, site, perf_counter_ns(), -1), rows, error)
+
+    def finish(self) -> None:
+        """Pack all threads."""
+        for state in self.threads:
+            state.pack()
+            if self.budget is not None:
+                self.budget.apply(state)
+
+    def kept(self) -> int:
+        return sum(state.kept() for state in self.threads)
+
+    def fault(self, error: Exception) -> None:
+        """Note a fault of our own, or a tensor that does not answer: the program goes on."""
+        self.note("note.op-in-part", error)
+
+    def note(self, key: str, about: BaseException | str = "", **counts: int) -> None:
+        """Keep the key of a sentence and, behind a tab, what it is about; words are found later."""
+        fault = about if isinstance(about, str) else f"{type(about).__name__}: {text_of(about)}"
+        values = {**counts, **({"fault": fault} if fault else {})}
+        text = f"{key}\t{json.dumps(values)}" if values else key
+        if text in self._notes:
+            return
+        if list(self._notes.values()).count(key) < MOST_NOTES:
+            self._notes[text] = key
+        else:
+            self._left_out += 1
+
+    def noted(self) -> list[str]:
+        """Return all notes; of each key the first ones, and the number of those left out."""
+        return [*self._notes, *([f'note.more\t{{"count": {self._left_out}}}'] if self._left_out else [])]
+
+
+def thread_name() -> str:
+    """Name the current thread as Python knows it. To ask for the thread itself would make one for autograd's."""
+    found = vars(threading)["_active"].get(threading.get_ident())
+    name = instance_dict(found).get("_name")
+    return name if type(name) is str else "autograd"

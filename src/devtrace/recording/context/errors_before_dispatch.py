@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import torch
 
 from devtrace.recording.columns import sites
+from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.sites import LIBRARY, USER
 from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.recording.context import module_calls
 from devtrace.recording.context.module_tree import is_training
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.hot import dispatch
-from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.quiet import is_tensor
 from devtrace.runtime.tracebacks import chain_of, entries_of, text_of
 from devtrace.source import parsing, safe_values
@@ -42,7 +42,7 @@ class Failing(NamedTuple):
     tensors: list[torch.Tensor]
 
 
-def origin_of(error: BaseException, recorder: Recorder) -> BaseException:
+def origin_of(error: BaseException, recorder: RecordedOps) -> BaseException:
     """Return the exception that the op raised, where another one stands for it: `raise StepFailed from error`."""
     chain = list(chain_of(error))
     messages = {failed.message for failed in recorder.failures if failed.message}
@@ -50,7 +50,7 @@ def origin_of(error: BaseException, recorder: Recorder) -> BaseException:
     return recorded or next((each for each in chain if failing(each) is not None), error)
 
 
-def was_recorded(error: BaseException, recorder: Recorder) -> bool:
+def was_recorded(error: BaseException, recorder: RecordedOps) -> bool:
     """Return whether an op has this error: it came through the mode, or repeats one that did (a worker's does)."""
     text = text_of(error)
     if any(failed.message and failed.message in text for failed in recorder.failures):

@@ -15,6 +15,7 @@ from torch.nn.modules import module as registry
 
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.process_history import history
+from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.recording.context import hooks, module_calls
 from devtrace.recording.context.module_tree import (
@@ -26,7 +27,6 @@ from devtrace.recording.context.module_tree import (
     own_tensors,
     subtree,
 )
-from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet
 from devtrace.runtime.torch_names import take
@@ -60,7 +60,7 @@ class Known:
 class Modules:
     """Rows of the modules table: trees, each in the order of `named_modules`."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: RecordedOps) -> None:
         self.recorder = recorder
         self.known: list[Known] = []
         # Replicas that DataParallel makes for each step share the rows of their originals.

@@ -14,9 +14,9 @@ from torch.compiler import is_compiling
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
 
+from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.recording.context.module_tree import class_name
-from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.quiet import Quiet, gradient_of
 from devtrace.source.object_walk import parameters_of
 
@@ -24,7 +24,7 @@ from devtrace.source.object_walk import parameters_of
 class Optimizers:
     """Marks the thread that is in a `step`, and remembers the optimizers: their state gets names at the end."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: RecordedOps) -> None:
         self.recorder = recorder
         self._at_work: set[int] = set()  # optimizers that found a gradient in the step before
         self.seen: dict[int, weakref.ref[Any]] = {}

@@ -9,7 +9,7 @@ import numpy as np
 
 from devtrace.recording.columns.graph import Array, Numbered, forward_ops
 from devtrace.recording.columns.operator_info import COMPUTE, COPY, SYNC, by_id
-from devtrace.recording.columns.recorded_ops import Copied
+from devtrace.recording.columns.recorded_ops import Copied, RecordedOps
 from devtrace.recording.columns.tensor_rows import size_of
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT
 from devtrace.recording.context.modules import Modules
@@ -19,7 +19,6 @@ from devtrace.recording.finish.merge import Merged
 from devtrace.recording.finish.names import Named
 from devtrace.recording.finish.site_rows import add_sites
 from devtrace.recording.finish.tensors import Tensors
-from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.quiet import Quiet
 from devtrace.runtime.requirements import own_version
 from devtrace.source.live_objects import Live
@@ -50,7 +49,7 @@ class Recorded(NamedTuple):
 
 
 def assemble(
-    recorder: Recorder,
+    recorder: RecordedOps,
     modules: Modules,
     optimizers: Optimizers,
     names: Mapping[str, Any] | None,
@@ -72,7 +71,7 @@ class _Assembly:
     def __init__(
         self,
         builder: TraceBuilder,
-        recorder: Recorder,
+        recorder: RecordedOps,
         modules: Modules,
         named: Named,
         simulated: Callable[[str], bool],

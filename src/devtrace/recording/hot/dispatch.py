@@ -24,6 +24,7 @@ from devtrace.recording.columns.thread_state import (
     sequence_number,
 )
 from devtrace.recording.hot.recorder import Recorder
+from devtrace.recording.memory.shortages import note_raised
 from devtrace.runtime.mode_stack import BesideCompile
 from devtrace.runtime.quiet import ALL_DISABLED, Restored, function_state, set_function_state
 from devtrace.runtime.wrapped_numbers import as_tensors
@@ -113,6 +114,7 @@ class RecordMode(BesideCompile):
             tensors = as_tensors(error, func, args)
             if tensors is not None:
                 return self.__torch_dispatch__(func, types, tensors, kwargs, shown)
+            note_raised(recorder, error)
             recorder.raised(state, (head, site, start, number), rows, error)
             raise
         end = clock()

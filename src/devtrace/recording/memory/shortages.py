@@ -47,8 +47,9 @@ class Recorder(Protocol):
 
 
 def note_raised(recorder: Recorder, error: BaseException) -> None:
-    """Note the shortage of an op that raises it in the frame above."""
-    _note(recorder, error, running(sys._getframe(2)))
+    """Note the shortage of an op, if it is one that raises in the frame above."""
+    if isinstance(error, torch.OutOfMemoryError):
+        _note(recorder, error, running(sys._getframe(1)))
 
 
 def _note(recorder: Recorder, error: BaseException, frames: list[FrameType]) -> None:

@@ -21,7 +21,7 @@ from devtrace.diagnosis.findings import Finding
 from devtrace.report.html import fragment
 from devtrace.words import language
 
-PROGRAMS = Path(__file__).parent / "programs"
+PROGRAMS = Path(__file__).parent / "out_of_memory_programs"
 
 
 class Expected(NamedTuple):

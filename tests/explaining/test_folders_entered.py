@@ -1,0 +1,77 @@
+"""How many of our folders the walk from an untraced error to its report enters (CONTRIBUTING draws it)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+import pytest
+import torch
+from torch import nn
+
+import devtrace
+from devtrace.recording.context import hooks
+
+OURS = Path(devtrace.__file__).parent
+THE_DEVICE = "simulation"  # answers as a real one does, and explains nothing
+MOST_FOLDERS = 15
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+        self.table = torch.zeros(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        moved: torch.Tensor = self.body(x)
+        return moved + self.table
+
+
+def forgotten_buffer() -> None:
+    net = Net().to("cuda")
+    net(torch.zeros(2, 4, device="cuda"))
+
+
+def values_of_a_device() -> None:
+    x = torch.zeros(4, device="cuda")
+    x.numpy()
+
+
+def two_dtypes() -> None:
+    weight = torch.zeros(4, 4, dtype=torch.float64)
+    torch.zeros(2, 4) @ weight
+
+
+@pytest.mark.parametrize("program", [forgotten_buffer, values_of_a_device, two_dtypes])
+def test_an_untraced_error_is_explained_in_few_folders(program: Callable[[], None]) -> None:
+    hooks.install()
+    try:
+        with devtrace.simulate("cuda:1"):
+            for _ in range(2):  # the first time, modules are imported
+                folders = folders_entered(program)
+    finally:
+        hooks.uninstall()
+    assert len(folders - {THE_DEVICE}) <= MOST_FOLDERS, sorted(folders)
+
+
+def folders_entered(program: Callable[[], None]) -> set[str]:
+    folders = set[str]()
+
+    def call(frame: FrameType, event: str, _: object) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(OURS):
+            folders.add(path.parent.relative_to(OURS).as_posix())
+
+    with pytest.raises((RuntimeError, TypeError)) as caught:
+        program()
+    before = sys.getprofile()
+    sys.setprofile(call)
+    try:
+        (finding,) = devtrace.explain(caught.value).findings
+    finally:
+        sys.setprofile(before)
+    assert finding.severity == "error"
+    return folders
