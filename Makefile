@@ -50,7 +50,7 @@ OLDEST := $(VENV)-oldest
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test durations check lint types layers unit breadth coverage ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo \
+.PHONY: help lab test durations check lint types layers unit breadth coverage ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo ticks \
 	build dev format golden docs bench suites sweep real ray long-runs harm site \
 	gallery notebook-outputs screenshot test-newest test-released test-cuda test-oldest torch-newest torch-cuda torch-oldest clean distclean
 
@@ -171,6 +171,9 @@ real: $(FRAMEWORKS) ## programs of large frameworks and large old releases (inst
 
 harm: $(READY) ## the edits of the corpora applied and held against one memory: what breaks or changes a value (ARGS=FOLDER: others)
 	$(BIN)/python tools/fixed.py tests/corpus tests/student $(ARGS)
+
+ticks: $(READY) ## 500 healthy programs with something left on the CPU: over which a green tick stands (ARGS="--seed 3")
+	$(BIN)/python tools/ticks.py $(ARGS)
 
 long-runs: $(READY) ## every program in loops of 100 steps, with a budget and without: where the findings differ (ARGS=zoo: only those)
 	$(BIN)/python tests/harness/budgeted.py $(ARGS)

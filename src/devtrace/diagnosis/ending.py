@@ -30,11 +30,12 @@ def is_clear(queries: TraceQueries, rows: Sequence[LedgerRow]) -> bool:
     used = ReportData(trace, (), tuple(rows)).used_accelerator
     if trace.outcome != "ended" or not used:
         return False
-    return not len(model_on_host.ops(queries)) and not _copies_within_a_model(queries)
+    return not model_on_host.computes(queries) and not _copies_within_a_model(queries)
 
 
 def _copies_within_a_model(queries: TraceQueries) -> bool:
-    """Return whether calls of modules copied from or to the CPU what they had made, or one tensor again and again."""
+    """Return whether gradients crossed from or to the CPU, or calls of modules copied what they had made, or one tensor
+    again and again."""
     copies, ops = queries.trace.copies, queries.trace.ops
     sites = ops.ints("site")
     forward = ops.ints("phase") != queries.strings.get("backward", -1)
@@ -43,6 +44,8 @@ def _copies_within_a_model(queries: TraceQueries) -> bool:
     seen: set[int] = set()
     source, target = copies.ints("from"), copies.ints("to")  # between devices a model that is split copies on purpose
     with_the_host = (source != target) & ((source == queries.host) | (target == queries.host))
+    if (with_the_host & ~forward[rows]).any():
+        return True
     for op in rows[with_the_host & (outermost[rows] >= 0) & forward[rows]].tolist():
         base = next(map(queries.base, queries.inputs(op)), -1)
         made = queries.producer(base) if base >= 0 else -1

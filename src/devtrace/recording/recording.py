@@ -19,7 +19,7 @@ from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.recording.memory import shortages
-from devtrace.runtime import eager_paths, scripting, settling, warned_lines
+from devtrace.runtime import eager_paths, profiles, scripting, settling, warned_lines
 from devtrace.runtime.job import rank_of_job
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
@@ -87,6 +87,7 @@ class Recording:
             "printing": lambda _: waits.install_printing(self.recorder, patches),
             "eager_paths": lambda _: eager_paths.install(patches),
             "warned_lines": lambda _: warned_lines.install(patches),
+            "profiles": lambda _: profiles.install(patches),
             "scripting": lambda _: scripting.install(patches),
         }
 

@@ -39,6 +39,11 @@ def hide_our_frames(error: BaseException, below: str = "") -> None:
             each.__traceback__ = first
 
 
+def leave(error: BaseException) -> None:
+    """Take our frames off an error that passes through one of them. A bare `raise` after it adds none again."""
+    error.__traceback__ = _without_ours(error.__traceback__, "")
+
+
 def _related(error: BaseException) -> Iterator[BaseException]:
     waiting: list[BaseException | None] = [error]
     seen: set[int] = set()

@@ -12,6 +12,7 @@ import torch
 from torch.utils._device import DeviceContext, _device_constructors
 
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.tracebacks import leave
 from devtrace.simulation.handlers import TO_HOST
 from devtrace.simulation.storage_tags import HOST, MEMORY, SIMULATED, claim_all, tag_of
 from devtrace.simulation.tensors import Resolve, a_mode_sees, device, move
@@ -63,15 +64,19 @@ def _device_type(resolve: Resolve) -> type:
 def _makes(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]:
     @functools.wraps(function)
     def make(*args: Any, **kwargs: Any) -> Any:
-        if kwargs.get("device") is not None:
-            kwargs["device"] = target = resolve(kwargs["device"])
-            if kwargs.get("out") is not None:
-                return function(*args, **_made_there(kwargs, target))
-            if target.type == "cuda" and not a_mode_sees():
-                made = function(*args, **{**kwargs, "device": _CPU})
-                claim_all(made, SIMULATED[target])
-                return made
-        return function(*args, **kwargs)
+        try:
+            if kwargs.get("device") is not None:
+                kwargs["device"] = target = resolve(kwargs["device"])
+                if kwargs.get("out") is not None:
+                    return function(*args, **_made_there(kwargs, target))
+                if target.type == "cuda" and not a_mode_sees():
+                    made = function(*args, **{**kwargs, "device": _CPU})
+                    claim_all(made, SIMULATED[target])
+                    return made
+            return function(*args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
 
     return make
 

@@ -12,6 +12,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.tracebacks import leave
 from devtrace.simulation.beyond import backward_streams
 from devtrace.simulation.storage_tags import FLOATING, MEMORY, tag_of
 from devtrace.simulation.tensors import device, move
@@ -33,7 +34,11 @@ def _checking(original: Callable[..., Any]) -> Callable[..., Any]:
     def run_backward(tensors: Sequence[Any], grads: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
         expected = [device(tensor) if isinstance(tensor, torch.Tensor) else None for tensor in tensors]
         with backward_streams.kept():
-            return original(tensors, on_devices(grads, expected, ""), *args, **kwargs)
+            try:
+                return original(tensors, on_devices(grads, expected, ""), *args, **kwargs)
+            except BaseException as error:
+                leave(error)
+                raise
 
     return run_backward
 
@@ -41,7 +46,11 @@ def _checking(original: Callable[..., Any]) -> Callable[..., Any]:
 def _applying(original: Any) -> Callable[..., Any]:
     @functools.wraps(original)
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        out = original.__get__(None, cls)(*args, **kwargs)
+        try:
+            out = original.__get__(None, cls)(*args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
         first = out[0] if isinstance(out, tuple) and out else out
         node: Any = first.grad_fn if isinstance(first, torch.Tensor) else None
         if isinstance(node, BackwardCFunction):

@@ -6,6 +6,8 @@ from typing import Any
 import torch
 
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.quiet import ALL_DISABLED, Quiet, function_modes, function_state
+from devtrace.runtime.tracebacks import leave
 from devtrace.runtime.wrapped_numbers import as_tensors
 from devtrace.simulation import wider
 from devtrace.simulation.handlers import MIXED, Func, OpMode, common_owner, handlers, make_handler
@@ -29,26 +31,33 @@ class SimulationMode(OpMode):
         self.__class__ = RetiredMode
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if _traced_by_jit() is not None and _is_excluded(_TRACER) and func._opname not in _NOTED_BY_HAND:
-            return self._while_traced(func, types, args, kwargs)
-        if _height():
-            if _of_torch(_FAKE) is not None:
-                return func(*args, **(kwargs or _NO_KWARGS))  # which computes nothing and knows devices by itself
-            if _of_torch(_PROXY) is not None or _of_torch(_FUNCTIONAL) is not None:
-                return self._after_torchs_own(func, types, args, kwargs or _NO_KWARGS)
-        if types and any(_dispatches(kind) for kind in types):
-            return NotImplemented
-        handler = handlers.get(id(func)) or make_handler(func)
         try:
-            return handler(self, func, args, kwargs or _NO_KWARGS)
-        except torch.OutOfMemoryError:
-            raise
-        except RuntimeError as error:
-            tensors = as_tensors(error, func, args)
-            instead = _what_only_cuda_has(func, args, kwargs or _NO_KWARGS) if tensors is None else func
-            if instead is None:
+            if _traced_by_jit() is not None and _is_excluded(_TRACER) and func._opname not in _NOTED_BY_HAND:
+                return self._while_traced(func, types, args, kwargs)
+            if function_modes() and isinstance(func, Func) and function_state() != ALL_DISABLED:
+                with Quiet():
+                    return self.__torch_dispatch__(func, types, args, kwargs)
+            if _height():
+                if _of_torch(_FAKE) is not None:
+                    return func(*args, **(kwargs or _NO_KWARGS))  # which computes nothing and knows devices by itself
+                if _of_torch(_PROXY) is not None or _of_torch(_FUNCTIONAL) is not None:
+                    return self._after_torchs_own(func, types, args, kwargs or _NO_KWARGS)
+            if types and any(_dispatches(kind) for kind in types):
+                return NotImplemented
+            handler = handlers.get(id(func)) or make_handler(func)
+            try:
+                return handler(self, func, args, kwargs or _NO_KWARGS)
+            except torch.OutOfMemoryError:
                 raise
-        return handler(self, instead, args if tensors is None else tensors, kwargs or _NO_KWARGS)
+            except RuntimeError as error:
+                tensors = as_tensors(error, func, args)
+                instead = _what_only_cuda_has(func, args, kwargs or _NO_KWARGS) if tensors is None else func
+                if instead is None:
+                    raise
+            return handler(self, instead, args if tensors is None else tensors, kwargs or _NO_KWARGS)
+        except BaseException as error:
+            leave(error)
+            raise
 
     def _while_traced(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Let torch.jit.trace see what an operator does that it did not note itself, such as a convolution."""

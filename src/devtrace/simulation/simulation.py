@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 import torch
 
-from devtrace.runtime import eager_paths, scripting, warned_lines
+from devtrace.runtime import eager_paths, profiles, scripting, warned_lines
 from devtrace.runtime.device_spec import ONE_DEVICE, count_of, limit_of
 from devtrace.runtime.mode_stack import push_below, take_out
 from devtrace.runtime.patches import Patches
@@ -149,8 +149,8 @@ class Simulation:
             tensors: (resolve,), storages: (devices,), factories: (resolve,), driver: (devices,), streams: (devices,),
             generators: (devices,), threads: (self._new_mode,), mode: (), gradients: (), graphs: (), parallel: (),
             process_groups: (), checks: (), eager_paths: (), wider: (), legacy_tensor_types: (devices,), autocast: (),
-            compiling: (), cuda_only: (), wrappers: (resolve, self._real), warned_lines: (), triton: (), exchange: (),
-            children: (self, lambda: list(self._modes)), elements: (), scripting: (), scripts: (),
+            compiling: (), cuda_only: (), wrappers: (resolve, self._real), warned_lines: (), profiles: (), triton: (),
+            exchange: (), children: (self, lambda: list(self._modes)), elements: (), scripting: (), scripts: (),
         }  # fmt: skip
 
     def _new_mode(self) -> SimulationMode:

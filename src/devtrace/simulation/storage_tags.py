@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from devtrace.runtime.quiet import PLAIN, Quiet, function_modes
 from devtrace.runtime.settling import has_settled
 from devtrace.simulation.memory.shares import SimulatedDevice as SimulatedDevice
 from devtrace.simulation.memory.shares import begin
@@ -90,6 +91,13 @@ _COMPRESSED = {
 
 def tag_of(tensor: torch.Tensor) -> Tag:
     """Return the tag of a tensor of any layout; the host's for one that cannot have any."""
+    if function_modes() or type(tensor) not in PLAIN:
+        with Quiet():
+            return _tag(tensor)
+    return _tag(tensor)
+
+
+def _tag(tensor: torch.Tensor) -> Tag:
     try:
         found: Tag = tensor.untyped_storage()._devtrace_tag  # type: ignore[attr-defined]
         return found

@@ -10,8 +10,11 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import handle_torch_function, has_torch_function
 
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.quiet import PLAIN, Quiet, function_modes
+from devtrace.runtime.tracebacks import leave
 from devtrace.simulation.handlers import TO_HOST
 from devtrace.simulation.storage_tags import MEMORY, SIMULATED, Tag, claim, tag_of
 
@@ -19,7 +22,6 @@ _Base = torch._C.TensorBase
 _base_device = _Base.device.__get__
 _base_to = _Base.to
 _is_excluded: Callable[[Any], bool] = torch._C._dispatch_tls_is_dispatch_key_excluded
-_PLAIN = frozenset({torch.Tensor, nn.Parameter})
 
 # From whatever a user may pass as a device to a torch.device, with an index if it is a CUDA device.
 Resolve = Callable[[Any], torch.device]
@@ -34,6 +36,13 @@ class Attribute(property):
 
 def device(self: torch.Tensor) -> torch.device:
     """`Tensor.device`: the simulated device, or torch's own answer."""
+    if type(self) in PLAIN and not function_modes():
+        return _device(self)
+    with Quiet():
+        return _device(self)
+
+
+def _device(self: torch.Tensor) -> torch.device:
     try:
         tag: Tag = self.untyped_storage()._devtrace_tag  # type: ignore[attr-defined]
     except (RuntimeError, ValueError):
@@ -44,7 +53,7 @@ def device(self: torch.Tensor) -> torch.device:
     if tag.hint is not None and tag.hint.device is not None:
         return tag.hint.device
     own: torch.device = _base_device(self)
-    return _device_within(self) or own if type(self) not in _PLAIN else own
+    return _device_within(self) or own if type(self) not in PLAIN else own
 
 
 def _device_within(tensor: torch.Tensor) -> torch.device | None:
@@ -53,6 +62,17 @@ def _device_within(tensor: torch.Tensor) -> torch.device | None:
         return None
     names = tensor.__tensor_flatten__()[0] if hasattr(tensor, "__tensor_flatten__") else ()
     return next((device(getattr(tensor, name)) for name in names), None)
+
+
+def _seen(name: str, get: Callable[[torch.Tensor], Any]) -> Callable[[torch.Tensor], Any]:
+    """Let modes and subclasses of the program's see that an attribute is read, as they do torch's own."""
+
+    def read(self: torch.Tensor) -> Any:
+        if (type(self) not in PLAIN or function_modes()) and has_torch_function((self,)):
+            return handle_torch_function(getattr(torch.Tensor, name).__get__, (self,), self)
+        return get(self)
+
+    return read
 
 
 def _is_cuda(self: torch.Tensor) -> bool:
@@ -72,7 +92,7 @@ def install(patches: Patches, resolve: Resolve) -> None:
     """Replace everything on `torch.Tensor` that names a device."""
     moves = Moves(resolve)
     for name, get in {"device": device, "is_cuda": _is_cuda, "is_cpu": _is_cpu}.items():
-        patches.set(torch.Tensor, name, Attribute(get))
+        patches.set(torch.Tensor, name, Attribute(_seen(name, get)))
     for name in ("to", "cuda", "cpu", "type_as", "numpy", "tolist"):
         patches.set(torch.Tensor, name, _method(moves, name))
     patches.set(torch.Tensor, "get_device", _get_device)
@@ -86,7 +106,13 @@ def _method(moves: Moves, name: str) -> Callable[..., Any]:
     implementation = getattr(moves, name)
 
     def method(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        return implementation(self, *args, **kwargs)
+        try:
+            if (type(self) not in PLAIN or function_modes()) and has_torch_function((self,)):
+                return handle_torch_function(method, (self,), self, *args, **kwargs)
+            return implementation(self, *args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
 
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"

@@ -12,18 +12,42 @@ _NOWHERE: Final = -1
 
 def ops(queries: TraceQueries) -> Rows:
     """Return the ops on the CPU that read a parameter of a module which never read one on a device, as others did."""
+    there, here = _of_layers(queries)
+    return here if there else here[:0]
+
+
+def computes(queries: TraceQueries) -> bool:
+    """Return whether a layer computed on the CPU alone, or made there what a device took from it within a model."""
+    return bool(len(_of_layers(queries)[1])) or _is_mixed(queries)
+
+
+def _of_layers(queries: TraceQueries) -> tuple[bool, Rows]:
+    """Return whether layers computed on a device, and the ops of those that only did on the CPU."""
     reading = _reads_a_parameter(queries) & queries.is_kind("compute") & (queries.trace.ops.ints("call") >= 0)
-    there = np.flatnonzero(reading & _on_a_device(queries))
+    there = np.flatnonzero(reading & on_a_device(queries))
     here = np.flatnonzero(reading & (queries.trace.ops.ints("device") == queries.host))
     modules = modules_of(queries)
-    return here[~np.isin(modules[here], modules[there])] if len(there) else here[:0]
+    return bool(len(there)), here[~np.isin(modules[here], modules[there])]
+
+
+def _is_mixed(queries: TraceQueries) -> bool:
+    """Return whether a device's op in a model took as it is (an index, a mask) what an op of that model's computed."""
+    compute, outermost = queries.is_kind("compute"), outermost_calls(queries)
+    inputs = queries.trace.ops.lists("inputs")
+    users, taken = inputs.rows, queries.bases[inputs.flat]
+    fits = (compute & on_a_device(queries) & (outermost >= 0))[users] & (queries.dims[taken] > 0)
+    makers = queries.producers[taken[fits]]
+    made = makers >= 0
+    makers, users = makers[made], users[fits][made]
+    on_host = compute[makers] & (queries.trace.ops.ints("device")[makers] == queries.host)
+    return bool((on_host & (outermost[makers] == outermost[users])).any())
 
 
 def left_behind(queries: TraceQueries) -> Rows:
     """Return those of `ops` within a model of which other layers computed on a device in the same call."""
     found = ops(queries)
     modules, outermost = modules_of(queries), outermost_calls(queries)
-    there = (modules >= 0) & _on_a_device(queries)
+    there = (modules >= 0) & on_a_device(queries)
     theirs = np.isin(modules, modules[found]) & ~there
     together = theirs & np.isin(outermost, outermost[there])
     return found[np.isin(modules[found], modules[together])]
@@ -47,7 +71,7 @@ def outermost_calls(queries: TraceQueries) -> Ints:
     return np.where(calls >= 0, top[calls], _NOWHERE)
 
 
-def _on_a_device(queries: TraceQueries) -> Mask:
+def on_a_device(queries: TraceQueries) -> Mask:
     rows = [row for row, name in enumerate(queries.device_names) if name not in (HOST, META)]
     found: Mask = np.isin(queries.trace.ops.ints("device"), rows)
     return found
@@ -57,7 +81,10 @@ def _reads_a_parameter(queries: TraceQueries) -> Mask:
     """Return the ops, of the forward and of the backward pass, that have a parameter or a view of one as an input."""
     inputs = queries.trace.ops.lists("inputs")
     roles = queries.trace.tensors.ints("role") == queries.strings.get("parameter", _NOWHERE)
-    large = roles & (queries.dims > 0)
+    source, made = queries.trace.tensors.ints("source"), queries.trace.tensors.ints("producer")
+    moved = (source >= 0) & (made >= 0)  # of a model that is gone what a move made has no role
+    moved[moved] = roles[source[moved]] & (queries.trace.ops.ints("call")[made[moved]] < 0)
+    large = (roles | moved) & (queries.dims > 0)
     found = np.zeros(len(queries.trace.ops), dtype=bool)
     found[inputs.rows[large[queries.bases[inputs.flat]]]] = True
     return found

@@ -8,6 +8,7 @@ integer and leaves 64 bytes an op.
 import sys
 from array import array
 from collections.abc import Iterator
+from contextlib import suppress
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +20,8 @@ from devtrace.runtime.torch_names import take
 NO_NUMBER: Final = 1 << 31
 """Autograd's numbers are below; AccumulateGrad, which has none, answers the highest of 64 bits."""
 UNKNOWN: Final = -2
+NESTED: Final = 8
+"""Module calls within each other after which Python may go as much deeper: their recording adds a frame to each."""
 THREAD_SHIFT: Final = 40
 """An op is known as (thread << 40 | its number in the thread) until the threads are merged."""
 NUMBERS: Final = (1 << THREAD_SHIFT) - 1
@@ -169,6 +172,8 @@ class ThreadState:
         self.called += 1
         self.opened.append((self.call, module_row, before[0], self.op & NUMBERS, training))
         self.outers.append(self.fixed if self.fixed >= 0 else UNKNOWN)
+        if not len(self.outers) % NESTED:
+            sys.setrecursionlimit(sys.getrecursionlimit() + NESTED)
         self.phase = 0
         return before
 
@@ -176,6 +181,9 @@ class ThreadState:
         id, module, parent, begin, training = self.opened.pop()
         self.ended.fromlist([id, module, parent, begin, self.op & NUMBERS, training])
         self.call, self.fixed, self.phase = before
+        if not len(self.outers) % NESTED:
+            with suppress(RecursionError):
+                sys.setrecursionlimit(sys.getrecursionlimit() - NESTED)
         self.outers.pop()
 
     def region(self, change: int) -> None:

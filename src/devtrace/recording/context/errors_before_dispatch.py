@@ -19,7 +19,6 @@ from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.recording.context import module_calls
 from devtrace.recording.context.module_tree import is_training
 from devtrace.recording.context.modules import Modules
-from devtrace.recording.hot import dispatch
 from devtrace.runtime.quiet import is_tensor
 from devtrace.runtime.tracebacks import chain_of, entries_of, text_of
 from devtrace.source import parsing, safe_values
@@ -55,11 +54,8 @@ def was_recorded(error: BaseException, recorder: RecordedOps) -> bool:
     text = text_of(error)
     if any(failed.message and failed.message in text for failed in recorder.failures):
         return True
-    return any(
-        traceback.tb_frame.f_code.co_filename == dispatch.__file__
-        for each in chain_of(error)
-        for traceback in entries_of(each)
-    )
+    silent = {failed.type for failed in recorder.failures if not failed.message}
+    return any(type(each).__name__ in silent and not text_of(each) for each in chain_of(error))
 
 
 def joined(raised: Iterable[list[TracebackType]]) -> list[TracebackType]:
@@ -193,23 +189,28 @@ def _tensors(node: ast.AST, source: Source, scope: Scope) -> list[torch.Tensor]:
 def reopen(error: BaseException, state: ThreadState, modules: Modules) -> None:
     """Extend the module calls that the error ended by one op, its own."""
     parent = -1
-    for entry in entries_of(error):
-        if entry.tb_frame.f_code.co_filename == module_calls.__file__:
-            row = modules.row_of(entry.tb_frame.f_locals.get("self"))
-            forget_locals(entry.tb_frame)
-            parent = state.reopen(row, parent)
+    for module in _called_modules(error):
+        parent = state.reopen(modules.row_of(module), parent)
 
 
 @contextmanager
 def calls_again(error: BaseException, state: ThreadState, modules: Modules) -> Iterator[None]:
     """Have the module calls open that the error ended, where none of them was recorded."""
     with ExitStack() as stack:
-        for entry in entries_of(error):
-            if entry.tb_frame.f_code.co_filename == module_calls.__file__:
-                module = entry.tb_frame.f_locals.get("self")
-                forget_locals(entry.tb_frame)
-                row = modules.row_of(module)
-                if row >= 0 and isinstance(module, torch.nn.Module):
-                    before = state.open(row, None, training=is_training(module), plain=False)
-                    stack.callback(state.close, before)
+        for module in _called_modules(error):
+            row = modules.row_of(module)
+            if row >= 0:
+                before = state.open(row, None, training=is_training(module), plain=False)
+                stack.callback(state.close, before)
         yield
+
+
+def _called_modules(error: BaseException) -> Iterator[torch.nn.Module]:
+    """Yield the modules whose calls the error ended, outermost first, by the frames of torch's own call."""
+    code = getattr(module_calls.original, "__code__", None)
+    for entry in entries_of(error):
+        if entry.tb_frame.f_code is code:
+            module = entry.tb_frame.f_locals.get("self")
+            forget_locals(entry.tb_frame)
+            if isinstance(module, torch.nn.Module):
+                yield module

@@ -4,7 +4,8 @@ Alone in its file: at frames of this file the walk to the user's line may stop (
 the module does not change until the call ends. try/finally unwinds for KeyboardInterrupt too, which hooks with
 `always_call` do not. The wrapper does nothing while torch.compile traces, where a list that changes would be the user's
 error. It uses global names and no closure, because torch.compile guards the cells of a closure: a function compiled
-while recording would be compiled again after it.
+while recording would be compiled again after it. Each call takes its own frame out of an error that passes: a
+program that handles it sees the frames that it has plain.
 """
 
 from collections.abc import Callable
@@ -38,6 +39,9 @@ def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
         return original(self, *args, **kwargs)
     try:
         return original(self, *args, **kwargs)
+    except BaseException as error:
+        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+        raise
     finally:
         state.close(before)
 
@@ -65,6 +69,9 @@ def budgeted(self: Any, *args: Any, **kwargs: Any) -> Any:
         budget.skipped = ident
         try:
             return original(self, *args, **kwargs)
+        except BaseException as error:
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            raise
         finally:
             budget.call_ended()
     # Not by way of __call__: `open` takes the line of the frame that called the one that it is called by.
@@ -74,5 +81,8 @@ def budgeted(self: Any, *args: Any, **kwargs: Any) -> Any:
         return original(self, *args, **kwargs)
     try:
         return original(self, *args, **kwargs)
+    except BaseException as error:
+        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+        raise
     finally:
         state.close(before)

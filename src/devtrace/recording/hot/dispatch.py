@@ -27,6 +27,7 @@ from devtrace.recording.hot.recorder import Recorder
 from devtrace.recording.memory.shortages import note_raised
 from devtrace.runtime.mode_stack import BesideCompile
 from devtrace.runtime.quiet import ALL_DISABLED, Restored, function_state, set_function_state
+from devtrace.runtime.tracebacks import leave
 from devtrace.runtime.wrapped_numbers import as_tensors
 
 _Tensor = torch.Tensor
@@ -116,6 +117,7 @@ class RecordMode(BesideCompile):
                 return self.__torch_dispatch__(func, types, tensors, kwargs, shown)
             note_raised(recorder, error)
             recorder.raised(state, (head, site, start, number), rows, error)
+            leave(error)
             raise
         end = clock()
         try:
@@ -146,6 +148,9 @@ class RecordMode(BesideCompile):
         set_function_state(ALL_DISABLED)
         try:
             return self.__torch_dispatch__(func, types, args, kwargs, before)
+        except BaseException as error:
+            leave(error)
+            raise
         finally:
             set_function_state(before)
 

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.quiet import Quiet, function_modes
+from devtrace.runtime.tracebacks import leave
 from devtrace.runtime.watched_reads import READS
 from devtrace.simulation.beyond.on_request import WAITS
 
@@ -41,15 +43,26 @@ def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
     warns = read.__name__ != "item"  # of a number that loses its gradient
 
     def method(self: torch.Tensor) -> Any:
-        if _traced_by_jit() is not None or (warns and self.requires_grad):
-            return _warning_outside(read, self)
-        if _height() == 1 and WAITS.are_open and type(self) in _PLAIN and not READS.are_watched:
-            with _past_the_mode():
-                return read(self)
-        return read(self)
+        try:
+            if _traced_by_jit() is not None or (warns and _needs_gradient(self)):
+                return _warning_outside(read, self)
+            if _height() == 1 and WAITS.are_open and type(self) in _PLAIN and not READS.are_watched:
+                with _past_the_mode():
+                    return read(self)
+            return read(self)
+        except BaseException as error:
+            leave(error)
+            raise
 
     method.__name__, method.__doc__ = read.__name__, read.__doc__
     return method
+
+
+def _needs_gradient(tensor: torch.Tensor) -> bool:
+    if type(tensor) in _PLAIN and not function_modes():
+        return tensor.requires_grad
+    with Quiet():
+        return tensor.requires_grad
 
 
 def _warning_outside(read: Callable[..., Any], tensor: torch.Tensor) -> Any:
@@ -70,4 +83,5 @@ def _writing(write: Callable[..., Any]) -> Callable[..., Any]:
                 return write(self, key, value)
         return write(self, key, value)
 
+    set_item.__name__ = "__setitem__"
     return set_item

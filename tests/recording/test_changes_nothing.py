@@ -1,0 +1,199 @@
+"""What a program sees of itself is what it sees plain: tracebacks while it handles an error, depth, profiles, modes."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+import devtrace
+
+WAYS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    "recorded": devtrace.record,
+    "simulated": lambda: devtrace.simulate("cuda:1"),
+    "both": lambda: devtrace.record(simulate="cuda:1"),
+}
+way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+
+
+class Around(nn.Module):
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.inner(x)
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x @ torch.ones(7, 7)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
+        return grads[0]
+
+
+def frames(run: Callable[[], Any]) -> list[str]:
+    try:
+        run()
+    except Exception as error:  # noqa: BLE001 (each kind of error is asked)
+        return [f"{frame.name} {frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)][1:]
+    raise AssertionError("it did not raise")
+
+
+FAILING: dict[str, Callable[[], Any]] = {
+    "a module": lambda: Around(Around(nn.Linear(4, 8)))(torch.ones(2, 3)),
+    "an operator": lambda: torch.ones(2, 3) @ torch.ones(2, 3),
+    "an index": lambda: torch.ones(3)[5],
+    "a function of autograd": lambda: Doubled.apply(torch.ones(2, 3, requires_grad=True)),
+    "its own error": lambda: Around(nn.Linear(4, 8))(None),
+    "a move": lambda: torch.ones(3).to("nowhere"),
+    "a factory": lambda: torch.zeros(3, device="nowhere"),
+    "a number of several": lambda: torch.ones(3).item(),
+}
+
+
+@way
+@pytest.mark.parametrize("run", FAILING.values(), ids=FAILING)
+def test_an_error_that_is_handled_has_the_frames_of_the_program(run: Callable[[], Any], way: Any) -> None:
+    plain = frames(run)
+    with way():
+        assert frames(run) == plain
+
+
+def test_a_mode_of_the_programs_sees_the_same_traceback() -> None:
+    class Mode(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    def run() -> list[str]:
+        with Mode():
+            return frames(FAILING["an operator"])
+
+    plain = run()
+    with devtrace.record():
+        assert run() == plain
+
+
+def deepest() -> int:
+    """Return how deep modules can be nested, about."""
+    for depth in range(100, 400, 10):
+        model: nn.Module = nn.Identity()
+        for _ in range(depth):
+            model = Around(model)
+        try:
+            model(torch.ones(1))
+        except RecursionError:
+            return depth
+    return 400
+
+
+@way
+def test_modules_can_be_nested_as_deep_as_plain(way: Any) -> None:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(800)
+    try:
+        plain = deepest()
+        with way():
+            assert deepest() == plain
+        assert sys.getrecursionlimit() == 800
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def called(run: Callable[[], Any]) -> list[str]:
+    """Return what a TorchFunctionMode sees of a run."""
+    seen = []
+
+    class Mode(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(getattr(func, "__name__", str(func)))
+            return func(*args, **(kwargs or {}))
+
+    with Mode():
+        run()
+    return seen
+
+
+class Named(torch.Tensor):
+    """A subclass that sees its calls."""
+
+    seen: ClassVar[list[str]] = []
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        cls.seen.append(getattr(func, "__name__", str(func)))
+        return super().__torch_function__(func, types, args, kwargs or {})  # type: ignore[no-untyped-call]
+
+
+def with_all_kinds(device: str) -> None:
+    x = torch.ones(2, device=device)
+    (x + x).sum().item()
+    x.device, x.is_cuda, x.shape
+    moved = torch.zeros(2).to(device)
+    torch.tensor([1.0, 2.0], device=device).cpu().tolist()
+    torch.rand_like(moved)
+    torch.cat([x, moved]).float()
+    x[0] = 3
+    nn.functional.dropout(x, 0.5)
+
+
+def with_a_subclass(device: str) -> None:
+    x = torch.ones(3, device=device).as_subclass(Named)
+    y = (x + 1).sum()
+    y.to("cpu").item()
+    x[0] = 3
+    torch.stack([x, x]).cpu()
+    x.device, x.is_cuda
+    torch.zeros_like(x)
+
+
+def test_a_function_mode_sees_the_calls_of_its_program_alone() -> None:
+    plain = called(lambda: with_all_kinds("cpu"))
+    with devtrace.record():
+        assert called(lambda: with_all_kinds("cpu")) == plain
+    for simulated in (devtrace.simulate("cuda:1"), devtrace.record(simulate="cuda:1")):
+        with simulated:
+            assert called(lambda: with_all_kinds("cuda:0")) == plain
+
+
+def seen_by_a_subclass(device: str) -> list[str]:
+    Named.seen.clear()
+    with_a_subclass(device)
+    return [*Named.seen]
+
+
+def test_a_subclass_sees_the_calls_of_its_program_alone() -> None:
+    plain = seen_by_a_subclass("cpu")
+    for simulated in (devtrace.simulate("cuda:1"), devtrace.record(simulate="cuda:1")):
+        with simulated:
+            assert seen_by_a_subclass("cuda:0") == plain
+
+
+def profiled(run: Callable[[], Any]) -> Iterator[tuple[str, int]]:
+    with torch.profiler.profile() as profile:
+        run()
+    return iter(sorted(Counter(event.name for event in profile.events()).items()))
+
+
+@way
+def test_a_profile_counts_each_operator_once(way: Any) -> None:
+    model = nn.Linear(3, 3)
+
+    def step() -> None:
+        model(torch.ones(2, 3)).sum()
+
+    step()
+    plain = dict(profiled(step))
+    with way() or nullcontext():
+        assert dict(profiled(step)) == plain
