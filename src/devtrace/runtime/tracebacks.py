@@ -41,7 +41,7 @@ def hide_our_frames(error: BaseException, below: str = "") -> None:
 
 def leave(error: BaseException) -> None:
     """Take our frames off an error that passes through one of them. A bare `raise` after it adds none again."""
-    error.__traceback__ = _without_ours(error.__traceback__, "")
+    error.__traceback__ = _without_ours(error, "")
 
 
 def _related(error: BaseException) -> Iterator[BaseException]:
