@@ -57,6 +57,22 @@ EXPECTED = {
         "60MB", "state", "graph", "cell(torch.randn", r"state = state\.detach\(\)", repaired=True
     ),
     "state_of_an_lstm": Expected("60MB", "memory", "graph", "lstm(", r"each\.detach\(\)", repaired=True),
+    "buffer_of_steps": Expected("30MB", "buffer.steps", "named", "torch.rand", r"\.cpu\(\)"),
+    "drained_generator": Expected("24MB", "table", "graph", "model(", r"no_grad\(\)"),
+    "features_of_a_comprehension": Expected(
+        "40MB", "features", "graph", "encoder(", r"\[encoder\(batch.to\(device\)\)\.detach\(\)", repaired=True
+    ),
+    "half_made_float": Expected("80MB", "", "temporary", "scores.float()", "copies bfloat16 to float32"),
+    "hooks_that_the_model_keeps": Expected(
+        "40MB", "probe.seen", "named", "net(", r"output\.detach\(\)\.cpu\(\)", repaired=True
+    ),
+    "one_backward_for_all": Expected("60MB", "model", "activation", "model(x)", r"mean\(\) / 16\)\.backward\(\)"),
+    "state_with_kept_graphs": Expected(
+        "40MB", "state", "graph", "self.rnn(", r"tuple\(each\.detach\(\) for each in state\)", repaired=True
+    ),
+    "values_of_a_closure": Expected("36MB", "values", "graph", "net(x)", r"value\.detach\(\)", repaired=True),
+    "weights_of_each_epoch": Expected("30MB", "weights", "named", "clone()", r"clone\(\)\.cpu\(\)", repaired=True),
+    "window_of_records": Expected("36MB", "window", "graph", "body(x)", r"drift\.detach\(\)", repaired=True),
     "steps_of_a_rollout": Expected("48MB", "model", "activation", "model(state)", "smaller batch"),
 }
 HEALTHY = {"fits_after_halving": "80MB", "fits_with_lists": "40MB"}

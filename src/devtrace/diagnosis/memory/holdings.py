@@ -11,10 +11,12 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.diagnosis.memory.keeper import Keeper, keeper
+from devtrace.diagnosis.memory.keeper import Keeper, being_made, keeper
 from devtrace.source.memory.shortage import Holding, Shortage
 
 _OF_GRAPHS: Final = ("graph", "activation")
+_COLLECTED: Final = ("graph", "named")
+_NOBODY: Final = ("", "", 0)
 _SEVERAL: Final = 2
 _WORTH: Final = 0.1
 
@@ -42,7 +44,7 @@ class Group:
 
     @property
     def is_contained(self) -> bool:
-        return self.holdings[0].contained
+        return any(each.contained for each in self.holdings)
 
     def born(self) -> int:
         """Return the site at which most of it was made, -1 where no site is known."""
@@ -66,8 +68,11 @@ class Memory:
         found: dict[tuple[str, str], Group] = {}
         for (kind, name), holdings in self._by_name().items():
             shown_kind = self._kind(kind, name, holdings)
+            whole = _like(name) or (self.made[0] if self.made is not None and shown_kind in _COLLECTED else "")
+            if shown_kind == "named" and not whole:
+                shown_kind = "temporary"
             for each in holdings:
-                shown = (self._module(each) or name) if shown_kind == "activation" else name
+                shown = (self._module(each) or whole) if shown_kind == "activation" else whole
                 found.setdefault((shown_kind, shown), Group(shown_kind, shown)).holdings.append(each)
         return sorted(found.values(), key=lambda group: -group.bytes)
 
@@ -81,11 +86,32 @@ class Memory:
         return [group for group in self.groups if group.bytes >= _WORTH * self.total]
 
     def has_graph(self, name: str) -> bool:
-        return any(group.kind == "graph" and group.name == name for group in self.groups)
+        return any(each.kind in _OF_GRAPHS and each.name == name for each in self.shortage.holdings)
+
+    def depth(self, name: str) -> int:
+        """Return by how many steps a name leads to the tensors that it holds; 0 where it holds none."""
+        kept = [each for each in self.shortage.holdings if each.kind == "named" and _like(each.name) == name]
+        return max((each.contained for each in kept), default=0)
+
+    def is_used(self, group: Group) -> bool:
+        """Return whether an op took something that a group holds."""
+        inputs = self.queries.trace.ops.lists("inputs").flat
+        rows = [self.queries.base(each.tensor) for each in group.holdings if each.tensor >= 0]
+        return bool(np.isin(self.queries.bases[inputs], rows).any())
 
     def keeper(self, group: Group) -> Keeper | None:
         """Return the line that keeps a group: `losses.append(loss)`."""
-        return keeper(self.queries, group.name, group.scope) if group.name else None
+        return self._keeper(group.name, group.scope)
+
+    @cached_property
+    def made(self) -> tuple[str, Keeper] | None:
+        """Return what a running line collects before that has a name."""
+        return being_made(self.queries)
+
+    def _keeper(self, name: str, scope: tuple[str, str, int]) -> Keeper | None:
+        if self.made is not None and scope == _NOBODY and name in ("", self.made[0]):
+            return self.made[1]
+        return keeper(self.queries, name, scope) if name else None
 
     def _by_name(self) -> dict[tuple[str, str], list[Holding]]:
         found: dict[tuple[str, str], list[Holding]] = defaultdict(list)
@@ -100,10 +126,12 @@ class Memory:
         producers = [self.producer(each) for each in holdings]
         if any(0 <= op < self._begun for op in producers):
             return "graph"
-        if not name or max(Counter(self._rounds(holdings, producers)).values(), default=0) < _SEVERAL:
+        if max(Counter(self._rounds(holdings, producers)).values(), default=0) < _SEVERAL:
             return "activation"
-        found = keeper(self.queries, name, holdings[0].scope)
-        return "graph" if found is not None and found.adds and not found.runs_backward else "activation"
+        found = self._keeper(name, holdings[0].scope)
+        if found is None:
+            return "graph" if name and kind == "graph" else "activation"
+        return "graph" if found.adds and not found.runs_backward else "activation"
 
     def _rounds(self, holdings: list[Holding], producers: list[int]) -> Iterator[object]:
         """Yield for each outermost call of a module that module; outside of any, for each storage its line."""
@@ -145,3 +173,8 @@ class Memory:
             at -= 1
         ended = np.flatnonzero(is_later[: at + 1])
         return int(ended[-1]) + 1 if len(ended) else 0
+
+
+def _like(name: str) -> str:
+    """Return a name for all layers: `net.layers.*.keys` of `net.layers.0.keys`."""
+    return ".".join("*" if part.isdigit() else part for part in name.split("."))

@@ -5,25 +5,42 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from inspect import CO_GENERATOR
+from typing import Any, Final, Literal
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.source.flow import binds, path_of, statements, targets
-from devtrace.source.matching import called_name, calls_in, chain, names_in, owner_of
-from devtrace.source.parsing import Source
+from devtrace.source.flow import binds, parameters, path_of, statements, targets
+from devtrace.source.matching import (
+    alone,
+    called_name,
+    called_names,
+    calls_in,
+    chain,
+    is_read,
+    listed,
+    names_in,
+    nodes_of,
+    owner_of,
+)
+from devtrace.source.parsing import FunctionNode, Source
+from devtrace.source.vocabulary import READS, TAKES_VALUES
 
 ADDS: Final = frozenset(("append", "appendleft", "add", "extend", "insert", "put", "setdefault", "update"))
-Way = Literal["is", "put", "added", "carried"]
+Way = Literal["is", "drained", "put", "added", "carried"]
 """How a statement keeps something by `x`.
 
     is        x = f()
+    drained   x = dict(f())
     put       x.append(y), x[k] = y
     added     x += y
     carried   x = f(x)
 """
-_WAYS: Final[tuple[Way, ...]] = ("is", "put", "added", "carried")
+_COLLECTING: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_NO_GRAPH: Final = READS | TAKES_VALUES - {"list", "sum", "tuple"} | {"detach"}
+_MOST_OF_CODE: Final = 40
+_WAYS: Final[tuple[Way, ...]] = ("is", "drained", "put", "added", "carried")
 
 
 @dataclass(frozen=True)
@@ -46,43 +63,109 @@ class Keeper:
     def code(self) -> Code:
         return Code(self.source, self.site)
 
+    @property
+    def depth(self) -> int:
+        """Return by how many steps the name leads to what the statement puts there."""
+        call = alone(self.statement)
+        owners = list(chain(owner)) if (owner := owner_of(call)) is not None else []
+        return 2 + sum(isinstance(each, ast.Subscript | ast.Call) for each in owners)
+
+    @property
+    def is_a_cache(self) -> bool:
+        """Return whether the round, or function, that puts something there reads it as well."""
+        around = self.round or self.source.function(self.statement)
+        first = next(_paths_of(self.statement), "")
+        within = set(nodes_of(ast.expr, self.statement))
+        read = (each for each in nodes_of(ast.expr, *([around] if around else [])) if is_read(each))
+        return any(path_of(each) == first != "" and each not in within for each in read)
+
+    @property
+    def round(self) -> ast.For | ast.While | None:
+        """Return the loop of the function that the statement is in."""
+        function = self.source.function(self.statement)
+        loop = self.source.nearest(ast.For, self.statement) or self.source.nearest(ast.While, self.statement)
+        return loop if loop is not None and self.source.function(loop) is function else None
+
+    @property
+    def is_each_round_backward(self) -> bool:
+        return self.round is not None and "backward" in called_names(self.round)
+
 
 def keeper(queries: TraceQueries, name: str, scope: tuple[str, str, int]) -> Keeper | None:
     """Return the last statement that puts something into what a name is of, else that gives the name its value."""
-    found: list[tuple[int, int, Source, ast.stmt, ast.expr]] = []
-    for source, body, path in _bodies(queries, name, scope):
-        for statement in statements(body):
-            way, value = _keeps(statement, path)
-            if value is not None:
-                found.append((_WAYS.index(way), source.span(statement).line, source, statement, value))
-    if not found:
-        return None
-    way_, _, source, statement, value = max(found, key=lambda each: each[:2])
-    function = source.function(statement) or source.tree
-    runs = name.rpartition(".")[2] in _differentiated(function)
-    like = Site(source.file, 0, cell=_cell(queries, source.file), cell_id=_cell_id(queries, source.file))
-    return Keeper(source, statement, value, _WAYS[way_], runs, queries.site_in(source, statement, like))
+    for bodies in _bodies(queries, name, scope):
+        found: list[tuple[bool, int, int, Source, ast.stmt, ast.expr, str]] = []
+        for source, body, path in bodies:
+            for statement in statements(body):
+                way, value = _keeps(statement, path)
+                if value is not None:
+                    rank = (not is_number(value), _WAYS.index(way), source.span(statement).line)
+                    found.append((*rank, source, statement, value, path))
+        if found:
+            _, way_, _, source, statement, value, path = max(found, key=lambda each: each[:3])
+            function = source.tree if path[:1] == "." else source.function(statement) or source.tree
+            runs = any(_fits(each, path) for each in _differentiated(function))
+            return Keeper(source, statement, value, _WAYS[way_], runs, _site(queries, source, statement))
+    return None
 
 
-def _bodies(queries: TraceQueries, name: str, scope: tuple[str, str, int]) -> Iterator[tuple[Source, ast.AST, str]]:
-    """Yield the bodies in which a name may be given its value: of a variable its own, of an attribute any class's."""
-    file, function, first = scope
+def being_made(queries: TraceQueries) -> tuple[str, Keeper] | None:
+    """Return what a running line collects before it has a name: `[model(x) for x in loader]`, `dict(features())`."""
+    in_generator = False
+    for row, frame in queries.frames:
+        site = queries.site(row)
+        source = queries.read(site.file, site.line, site.cell_id) if site is not None else None
+        found = queries.node_at(site) if site is not None else None
+        if source is None or found is None:
+            continue
+        node, statement = found.node, source.statement(found.node)
+        parts = [each for each in source.ancestors(node) if isinstance(each, _COLLECTING)]
+        if statement is not None and (parts or in_generator):
+            code = parts[0] if parts else node
+            value: Any = getattr(code, "elt", None) or getattr(code, "value", None) or node
+            given = next(
+                (path_of(root) for each in targets(statement) for root in chain(each.node) if path_of(root)), ""
+            )
+            ran = {given, *names_in(statement)} if "backward" in called_names(statement) else {given}
+            runs = bool(ran & _differentiated(source.function(statement) or source.tree))
+            name = given or " ".join(source.segment(code).split())[:_MOST_OF_CODE]
+            how: Way = "put" if parts else "drained"
+            return name, Keeper(source, statement, value, how, runs, _site(queries, source, statement))
+        in_generator = bool(frame.f_code.co_flags & CO_GENERATOR)
+    return None
+
+
+def _bodies(
+    queries: TraceQueries, name: str, scope: tuple[str, str, int]
+) -> Iterator[Iterator[tuple[Source, ast.AST, str]]]:
+    """Yield where a name may be given its value: a variable in its own function, an attribute in any, by more of it."""
+    file, _, first = scope
     if "." not in name:
         source = queries.read(file, max(first, 1)) if file else None
         if source is not None:
-            body = next((each for each in source.functions if function and _begins(source, each) == first), None)
-            yield source, body or source.tree, name
-            for other in source.functions:
-                is_inside = body is None or (other is not body and body in source.ancestors(other))
-                if is_inside and not any(name in binds(each) for each in statements(other)):
-                    yield source, other, name
+            yield _of_variable(source, name, first)
         return
-    attribute = name[name.index(".") :]
+    _, *parts = [part for part in name.split(".") if part != "*"]
     files = dict.fromkeys([file, *(block.file for block in queries.trace.sources)])
-    for source in (found for each in files if each and (found := queries.read(each, 1)) is not None):
-        for function_ in source.functions:
-            yield source, function_, attribute
-        yield source, source.tree, name
+    sources = [found for each in files if each and (found := queries.read(each, 1)) is not None]
+    tails = (".".join(["", *parts[at:]]) for at in range(len(parts)))
+    for path in dict.fromkeys([*tails, *(f".{part}" for part in parts)]):
+        yield ((source, each, path) for source in sources for each in (*source.functions, source.tree))
+
+
+def _of_variable(source: Source, name: str, first: int) -> Iterator[tuple[Source, ast.AST, str]]:
+    """Yield the function that a variable is of, seen from one that begins at a line, and those that share it."""
+    begun = next((each for each in source.functions if _begins(source, each) == first), source.tree)
+    around = (each for each in source.ancestors(begun) if isinstance(each, FunctionNode))
+    body = next((each for each in around if _binds(each, name)), source.tree)
+    yield source, body, name
+    for other in source.functions:
+        if other is not body and body in source.ancestors(other) and not _binds(other, name):
+            yield source, other, name
+
+
+def _binds(function: ast.AST, name: str) -> bool:
+    return name in parameters(function, starred=True) or any(name in binds(each) for each in statements(function))
 
 
 def _begins(source: Source, function: ast.AST) -> int:
@@ -96,17 +179,32 @@ def _keeps(statement: ast.stmt, path: str) -> tuple[Way, ast.expr | None]:
         case ast.Expr(value=ast.Call(args=[*_, ast.expr() as last]) as call) if called_name(call) in ADDS:
             owner = owner_of(call)
             if owner is not None and _is_in(owner, path):
-                return "put", last
+                return "put", _only(last) if called_name(call) == "extend" else last
         case ast.AugAssign(target=target, value=value) if _is_in(target, path):
-            return "added", value
+            return "added", _only(value)
     for given in targets(statement):
-        parts = given.node.elts if isinstance(given.node, ast.Tuple | ast.List) else [given.node]
-        for part in parts:
+        for part in listed(given.node):
             if _is_in(part, path) and not given.loops:
                 if not _fits(path_of(part), path):
                     return "put", given.value
-                return ("carried" if path.rpartition(".")[2] in names_in(given.value) else "is"), given.value
+                return _way(given.value, path)
     return "is", None
+
+
+def _way(value: ast.expr, path: str) -> tuple[Way, ast.expr]:
+    """Return how a name gets a value that may be made of its own: `x = x + [y]`, `x = f(x)`."""
+    match value:
+        case ast.BinOp(left=left, op=ast.Add(), right=right) if _fits(path_of(left), path):
+            return "added", _only(right)
+    return ("carried" if any(_fits(path_of(each), path) for each in nodes_of(ast.expr, value)) else "is"), value
+
+
+def _only(value: ast.expr) -> ast.expr:
+    """Return `y` of `[y]`, which is added to a list."""
+    match value:
+        case ast.List(elts=[only]) | ast.Tuple(elts=[only]):
+            return only
+    return value
 
 
 def _is_in(node: ast.AST, path: str) -> bool:
@@ -119,13 +217,12 @@ def _fits(written: str, path: str) -> bool:
 
 
 def _differentiated(function: ast.AST) -> set[str]:
-    """Return the variables that lead to what a function runs backward through."""
+    """Return the variables and attributes that lead to what a function runs backward through."""
     roots = [call for call in calls_in(function) if called_name(call) == "backward"]
-    found = names_in(*roots)
-    given = [(names_in(each.node), names_in(each.value)) for part in statements(function) for each in targets(part)]
-    given += [
-        (names_in(each.target), names_in(each.value)) for each in statements(function) if type(each) is ast.AugAssign
-    ]
+    found = _paths_in(*roots)
+    inner = list(nodes_of(ast.stmt, function))
+    given = [(_paths_in(each.node), _paths_in(each.value)) for part in inner for each in targets(part)]
+    given += [(_paths_in(each.target), _paths_in(each.value)) for each in nodes_of(ast.AugAssign, function)]
     for _ in given:
         new = {name for names, values in given if names & found for name in values} - found
         if not new:
@@ -134,11 +231,23 @@ def _differentiated(function: ast.AST) -> set[str]:
     return found
 
 
-def _cell(queries: TraceQueries, file: str) -> int | None:
-    live = queries.live.cells if queries.live is not None else ()
-    return next((cell.count for cell in live if cell.file == file), None)
+def _paths_in(*trees: ast.AST) -> set[str]:
+    return {path_of(each) for each in nodes_of(ast.expr, *trees)} - {""}
 
 
-def _cell_id(queries: TraceQueries, file: str) -> str:
-    live = queries.live.cells if queries.live is not None else ()
-    return next((cell.cell_id for cell in live if cell.file == file), "")
+def _paths_of(statement: ast.stmt) -> Iterator[str]:
+    """Yield what a statement puts something into: `self.bank` of `self.bank[name] = x`."""
+    owner = owner_of(alone(statement))
+    for node in [owner] if owner is not None else [each.node for each in targets(statement)]:
+        yield from (path for each in chain(node) if (path := path_of(each)))
+
+
+def is_number(value: ast.expr) -> bool:
+    """Return whether code gives a number, or what has no graph: `loss.item()`, `float(loss)`, `loss.detach()`."""
+    return isinstance(value, ast.Constant) or called_name(value) in _NO_GRAPH
+
+
+def _site(queries: TraceQueries, source: Source, statement: ast.stmt) -> Site:
+    cells = queries.live.cells if queries.live is not None else ()
+    count, id = next(((cell.count, cell.cell_id) for cell in cells if cell.file == source.file), (None, ""))
+    return queries.site_in(source, statement, Site(source.file, 0, cell=count, cell_id=id))

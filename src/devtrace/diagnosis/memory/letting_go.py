@@ -3,46 +3,96 @@
 from __future__ import annotations
 
 import ast
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.memory.holdings import Group, Memory
-from devtrace.diagnosis.memory.keeper import Keeper
-from devtrace.source.matching import called_name, calls_in, keyword, variable
+from devtrace.diagnosis.memory.keeper import Keeper, is_number
+from devtrace.source.flow import path_of, targets
+from devtrace.source.matching import called_name, called_names, calls_in, keyword, listed, variable
+from devtrace.source.object_walk import is_tensor
 from devtrace.words.catalogue import sentence
 
+_WRITTEN: Final = (ast.Tuple, ast.List, ast.Set, ast.Dict)
 Remedy = tuple[str, tuple[Edit, ...]]
-_PARTS: Final = (ast.Tuple, ast.List, ast.Dict, ast.Set, ast.Starred, ast.GeneratorExp, ast.ListComp)
 
 
 def of_graphs(memory: Memory, group: Group) -> Remedy:
     """Keep the numbers and not the graphs: `losses.append(loss.detach())`."""
     keeps = memory.keeper(group)
-    if keeps is None or keeps.runs_backward:
-        return sentence("out-of-memory.help-graph", name=group.name), ()
-    edit = _state_detached(keeps, group) if keeps.how == "carried" else _called(keeps, "detach()")
+    if keeps is not None and keeps.how == "carried" and (keeps.is_each_round_backward or not keeps.runs_backward):
+        edit = _state_detached(memory, keeps, group)
+    elif keeps is not None and keeps.runs_backward:
+        return each_backward(keeps)
+    else:
+        edit = _called(memory, keeps, group, "detach()") if keeps is not None else None
     if edit is None:
         return sentence("out-of-memory.help-graph", name=group.name), ()
     return sentence("out-of-memory.help-detach", name=group.name, code=edit.after.strip()), (edit,)
 
 
-def _called(keeps: Keeper, method: str) -> Edit | None:
-    """Call a method on what is kept; where that is a tuple or a dictionary, nobody knows on which part."""
-    if isinstance(keeps.value, _PARTS) or called_name(keeps.value) in ("list", "tuple", "dict"):
-        return None
-    if called_name(keeps.statement) == "extend" or "extend" in {
-        called_name(each) for each in calls_in(keeps.statement)
-    }:
-        return None
-    return keeps.code.replaced(keeps.value, keeps.code.called_on(keeps.value, method))
+def each_backward(keeps: Keeper) -> Remedy:
+    """Run backward in each round, which frees its graph: gradients add up."""
+    if keeps.how == "added" and not keeps.is_each_round_backward:
+        return sentence("out-of-memory.help-rounds", code=keeps.code.text(keeps.value)), ()
+    return sentence("out-of-memory.help-activation"), ()
 
 
-def _state_detached(keeps: Keeper, group: Group) -> Edit | None:
-    """Cut the graph of a state that goes from step to step: `hidden = hidden.detach()` below the line that gives it."""
-    name = group.name
-    parts = f"tuple(each.detach() for each in {name})" if group.is_contained else f"{name}.detach()"
-    return keeps.code.below(keeps.statement, f"{name} = {parts}")
+def _called(memory: Memory, keeps: Keeper, group: Group, method: str) -> Edit | None:
+    """Call a method on what is kept: of a tuple or a dictionary that is written out, on the parts that are tensors."""
+    variables = _variables(memory, keeps)
+    parts = list(_parts(keeps.value))
+    if isinstance(keeps.value, _WRITTEN):
+        if any(not variable(part) and not is_number(part) for part in parts):
+            return None
+        parts = [part for part in parts if is_tensor(variables.get(variable(part)))]
+    else:
+        depth = keeps.depth + (parts != [keeps.value])
+        if keeps.how == "put" and memory.depth(group.name) not in (0, depth):
+            return None
+        named = [name for each in parts if (name := variable(each)) in variables]
+        if any(isinstance(each, _WRITTEN) for each in parts) or not all(is_tensor(variables[each]) for each in named):
+            return None
+    if not parts or keeps.how == "drained" or called_names(keeps.statement) & {"extend", "update"}:
+        return None
+    return keeps.code.all_replaced([(part, keeps.code.called_on(part, method)) for part in parts])
+
+
+def _parts(value: ast.expr) -> Iterator[ast.expr]:
+    match value:
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
+            for part in parts:
+                yield from _parts(part)
+        case ast.DictComp(value=part) | ast.ListComp(elt=part) | ast.SetComp(elt=part) | ast.GeneratorExp(elt=part):
+            yield part
+        case _:
+            yield value
+
+
+def _variables(memory: Memory, keeps: Keeper) -> Mapping[str, Any]:
+    """Return the variables of the function that keeps something, where that is running."""
+    function = keeps.source.function(keeps.statement)
+    frames = (frame for _, frame in memory.queries.frames if frame.f_code.co_filename == keeps.source.file)
+    return next((each.f_locals for each in frames if keeps.source.body_of(each.f_code) is function), {})
+
+
+def _state_detached(memory: Memory, keeps: Keeper, group: Group) -> Edit | None:
+    """Cut the graph of a state that goes from round to round, at the end of a round: `hidden = hidden.detach()`."""
+    last = group.name.rpartition(".")[2]
+    given = (path_of(part) for each in targets(keeps.statement) for part in listed(each.node))
+    name = next((path for path in given if path.rpartition(".")[2] == last), group.name)
+    value: Any = _variables(memory, keeps).get(name)
+    each = f"each.detach() for each in {name}"
+    if type(value) in (tuple, list) and all(map(is_tensor, value)):
+        code = f"[{each}]" if type(value) is list else f"tuple({each})"
+    elif value is None or is_tensor(value):
+        code = f"{name}.detach()" if is_tensor(value) or not memory.depth(group.name) > 1 else f"tuple({each})"
+    else:
+        return None
+    end = keeps.round.body[-1] if keeps.round is not None and keeps.runs_backward else keeps.statement
+    return keeps.code.below(end, f"{name} = {code}")
 
 
 def of_traceback(memory: Memory, group: Group) -> Remedy:
@@ -93,12 +143,14 @@ def to_the_host(memory: Memory, group: Group) -> Remedy | None:
         return (sentence("out-of-memory.help-cpu", name=group.name), ()) if group.is_contained else None
     if keeps.runs_backward:
         return None
+    if keeps.how == "carried":
+        return sentence("out-of-memory.help-grows", name=group.name), ()
     if not group.is_contained:
-        return (sentence("out-of-memory.help-grows", name=group.name), ()) if keeps.how == "carried" else None
-    if keeps.how == "is":
+        return None
+    if keeps.how == "is" or (keeps.is_a_cache and memory.is_used(group)):
         return sentence("out-of-memory.help-cpu", name=group.name), ()
     method = "detach().cpu()" if memory.has_graph(group.name) else "cpu()"
-    edit = _called(keeps, method)
+    edit = _called(memory, keeps, group, method)
     if edit is None:
         return sentence("out-of-memory.help-cpu", name=group.name), ()
     return sentence("out-of-memory.help-cpu-edit", name=group.name, code=edit.after.strip()), (edit,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from devtrace.diagnosis.memory import letting_go
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.diagnosis.memory.letting_go import Remedy
 from devtrace.words.catalogue import sentence
@@ -12,7 +13,10 @@ from devtrace.words.catalogue import sentence
 _TIMES: Final = 8
 """An op's output that is so many times its inputs is one of all pairs."""
 _PART: Final = 0.4
-_MARGIN: Final = 0.9  # the allocator's blocks, and what the backward pass needs beside the activations
+_MOST_OF_IT: Final = 0.75
+_FLOAT: Final = 1.9  # times the size of the same in half precision; blocks are rounded
+_MARGIN: Final = 0.85  # the allocator's blocks
+_OF_BACKWARD: Final = 3  # times the tensor that did not fit: its own, and the gradients of a backward pass
 _OF_PAIRS: Final = {"sub": "cdist", "rsub": "cdist", "mul": "matmul", "bmm": "attention", "baddbmm": "attention"}
 
 
@@ -29,13 +33,37 @@ def outer_product(memory: Memory) -> Remedy | None:
     ]
     for op, size in candidates:
         inputs = {queries.base(row) for row in queries.inputs(op)} if op >= 0 else set()
-        if not inputs or queries.kind(op) != "compute" or size + (size if op != memory.failed else 0) < _PART * needed:
+        least = _PART * needed if op == memory.failed else _PART * needed / 2
+        if len(inputs) not in (1, 2) or queries.kind(op) != "compute" or size < least:
             continue
         if size >= _TIMES * sum(int(bytes_of[row]) for row in inputs):
             name = queries.op_name(op).split(".")[1]
             site = queries.site(int(queries.op_users[op]))
             key = _OF_PAIRS.get(name, "chunks")
             return sentence(f"out-of-memory.help-{key}", line=site.line if site else 0), ()
+    return None
+
+
+def made_float(memory: Memory) -> Remedy | None:
+    """Advise against a copy in float32 of what the model gave in half precision."""
+    queries = memory.queries
+    large = [each for each in memory.shortage.holdings if each.tensor >= 0 and each.bytes >= _PART * memory.total]
+    sizes = {memory.failed: memory.shortage.asked} | {memory.producer(each): each.bytes for each in large}
+    for op, size in sizes.items():
+        inputs = [queries.trace.tensors[row] for row in queries.inputs(op)] if op >= 0 else []
+        if inputs and queries.op_name(op).startswith("aten._to_copy") and size >= _FLOAT * inputs[0].bytes:
+            site = queries.site(int(queries.op_users[op]))
+            line = site.line if site else 0
+            return sentence("out-of-memory.help-float", line=line, dtype=inputs[0].dtype), ()
+    return None
+
+
+def rounds(memory: Memory) -> Remedy | None:
+    """Advise to run backward in each round where the graphs of several hang on one sum or list."""
+    for group in memory.groups:
+        keeps = memory.keeper(group) if group.kind in ("named", "activation") else None
+        if keeps is not None and keeps.how == "added" and keeps.runs_backward and not keeps.is_each_round_backward:
+            return letting_go.each_backward(keeps)
     return None
 
 
@@ -55,20 +83,24 @@ def _batch(memory: Memory, group: Group) -> tuple[int, int] | None:
     layers = _Layers(memory, group, root)
     if batch < 2 or layers.whole is None or not memory.shortage.limit:
         return None
-    scaled = layers.whole + memory.shortage.asked + sum(each.bytes for each in memory.groups if each.kind == "named")
-    fixed = sum(
-        each.bytes for each in memory.groups if each.kind in ("parameter", "buffer", "optimizer-state", "graph")
-    )
+    sizes: Counter[str] = Counter()
+    for each in memory.groups:
+        sizes[each.kind] += each.bytes
+    trained = max(sizes["parameter"], sizes["gradient"])
+    fixed = sum(sizes[kind] for kind in ("parameter", "buffer", "optimizer-state", "graph")) + trained
+    scaled = layers.whole + _OF_BACKWARD * memory.shortage.asked + sizes["named"]
+    scaled = max(scaled, memory.total - fixed + memory.shortage.asked)  # a backward pass has freed some of it
     fits = int(batch * _MARGIN * (memory.shortage.limit - fixed) / scaled)
     return (batch, fits) if 1 <= fits < batch else None
 
 
 def _running(memory: Memory, group: Group) -> int:
-    """Return the outermost call that made most of a group."""
+    """Return the outermost call that made a group, -1 where several did: nobody knows how many are to come."""
     calls: Counter[int] = Counter()
     for each in group.holdings:
         calls[memory.outermost(memory.producer(each))] += each.bytes
-    return calls.most_common(1)[0][0]
+    (most, size), *_ = calls.most_common(1)
+    return most if size > _MOST_OF_IT * group.bytes else -1
 
 
 def _batch_size(memory: Memory, call: int) -> int:
@@ -107,7 +139,7 @@ class _Layers:
         for kind in [*(self._type(part) for part in missing), *self._to_come(inside)]:
             if kind in kinds:
                 total += sum(kinds[kind]) // len(kinds[kind])
-            elif missing:
+            elif missing and kind == self._type(missing[0]):
                 deeper = self._whole(missing[0])
                 if deeper is None:
                     return None

@@ -28,16 +28,22 @@ def remedy(memory: Memory, snapshot: FailureSnapshot) -> Remedy:
 
 
 def _of_what_is_needed(memory: Memory) -> Iterator[Remedy]:
-    if (found := of_a_step.outer_product(memory)) is not None:
-        yield found
-    for group in memory.worth:
+    for find in (of_a_step.outer_product, of_a_step.made_float):
+        if (found := find(memory)) is not None:
+            yield found
+    for group in sorted(memory.worth, key=lambda each: not _grows(memory, each)):
         if group.kind == "named" and (found := letting_go.to_the_host(memory, group)):
             yield found
         elif group.kind == "activation":
-            yield of_a_step.smaller(memory, group)
+            yield of_a_step.rounds(memory) or of_a_step.smaller(memory, group)
         elif group.kind in ("parameter", "gradient", "optimizer-state"):
             yield of_models.smaller(memory)
     yield sentence("out-of-memory.help"), ()
+
+
+def _grows(memory: Memory, group: Group) -> bool:
+    keeps = memory.keeper(group) if group.kind == "named" and group.is_contained else None
+    return keeps is not None and keeps.adds
 
 
 _WASTE: Final[dict[str, Callable[[Memory, Group], Remedy]]] = {

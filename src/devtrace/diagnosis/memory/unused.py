@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import ast
+import gc
 from types import FrameType
+from typing import Any, Final
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.source.matching import names_in
+from devtrace.source.object_walk import may_lead
 from devtrace.source.parsing import Source
 from devtrace.words.catalogue import sentence
+
+_MOST_OBJECTS: Final = 300_000
 
 
 def deleted(memory: Memory, snapshot: FailureSnapshot) -> tuple[str, tuple[Edit, ...]] | None:
@@ -25,7 +30,9 @@ def deleted(memory: Memory, snapshot: FailureSnapshot) -> tuple[str, tuple[Edit,
         body = _body(source, frame)
         last = _last_reads(source, body, site.line)
         groups = [group for group in memory.groups if group.root in last and _is_of(group, frame)]
-        names = sorted({group.root for group in groups if not _is_led_to_otherwise(group, snapshot, set(last))})
+        unread = {name for name in {group.root for group in groups} if not _is_led_to(snapshot, frame, name, set(last))}
+        groups = [group for group in groups if not _is_led_to_otherwise(group, snapshot, set(last))]
+        names = sorted({group.root for group in groups} & unread)
         size = sum(group.bytes for group in groups if group.root in names)
         if names and size >= max(0.1 * memory.total, 1):
             statement = max((last[name] for name in names), key=lambda each: source.span(each).line)
@@ -58,6 +65,24 @@ def _last_reads(source: Source, body: list[ast.stmt], line: int) -> dict[str, as
     for statement in body[:now]:
         found.update(dict.fromkeys(names_in(statement) - later, statement))
     return found
+
+
+def _is_led_to(snapshot: FailureSnapshot, owner: FrameType, name: str, unread: set[str]) -> bool:
+    """Return whether a variable that is still read leads to what a name is of, by hooks and functions too."""
+    wanted = id(owner.f_locals.get(name))
+    rest: list[Any] = []
+    for frame in snapshot.frames:
+        rest += [value for key, value in frame.f_locals.items() if frame is not owner or key not in unread]
+    seen = {id(value) for value in rest}
+    while rest and len(seen) < _MOST_OBJECTS:
+        value = rest.pop()
+        if id(value) == wanted:
+            return True
+        if not isinstance(value, type) and not (type(value) is dict and "__builtins__" in value):
+            new = [each for each in gc.get_referents(value) if may_lead(each) and id(each) not in seen]
+            seen.update(map(id, new))
+            rest += new
+    return bool(rest)
 
 
 def _is_led_to_otherwise(group: Group, snapshot: FailureSnapshot, unread: set[str]) -> bool:

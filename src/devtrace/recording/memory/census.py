@@ -15,24 +15,23 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import groupby
 from operator import attrgetter
-from types import FrameType, FunctionType, MethodType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, Final, NamedTuple
 
 import torch
 
 from devtrace.recording.columns import sites, stamps
+from devtrace.recording.memory.leads import inside, items, may_enter
 from devtrace.runtime.memory.alive import Alive
 from devtrace.runtime.quiet import Quiet, device_of, gradient_of, is_leaf, is_tensor, storage_of
 from devtrace.runtime.tracebacks import entries_of
 from devtrace.source.live_objects import forget_locals
-from devtrace.source.object_walk import may_lead, members, parameters_of, registered, states_of
-from devtrace.source.safe_values import class_dict, classes_of, instance_dict
+from devtrace.source.object_walk import may_lead, parameters_of, registered, states_of
+from devtrace.source.safe_values import instance_dict
 
 MOST_OBJECTS: Final = 200_000
 MOST_NODES: Final = 1_000_000
 NOBODY: Final = ("", "", 0)
-_CACHED: Final = type(cache(lambda: None))
-_SETS: Final = (set, frozenset)
 _HISTORY: Final = ("Out", "_oh", "_", "__", "___")
 _Base: Final[Any] = torch._C.TensorBase
 _node_of: Final = _Base.grad_fn.__get__
@@ -41,7 +40,8 @@ _node_of: Final = _Base.grad_fn.__get__
 class Owned(NamedTuple):
     """A storage that is alive: how it is held and by what, its bytes, its birth's site, its first row.
 
-    `scope` is the code whose variable it is: its file, name and first line; a container or a variable holds it.
+    `scope` is the code whose variable it is: its file, name and first line. `contained`: 0 by a variable itself, 1 by
+    an attribute, 2 by an item of either, 3 by an item of an item.
     """
 
     kind: str
@@ -50,7 +50,7 @@ class Owned(NamedTuple):
     site: int
     row: int
     scope: tuple[str, str, int]
-    contained: bool
+    contained: int
 
 
 class Root(NamedTuple):
@@ -76,7 +76,7 @@ class Census:
         self.modules: set[int] = set()
         self.scope: tuple[str, str, int] = NOBODY
 
-    def claim(self, tensor: Any, kind: str, name: str, contained: bool = True) -> None:
+    def claim(self, tensor: Any, kind: str, name: str, contained: int = 1) -> None:
         """Note a tensor's holder, unless it has one."""
         try:
             storage = storage_of(tensor)
@@ -91,12 +91,12 @@ class Census:
             self.bytes[key] = (storage, storage.nbytes())
         self.found[key] = self._owned(storage, kind, name, contained)
 
-    def _owned(self, storage: Any, kind: str, name: str, contained: bool) -> Owned:
+    def _owned(self, storage: Any, kind: str, name: str, contained: int) -> Owned:
         stamp = getattr(storage, stamps.NAME, stamps.UNSTAMPED)
         row = next(iter(stamp[1].values()), -1) if stamp[0] in self.epochs else -1
         return Owned(kind, name, self.bytes[id(storage)][1], stamp[2], row, self.scope, contained)
 
-    def graph(self, tensor: Any, kind: str, name: str, contained: bool = True) -> None:
+    def graph(self, tensor: Any, kind: str, name: str, contained: int = 1) -> None:
         """Claim what autograd keeps for the backward pass of a tensor."""
         first = _node_of(tensor)
         stack = [first] if first is not None and first not in self.nodes else []
@@ -110,24 +110,27 @@ class Census:
                     self.nodes.add(below)
                     stack.append(below)
 
-    def walk(self, roots: Iterable[Root], visit: Callable[[Any, str, bool], bool]) -> None:
-        """Visit what variables lead to, with the path and whether that is more than the variable's own name.
+    def walk(self, roots: Iterable[Root], visit: Callable[[Any, str, int], bool]) -> None:
+        """Visit what variables lead to, with the path and by how many steps more than the variable's own name.
 
         All variables of a frame come before what they lead to: `losses` is no part of a function that closes over it.
+        What a function closed over is a variable of that function.
         """
         seen: set[int] = set()
         for scope, variables in groupby(roots, key=attrgetter("scope")):
-            self.scope = scope
-            queue = deque((root.value, root.name, False) for root in variables)
+            queue = deque((root.value, root.name, 0, scope) for root in variables)
             while queue and len(seen) < MOST_OBJECTS:
-                value, path, contained = queue.popleft()
-                if visit(value, path, contained) and _may_enter(value):
-                    for text, inner in _inside(value):
+                value, path, contained, self.scope = queue.popleft()
+                if visit(value, path, contained) and may_enter(value):
+                    whose = _scope(value.__code__) if type(value) is FunctionType else None
+                    for text, inner in inside(value):
                         if id(inner) not in seen or is_tensor(inner):
                             seen.add(id(inner))
-                            queue.append((inner, path + text, True))
+                            depth = (contained or 1) + (text == "")
+                            step = (path + text, depth, self.scope) if whose is None else (text, 0, whose)
+                            queue.append((inner, *step))
 
-    def parts_of_models(self, value: Any, path: str, contained: bool) -> bool:
+    def parts_of_models(self, value: Any, path: str, contained: int) -> bool:
         """Claim the parts of models, and go on to what is in them."""
         if is_tensor(value) or issubclass(type(value), BaseException):
             return False
@@ -151,7 +154,7 @@ class Census:
         if gradient is not None:
             self.claim(gradient, "gradient", path)
 
-    def states_of_optimizers(self, value: Any, path: str, contained: bool) -> bool:
+    def states_of_optimizers(self, value: Any, path: str, contained: int) -> bool:
         """Claim the state of optimizers, and the parameters whose model is gone."""
         if is_tensor(value) or issubclass(type(value), BaseException):
             return False
@@ -164,31 +167,31 @@ class Census:
             self.parameter(tensor, path)
         return False
 
-    def kept(self, value: Any, path: str, contained: bool) -> bool:
+    def kept(self, value: Any, path: str, contained: int) -> bool:
         """Claim the tensors that containers, attributes and tracebacks hold, and the graphs that hang on these."""
         if is_tensor(value):
             if contained:
-                self.claim(value, "named", path)
+                self.claim(value, "named", path, contained)
                 self.gradient(value, path)
-                self.graph(value, "graph", path)
+                self.graph(value, "graph", path, contained)
             return False
         if issubclass(type(value), BaseException):
             self.error(value, path)
             return False
         return True
 
-    def variable(self, value: Any, path: str, contained: bool) -> bool:
+    def variable(self, value: Any, path: str, contained: int) -> bool:
         if is_tensor(value):
-            self.claim(value, "named", path, contained=False)
+            self.claim(value, "named", path, contained=0)
             self.gradient(value, path)
         return False
 
-    def graph_of_variable(self, value: Any, path: str, contained: bool) -> bool:
+    def graph_of_variable(self, value: Any, path: str, contained: int) -> bool:
         if is_tensor(value):
-            self.graph(value, "activation", path, contained=False)
+            self.graph(value, "activation", path, contained=0)
         return False
 
-    def history(self, value: Any, path: str, contained: bool) -> bool:
+    def history(self, value: Any, path: str, contained: int) -> bool:
         """Claim what IPython keeps of the results that it has shown."""
         if is_tensor(value):
             self.claim(value, "history", "Out")
@@ -212,12 +215,31 @@ class Census:
             return False
         return not issubclass(type(value), BaseException)
 
+    def nameless(self) -> None:
+        """Claim what no name leads to yet: a list that is being made, a sum in the middle of its rounds."""
+        self.scope = NOBODY
+        ours: list[Any] = [each for each in gc.get_objects() if is_tensor(each)]
+        ours = [each for each in ours if self._is_unclaimed(each)]
+        listed = {id(part) for each in gc.get_referrers(*ours) if each is not ours for part in items(each)}
+        for tensor in ours:
+            if id(tensor) in listed:
+                self.kept(tensor, "", 2)
+        for tensor in ours:
+            self.graph(tensor, "activation", "", contained=0)
+
+    def _is_unclaimed(self, tensor: Any) -> bool:
+        try:
+            key = id(storage_of(tensor))
+        except (RuntimeError, NotImplementedError):
+            return False
+        return key in self.bytes and key not in self.found
+
     def rest(self) -> Iterator[Owned]:
         """Yield what nothing leads to: temporaries of the line that runs."""
         self.scope = NOBODY
         for key, (storage, _) in self.bytes.items():
             if key not in self.found:
-                yield self._owned(storage, "temporary", "", False)
+                yield self._owned(storage, "temporary", "", 0)
 
 
 def census(frames: list[FrameType], alive: Alive, epochs: set[int]) -> list[Owned]:
@@ -250,13 +272,14 @@ def _taken(found: Census, frames: list[FrameType]) -> list[Owned]:
     for visit in (found.variable, found.graph_of_variable):
         found.walk(own, visit)
     found.walk(torchs, lambda value, path, contained: _of_torch(found, value))
+    found.nameless()
     return [*found.found.values(), *found.rest()]
 
 
 def _of_torch(found: Census, value: Any) -> bool:
     """Claim the graph of what torch's own code works on: the `input` of a Sequential."""
     if is_tensor(value):
-        found.graph(value, "activation", "", contained=False)
+        found.graph(value, "activation", "", contained=0)
     return type(value) in (list, tuple)
 
 
@@ -268,7 +291,7 @@ def _roots(frames: list[FrameType]) -> tuple[list[Root], list[Root], list[Root]]
     others: dict[int, list[Root]] = {}
     for frame in reversed(frames):
         code = frame.f_code
-        scope = (code.co_filename, code.co_qualname, code.co_firstlineno)
+        scope = _scope(code)
         variables = [Root(name, value, scope) for name, value in list(frame.f_locals.items()) if may_lead(value)]
         kind = sites.files[code.co_filename]
         {sites.USER: users, sites.LIBRARY: packages}.get(kind, torchs).extend(variables)
@@ -286,59 +309,15 @@ def _ended(error: BaseException, running: set[FrameType]) -> Iterator[FrameType]
     return (entry.tb_frame for entry in entries_of(error) if entry.tb_frame not in running)
 
 
+def _scope(code: CodeType) -> tuple[str, str, int]:
+    return code.co_filename, code.co_qualname, code.co_firstlineno
+
+
 def _tree(module: Any) -> Iterator[int]:
     yield id(module)
     for child in list(dict.values(instance_dict(module)["_modules"])):
         if child is not None and "_modules" in instance_dict(child):
             yield from _tree(child)
-
-
-def _inside(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what an object leads to, with the text of the step: `losses`, not `losses[17]`, holds what a list has."""
-    kind = type(value)
-    if issubclass(kind, type):
-        own = class_dict(value)
-        yield from ((f".{name}", each) for name, each in list(own.items()) if _is_of_data(each))
-    elif kind is _CACHED:
-        yield from (("", each) for each in gc.get_referents(value) if may_lead(each))
-    elif kind in _SETS:
-        yield from (("", each) for each in list(value) if may_lead(each))
-    else:
-        if issubclass(kind, dict):  # by whatever keys
-            yield from (("", each) for each in list(dict.values(value)) if may_lead(each))
-        for reference in members(value):
-            if reference.kind not in ("item", "state") or not issubclass(kind, dict):
-                yield "" if reference.kind == "item" else reference.text, reference.value
-
-
-def _is_of_data(value: Any) -> bool:
-    return is_tensor(value) or type(value) in (list, dict, deque, *_SETS)
-
-
-def _may_enter(value: Any) -> bool:
-    kind = type(value)
-    if kind in (FunctionType, MethodType, _CACHED) or issubclass(kind, (dict, list, tuple, deque, *_SETS)):
-        return True
-    if issubclass(kind, type):
-        return _is_of_torch_users(value)
-    return _is_of_torch_users(kind)
-
-
-@cache
-def _knows_torch(module: str) -> bool:
-    """Return whether a class is of the user's own code, or of a package's file that works with torch."""
-    if module.partition(".")[0] == "devtrace":
-        return False
-    names = getattr(sys.modules.get(module), "__dict__", {})
-    file = names.get("__file__")
-    if type(file) is not str or sites.files[file] == sites.USER:
-        return module not in sys.builtin_module_names
-    return any(getattr(each, "__name__", "") == "torch" for each in list(names.values()))
-
-
-def _is_of_torch_users(kind: Any) -> bool:
-    of = [class_dict(each).get("__module__") for each in classes_of(kind)]
-    return any(type(each) is str and each != "builtins" and _knows_torch(each) for each in of)
 
 
 def _saved(node: Any) -> Iterator[Any]:

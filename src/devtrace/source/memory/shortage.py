@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class Holding:
     """A storage: how it is held and by whose name, the row of the site of its birth, of its tensor; -1 for none.
 
-    `scope` is the code of which `name` is a variable: file, function and first line. `contained`: by more than a
-    variable, as a list or an object holds it.
+    `scope` is the code of which `name` is a variable: file, function and first line. `contained`: by 0 a
+    variable itself, 1 an attribute, 2 an item of either, 3 an item of an item.
     """
 
     kind: str
@@ -17,7 +17,7 @@ class Holding:
     site: int
     tensor: int
     scope: tuple[str, str, int]
-    contained: bool
+    contained: int
 
 
 @dataclass(frozen=True, slots=True)

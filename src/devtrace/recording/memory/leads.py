@@ -1,0 +1,74 @@
+"""What an object leads to where a program's memory is walked: containers, closures, objects of who uses torch."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from functools import cache
+from types import FunctionType, MethodType
+from typing import Any, Final
+
+from devtrace.recording.columns import sites
+from devtrace.source.object_walk import is_tensor, may_lead, members
+from devtrace.source.safe_values import class_dict, classes_of
+
+_CACHED: Final = type(cache(lambda: None))
+_SETS: Final = (set, frozenset)
+
+
+def inside(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what an object leads to, with the text of the step: `losses`, not `losses[17]`, holds what a list has."""
+    kind = type(value)
+    if issubclass(kind, type):
+        own = class_dict(value)
+        yield from ((f".{name}", each) for name, each in list(own.items()) if _is_of_data(each))
+    elif kind is _CACHED:
+        yield from (("", each) for each in gc.get_referents(value) if may_lead(each))
+    elif kind in _SETS:
+        yield from (("", each) for each in list(value) if may_lead(each))
+    else:
+        if issubclass(kind, dict):  # by whatever keys
+            yield from (("", each) for each in list(dict.values(value)) if may_lead(each))
+        is_plain = kind is MethodType or issubclass(kind, tuple)  # a named tuple's fields are its items
+        for reference in members(value):
+            if reference.kind == "closure":
+                yield reference.key, reference.value
+            elif reference.kind not in ("item", "state") or not issubclass(kind, dict):
+                yield "" if is_plain or reference.kind == "item" else reference.text, reference.value
+
+
+def items(value: Any) -> Iterable[Any]:
+    kind = type(value)
+    return value.values() if kind is dict else value if kind in (list, tuple, deque, *_SETS) else ()
+
+
+def _is_of_data(value: Any) -> bool:
+    return is_tensor(value) or type(value) in (list, dict, deque, *_SETS)
+
+
+def may_enter(value: Any) -> bool:
+    kind = type(value)
+    if kind in (FunctionType, MethodType, _CACHED) or issubclass(kind, (dict, list, tuple, deque, *_SETS)):
+        return True
+    if issubclass(kind, type):
+        return _is_of_torch_users(value)
+    return _is_of_torch_users(kind)
+
+
+@cache
+def _knows_torch(module: str) -> bool:
+    """Return whether a class is of the user's own code, or of a package's file that works with torch."""
+    if module.partition(".")[0] == "devtrace":
+        return False
+    names = getattr(sys.modules.get(module), "__dict__", {})
+    file = names.get("__file__")
+    if type(file) is not str or sites.files[file] == sites.USER:
+        return module not in sys.builtin_module_names
+    return any(getattr(each, "__name__", "") == "torch" for each in list(names.values()))
+
+
+def _is_of_torch_users(kind: Any) -> bool:
+    of = [class_dict(each).get("__module__") for each in classes_of(kind)]
+    return any(type(each) is str and each != "builtins" and _knows_torch(each) for each in of)
