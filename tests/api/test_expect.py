@@ -331,6 +331,21 @@ def test_what_a_program_computes_elsewhere_and_never_moves_is_reported() -> None
     assert expectations(recording) == ["`torch.ones(4)` is on cpu; all computation was expected on cuda:0."]
 
 
+def test_layers_that_a_plain_list_left_on_the_cpu_are_one_finding_for_all_of_their_tensors() -> None:
+    layers = [nn.Linear(4, 4) for _ in range(3)]
+    with devtrace.record(expect="cuda:0") as recording:
+        for _ in range(2):
+            x = torch.ones(2, 4, device="cuda:0")
+            for layer in layers:
+                x = layer(x.cpu()).relu()
+            x.sum().backward()
+        far = torch.arange(4.0) / 2
+    assert far.device.type == "cpu"
+    group, alone = sorted(expectations(recording), key=len, reverse=True)
+    assert "other tensors are on cpu" in group
+    assert alone.startswith("`torch.arange(4.0)` is on cpu")
+
+
 def test_filling_a_tensor_is_no_computation_and_preparing_one_in_a_block_is() -> None:
     with devtrace.expect("cuda:0"):
         torch.empty(3).normal_().zero_()

@@ -47,6 +47,35 @@ def test_a_model_that_a_cell_made_anew_is_moved_in_the_cell_that_fails(shell: Sh
     assert f"add `model.to(device)` above In[{shell.count}] line 1" in report["text/plain"]
 
 
+TOWER = """
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.heads = {}
+        for name in ("age", "size"):
+            self.heads[name] = nn.Linear(4, 1)
+        self.norm = nn.LayerNorm(1)
+
+    def forward(self, rows):
+        return self.norm(sum(self.heads[name](rows) for name in self.heads))
+"""
+
+
+def test_a_traced_cell_knows_that_a_model_of_earlier_cells_moved_without_its_plain_dict(shell: Shell) -> None:
+    for cell in (TOWER, "tower = Tower()", "tower.cuda()"):
+        shell.run(cell)
+    (report,) = shell.run("%%devtrace\ntower(x)").reports
+    assert "`heads` is a plain dict" in report["text/plain"]
+    assert "`self.heads = nn.ModuleDict()`" in report["text/plain"]
+
+
+def test_a_model_that_stayed_is_not_taken_for_another_of_its_class_that_moved(shell: Shell) -> None:
+    shell.run(TOWER)
+    shell.run("first, second = Tower().cuda(), Tower()")
+    (report,) = shell.run("%%devtrace\nsecond(x)").reports
+    assert "plain dict" not in report["text/plain"]
+
+
 def test_a_line_that_hands_a_tensor_to_numpy_is_the_line_that_failed(shell: Shell) -> None:
     (report,) = shell.run("import numpy as np\nnp.argmax(x, axis=1)").reports
     assert f"In[{shell.count}] line 2" in report["text/plain"]

@@ -141,31 +141,48 @@ def count_error(trace: Trace, what: str, most: int) -> DeviceError | None:
 
 
 def with_expectation(report: Report, expected: str) -> Report:
-    """Add to a report a finding for each line at which a tensor was first computed with elsewhere."""
+    """Add to a report a finding for each cause of tensors that were computed with elsewhere."""
     from devtrace.diagnosis.store import with_report
 
     if not may_be_a_device(expected):  # it was named before torch, or a backend that could know it, was imported
         note = sentence("note.expect-unknown", device=expected)
         return Report.of(with_report(report.trace, report.findings, report.ledger, (note,)))
     used = computed_elsewhere(report.trace, expected, may_prepare=True)
-    found = [_finding(report.trace, use, expected) for use in used]
+    found = [_finding(report.trace, uses, expected) for uses in _by_cause(report.trace, used)]
     if not found:
         return report
     return Report.of(with_report(report.trace, worst_first([*report.findings, *found]), report.ledger, ()))
 
 
-def _finding(trace: Trace, use: Used, expected: str) -> Finding:
-    op = trace.ops[use.op]
-    tensor = use.tensor
+def _by_cause(trace: Trace, used: list[Used]) -> list[list[Used]]:
+    """Group tensors that lines made or used together: a plain list's layers, and the gradients that come by them."""
+    groups: list[tuple[set[object], list[Used]]] = []
+    for use in used:
+        lines: set[object] = {(site.file, site.line) for site in (use.tensor.born, _own_site(trace, use)) if site}
+        joined = [group for group in groups if not lines.isdisjoint(group[0])]
+        groups = [group for group in groups if group not in joined]
+        groups.append((lines.union(*(at for at, _ in joined)), [*(each for _, uses in joined for each in uses), use]))
+    return [sorted(uses, key=lambda use: (-use.count, use.op)) for _, uses in groups]  # what stays is used most
+
+
+def _own_site(trace: Trace, use: Used) -> Site | None:
+    site = trace.ops[use.op].site
+    return Site.of(site.caller or site) if site else None
+
+
+def _finding(trace: Trace, uses: list[Used], expected: str) -> Finding:
+    first, *others = uses
+    tensor = first.tensor
+    key = "expectation.group" if others else "expectation.message"
     return Finding(
         rule=RULE,
         severity="error",
         cause="unknown",
         devices=(tensor.device,),
-        site=Site.of(op.site.caller or op.site) if op.site else None,
-        op=use.op,
+        site=_own_site(trace, first),
+        op=first.op,
         culprit=Culprit(tensor.name, (tensor.name,), tensor.device, tensor.shape, tensor.dtype, tensor.born),
-        count=use.count,
-        message=sentence("expectation.message", name=tensor.name, device=tensor.device, expected=expected),
+        count=sum(use.count for use in uses),
+        message=sentence(key, name=tensor.name, device=tensor.device, expected=expected, more=len(others)),
         help=tensor.fix,
     )

@@ -1,5 +1,6 @@
 """The kernel's side of `devtrace fix NOTEBOOK.ipynb`: every cell is traced, and what was found is written last."""
 
+import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -14,6 +15,14 @@ from devtrace.runtime.whole_files import put
 
 _TRACED: Final[list[Traced]] = []
 _VALUES: Final[list[Path | None]] = []
+
+
+def prepare(shell: Any, _: str) -> None:
+    """Import what takes longest, before it is known what runs; torch is imported for simulated devices anyhow."""
+    from devtrace.notebook.magic import extensions  # noqa: F401
+
+    if importlib.util.find_spec("torch") is not None:
+        importlib.import_module("torch")
 
 
 def begin(shell: Any, devices: str) -> None:

@@ -34,7 +34,7 @@ function status(fix: IFixShown, { body, language }: IDrawing): HTMLElement {
   const texts = {
     running: sentence(language, key, { round: fixing.round, cell: where }),
     cancelled: sentence(language, 'fix-all.cancelled'),
-    proven: `✓ ${fixing.closing}`,
+    proven: fixing.closing,
     left: fixing.closing,
     failed: fixing.closing
   };

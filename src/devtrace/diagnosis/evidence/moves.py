@@ -94,6 +94,16 @@ def moves_of_modules(
     return sorted(found, key=lambda move: -move.op)
 
 
+def moves_before(queries: TraceQueries, row: int, kind: str, path: str, device: str) -> list[Move]:
+    """Return the last move of a module, by its class and its name among several, if that was before the recording."""
+    moves = [move for move in queries.trace.moves if move.module.type == kind]
+    moves = [move for move in moves if move.module.path == path or len({each.module.id for each in moves}) == 1]
+    last = max(moves, key=lambda move: move.op, default=None)
+    if last is None or last.op >= 0 or str(last.device) != device:
+        return []
+    return [Move(last.op, last.site.id if last.site is not None else -1, row, row)]
+
+
 def _modules_moved_at(queries: TraceQueries, site: int) -> dict[int, int]:
     """Return the modules that were moved at a site, each with the op of its last move."""
     moves = queries.trace.moves

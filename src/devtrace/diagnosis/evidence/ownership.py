@@ -12,6 +12,7 @@ from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.moves import (
     Move,
     move_of,
+    moves_before,
     moves_of,
     moves_of_holders,
     moves_of_modules,
@@ -155,16 +156,19 @@ def find_passing_move(subject: Subject, names: Iterable[AccessPath]) -> PassingM
             if name.registered_from(index):
                 continue
             moves = moves_of(subject.queries, (row for _, row in expected_tensors(subject, module)))
-            if not moves and next(registered(module), None) is None:
-                moves = _moves_of_an_empty_one(subject, type(module).__name__)
+            if not moves and not any(subject.snapshot.row(tensor) is not None for _, tensor in registered(module)):
+                moves = _moves_of_unused(subject, name.prefix(index + 1))
             if moves:
                 return PassingMove(name, name.prefix(index + 1), tuple(moves))
     return None
 
 
-def _moves_of_an_empty_one(subject: Subject, kind: str) -> list[Move]:
-    """Return how a module that has nothing registered was sent to the expected device, which moved nothing."""
-    moves = moves_of_modules(subject.queries, subject.row, kind, subject.expected_device, with_tensors=False)
+def _moves_of_unused(subject: Subject, module: AccessPath) -> list[Move]:
+    """Return how a module was sent to the expected device of which no tensor is in the trace."""
+    queries, kind = subject.queries, type(module.last.value).__name__
+    if next(registered(module.last.value), None) is not None:
+        return moves_before(queries, subject.row, kind, module.text, subject.expected_device)
+    moves = moves_of_modules(queries, subject.row, kind, subject.expected_device, with_tensors=False)
     if _was_read_in_a_constructor(subject):  # which ends before its module can be moved
         moves = [replace(move, op=max(move.op, subject.birth + 1)) for move in moves]
     return [move for move in moves if subject.birth < move.op <= subject.op]

@@ -14,16 +14,20 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 from devtrace.diagnosis.findings import Finding
+from devtrace.fixing.compared import Compared, Reference
+from devtrace.fixing.notebooks.kernel import Kernel
+from devtrace.fixing.notebooks.run_again import cells_to_run
 from devtrace.fixing.notebooks.runner import NotebookRunner
 from devtrace.fixing.notebooks.state import Bug, CellText, Changed, Hunk, beginning
 from devtrace.fixing.notebooks.text import NotebookText, runs
 from devtrace.fixing.rounds import Change, Rounds
+from devtrace.fixing.runs import Run
 from devtrace.fixing.source_text import SourceText
-from devtrace.fixing.notebooks.run_again import cells_to_run
 from devtrace.runtime.device_spec import count_of
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
@@ -45,26 +49,34 @@ class Job:
         self._devices = devices
         self._out = out
         self._state = beginning()
-        runner = NotebookRunner(self._path, devices, cell_begins=self._cell_begins)
+        self._runner = NotebookRunner(self._path, devices, cell_begins=self._cell_begins, spares=[])
+        self._reference: list[Kernel] = []  # runs beside the rounds: the notebook as it was, on one memory
         self._rounds = Rounds(
-            lambda texts, own: runner.run({self._path: self._text, **texts}, own), self._read, announce=self._announce
+            lambda texts, own: self._runner.run({self._path: self._text, **texts}, own),
+            self._read,
+            announce=self._announce,
         )
 
     def go(self) -> None:
         try:
             self._rounds.go()
+            rounds = self._rounds
+            is_proven = rounds.is_proven and rounds.last.ending == "ended"
+            compared = Reference(self._run_as_it_was).compared(rounds.last) if is_proven and rounds.changes else None
         except DevtraceError as error:
             self._report(state="failed", closing=str(error))
             return
-        rounds = self._rounds
-        is_proven = rounds.is_proven and rounds.last.ending == "ended"
+        finally:
+            self._runner.close()
+            for kernel in self._reference:
+                kernel.close()
         self._state["bugs"] = [self._bug(change) for change in rounds.changes]
         if rounds.left is not None:
             self._state["left"] = self._error(rounds.left)
         changed = list(self._changed())
         self._report(
             state="proven" if is_proven else "left",
-            closing=self._closing(),
+            closing=self._closing(compared),
             changed=changed,
             run=self._to_run([each["cell"] for each in changed]),
         )
@@ -72,7 +84,18 @@ class Job:
     def _read(self, file: str) -> SourceText:
         return self._text if file == self._path else SourceText(file, Path(file).read_bytes())
 
+    def _run_as_it_was(self) -> Run:
+        if not self._reference:
+            self._begin_reference()
+        return self._runner.result(self._reference.pop())
+
+    def _begin_reference(self) -> None:
+        runner = replace(self._runner, one_device=True, spares=None, cell_begins=lambda _: None)
+        self._reference.append(runner.begin({self._path: self._text}))
+
     def _announce(self, rounds: Rounds, _: frozenset[str]) -> None:
+        if len(rounds.changes) == 1 and len(rounds.runs) == 1:
+            self._begin_reference()
         self._state["bugs"] = [self._bug(change) for change in rounds.changes]
         self._report(round=len(rounds.runs) + 1, cell="")
 
@@ -86,7 +109,7 @@ class Job:
     def _id_of(self, number: int | None) -> str:
         return self._ids[number - 1] if number is not None and 0 < number <= len(self._ids) else ""
 
-    def _closing(self) -> str:
+    def _closing(self, compared: Compared | None) -> str:
         rounds, last = self._rounds, self._rounds.last
         if rounds.left is not None:
             return rounds.why_left
@@ -94,7 +117,10 @@ class Job:
             return sentence("fix.not-proven", count=len(rounds.runs))
         if last.ending != "ended":
             return sentence("fix.ended-early", devices=self._counted(), raised=last.raised)
-        return sentence("fix.proven-notebook" if rounds.changes else "fix.nothing-notebook", devices=self._counted())
+        if compared is None:
+            return sentence("fix.nothing-notebook", devices=self._counted())
+        key = "fix.proven-notebook" if compared.is_proof else "fix.safe-notebook"
+        return sentence(key, devices=self._counted(), compared=str(compared))
 
     def _counted(self) -> str:
         return sentence("fix.devices", count=count_of(self._devices))
@@ -117,18 +143,19 @@ class Job:
                 yield from _hunks_of("", file, _plain(before), _plain(after))
 
     def _changed(self) -> Iterator[Changed]:
-        final = self._rounds.texts.get(self._path, self._text)
-        assert isinstance(final, NotebookText)
-        for cell, before, after in zip(self._ids, self._text.sources(), final.sources(), strict=True):
+        for cell, before, after in zip(self._ids, self._text.sources(), self._final(), strict=True):
             if before != after:
                 yield {"cell": cell, "before": before, "after": after}
 
     def _to_run(self, changed: list[str]) -> list[str]:
         """Return the cells that have to run again, in order: those that changed, and what goes by what they give."""
+        edited = {self._ids.index(cell) for cell in changed}
+        return [self._ids[at] for at in cells_to_run(self._final(), edited)]
+
+    def _final(self) -> list[str]:
         final = self._rounds.texts.get(self._path, self._text)
         assert isinstance(final, NotebookText)
-        edited = {self._ids.index(cell) for cell in changed}
-        return [self._ids[at] for at in cells_to_run(list(final.sources()), edited)]
+        return [*final.sources()]
 
 
 def _hunks_of(cell: str, file: str, old: list[str], new: list[str]) -> Iterator[Hunk]:

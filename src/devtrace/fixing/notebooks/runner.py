@@ -1,83 +1,61 @@
 """One run of a notebook on simulated devices, in a kernel of its own, with other texts for some files.
 
-nbclient runs the cells. What devtrace needs is run between them, outside of the notebook and of its history.
+What is told of the run is the notebook's: lines, cells and edits of its cells.
 """
 
-import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final
+from typing import Any
 
 from devtrace.diagnosis.findings import Edit, Finding, from_json
-from devtrace.fixing import values
+from devtrace.fixing.notebooks.kernel import Kernel
 from devtrace.fixing.notebooks.text import NotebookText, runs
 from devtrace.fixing.runs import Ending, Run
 from devtrace.fixing.source_text import SourceText
-from devtrace.runtime import overlay
 from devtrace.runtime.device_spec import ONE_DEVICE
 from devtrace.source.user_code import OWN_PACKAGES
-from devtrace.words.errors import UsageError
-
-_CALL: Final = "__import__('devtrace.notebook.rounds', fromlist=['x']).{}(get_ipython(), {!r})"
 
 
 @dataclass(frozen=True)
 class NotebookRunner:
-    """A notebook file, absolute."""
+    """A notebook file, absolute. With `spares`, which has one at most, a kernel starts while another one runs."""
 
     path: str
     simulate: str
     timeout: float | None = None
     one_device: bool = False
     cell_begins: Callable[[int], None] = lambda number: None  # told the number that a cell gets, before it runs
+    spares: list[Kernel] | None = None
 
     def run(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> Run:
+        return self.result(self.begin(texts, own))
+
+    def begin(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> Kernel:
+        """Let a kernel run the notebook, and return at once."""
         text = texts.get(self.path) or NotebookText(self.path, Path(self.path).read_bytes())
         notebook = NotebookText(self.path, text.data)
         notebook.check()
-        with tempfile.TemporaryDirectory(prefix="devtrace-fix-") as folder:
-            found, changed = Path(folder) / "findings.json", Path(folder) / "texts.json"
-            others = {file: other.data for file, other in texts.items() if file != self.path}
-            overlay.write(changed, others)
-            variables = {**os.environ, overlay.VARIABLE: str(changed), OWN_PACKAGES: ",".join(sorted(own))}
-            variables |= {values.VARIABLE: str(found), "PYTHONHASHSEED": "0"}
-            variables |= {ONE_DEVICE: "1"} if self.one_device else {}
-            ending = self._execute(notebook, variables, str(found))
-            if not found.exists():
-                raise UsageError.of("fix-no-run.kernel")
-            return _run_of(json.loads(found.read_text(encoding="utf-8")), ending, notebook)
+        kernel = self.spares.pop() if self.spares and not own else self._kernel(notebook, own)
+        if self.spares == []:
+            self.spares.append(self._kernel(notebook))
+        kernel.begin(notebook, {file: other.data for file, other in texts.items() if file != self.path}, self._run_cells)
+        return kernel
 
-    def _execute(self, notebook: NotebookText, variables: Mapping[str, str], found: str) -> Ending:
-        client = self._client(notebook)
-        from jupyter_client.kernelspec import NoSuchKernel
-        from nbclient.exceptions import DeadKernelError
+    def result(self, kernel: Kernel) -> Run:
+        """Wait for the end of a run; the kernel shuts down after that."""
+        data, ending, printed = kernel.result()
+        return replace(_run_of(data, ending, kernel.notebook), output=printed)
 
-        try:
-            with client.setup_kernel(env=dict(variables), cwd=str(Path(self.path).parent)):
-                _call(client, "begin", self.simulate)
-                ending = self._run_cells(client)
-                _call(client, "write_findings", found)
-                return ending
-        except NoSuchKernel as error:
-            raise UsageError.of("fix-no-run.no-kernel", kernel=repr(error.name)) from None
-        except DeadKernelError:
-            raise UsageError.of("fix-no-run.dead") from None
+    def close(self) -> None:
+        while self.spares:
+            self.spares.pop().close()
 
-    def _client(self, notebook: NotebookText) -> Any:
-        try:
-            import nbclient
-            import nbformat
-        except ImportError as missing:
-            raise UsageError.of("fix-notebook", package=missing.name) from None
-        read = nbformat.reads(notebook.data.decode(), as_version=4)
-        client = nbclient.NotebookClient(read, timeout=None, interrupt_on_timeout=True)
-        client.reset_execution_trackers()
-        return client
+    def _kernel(self, notebook: NotebookText, own: frozenset[str] = frozenset()) -> Kernel:
+        variables = {OWN_PACKAGES: ",".join(sorted(own))} | ({ONE_DEVICE: "1"} if self.one_device else {})
+        return Kernel(notebook, self.simulate, variables)
 
     def _run_cells(self, client: Any) -> Ending:
         from nbclient.exceptions import CellExecutionError
@@ -98,22 +76,6 @@ class NotebookRunner:
             if end is not None and monotonic() >= end:
                 return "time"
         return "ended"
-
-
-def _call(client: Any, function: str, argument: str) -> None:
-    """Run a function of devtrace's in the kernel, as no cell of the notebook."""
-    import nbformat
-    from nbclient.exceptions import CellExecutionError
-
-    client.timeout = None
-    cells = client.nb.cells
-    cells.append(nbformat.v4.new_code_cell(_CALL.format(function, argument)))  # nbclient runs none that has no place
-    try:
-        client.execute_cell(cells[-1], len(cells) - 1, store_history=False)
-    except CellExecutionError as error:
-        raise UsageError.of("fix-no-run.without-devtrace", fault=f"{error.ename}: {error.evalue}") from None
-    finally:
-        cells.pop()
 
 
 def _run_of(data: Mapping[str, Any], ending: Ending, notebook: NotebookText) -> Run:
