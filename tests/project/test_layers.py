@@ -97,7 +97,7 @@ LONGEST_FILE = 400
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
     "source explaining": 4_564,
-    "diagnosis.evidence": 3_020,
+    "diagnosis.evidence": 3_034,
     "diagnosis.causes": 538,
     "diagnosis.fixes": 2_656,
     "diagnosis.rules diagnosis.costs": 3_544,
@@ -112,14 +112,15 @@ MOST_LINES = {
     "words": 440,
     "source.memory runtime.memory simulation.memory recording.memory diagnosis.memory "
     "diagnosis.rules.out_of_memory": 2_180,
-    # One press in a page fixes the notebook: a job in a process of its own, and what runs again.
-    "fixing.notebooks": 722,
+    # One press in a page fixes the notebook: a job in a process of its own, what runs again, kernels that start ahead
+    # of their round (first hunk within 10 s) and the run on one memory that a patch is held against.
+    "fixing.notebooks": 844,
     "contract": 468,  # findings for programs, with the 219 lines that interchange had
     # Errors of dtypes: their odd tensor, causes, fixes and rule.
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "
     "diagnosis.evidence.casts_and_moves diagnosis.causes.of_dtypes diagnosis.fixes.casts "
     "diagnosis.fixes.replay_of_dtypes diagnosis.rules.dtype_mismatch": 690,
-    "": 11_666,
+    "": 11_692,
 }
 
 # `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.
