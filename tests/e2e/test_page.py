@@ -102,3 +102,21 @@ def test_without_scripts_the_page_shows_the_findings_and_the_picture(page: Page,
     page.goto(path.as_uri())
     assert page.locator('[data-devtrace="finding"][data-rule="device-mismatch"]').is_visible()
     assert page.locator("svg[aria-label^='Timeline of']").is_visible()
+
+
+def test_the_site_is_searched_from_a_file_and_its_reports_follow_its_switch(page: Page, tmp_path: Path) -> None:
+    """The search is a worker, which a browser starts for no file: `tools/site` has what runs it."""
+    assets = (ROOT / "tools" / "site").as_uri()
+    (tmp_path / "search.js").write_text("addEventListener('message', sent => postMessage([sent.data, 'found']))")
+    (tmp_path / "site.html").write_text(
+        f'<script src="{assets}/iframe-worker.js"></script><body data-md-color-scheme="slate">'
+        f'<script src="{assets}/theme.js"></script>'
+    )
+    page.goto((tmp_path / "site.html").as_uri())
+    asked = (
+        "new Promise(done => { const w = new Worker('search.js'); w.addEventListener('message', e => done(e.data)); "
+    )
+    assert page.evaluate(f"() => {asked} w.postMessage('copies') }})") == ["copies", "found"]
+    expect(page.locator("body")).to_have_attribute("data-dt-theme", "dark")
+    page.evaluate("document.body.dataset.mdColorScheme = 'default'")
+    expect(page.locator("body")).to_have_attribute("data-dt-theme", "light")
