@@ -105,8 +105,7 @@ def test_without_scripts_the_page_shows_the_findings_and_the_picture(page: Page,
 
 
 def test_the_site_is_searched_from_a_file_and_its_reports_follow_its_switch(page: Page, tmp_path: Path) -> None:
-    """The search is a worker, which a browser starts for no file: `tools/site` has what runs it."""
-    assets = (ROOT / "tools" / "site").as_uri()
+    assets = (ROOT / "tools" / "site").as_uri()  # a search is a worker, and a browser starts none for a file
     (tmp_path / "search.js").write_text("addEventListener('message', sent => postMessage([sent.data, 'found']))")
     (tmp_path / "site.html").write_text(
         f'<script src="{assets}/iframe-worker.js"></script><body data-md-color-scheme="slate">'

@@ -16,9 +16,9 @@ def test_each_sentence_is_the_installed_torchs(row: Sentence) -> None:
     names = {"f": f, "h": f.half(), "d": f.double(), "b": f > 0.5, "fb": fb, "hb": fb.half(), "i": torch.arange(4)}
     with pytest.raises((RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)) as raised:
         eval(row.example, {"torch": torch, "F": F, **names})
-    said = str(raised.value)
-    assert row.pattern.search(said) or release_of(torch.__version__) < (2, 13)  # older: another row's
-    found = dtype_error(said)
+    message = str(raised.value)
+    assert row.pattern.search(message) or release_of(torch.__version__) < (2, 13)  # older: another row's
+    found = dtype_error(message)
     assert found is not None
     assert found.refused == row.refused
 
