@@ -96,14 +96,14 @@ LONGEST_FILE = 400
 # Lines of Python that a package may have, "" for all that is not named. Data files are not counted. What needs more
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
-    "source explaining": 4_564,
-    "diagnosis.evidence": 3_034,
+    "source explaining": 4_562,
+    "diagnosis.evidence": 3_023,
     "diagnosis.causes": 538,
-    "diagnosis.fixes": 2_656,
+    "diagnosis.fixes": 2_654,
     "diagnosis.rules diagnosis.costs": 3_544,
     # What a step reads and writes back; memory that is used before its copy is done.
     "diagnosis.costs.written_back diagnosis.costs.unfinished": 192,
-    "diagnosis": 1_266,
+    "diagnosis": 1_264,
     "recording": 6_157,
     "simulation runtime": 5_442,
     "runtime.profiles": 48,  # the rows of our modes in a profile of the program
@@ -120,7 +120,7 @@ MOST_LINES = {
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "
     "diagnosis.evidence.casts_and_moves diagnosis.causes.of_dtypes diagnosis.fixes.casts "
     "diagnosis.fixes.replay_of_dtypes diagnosis.rules.dtype_mismatch": 690,
-    "": 11_692,
+    "": 11_689,
 }
 
 # `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.

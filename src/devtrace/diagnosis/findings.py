@@ -13,9 +13,8 @@ from typing import Any, Final, Literal
 
 from devtrace.diagnosis.slugs import CauseSlug, Certainty, RuleSlug, Severity
 from devtrace.trace.rows import Site as SiteRow
+from devtrace.trace.rows import site_label
 from devtrace.trace.tables import TraceData
-from devtrace.words.catalogue import sentence
-from devtrace.words.text_format import file_label
 
 Grade = Literal["proven", "safe"]
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
@@ -41,8 +40,7 @@ class Site:
         return cls(*(getattr(row, field.name) for field in fields(cls)))
 
     def __str__(self) -> str:
-        name = file_label(self.file) if self.cell is None else f"In[{self.cell}]"
-        return sentence("site", name=name, line=self.line)
+        return site_label(self.file, self.line, self.cell)
 
 
 @dataclass(frozen=True, slots=True)

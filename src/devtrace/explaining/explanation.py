@@ -104,7 +104,7 @@ class Explanation:
             site, inputs = replay.run(self.reader.ops, failed.depth), failed.inputs
             if self.worker is not None:
                 self.recorder.note(self.worker.note)
-                site, inputs = self.worker.site, self.reader.unknown_tensors()
+                site, inputs = self.worker.site, [*map(self.reader.unknown_tensor, self.reader.devices)]
             self.recorder.refused(replay.state, failed.name, site, [each.row for each in inputs], self.error)
             replay.put_after(self.reader.ops)
             for note in (sentence("explained.not-seen"), *missed()):

@@ -129,6 +129,12 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((word.value for word in call.keywords if word.arg == name), None)
 
 
+def given_trait(call: ast.Call, trait: str = "device") -> ast.expr | None:
+    """Return the device, or the dtype, that a call is given: by that word, or first of what `.to()` gets."""
+    named = keyword(call, trait)
+    return call.args[0] if named is None and called_name(call) == "to" and call.args else named
+
+
 def names_in(*trees: ast.AST) -> set[str]:
     """Return the variables that pieces of code mention."""
     return {name.id for name in nodes_of(ast.Name, *trees)}

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from devtrace.trace.rows import site_label
 from devtrace.words.catalogue import sentence
-from devtrace.words.text_format import file_label
 
 _OF_RANK: Final = re.compile(r"(?P<stem>.+)\.rank(?P<rank>\d+)(?P<suffix>\.[^.]+)")
 LAST: Final = ".last"
@@ -47,8 +47,7 @@ class LastWords:
     @property
     def position(self) -> str:
         """Return the line as a sentence names it; nothing where it is unknown."""
-        site = sentence("site", name=file_label(self.file), line=self.line)
-        return sentence("rank.position", site=site, text=self.text) if self.file else ""
+        return sentence("rank.position", site=site_label(self.file, self.line), text=self.text) if self.file else ""
 
 
 def last_words_file(trace: Path) -> Path:
@@ -58,18 +57,13 @@ def last_words_file(trace: Path) -> Path:
 def lost_ranks(files: Iterable[str | Path]) -> dict[int, LastWords]:
     """Return the last words that lie beside the traces of a job, of ranks that have no trace among them."""
     found: dict[int, LastWords] = {}
-    paths = [Path(file) for file in files]
-    for folder, stem, suffix in {key for path in paths for key in _job_of(path)}:
+    traces = [(path.parent, named) for path in map(Path, files) if (named := _OF_RANK.fullmatch(path.name))]
+    for folder, stem, suffix in {(folder, named["stem"], named["suffix"]) for folder, named in traces}:
         for path in folder.glob(f"{glob.escape(stem)}.rank*{glob.escape(suffix)}{LAST}"):
             of_rank, words = _OF_RANK.fullmatch(path.name.removesuffix(LAST)), LastWords.read(path)
             if of_rank and words and not path.with_name(path.name.removesuffix(LAST)).exists():
                 found[int(of_rank["rank"])] = words
     return found
-
-
-def _job_of(path: Path) -> Iterator[tuple[Path, str, str]]:
-    if of_rank := _OF_RANK.fullmatch(path.name):
-        yield path.parent, of_rank["stem"], of_rank["suffix"]
 
 
 def missing(numbers: Collection[int], lost: Mapping[int, LastWords], began: str) -> Iterator[str]:

@@ -56,6 +56,10 @@ class Row:
         return f"<{self._table.name}[{self.id}] {values}>"
 
 
+def site_label(file: str, line: int, cell: int | None = None) -> str:
+    return sentence("site", name=file_label(file) if cell is None else f"In[{cell}]", line=line)
+
+
 class Site(Row):
     __slots__ = ()
     file: str
@@ -75,8 +79,7 @@ class Site(Row):
         return None if count < 0 else count
 
     def __str__(self) -> str:
-        where = file_label(self.file) if self.cell is None else f"In[{self.cell}]"
-        return sentence("site", name=where, line=self.line)
+        return site_label(self.file, self.line, self.cell)
 
 
 class Module(Row):

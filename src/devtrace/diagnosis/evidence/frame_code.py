@@ -24,6 +24,7 @@ from devtrace.source.matching import (
     called_name,
     called_names,
     calls_in,
+    given_trait,
     is_read,
     keyword,
     listed,
@@ -251,7 +252,7 @@ class FailingFrame:
     def _device_literal(self) -> str:
         """Return the literal by which the function moves things there: `"cuda:0"`."""
         for call in calls_in(self.body):
-            given = call.args[0] if called_name(call) == "to" and len(call.args) == 1 else keyword(call, self._trait)
+            given = given_trait(call, self._trait)
             if isinstance(given, ast.Constant) and self.names_expected_device(given):
                 return self.code.text(given)
         return ""

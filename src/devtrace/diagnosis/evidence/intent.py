@@ -21,7 +21,7 @@ from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.flow import path_of
-from devtrace.source.matching import called_name, calls_in, keyword, match_code, owner_of
+from devtrace.source.matching import called_name, calls_in, given_trait, keyword, match_code, owner_of
 from devtrace.source.safe_values import evaluate, instance_dict
 from devtrace.source.vocabulary import BY_NUMBER, is_move
 
@@ -128,20 +128,10 @@ def _asked_for(snapshot: FailureSnapshot, mismatch: Mismatch) -> Iterator[Site]:
         frame = FailingFrame.of(snapshot, name.frame, HOST)
         if frame is None or name.last.kind not in ("parameter", "buffer"):
             continue
-        bound = frame.bindings(name.references[0].text)[-1:]
-        for statement in bound:
-            if isinstance(statement, ast.Assign) and any(map(frame.names_expected_device, _arguments(statement))):
+        for statement in frame.bindings(name.references[0].text)[-1:]:
+            given = filter(None, map(given_trait, calls_in(statement)))
+            if isinstance(statement, ast.Assign) and any(map(frame.names_expected_device, given)):
                 yield _site(frame, statement)
-
-
-def _arguments(statement: ast.Assign) -> Iterator[ast.expr]:
-    """Yield what the calls of a statement are given as a device: `device=`, and the argument of `.to()`."""
-    for call in calls_in(statement):
-        given = keyword(call, "device")
-        if given is not None:
-            yield given
-        elif called_name(call) == "to":
-            yield from call.args[:1]
 
 
 def _named_by_variables(frame: FailingFrame) -> Iterator[_Named]:

@@ -12,7 +12,7 @@ from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.source_text import assigned_names
 from devtrace.diagnosis.evidence.torchs_sentences import RefusedGradient, is_about_missing_data, refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, SourceNode, TraceQueries
-from devtrace.source.matching import called_name, calls_in, keyword, nodes_of, variable
+from devtrace.source.matching import called_name, calls_in, given_trait, nodes_of, variable
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import evaluate
 
@@ -103,12 +103,10 @@ def _targets(snapshot: FailureSnapshot) -> Iterator[str]:
 
 def _asked_for(call: ast.Call, frame: FailingFrame) -> Iterator[str]:
     """Yield the device that a call names: `"cuda:0"` of `x.to("cuda:0")`, `cpu` of `x.cpu()`."""
-    method = called_name(call)
-    given = keyword(call, "device")
-    if given is not None or method == "to":
-        nodes = [given] if given is not None else call.args
-        values = [evaluate(node, frame.scope()) if not isinstance(node, ast.Constant) else node.value for node in nodes]
-        yield from (frame.snapshot.trait_of(each) if is_tensor(each) else _in_full(each) for each in values)
+    method, given = called_name(call), given_trait(call)
+    if given is not None:
+        value = given.value if isinstance(given, ast.Constant) else evaluate(given, frame.scope())
+        yield frame.snapshot.trait_of(value) if is_tensor(value) else _in_full(value)
     elif method in (HOST, "numpy"):
         yield HOST
     elif method in frame.snapshot.queries.move_methods and not call.args:

@@ -20,7 +20,7 @@ from devtrace.source.matching import (
     called_name,
     called_names,
     chain,
-    keyword,
+    given_trait,
     match_code,
     names_in,
     nodes_of,
@@ -168,10 +168,8 @@ def _naming_call(node: ast.AST) -> ast.Call | None:
 
 
 def _device_of(call: ast.Call) -> ast.expr | None:
-    """Return the device that a call is given."""
-    if called_name(call) == "to" and len(call.args) == 1:
-        return call.args[0]
-    return keyword(call, "device") if called_name(call) in (*MAKES, "to") else None
+    """Return the device that a call is given, if it is one that makes or moves."""
+    return given_trait(call) if called_name(call) in (*MAKES, "to") else None
 
 
 def _is_a_device(name: ast.Name, frame: FailingFrame) -> bool:

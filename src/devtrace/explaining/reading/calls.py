@@ -50,11 +50,9 @@ class Written(NamedTuple):
     def given_device(self, reader: Reader) -> str | None:
         """Return the `device=` of the call, empty if it cannot be read; None where it has none."""
         given = self.words.get("device")
-        return (
-            None
-            if given is None or match_code("None", given) is not None
-            else reader.named_device(reader.see(given, self.activation))
-        )
+        if given is None or match_code("None", given) is not None:
+            return None
+        return reader.named_device(reader.see(given, self.activation))
 
     def tensors(self, reader: Reader) -> list[TensorValue]:
         return reader.tensors((*self.node.args, *self.words.values()), self.activation)

@@ -147,9 +147,7 @@ def _returned(reader: Reader, kind: type, refused: RefusedGradient, caller: Acti
 
 
 def _item(value: Value | None, index: int) -> Value | None:
-    if isinstance(value, Several):
-        return value.item(index)
-    return value if index == 0 else None
+    return value.item(index) if isinstance(value, Several) else value if index == 0 else None
 
 
 def add_left_behind(reader: Reader, tensors: Iterable[Any]) -> None:

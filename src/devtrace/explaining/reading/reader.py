@@ -289,10 +289,6 @@ class Reader:
         if stamp[0] != self.rows.epoch:
             self._stamps_before.append((tensor, stamp))
 
-    def unknown_tensors(self) -> list[TensorValue]:
-        """Return a tensor on each device that the error names."""
-        return [self.unknown_tensor(device) for device in self.devices]
-
     def unknown_tensor(self, device: str) -> TensorValue:
         """Return a tensor of which nothing but its device is known."""
         return TensorValue(self.rows.add(self.layout(device, 1), -1, -1, sites.NOWHERE), device)
