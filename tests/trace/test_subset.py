@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from trace_dump import dump
 
 from devtrace.trace.checks import broken_rule
-from devtrace.trace.subset import LONGEST_TEXT, around, cut
+from devtrace.trace.subset import LONGEST_TEXT, around, cut, renumbered
 from devtrace.trace.tables import TraceData
 from samples import facts_of, training
 from traces import head_trace, odd_trace
@@ -61,3 +61,23 @@ def test_happenings_of_before_the_trace_stay_in_their_order() -> None:
     earlier = replace(trace, values={**trace.values, "modules": columns})
     less = cut(earlier, np.arange(len(trace.ops)) < 1)
     assert set(less.modules.ints("op").tolist()) == {-len(trace.ops) - 5}
+
+
+def test_a_finding_keeps_its_ops_and_lines_under_their_new_numbers_in_all_its_parts() -> None:
+    finding = {
+        "rule": "out-of-memory",
+        "op": 2,
+        "site": 1,
+        "ops": [0, 2],
+        "culprit": {"born": 0, "site": -1},
+        "holders": [{"name": "losses", "born": 1, "site": 0}],
+    }
+    found = renumbered(finding, np.array([-1, 5, 7, -1]), np.array([3, 4, -1]))
+    assert found == {
+        "rule": "out-of-memory",
+        "op": 7,
+        "site": 4,
+        "ops": [7],
+        "culprit": {"born": 3, "site": -1},
+        "holders": [{"name": "losses", "born": 4, "site": 3}],
+    }
