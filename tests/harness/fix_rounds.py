@@ -125,7 +125,7 @@ def outcome_of(asked: str) -> Outcome:
         with devtrace.record(simulate=program["simulate"] or None) as recording:
             value = execute(program["path"], program["arguments"])
             recording.stop()
-            left = values_of({"returned": value})
+            left = values_of({"returned": value} if program["arguments"] else vars(sys.modules["__main__"]))
     except Exception as caught:  # noqa: BLE001 (the program's own failure is what is studied)
         error = caught
     report = devtrace.diagnose(recording.trace)
@@ -147,7 +147,7 @@ def prepare(program: Mapping[str, Any]) -> None:
 
 
 def execute(path: str, arguments: Sequence[str]) -> Any:
-    """Run a file, and its `run` if there are arguments; return what that returns."""
+    """Run a file, and its `run` or `main` if there are arguments; return what that returns."""
     name = "program" if arguments else "__main__"
     sys.argv = [path]
     spec = importlib.util.spec_from_file_location(name, path)
@@ -156,7 +156,7 @@ def execute(path: str, arguments: Sequence[str]) -> Any:
     module: Any = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
-    return module.run(*arguments) if arguments else None
+    return getattr(module, "run" if hasattr(module, "run") else "main")(*arguments) if arguments else None
 
 
 def as_text(value: Any) -> str:

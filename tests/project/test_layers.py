@@ -99,7 +99,7 @@ MOST_LINES = {
     "source explaining": 4_562,
     "diagnosis.evidence": 3_023,
     "diagnosis.causes": 538,
-    "diagnosis.fixes": 2_654,
+    "diagnosis.fixes": 2_678,
     "diagnosis.rules diagnosis.costs": 3_544,
     # What a step reads and writes back; memory that is used before its copy is done.
     "diagnosis.costs.written_back diagnosis.costs.unfinished": 192,

@@ -215,21 +215,20 @@ def moves_itself(value: ast.AST, target: ast.AST) -> bool:
 
 
 def is_written(node: ast.AST, variable: str) -> bool:
-    """Return whether code writes into what a variable holds: `m.mul_(0.9)`, `m += g`, `m[i] = g`."""
+    """Return whether code writes into what a variable or an attribute holds: `m.mul_(0.9)`, `m += g`, `m[i] = g`."""
     match node:
         case ast.Call(func=ast.Attribute(value=owner, attr=method)) if changes_itself(method):
-            return _innermost(owner) == variable or any(_innermost(each) == variable for each in node.args[:1])
+            return any(_is_of(each, variable) for each in (owner, *node.args[:1]))
         case ast.AugAssign(target=target):
-            return _innermost(target) == variable
+            return _is_of(target, variable)
         case ast.Assign(targets=given):
-            return any(isinstance(each, ast.Subscript) and _innermost(each) == variable for each in given)
+            return any(isinstance(each, ast.Subscript) and _is_of(each, variable) for each in given)
     return False
 
 
-def _innermost(node: ast.AST) -> str:
-    """Return `m` of `m.data[0]` and of `m.mul(2)`."""
-    *_, root = chain(node)
-    return getattr(root, "id", "")
+def _is_of(node: ast.AST, variable: str) -> bool:
+    """Return whether it is `m`, `m.data[0]` or `m.mul(2)` of a variable m."""
+    return any(ast.unparse(each) == variable for each in chain(node))
 
 
 # Names that have a value.

@@ -32,6 +32,33 @@ def main(device):
     model = Net().to(device)
     return model(torch.ones(2, device=device))
 """
+METRIC = """\
+from torchmetrics import Metric
+
+
+class Recall(Metric):
+    full_state_update = False
+
+    def __init__(self, classes):
+        super().__init__()
+        self.add_state("hits", default=torch.zeros(classes), dist_reduce_fx="sum")
+        self.seen = torch.zeros(classes)
+
+    def update(self, preds, target):
+        for each in range(len(self.hits)):
+            self.hits[each] += (preds[target == each] == each).sum()
+            self.seen[each] += (target == each).sum() * torch.ones(1, device=preds.device)[0]
+            self.seen.mul_(torch.ones(1, device=preds.device))
+
+    def compute(self):
+        return (self.hits / self.seen).mean()
+
+
+def main(device):
+    both = nn.ModuleList([nn.Linear(2, 2), Recall(2)]).to(device)
+    both[1].update(torch.tensor([0, 1], device=device), torch.tensor([0, 1], device=device))
+"""
+RUNNING = STORE.replace("        return", "        {update}\n        return")
 CALL = """\
 def main(device):
     {lines}
@@ -83,6 +110,24 @@ def main_of(*lines: str) -> str:
             ["self.shift = torch.zeros(2)"],
             ['self.register_buffer("shift", torch.zeros(2), persistent=False)'],
             id="a tensor that a module holds as an attribute becomes a buffer",
+        ),
+        pytest.param(
+            RUNNING.format(line="self.mean = torch.zeros(2)", update="self.mean = self.mean * 0.9 + x", use="mean"),
+            ["self.mean = torch.zeros(2)"],
+            ['self.register_buffer("mean", torch.zeros(2))'],
+            id="a running value is a buffer that checkpoints keep",
+        ),
+        pytest.param(
+            RUNNING.format(line="self.seen = torch.zeros(2)", update="self.seen[:1].add_(x[:1])", use="seen"),
+            ["self.seen = torch.zeros(2)"],
+            ['self.register_buffer("seen", torch.zeros(2))'],
+            id="so is what is changed in place",
+        ),
+        pytest.param(
+            METRIC,
+            ["self.seen = torch.zeros(classes)"],
+            ['self.add_state("seen", default=torch.zeros(classes), dist_reduce_fx="sum")'],
+            id="what a metric counts is a state of it",
         ),
         pytest.param(
             STORE.format(line='vars(self)["a-b"] = torch.zeros(2)', use="__dict__['a-b']"),

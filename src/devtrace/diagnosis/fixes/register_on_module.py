@@ -1,4 +1,7 @@
-"""`self.register_buffer("x", ..., persistent=False)`, `nn.ModuleList([...])`, `nn.ModuleDict()`."""
+"""`self.register_buffer("x", ..., persistent=False)`, `nn.ModuleList([...])`, `nn.ModuleDict()`.
+
+A buffer that its class goes on to change is kept in checkpoints, and is a state of its own where the class is a metric.
+"""
 
 import ast
 import itertools
@@ -15,7 +18,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.at_binding import move_below_binding
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
-from devtrace.source.flow import Target, targets
+from devtrace.source.flow import Target, is_written, targets
 from devtrace.source.matching import match_code, nodes_of
 from devtrace.source.object_walk import Reference, is_tensor, members, stored
 from devtrace.source.parsing import read
@@ -146,9 +149,30 @@ def _registered(code: Code, statement: _Assignment, reference: Reference, moved:
         new = f"{left} = {_torch_nn(code, reference.owner)}.Parameter({data})"
         help = sentence("fixed.parameter", code=one_line(new))
     else:
-        new = f'{left.rpartition(".")[0]}.register_buffer("{reference.key}", {right}, persistent=False)'
-        help = sentence("fixed.buffer", code=one_line(new))
+        own = left.rpartition(".")[0]
+        is_running = _is_running(code, statement, left)
+        if is_running and any("add_state" in class_dict(klass) for klass in classes_of(type(reference.owner))):
+            new = f'{own}.add_state("{reference.key}", default={right}, dist_reduce_fx="sum")'
+            help = sentence("fixed.state", code=one_line(new))
+        else:
+            new = f'{own}.register_buffer("{reference.key}", {right}{"" if is_running else ", persistent=False"})'
+            help = sentence("fixed.buffer", code=one_line(new))
     yield from suggested(help, code.replaced(node, new), moved=moved)
+
+
+def _is_running(code: Code, statement: _Assignment, attribute: str) -> bool:
+    """Return whether another line of the class changes the attribute, or gives it what is computed from itself."""
+    around = (each for each in nodes_of(ast.ClassDef, code.source.tree) if statement in ast.walk(each))
+    for node in itertools.chain.from_iterable(map(ast.walk, around)):
+        match node:
+            case ast.Assign(targets=[target], value=value) if (
+                node is not statement and ast.unparse(target) == attribute
+            ):
+                if attribute in map(ast.unparse, ast.walk(value)):
+                    return True
+        if is_written(node, attribute):
+            return True
+    return False
 
 
 def _without_requirement(value: ast.expr) -> ast.expr:
