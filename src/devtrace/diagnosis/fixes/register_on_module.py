@@ -1,6 +1,6 @@
 """`self.register_buffer("x", ..., persistent=False)`, `nn.ModuleList([...])`, `nn.ModuleDict()`.
 
-A buffer that its class goes on to change is kept in checkpoints, and is a state of its own where the class is a metric.
+A buffer that its class goes on to change is kept in checkpoints. Of a metric it is a state.
 """
 
 import ast
