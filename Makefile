@@ -169,8 +169,8 @@ sweep: $(READY) ## every sample of torch's own operators on a simulated device (
 real: $(FRAMEWORKS) ## programs of large frameworks and large old releases (installs 460 MB beside .venv)
 	HF_HUB_OFFLINE=1 $(abspath $(REAL))/bin/python -m pytest -q -m real tests/diagnosis/test_real.py
 
-harm: $(READY) ## the edits of the corpora applied and held against one memory: what breaks or changes a value (ARGS=FOLDER: others)
-	$(BIN)/python tools/fixed.py tests/corpus tests/student $(ARGS)
+harm: $(READY) ## each edit of the corpora applied and compared: what breaks or changes a value (ARGS=FOLDER: more, RELEASES: their packages)
+	$(BIN)/python tools/fixed.py --costs tests/corpus tests/student tests/zoo $(ARGS)
 
 ticks: $(READY) ## 500 healthy programs with something left on the CPU: over which a green tick stands (ARGS="--seed 3")
 	$(BIN)/python tools/ticks.py $(ARGS)
