@@ -75,10 +75,10 @@ def test_who_asked_is_shown() -> None:
     assert [(line.label, line.site.text) for line in finding.lines] == [("Created", 'chosen = "cuda:3"')]
 
 
-def test_of_two_devices_none_is_chosen() -> None:
+def test_of_two_devices_the_first_is_named_in_the_edit() -> None:
     (finding,) = found(asks_by_a_variable, TWO)
     assert finding.message == "cuda:3 does not exist; there are cuda:0 and cuda:1."
-    assert finding.edits == ()
+    assert [edit.after.strip() for edit in finding.edits] == ['chosen = "cuda:0"']
 
 
 @pytest.mark.parametrize("kind", ["mps", "xpu"])

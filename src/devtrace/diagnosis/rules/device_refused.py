@@ -55,7 +55,7 @@ def device_refused(queries: TraceQueries, snapshot: FailureSnapshot, op: int, te
 
 
 def _asked(frame: FailingFrame, kind: str, there: list[str]) -> Asked | None:
-    """Return the device that a line asks for and is not there, who says so, and how to name the one there is."""
+    """Return the device that a line asks for and is not there, who says so, and how to name the first that is."""
     for node in ast.walk(frame.expression):
         device = _device(frame, node)
         if not device or device in there or not (device.partition(":")[0] == kind if kind else ":" in device):
@@ -66,7 +66,7 @@ def _asked(frame: FailingFrame, kind: str, there: list[str]) -> Asked | None:
         edits = (
             frame.code.replaced(each, f'"{there[0]}"' if type(each.value) is str else "0")
             for each in named
-            if _device(frame, each) == device and len(there) == 1
+            if _device(frame, each) == device
         )
         lines = tuple(Line(sentence("label.created"), site) for site in sites)
         return device, lines, tuple(edit for edit in edits if edit is not None)[:1]
