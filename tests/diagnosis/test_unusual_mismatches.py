@@ -793,3 +793,45 @@ def test_an_item_that_is_counted_up_is_named_without_a_recording_too() -> None:
 
 def count(counts: torch.Tensor, where: Any) -> None:
     counts[where] += 1
+
+
+class Cached(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.grid = None
+        self.ramp = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.grid is None:
+            self.grid = torch.ones(4)
+            self.ramp = torch.arange(4.0)
+        return self.layer(x) * (self.grid * 2) + self.ramp
+
+
+def test_a_cache_that_was_filled_before_the_move_is_a_buffer_from_the_start() -> None:
+    def program() -> None:
+        model = Cached()
+        for _ in range(40):
+            model(torch.ones(1, 4))
+        model.to("cuda:0")(torch.ones(1, 4, device="cuda:0"))
+
+    found = error_of(program)
+    assert found.cause == "stale-copy"
+    assert [edit.after.strip() for edit in found.edits] == [
+        'self.register_buffer("grid", None, persistent=False)',
+        'self.register_buffer("ramp", None, persistent=False)',
+    ]
+
+
+def test_an_item_of_a_list_that_was_handed_over_is_called_by_what_made_it() -> None:
+    def joined(parts: list[torch.Tensor]) -> torch.Tensor:
+        return torch.cat(parts)
+
+    def program() -> None:
+        x = torch.ones(2, device="cuda:0")
+        joined([x, torch.zeros(2)])
+
+    found = error_of(program)
+    assert found.culprit is not None
+    assert found.culprit.name == "torch.zeros(2)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -261,3 +261,108 @@ def test_an_item_of_a_tuple_that_a_function_unpacked_was_born_where_the_tuple_wa
     finding = explained(program)
     assert line_of_birth(finding) == "rows = [(torch.ones(2), torch.ones(2)) for _ in range(2)]"
     assert [edit.after.strip() for edit in finding.edits] == ["return x.to(device), mask.to(device)"]
+
+
+FILLERS = {"ones": torch.ones, "eye": torch.eye}
+
+
+def filled(name: str, *args: int, **options: object) -> torch.Tensor:
+    return FILLERS[name](*args, **options)
+
+
+def test_what_a_dispatcher_makes_is_born_at_the_line_that_calls_it() -> None:
+    def program() -> None:
+        x = torch.ones(2, 2, device="cuda:0")
+        torch.cat((x, filled("eye", 2)))
+
+    finding = explained(program)
+    assert line_of_birth(finding) == 'torch.cat((x, filled("eye", 2)))'
+    assert finding.culprit is not None
+    assert finding.culprit.name == 'filled("eye", 2)'
+
+
+def weighed(x: torch.Tensor, soft: bool) -> torch.Tensor:
+    if soft:
+        weight = torch.zeros(len(x))
+    else:
+        x = x.abs()
+        weight = x.sign()
+    return weight
+
+
+def test_a_branch_that_did_not_run_gave_nothing() -> None:
+    def program() -> None:
+        x = torch.ones(3, device="cuda:0")
+        x + weighed(x, True)
+
+    assert line_of_birth(explained(program)) == "weight = torch.zeros(len(x))"
+
+
+class Curve:
+    def __init__(self) -> None:
+        self.device = torch.device("cpu")
+
+    def at(self, times: torch.Tensor) -> torch.Tensor:
+        times = times.to(self.device)
+        found = torch.zeros_like(times, device=self.device)
+        found[1:] = 1.0
+        return found
+
+
+def test_a_parameter_that_a_function_moved_is_read_as_it_was_given() -> None:
+    def program() -> None:
+        times, curve = torch.ones(3, device="cuda:0"), Curve()
+        found = curve.at(times)
+        times * found
+
+    finding = explained(program)
+    assert line_of_birth(finding) == "found = torch.zeros_like(times, device=self.device)"
+    assert finding.cause == "wrong-device"
+
+
+def test_a_statement_over_several_lines_has_not_given_its_variable_yet() -> None:
+    def program() -> None:
+        rate = torch.ones(3, device="cuda:0")
+        scale = torch.zeros(3)
+        scale = (
+            scale
+            .add(
+                rate
+                .abs()
+            )
+        )  # fmt: skip
+
+    assert line_of_birth(explained(program)) == "scale = torch.zeros(3)"
+
+
+class Momentum(torch.optim.Optimizer):
+    def __init__(self, params: Iterable[torch.Tensor]) -> None:
+        super().__init__(params, {})
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        for weight in self.param_groups[0]["params"]:
+            state = self.state[weight]
+            if not state:
+                state["mean"] = torch.zeros(weight.shape)
+                state["square"] = torch.zeros(weight.shape)
+            mean = state["mean"]
+            mean.mul_(0.9).add_(weight.grad)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_state_that_a_step_made_without_a_device_is_no_tensor_that_a_move_missed(recorded: bool) -> None:
+    def program() -> None:
+        net = nn.Linear(2, 2).to("cuda:0")
+        optimizer = Momentum(net.parameters())
+        net(torch.ones(1, 2, device="cuda:0")).sum().backward()
+        optimizer.step()
+
+    if recorded:
+        with pytest.raises(RuntimeError), devtrace.record(simulate="cuda:1") as recording:
+            program()
+        finding = recording.report.findings[0]
+    else:
+        finding = explained(program)
+    assert finding.cause == "created-without-device"
+    assert line_of_birth(finding) == 'state["mean"] = torch.zeros(weight.shape)'

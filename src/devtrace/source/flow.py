@@ -138,6 +138,12 @@ def nearest_first(found: list[Binding], line: int) -> list[Binding]:
     return sorted(found, key=lambda each: (each.line < line, each.line), reverse=True)
 
 
+def is_above(source: Source, found: Binding, line: int) -> bool:
+    """Return whether a binding was made before a line runs: `x = (` is not, which `x.sum()` below it is a part of."""
+    spans = isinstance(found.statement, ast.Assign | ast.AnnAssign)
+    return (source.span(found.statement).end_line if spans else found.line) < line
+
+
 def comes_round(source: Source, found: Binding, line: int) -> bool:
     """Return whether a loop is around a binding and around a line: what is below the line may have run first."""
     around = (source.span(each) for each in source.ancestors(found.statement) if isinstance(each, LOOPS))

@@ -6,7 +6,7 @@ match_code("$x.to($device)", node)        # {"x": <Name>, "device": <Attribute>}
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import cache
 from typing import Any, Final, TypeVar
 
@@ -133,6 +133,19 @@ def given_trait(call: ast.Call, trait: str = "device") -> ast.expr | None:
     """Return the device, or the dtype, that a call is given: by that word, or first of what `.to()` gets."""
     named = keyword(call, trait)
     return call.args[0] if named is None and called_name(call) == "to" and call.args else named
+
+
+def hands_on(node: ast.AST | None, given: Container[str]) -> bool:
+    """Return whether code calls what was given or looked up with all that its function got: `fn(*args, **kwargs)`."""
+    match node:
+        case ast.Call(
+            func=function,
+            args=[*first, ast.Starred(value=ast.Name())],
+            keywords=[ast.keyword(arg=None, value=ast.Name())],
+        ):
+            is_looked_up = called_name(function) == "getattr" or isinstance(function, ast.Subscript)
+            return (variable(function) in given or is_looked_up) and all(map(variable, first))
+    return False
 
 
 def names_in(*trees: ast.AST) -> set[str]:

@@ -1,6 +1,7 @@
 """A factory made a tensor during the computation, without a device."""
 
-from devtrace.diagnosis.evidence.case import Case, Verdict, outlives_the_call
+from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.case import Case, Verdict, move_of_its_parameter, outlives_the_call
 from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.words.catalogue import sentence
@@ -14,6 +15,19 @@ def module_made_a_cache(case: Case) -> Verdict | None:
     if not case.was_made_in_a_call and not (case.was_made_after(passing.moves[-1].op) and _was_made_in_a_method(case)):
         return None
     return Verdict("created-without-device", born=case.born, name=passing.name, module=passing.module)
+
+
+def optimizer_made_it_in_its_step(case: Case) -> Verdict | None:
+    """An optimizer's step made state for a parameter that was on the expected device by then."""
+    kept = [name for name in case.names if name.is_state_of_an_optimizer]
+    site = case.queries.site(case.queries.born(case.origin.row))
+    if not kept or case.origin.arrival != "made" or site is None:
+        return None
+    classes = {type(value).__name__ for name in kept for value in name.objects if access_paths.is_optimizer(value)}
+    kind, _, method = site.function.rpartition(".")
+    if kind not in classes or method == "__init__" or any(move_of_its_parameter(case, name) for name in kept):
+        return None
+    return Verdict("created-without-device", born=case.queries.born(case.origin.row), name=kept[0])
 
 
 def _was_made_in_a_method(case: Case) -> bool:

@@ -1,10 +1,7 @@
 """Nothing moved a tensor to the device of the computation."""
 
-from devtrace.diagnosis.evidence import access_paths
-from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.case import Case, Verdict, move_of_its_parameter
 from devtrace.diagnosis.evidence.dropped_results import dropped_result
-from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.findings import Site
 from devtrace.source.matching import alone, called_names, match_code
@@ -30,23 +27,10 @@ def owner_was_not_moved_with_it(case: Case) -> Verdict | None:
 
 def optimizer_keeps_it(case: Case) -> Verdict | None:
     """It is state that an optimizer keeps beside the parameters."""
-    names = [name for name in case.names if _is_optimizer_state(name)]
-    moved = ((name, _move_of_its_parameter(case, name)) for name in names)
+    names = [name for name in case.names if name.is_state_of_an_optimizer]
+    moved = ((name, move_of_its_parameter(case, name)) for name in names)
     found = next((each for each in moved if each[1] is not None), None) or (next(iter(names), None), None)
     return Verdict("never-moved", case.born, found[0], move=found[1]) if found[0] is not None else None
-
-
-def _move_of_its_parameter(case: Case, name: AccessPath) -> Move | None:
-    """Return how the parameter that the state is for got to the expected device after the state was made."""
-    parameter = next((reference.key for reference in name.references if reference.kind == "state"), None)
-    row = case.snapshot.row(parameter)
-    move = move_of(case.queries, row) if row is not None and case.is_expected(row) else None
-    return move if move is not None and move.op > case.birth else None
-
-
-def _is_optimizer_state(name: AccessPath) -> bool:
-    by_optimizer = any(access_paths.is_optimizer(value) for value in name.objects[:-1])
-    return by_optimizer and any(reference.kind == "state" for reference in name.references)
 
 
 def it_was_computed_from_what_stayed(case: Case) -> Verdict | None:

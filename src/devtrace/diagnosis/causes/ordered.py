@@ -63,6 +63,7 @@ def a_root_explains_it(case: Case) -> Verdict | None:
 _KEPT: Final[tuple[Predicate, ...]] = (
     *A_MODULE_OWNS_IT,
     stale_copy.was_copied_before_the_move,
+    created_without_device.optimizer_made_it_in_its_step,
     never_moved.optimizer_keeps_it,
     *A_MODULE_KEEPS_IT,
     a_root_explains_it,

@@ -83,11 +83,20 @@ class AccessPath:
         return self.last.kind == "item" and self.last.key == "step" and by_parameter
 
     @property
+    def is_state_of_an_optimizer(self) -> bool:
+        by_optimizer = any(is_optimizer(value) for value in self.objects[:-1])
+        return by_optimizer and any(reference.kind == "state" for reference in self.references)
+
+    @property
     def rank(self) -> tuple[int, int, int, int]:
         """Lowest for the best path: not by an optimizer's groups, nor a loose list, from the outermost frame, short."""
         optimizer = any(is_optimizer(value) for value in self.objects[:-1])
-        state = any(reference.kind == "state" for reference in self.references)
-        return 2 * (optimizer and not state) + self.listed, -self.frame, len(self.references), len(self.text)
+        return (
+            2 * (optimizer and not self.is_state_of_an_optimizer) + self.listed,
+            -self.frame,
+            len(self.references),
+            len(self.text),
+        )
 
     @property
     def listed(self) -> bool:

@@ -193,3 +193,11 @@ Predicate = Callable[[Case], Verdict | None]
 def outlives_the_call(name: AccessPath) -> bool:
     """Return whether a name is more than a local variable or an item of a list of data."""
     return not name.listed and any(reference.kind not in ("variable", "item") for reference in name.references)
+
+
+def move_of_its_parameter(case: Case, name: AccessPath) -> Move | None:
+    """Return how the parameter that an optimizer's state is for got to the expected device after the state was made."""
+    parameter = next((reference.key for reference in name.references if reference.kind == "state"), None)
+    row = case.snapshot.row(parameter)
+    move = move_of(case.queries, row) if row is not None and case.is_expected(row) else None
+    return move if move is not None and move.op > case.birth else None

@@ -117,9 +117,19 @@ def _names(node: ast.AST, device: str) -> bool:
 def _is_alone_on_its_device(queries: TraceQueries, mismatch: Mismatch) -> bool:
     """Return whether a module put what is on the accelerator there itself, and most of its work is on the CPU."""
     here = mismatch.expected_device
-    origins = [find_origin(queries, row) for row in queries.inputs(mismatch.op) if queries.device(row) == here]
+    rows = [row for row in queries.inputs(mismatch.op) if queries.device(row) == here]
+    origins = [find_origin(queries, row) for row in rows]
     calls = (queries.trace.ops.number("call", origin.op) for origin in origins if origin.op >= 0)
-    return any(call >= 0 for call in calls) and rarest_of_recent_ops(queries, mismatch.op, [HOST, here]) == here
+    if not any(call >= 0 for call in calls) or any(_is_of_a_moved_module(queries, row) for row in rows):
+        return False
+    return rarest_of_recent_ops(queries, mismatch.op, [HOST, here]) == here
+
+
+def _is_of_a_moved_module(queries: TraceQueries, row: int) -> bool:
+    """Return whether parameters that a move of their module took to the device are among what a tensor is made of."""
+    owned = (past for past in queries.ancestors(row) if queries.is_of_a_module(past))
+    moves = (move_of(queries, past) for past in owned if queries.device(past) == queries.device(row))
+    return any(move is not None and queries.trace.ops.number("call", move.op) < 0 for move in moves)
 
 
 def _asked_for(snapshot: FailureSnapshot, mismatch: Mismatch) -> Iterator[Site]:

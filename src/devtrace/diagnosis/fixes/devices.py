@@ -10,9 +10,7 @@ A frame that runs the code knows it itself: `FailingFrame.setup_device_code`, `.
 from __future__ import annotations
 
 import ast
-from typing import TypeGuard
-
-import numpy as np
+from typing import Final, TypeGuard
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
@@ -24,6 +22,8 @@ from devtrace.source.matching import assigned_names, owner_of, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import Scope, evaluate, instance_dict
+
+_NEAR: Final = 50
 
 
 def of_move(case: Case, verdict: Verdict, frame: FailingFrame) -> str:
@@ -100,14 +100,14 @@ def _of_self(case: Case, site: int, source: Source, function: ast.FunctionDef | 
 
 
 def _of_parameter(case: Case, function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """Return `x.device` of a parameter that the function's later ops took from the expected device.
+    """Return `x.device` of a parameter that the function's other ops took from the expected device, nearest first.
 
     The function's frame is gone: it has returned, or was a replica's in another thread.
     """
-    queries, ops = case.queries, case.queries.trace.ops
+    queries, ops, made = case.queries, case.queries.trace.ops, max(case.origin.op, 0)
     kept = set(parameters(function)) - set(assigned_names(function))
-    later = np.arange(max(case.origin.op, 0), case.op)
-    for op in later[ops.ints("thread")[later] == ops.number("thread", case.op)].tolist():
+    near = (*range(made, case.op), *range(made - 1, max(made - _NEAR, -1), -1))
+    for op in (each for each in near if ops.number("thread", each) == ops.number("thread", case.op)):
         taken = queries.source_node(ops.number("site", op))
         name = _root(taken.node) if taken is not None and taken.source.function(taken.node) is function else ""
         if name in kept and any(queries.trait(row) == case.expected_device for row in queries.inputs(op)[:1]):

@@ -39,7 +39,9 @@ ORDER: Final = (
     Ranked(casts.cast_what_numpy_gives, ("numpy-boundary",), "all that is computed of it has the dtype then"),
     Ranked(change_move.keep_moved_result, ("never-moved",), "the move is there, and only its result was lost"),
     Ranked(change_move.copy_after_move, ("stale-copy",), "two lines change their order, and nothing is added"),
-    Ranked(register_on_module, ("not-registered",), "from then on every move of the module takes it along"),
+    Ranked(
+        register_on_module, ("not-registered", "stale-copy"), "from then on every move of the module takes it along"
+    ),
     Ranked(at_move.bring_module_back, ("wrong-device",), "a module was sent away for a while, perhaps on purpose"),
     Ranked(change_move.change_the_word, ("wrong-device",), "one word differs from what the program says elsewhere"),
     Ranked(change_move.change_device_variable, ("wrong-device",), "one name is wrong for all that is made with it"),

@@ -87,6 +87,11 @@ def _registering(case: Case, verdict: Verdict, reference: Reference) -> Iterator
     chosen = (building or given)[:1] if building or _is_first_of_one_function(given) else []
     rows = _rows(case, reference.value)
     moved = [Moved(row, _since(case, row, verdict.move) if building else verdict.move.op) for row in rows]
+    others = (
+        getattr(statement.value, "value", None) for _, statement in given if statement not in dict(chosen).values()
+    )
+    if any(type(each) in (bool, int, float, str) for each in others):
+        return  # a buffer takes None and tensors only
     for code, statement in chosen:
         yield from _registered(code, statement, reference, moved)
 
@@ -142,7 +147,7 @@ def _registered(code: Code, statement: _Assignment, reference: Reference, moved:
         node, given = statement.value, "" if right in ("{}", "dict()") else right
         new = f"{_torch_nn(code, reference.owner)}.{container}({given})"
         help = sentence("fixed.container", container=container, code=f"{left} = {one_line(new)}")
-    elif not is_tensor(reference.value) or isinstance(statement.value, ast.Constant):
+    elif not is_tensor(reference.value) or (isinstance(statement.value, ast.Constant) and right != "None"):
         return
     elif access_paths.is_trained_leaf(reference.value):
         data = code.text(_without_requirement(statement.value))

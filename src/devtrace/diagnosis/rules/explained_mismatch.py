@@ -6,6 +6,7 @@ from typing import Final
 
 from devtrace.diagnosis.causes.ordered import find_verdict
 from devtrace.diagnosis.evidence import untraced_cells
+from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.source_text import assigned_names, statement_site
 from devtrace.diagnosis.findings import Culprit, Finding, Site
@@ -60,12 +61,19 @@ def _devices(case: Case) -> tuple[str, ...]:
 def candidate_names(case: Case, verdict: Verdict, expressions: list[str]) -> list[str]:
     """Return all names that fit, best first: of the cause's tensor, of the odd one, of what that was made of."""
     tensors = case.queries.trace.tensors
-    found = [verdict.name.text] if verdict.name is not None else []
-    named = [name.text for name in case.names]
+    found = [verdict.name.text] if verdict.name is not None and not _is_an_operand(case, verdict.name) else []
+    named = [name.text for name in case.names if not _is_an_operand(case, name)]
+    operands = [name.text for name in case.names if _is_an_operand(case, name)]
     roots = [name.text for _, name in case.roots]
     recorded = [str(tensors.raw("name", row)) for row in (case.odd_tensor, case.queries.base(case.odd_tensor))]
-    names = [*_library_paths(case), *found, *named, *expressions, *roots, *recorded]
+    names = [*_library_paths(case), *found, *named, *expressions, *operands, *roots, *recorded]
     return list(dict.fromkeys(name for name in names if name))
+
+
+def _is_an_operand(case: Case, name: AccessPath) -> bool:
+    """Return whether a name is only an item of what the failing function was handed: `tensors[1]`."""
+    code = case.snapshot.frames[name.frame].f_code
+    return name.listed and name.frame == 0 and name.references[0].key in code.co_varnames[: code.co_argcount]
 
 
 def _library_paths(case: Case) -> list[str]:
@@ -95,7 +103,8 @@ def _expressions(case: Case) -> list[str]:
     if failing is None or failing.statement is not made.statement:
         outputs = queries.outputs(op)
         index = outputs.index(tensor) if tensor in outputs else 0
-        return [*texts, *assigned_names(made, index)]
+        is_call = isinstance(made.node, ast.Call) and made.source.parent(made.node) is not made.statement
+        return [*texts, *(assigned_names(made, index) or ([made.source.segment(made.node)] if is_call else []))]
     is_part = failing.node is not made.node and isinstance(made.node, ast.expr)
     return [*texts, made.source.segment(made.node)] if is_part else texts
 

@@ -14,12 +14,21 @@ import torch
 from devtrace.explaining.reading.attributes import member
 from devtrace.explaining.reading.expressions import computed
 from devtrace.explaining.reading.reader import ITSELF, MOST_ITEMS, Reader
-from devtrace.explaining.reading.runs import arguments, function_of, is_theirs, results, returned, run_of, stored_in
+from devtrace.explaining.reading.runs import (
+    arguments,
+    function_of,
+    is_theirs,
+    results,
+    results_of,
+    returned,
+    run_of,
+    stored_in,
+)
 from devtrace.explaining.reading.values import Activation, Definition, Known, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, COPY, CREATE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.runtime.quiet import device_of
-from devtrace.source.matching import called_name, match_code, owner_of, variable
+from devtrace.source.matching import called_name, hands_on, match_code, owner_of, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.user_code import is_torch_or_ours
 from devtrace.source.vocabulary import (
@@ -51,8 +60,19 @@ class Written(NamedTuple):
         """Return the `device=` of the call, empty if it cannot be read; None where it has none."""
         given = self.words.get("device")
         if given is None or match_code("None", given) is not None:
-            return None
+            return None if all(word.arg for word in self.node.keywords) else self._device_of_words(reader)
         return reader.named_device(reader.see(given, self.activation))
+
+    def _device_of_words(self, reader: Reader) -> str | None:
+        """Return the device that `**options` give; empty where they cannot be read."""
+        options = [reader.see(word.value, self.activation) for word in self.node.keywords if word.arg is None]
+        for each in options:
+            if isinstance(each, Several) and each.keys:
+                return reader.named_device(each.item("device")) if "device" in each.keys else None
+            if isinstance(each, Known) and type(each.value) is dict:
+                device = each.value.get("device")
+                return reader.named_device(Known(device)) if device is not None else None
+        return ""
 
     def tensors(self, reader: Reader) -> list[TensorValue]:
         return reader.tensors((*self.node.args, *self.words.values()), self.activation)
@@ -168,25 +188,52 @@ def _call(
         return _call_module(reader, value, node, words, activation)
     if issubclass(type(value), type):
         return _call_class(reader, value, node, words, activation)
+    value = _handed_on_to(reader, value, activation)
     function, before = function_of(value)
     if function is not None and is_theirs(function.__code__):
         given = [*before, *(reader.see(each, activation) for each in node.args)]
         return returned(reader, function, given, _seen(reader, words, activation), activation)
-    name = _name(value)
+    name = value if type(value) is str else _name(value)
     return call_torch(reader, name, Written(node, words, activation)) if name is not None else None
+
+
+def _handed_on_to(reader: Reader, value: Any, activation: Activation) -> Any:
+    """Return what a dispatcher or a decorator calls in its place with all that it is given; else the value itself.
+
+    Of `getattr(backend, name)` where no one knows the backend it is the name of a factory.
+    """
+    function, before = function_of(value)
+    if function is None or not is_theirs(function.__code__):
+        return value
+    run = run_of(reader, function, dict(zip(function.__code__.co_varnames, before, strict=False)), activation)
+    known = (*function.__code__.co_varnames, *function.__code__.co_freevars)
+    last = next(iter(results(run.body)), None) if run is not None else None
+    if run is None or not isinstance(last, ast.Call) or not hands_on(last, known):
+        return value
+    there = run.at_node(last)
+    called = reader.see(last.func, there)
+    if isinstance(called, Known):
+        is_of_self = type(called.value) is FunctionType and before and len(last.args) > 1
+        return (
+            MethodType(called.value, before[0].value) if is_of_self and isinstance(before[0], Known) else called.value
+        )
+    looked_up = match_code("getattr($owner, $name)", last.func)
+    name = reader.see(looked_up["name"], there) if looked_up is not None else None
+    return name.value if isinstance(name, Known) and name.value in MAKES else value
 
 
 def definitions_of_call(reader: Reader, node: ast.Call, activation: Activation) -> Iterator[Definition]:
     """Yield the expressions that a function of the user's or of a package's returns."""
     value = reader.see(node.func, activation)
-    function, before = function_of(value.value) if isinstance(value, Known) else (None, [])
+    called = _handed_on_to(reader, value.value, activation) if isinstance(value, Known) else None
+    function, before = function_of(called)
     if function is None or not is_theirs(function.__code__):
         return
     given = [*before, *(reader.see(each, activation) for each in node.args)]
     words = {word.arg: reader.see(word.value, activation) for word in node.keywords if word.arg}
     run = run_of(reader, function, arguments(function, given, words), activation)
     if run is not None:
-        yield from (Definition(result, (), run.at_node(result)) for result in results(run.body))
+        yield from (Definition(result, (), run.at_node(result)) for result in results_of(run))
 
 
 def _seen(reader: Reader, words: dict[str, ast.expr], activation: Activation) -> dict[str, Value | None]:

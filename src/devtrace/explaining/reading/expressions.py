@@ -7,11 +7,12 @@ from typing import Any
 from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.names import elements
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.runs import run_around, stored_in
+from devtrace.explaining.reading.runs import given_to, run_around, stored_in
 from devtrace.explaining.reading.values import Activation, Definition, Known, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import is_module
 from devtrace.runtime.quiet import device_of, is_tensor
+from devtrace.source.branches import truth
 from devtrace.source.flow import operands
 from devtrace.source.matching import called_name, listed
 from devtrace.source.safe_values import MISSING, item
@@ -62,8 +63,10 @@ def asked(node: ast.AST) -> str:
 
 
 def read_either(reader: Reader, node: ast.BoolOp | ast.IfExp, activation: Activation) -> Value | None:
-    """Return the first of the branches that can be read: no test is run."""
-    branches = node.values if isinstance(node, ast.BoolOp) else (node.body, node.orelse)
+    """Return the first of the branches that can be read: no test is run, but one that look-ups answer rules one out."""
+    branches = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
+    answer = truth(node.test, given_to(activation)) if isinstance(node, ast.IfExp) else None
+    branches = branches if answer is None else branches[:1] if answer else branches[1:]
     return next((value for each in branches if (value := reader.see(each, activation)) is not None), None)
 
 
@@ -163,10 +166,11 @@ def _definitions(
     """Yield what put an item into a live container, the likeliest first; last the line that runs now."""
     if is_module(owner):
         return
-    runs = [*reader.user_activations(), *([activation] if activation.scope is None else [])]
+    runs = list(reader.user_activations())
+    runs += [] if any(run.body is activation.body for run in runs) else [activation]
     running: list[Definition] = []
     for run in runs:
-        for found in stored_in(reader, run, owner):
+        for found in stored_in(reader, run, owner, key):
             if run.scope is not None and found.activation.line == run.line:
                 running.append(found._replace(is_of_repetition=True))
             else:

@@ -60,11 +60,20 @@ _Spots = dict[Span | int, tuple[CodeType, int]]
 def site_of(node: ast.AST, source: Source, caller: int) -> int:
     """Return the site of an expression, else of its line; NOWHERE where no instruction is of it."""
     spots, span = _spots(source), source.span(node)
-    found = spots.get(span) or spots.get(span.line)
+    found = spots.get(span) or spots.get(_of_method(node, span)) or spots.get(span.line)
     if found is None:
         return sites.NOWHERE
     is_library = sites.files[source.file] == sites.LIBRARY
     return sites.intern(*found, caller if is_library else sites.NOWHERE)
+
+
+def _of_method(node: ast.AST, span: Span) -> Span:
+    """Return where the instruction of a call is that spreads over lines: it begins at the method's name."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name, end_lineno=int(end), end_col_offset=int(column))):
+            line, shift = end + span.line - node.lineno, span.column - node.col_offset
+            return span._replace(line=line, column=column + shift - len(name.encode()))
+    return span
 
 
 @kept_with_source

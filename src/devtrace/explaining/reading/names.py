@@ -12,7 +12,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.runs import is_as_given, of_only_call, of_parameter, run_around, stored_in
+from devtrace.explaining.reading.runs import (
+    is_as_given,
+    is_passed_by,
+    of_only_call,
+    of_parameter,
+    run_around,
+    stored_in,
+)
 from devtrace.explaining.reading.values import END, Activation, Definition, Known, Several, Value
 from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import children, is_module
@@ -23,6 +30,7 @@ from devtrace.source.flow import (
     Binding,
     bindings,
     comes_round,
+    is_above,
     nearest_first,
     parameters,
     path_of,
@@ -54,7 +62,7 @@ def _of_frame(reader: Reader, name: str, element: tuple[ast.expr, Any] | None, a
     assert activation.scope is not None
     if _is_rebound(name, activation):
         for each in nearest_first(_assigned(name, activation), activation.line):
-            if each.line < activation.line:
+            if is_above(activation.source, each, activation.line):
                 return _given(reader, each, activation)
         return next((_read(reader, each) for each in of_parameter(reader, name, activation)), None)
     value = activation.scope.lookup(name)
@@ -82,7 +90,9 @@ def _is_itself(node: ast.expr, name: str) -> bool:
 def _of_run(reader: Reader, name: str, activation: Activation) -> Value | None:
     """Return a variable of a function that has returned."""
     found = nearest_first(_assigned(name, activation), activation.line)
-    if found and not (activation.is_file and activation.line == END and name in activation.globals):
+    is_above_all = bool(found) and not is_above(activation.source, found[0], activation.line)
+    is_as_bound = is_above_all and name in activation.bound
+    if found and not is_as_bound and not (activation.is_file and activation.line == END and name in activation.globals):
         return _given(reader, found[0], activation)
     if name in activation.bound:
         return activation.bound[name]
@@ -93,7 +103,8 @@ def _of_run(reader: Reader, name: str, activation: Activation) -> Value | None:
 
 
 def _assigned(name: str, activation: Activation) -> list[Binding]:
-    return bindings(activation.source, activation.body, name)
+    found = bindings(activation.source, activation.body, name)
+    return [each for each in found if len(found) == 1 or not is_passed_by(activation, each.statement)]
 
 
 def _read(reader: Reader, found: Definition) -> Value | None:
@@ -136,7 +147,7 @@ def definitions(
         yield from elements(reader, *element, activation)
         return
     found = _assigned(name, activation)
-    above = [each for each in found if each.line < activation.line]
+    above = [each for each in found if is_above(activation.source, each, activation.line)]
     given = of_parameter(reader, name, activation) if name in parameters(activation.body) else ()
     if is_as_given(reader, name, activation):
         yield from given
@@ -144,7 +155,7 @@ def definitions(
     yield from _all(reader, nearest_first(above, activation.line), activation)
     yield from given
     # A line below may have run first: a cell may run again, a function only comes back in a loop.
-    below = [each for each in found if each.line >= activation.line]
+    below = [each for each in found if each not in above]
     if not activation.is_file:
         below = [each for each in below if comes_round(activation.source, each, activation.line)]
     for each in _all(reader, nearest_first(below, activation.line), activation):

@@ -3,7 +3,7 @@
 import ast
 import functools
 from collections.abc import Iterator, Mapping
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Final
 
 from devtrace.explaining.reading.file_index import index_of
@@ -13,9 +13,11 @@ from devtrace.explaining.stack import CALLS_OF_MODULES
 from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source import parsing
-from devtrace.source.flow import FUNCTIONS, moves_itself, parameters, statements, targets
-from devtrace.source.matching import alone, called_name, owner_of
-from devtrace.source.safe_values import MISSING, class_dict, classes_of, evaluate, with_wrapped
+from devtrace.source.branches import was_passed_by
+from devtrace.source.flow import FUNCTIONS, binds, moves_itself, parameters, statements, targets
+from devtrace.source.matching import alone, called_name, hands_on, owner_of
+from devtrace.source.parsing import Span
+from devtrace.source.safe_values import MISSING, Scope, class_dict, classes_of, evaluate, with_wrapped
 
 _CACHED: Final = type(functools.cache(len))
 
@@ -113,7 +115,7 @@ def returned(
     run = run_of(reader, function, arguments(function, given, words), activation)
     if run is None:
         return None
-    values = (reader.see(node, run.at_node(node)) for node in results(run.body))
+    values = (reader.see(node, run.at_node(node)) for node in results_of(run))
     return next((value for value in values if value is not None), None)
 
 
@@ -132,6 +134,31 @@ def results(body: ast.AST) -> list[ast.expr]:
         return [ast.copy_location(ast.List(elts=yielded, ctx=ast.Load()), yielded[0])]
     found = [each.value for each in statements(body) if isinstance(each, ast.Return)]
     return [each for each in reversed(found) if each is not None]
+
+
+def results_of(run: Activation) -> list[ast.expr]:
+    """Return what a run may have returned: not in a branch that it passed by."""
+    return [each for each in results(run.body) if not is_passed_by(run, run.source.statement(each))]
+
+
+def is_passed_by(run: Activation, statement: ast.stmt | None) -> bool:
+    """Return whether a statement is in a branch against which the condition speaks, as what the run was given tells.
+
+    Of a live frame that is what its variables hold now: a condition on what the function changes tells nothing.
+    """
+    here = run.body if run.scope is None else run.source.node_at(Span(run.now, -1, -1, -1))
+    return statement is not None and was_passed_by(statement, run.source, here or run.body, (), given_to(run))
+
+
+def given_to(run: Activation) -> Scope:
+    """Return the variables that a run has had from its beginning on."""
+    changed = {name for each in statements(run.body) for name in binds(each)}
+    if run.scope is not None:
+        own = {name: value for name, value in run.scope.locals.items() if name not in changed}
+        return Scope(own, {} if run.is_file else run.scope.globals)
+    bound = {name: value for name, value in run.bound.items() if value is not None and name not in changed}
+    known = {name: each.value if isinstance(each, Known) else each for name, each in bound.items()}
+    return Scope(known, {name: value for name, value in run.globals.items() if name not in changed})
 
 
 def _behind_cache(value: Any) -> Any:
@@ -175,15 +202,21 @@ def is_as_given(reader: Reader, name: str, activation: Activation) -> bool:
 
 def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
     """Yield what the frame around a live one gave a parameter."""
+    code, handed = reader.stack.levels[activation.depth].frame.f_code, None
     for depth in reversed(range(activation.depth)):
-        if reader.stack.levels[depth].frame.f_code in CALLS_OF_MODULES:
+        around = reader.stack.levels[depth].frame
+        if around.f_code in CALLS_OF_MODULES:
             continue
         node, outer = reader.node(depth), reader.activation(depth)
-        code = reader.stack.levels[activation.depth].frame.f_code
+        if hands_on(node, (*around.f_code.co_varnames, *around.f_code.co_freevars)):
+            handed = around
+            continue
         if outer is None or not isinstance(node, ast.Call):
             return
         function = reader.see(node.func, outer)
         skipped = _parameters_before(function.value if isinstance(function, Known) else None, code)
+        if skipped is None and handed is not None:
+            skipped = _parameters_beside(activation, handed)
         if skipped is not None:
             names = parameters(activation.body)[skipped:]
             yield from (Definition(each, (), outer) for each in _argument(node, name, names))
@@ -198,6 +231,15 @@ def _parameters_before(value: Any, code: CodeType) -> int | None:
     if type(value) is MethodType:
         return 1 if getattr(value.__func__, "__code__", None) is code else None
     return 0 if any(each.__code__ is code for each in with_wrapped(value)) else None
+
+
+def _parameters_beside(activation: Activation, handed: FrameType) -> int | None:
+    """Return how many parameters a function has that the dispatcher which called it was not given: `self`."""
+    code = handed.f_code
+    given = handed.f_locals.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount], ())
+    names = parameters(activation.body)[:2]
+    values = [activation.scope.locals.get(name) for name in names] if activation.scope is not None else []
+    return next((at for at, value in enumerate(values) if given and value is given[0]), None)
 
 
 def _argument(call: ast.Call, name: str, names: list[str]) -> Iterator[ast.expr]:
@@ -249,11 +291,13 @@ def of_only_call_of(reader: Reader, called: str, name: str, names: list[str]) ->
 _ADDING: Final = ("append", "add", "insert", "appendleft")
 
 
-def stored_in(reader: Reader, run: Activation, owner: Any) -> Iterator[Definition]:
+def stored_in(reader: Reader, run: Activation, owner: Any, key: Any = MISSING) -> Iterator[Definition]:
     """Yield what a run's statements put into this very container: `cache[key] = x`, `cache.append(x)`."""
     for statement in statements(run.body):
         for target, value, loops, _ in targets(statement):
-            if isinstance(target, ast.Subscript) and not loops and _is(reader, target.value, owner, run):
+            if not isinstance(target, ast.Subscript) or loops or _is_another(target.slice, key):
+                continue
+            if _is(reader, target.value, owner, run):
                 yield Definition(value, (), run.at_node(statement), is_own_move=moves_itself(value, target))
         call = alone(statement)
         container = owner_of(call)
@@ -261,6 +305,11 @@ def stored_in(reader: Reader, run: Activation, owner: Any) -> Iterator[Definitio
             continue
         if called_name(call) in _ADDING and _is(reader, container, owner, run):
             yield Definition(call.args[-1], (), run.at_node(statement))
+
+
+def _is_another(written: ast.expr, key: Any) -> bool:
+    """Return whether an item is written by another name than the one sought."""
+    return type(key) is str and isinstance(written, ast.Constant) and written.value != key
 
 
 def _is(reader: Reader, node: ast.expr, owner: Any, run: Activation) -> bool:

@@ -13,6 +13,8 @@ from typing import Final
 from devtrace.recording.columns.process_history import CodePosition, history
 from devtrace.runtime.tracebacks import outward
 from devtrace.source.live_objects import CellText
+from devtrace.source.matching import hands_on
+from devtrace.source.parsing import node_of
 from devtrace.source.user_code import owner_of
 
 SKIP, USER, LIBRARY, BOUNDARY = range(4)
@@ -118,6 +120,8 @@ def find(frame: FrameType | None, outer: Callable[[FrameType], int] | None = Non
     """
     while frame is not None:
         kind = files[frame.f_code.co_filename]
+        if kind in (USER, LIBRARY) and _only_hands_on(frame.f_code, frame.f_lasti):
+            kind = SKIP
         if kind == USER:
             return intern(frame.f_code, frame.f_lasti)
         if kind == LIBRARY:
@@ -134,11 +138,29 @@ def of_frames(frames: Iterable[tuple[FrameType, int]]) -> list[tuple[int, FrameT
     caller = NOWHERE
     for frame, instruction in frames:
         kind = files[frame.f_code.co_filename]
-        if kind in (USER, LIBRARY):
+        if kind in (USER, LIBRARY) and not _only_hands_on(frame.f_code, instruction):
             site = intern(frame.f_code, instruction, caller if kind == LIBRARY else NOWHERE)
             caller = site if kind == USER else caller
             found.append((site, frame))
     return found[::-1]
+
+
+_VARIADIC: Final = 0x04 | 0x08
+"""Flags of code that takes `*args` and `**kwargs`."""
+_handing_on: Final[dict[tuple[CodeType, int], bool]] = {}
+
+
+def _only_hands_on(code: CodeType, instruction: int) -> bool:
+    """Return whether an instruction calls what a dispatcher or a decorator was given, with all that it was given.
+
+    What that does is of the line that called it: `return getattr(backend, name)(*args, **kwargs)`.
+    """
+    if code.co_flags & _VARIADIC != _VARIADIC:
+        return False
+    key = code, instruction
+    if key not in _handing_on:
+        _handing_on[key] = hands_on(node_of(*key)[1], (*code.co_varnames, *code.co_freevars))
+    return _handing_on[key]
 
 
 def stack(frame: FrameType | None) -> list[int]:
