@@ -799,14 +799,14 @@ class Cached(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.Linear(4, 4)
-        self.grid = None
-        self.ramp = None
+        self.grid: Any = None
+        self.ramp: Any = None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if self.grid is None:
             self.grid = torch.ones(4)
             self.ramp = torch.arange(4.0)
-        return self.layer(x) * (self.grid * 2) + self.ramp
+        return torch.add(self.layer(x) * (self.grid * 2), self.ramp)
 
 
 def test_a_cache_that_was_filled_before_the_move_is_a_buffer_from_the_start() -> None:

@@ -263,7 +263,7 @@ def test_an_item_of_a_tuple_that_a_function_unpacked_was_born_where_the_tuple_wa
     assert [edit.after.strip() for edit in finding.edits] == ["return x.to(device), mask.to(device)"]
 
 
-FILLERS = {"ones": torch.ones, "eye": torch.eye}
+FILLERS: dict[str, Callable[..., torch.Tensor]] = {"ones": torch.ones, "eye": torch.eye}
 
 
 def filled(name: str, *args: int, **options: object) -> torch.Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Iterator
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeGuard, TypeVar
 
 N = TypeVar("N", bound=ast.AST)
 _HOLE: Final = "HOLE_"
@@ -135,7 +135,7 @@ def given_trait(call: ast.Call, trait: str = "device") -> ast.expr | None:
     return call.args[0] if named is None and called_name(call) == "to" and call.args else named
 
 
-def hands_on(node: ast.AST | None, given: Container[str]) -> bool:
+def hands_on(node: ast.AST | None, given: Container[str]) -> TypeGuard[ast.Call]:
     """Return whether code calls what was given or looked up with all that its function got: `fn(*args, **kwargs)`."""
     match node:
         case ast.Call(

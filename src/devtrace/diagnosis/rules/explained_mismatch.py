@@ -103,7 +103,7 @@ def _expressions(case: Case) -> list[str]:
     if failing is None or failing.statement is not made.statement:
         outputs = queries.outputs(op)
         index = outputs.index(tensor) if tensor in outputs else 0
-        is_call = isinstance(made.node, ast.Call) and made.source.parent(made.node) is not made.statement
+        is_call = bool(called_name(made.node)) and made.source.parent(made.node) is not made.statement
         return [*texts, *(assigned_names(made, index) or ([made.source.segment(made.node)] if is_call else []))]
     is_part = failing.node is not made.node and isinstance(made.node, ast.expr)
     return [*texts, made.source.segment(made.node)] if is_part else texts

@@ -208,7 +208,7 @@ def _handed_on_to(reader: Reader, value: Any, activation: Activation) -> Any:
     run = run_of(reader, function, dict(zip(function.__code__.co_varnames, before, strict=False)), activation)
     known = (*function.__code__.co_varnames, *function.__code__.co_freevars)
     last = next(iter(results(run.body)), None) if run is not None else None
-    if run is None or not isinstance(last, ast.Call) or not hands_on(last, known):
+    if run is None or last is None or not hands_on(last, known):
         return value
     there = run.at_node(last)
     called = reader.see(last.func, there)

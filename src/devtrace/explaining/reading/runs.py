@@ -309,7 +309,7 @@ def stored_in(reader: Reader, run: Activation, owner: Any, key: Any = MISSING) -
 
 def _is_another(written: ast.expr, key: Any) -> bool:
     """Return whether an item is written by another name than the one sought."""
-    return type(key) is str and isinstance(written, ast.Constant) and written.value != key
+    return type(key) is str and getattr(written, "value", key) != key
 
 
 def _is(reader: Reader, node: ast.expr, owner: Any, run: Activation) -> bool:
