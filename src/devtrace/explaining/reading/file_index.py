@@ -60,7 +60,9 @@ _Spots = dict[Span | int, tuple[CodeType, int]]
 def site_of(node: ast.AST, source: Source, caller: int) -> int:
     """Return the site of an expression, else of its line; NOWHERE where no instruction is of it."""
     spots, span = _spots(source), source.span(node)
-    found = spots.get(span) or spots.get(_of_method(node, span)) or spots.get(span.line)
+    statement = source.statement(node)
+    is_first = statement is not None and source.span(statement).line == span.line  # the line stands for it all
+    found = spots.get(span) or (None if is_first else spots.get(_of_method(node, span))) or spots.get(span.line)
     if found is None:
         return sites.NOWHERE
     is_library = sites.files[source.file] == sites.LIBRARY

@@ -14,7 +14,7 @@ from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source import parsing
 from devtrace.source.branches import was_passed_by
-from devtrace.source.flow import FUNCTIONS, binds, moves_itself, parameters, statements, targets
+from devtrace.source.flow import FUNCTIONS, binds, given_by, moves_itself, parameters, statements, targets
 from devtrace.source.matching import alone, called_name, hands_on, owner_of
 from devtrace.source.parsing import Span
 from devtrace.source.safe_values import MISSING, Scope, class_dict, classes_of, evaluate, with_wrapped
@@ -152,7 +152,10 @@ def is_passed_by(run: Activation, statement: ast.stmt | None) -> bool:
 
 def given_to(run: Activation) -> Scope:
     """Return the variables that a run has had from its beginning on."""
-    changed = {name for each in statements(run.body) for name in binds(each)}
+    given = (path for each in statements(run.body) for path, _ in given_by(run.source, each))
+    changed = {path.partition(".")[0] for path in given} | {
+        name for each in statements(run.body) for name in binds(each)
+    }
     if run.scope is not None:
         own = {name: value for name, value in run.scope.locals.items() if name not in changed}
         return Scope(own, {} if run.is_file else run.scope.globals)
