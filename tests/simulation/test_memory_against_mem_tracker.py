@@ -1,0 +1,122 @@
+"""Totals of a simulated device, op for op, against torch's own MemTracker on the CPU: CNN, transformer, LSTM.
+
+Two steps of Adam, each of two micro-batches. MemTracker counts on the CPU what CUDA has there, too: a `step` counter of
+Adam for each parameter. Besides these the totals are the same after each op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.distributed._tools import mem_tracker
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import devtrace
+
+BLOCK = 512
+
+
+class Convolutions(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm, self.second = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Conv2d(8, 8, 3)
+        self.head = nn.Linear(8, 10)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.head(self.second(self.norm(self.first(x)).relu()).relu().mean((2, 3)))
+
+
+class Transformer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(50, 32)
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, 0.0, batch_first=True), 2)
+        self.head = nn.Linear(32, 10)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.head(self.encoder(self.embed(x)).mean(1))
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.rnn, self.head = nn.Embedding(50, 32), nn.LSTM(32, 32, batch_first=True), nn.Linear(32, 10)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.head(self.rnn(self.embed(x))[0][:, -1])
+
+
+MODELS = {
+    Convolutions: lambda: torch.randn(4, 3, 16, 16),
+    Transformer: lambda: torch.randint(0, 50, (4, 12)),
+    Recurrent: lambda: torch.randint(0, 50, (4, 12)),
+}
+
+
+class EachOp(TorchDispatchMode):
+    """Notes a total after each op."""
+
+    def __init__(self, total: Callable[[], int]) -> None:
+        super().__init__()
+        self.total = total
+        self.seen: list[tuple[str, int]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        self.seen.append((str(func), self.total()))
+        return out
+
+
+def training(kind: type[nn.Module], device: str, begin: Callable[[], None]) -> Iterator[tuple[Any, ...]]:
+    torch.manual_seed(0)
+    model = kind().to(device)
+    optimizer = torch.optim.Adam(model.parameters(), foreach=False)
+    x, y = MODELS[kind]().to(device), torch.zeros(4, dtype=torch.long, device=device)
+    yield model, optimizer, x, y
+    for _ in range(2):
+        for _ in range(2):
+            begin()
+            loss = nn.functional.cross_entropy(model(x), y) / 2
+            loss.backward()
+            del loss
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def on_the_host(kind: type[nn.Module]) -> list[tuple[str, int]]:
+    tracker = mem_tracker.MemTracker()
+    snapshot = tracker.get_tracker_snapshot
+    ops = EachOp(lambda: sum(each.get("Total", 0) for each in snapshot("current").values()))
+    steps = training(kind, "cpu", tracker.reset_mod_stats)
+    tracker.track_external(*next(steps))
+    with tracker, ops:
+        list(steps)
+    return ops.seen
+
+
+def on_a_device(kind: type[nn.Module]) -> list[tuple[str, int]]:
+    ops = EachOp(torch.cuda.memory_allocated)
+    with devtrace.simulate("cuda:1"):
+        steps = training(kind, "cuda:0", lambda: None)
+        next(steps)
+        with ops:
+            list(steps)
+    return ops.seen
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_totals_are_those_of_mem_tracker_after_each_op(kind: type[nn.Module], monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = mem_tracker._WeakRefInfo._calculate_mem_consumed
+    monkeypatch.setattr(
+        mem_tracker._WeakRefInfo, "_calculate_mem_consumed", lambda info: -(-plain(info) // BLOCK) * BLOCK
+    )
+    host, device = on_the_host(kind), on_a_device(kind)
+    counters = BLOCK * len(list(kind().parameters()))
+    assert [name for name, _ in device] == [name for name, _ in host]
+    more = [mine - theirs for (_, theirs), (_, mine) in zip(host, device, strict=True)]
+    assert more == sorted(more, reverse=True)
+    assert (more[0], more[-1]) == (0, -counters)
