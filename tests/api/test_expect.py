@@ -252,8 +252,16 @@ def test_numbers_without_dimensions_may_stay_on_the_cpu() -> None:
         torch.ones(3, device="cuda:0") * scale
 
 
+def test_a_block_that_has_more_memory_than_expected_raises() -> None:
+    before = torch.ones(1 << 20, device="cuda:0")
+    with devtrace.expect(peak="cuda:0 <= 8MB"):
+        before + 1
+    with pytest.raises(DeviceError, match=r"8\.0 MiB on cuda:0 at the peak"), devtrace.expect(peak="cuda:0 <= 6MB"):
+        before + 1
+
+
 @pytest.mark.parametrize(("what", "limit"), [("syncs", {"syncs": 1}), ("copies", {"copies": 1})])
-def test_a_block_with_too_many_syncs_or_copies_raises_with_their_lines(what: str, limit: dict[str, int]) -> None:
+def test_a_block_with_too_many_syncs_or_copies_raises_with_their_lines(what: str, limit: dict[str, Any]) -> None:
     x = torch.ones(3, device="cuda:0")
 
     @devtrace.expect(**limit)

@@ -61,7 +61,7 @@ class EachOp(TorchDispatchMode):
     """Notes a total after each op."""
 
     def __init__(self, total: Callable[[], int]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.total = total
         self.seen: list[tuple[str, int]] = []
 
@@ -75,7 +75,7 @@ def training(kind: type[nn.Module], device: str, begin: Callable[[], None]) -> I
     torch.manual_seed(0)
     model = kind().to(device)
     optimizer = torch.optim.Adam(model.parameters(), foreach=False)
-    x, y = MODELS[kind]().to(device), torch.zeros(4, dtype=torch.long, device=device)
+    x, y = MODELS[kind]().to(device), torch.zeros(4, dtype=torch.long, device=device)  # type: ignore[no-untyped-call]
     yield model, optimizer, x, y
     for _ in range(2):
         for _ in range(2):

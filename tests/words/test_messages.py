@@ -13,6 +13,7 @@ from contextlib import redirect_stderr
 from importlib.metadata import PackageNotFoundError
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -132,7 +133,7 @@ def read_within_its_block() -> object:
         return recording.report
 
 
-def in_a_block(call: Callable[[torch.Tensor], object], **counts: int) -> Callable[[], object]:
+def in_a_block(call: Callable[[torch.Tensor], object], **counts: Any) -> Callable[[], object]:
     @simulated
     def run(x: torch.Tensor) -> None:
         with devtrace.expect("cuda:0", **counts):
@@ -147,6 +148,7 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "copies-unexpected": lambda _: raised(in_a_block(lambda x: x.cpu(), copies=0)),
     "expect-counts": lambda _: raised(lambda: devtrace.expect(torch.ones(1), device="cpu", syncs=0)),  # type: ignore[call-overload]
     "expect-device": lambda _: raised(lambda: devtrace.expect(torch.ones(1), device="")),
+    "expect-peak": lambda _: raised(simulated(lambda x: devtrace.expect(peak="20GB").__enter__())),
     "expect-value": lambda _: typed("%%devtrace --expect gpu\n1"),
     "folder-missing": lambda _: typed("%%devtrace --save missing/run.devtrace\n1"),
     "figure-unknown": lambda _: raised(lambda: devtrace.diagnose(training(1)).figure("pie")),
@@ -183,6 +185,7 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "simulate-limit": lambda _: raised(simulated(lambda _x: torch.cuda.MemPool())),
     "simulate-torch": changed(lambda: devtrace.simulate("cuda:1").start()),
     "simulate-share": lambda _: raised(simulated(lambda x: x.untyped_storage()._share_cuda_())),
+    "peak-unexpected": lambda _: raised(in_a_block(lambda x: x + 1, peak="cuda:0 <= 1KB")),
     "syncs-unexpected": lambda _: raised(in_a_block(lambda x: x[0].item(), syncs=0)),
     "tensors-elsewhere": lambda _: raised(lambda: devtrace.expect(torch.ones(1), device="cuda:0")),
     "torch-missing": lambda monkeypatch: without_torch(monkeypatch, None),

@@ -4,6 +4,8 @@ devtrace.expect(model, optimizer, batch, device="cuda:0")        # now: DeviceEr
 
 with devtrace.expect("cuda:0", syncs=0, copies=1): ...           # what the block computes with, waits for, copies
 
+with devtrace.expect(peak="cuda:0 <= 20GB"): ...                 # the most memory that it has
+
 @devtrace.expect("cuda:0")
 def train_step(...): ...
 """
@@ -18,40 +20,44 @@ from functools import lru_cache
 from types import FrameType, TracebackType
 from typing import overload
 
-from devtrace.api.expectation_check import count_error, device_error
+from devtrace.api.expectation_check import count_error, device_error, peak_error
 from devtrace.api.recording import record
 from devtrace.diagnosis.evidence.elsewhere import elsewhere
 from devtrace.diagnosis.findings import Site
 from devtrace.recording.columns import stamps
+from devtrace.recording.memory.peaks import Peak
 from devtrace.source.parsing import node_of
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import DeviceError, UsageError
 
 
 @overload
-def expect(device: str, /, *, syncs: int | None = None, copies: int | None = None) -> Expectation: ...
+def expect(device: str, /, *, syncs: int | None = None, copies: int | None = None, peak: str = "") -> Expectation: ...
 @overload
-def expect(*, device: object = None, syncs: int | None = None, copies: int | None = None) -> Expectation: ...
+def expect(
+    *, device: object = None, syncs: int | None = None, copies: int | None = None, peak: str = ""
+) -> Expectation: ...
 @overload
 def expect(*objects: object, device: object) -> None: ...
 def expect(
-    *objects: object, device: object = None, syncs: int | None = None, copies: int | None = None
+    *objects: object, device: object = None, syncs: int | None = None, copies: int | None = None, peak: str = ""
 ) -> Expectation | None:
     """Raise DeviceError unless all tensors of the objects are on `device`.
 
     Without objects, return a context manager and decorator that checks what runs. `device` is "cuda:0", "cuda" (any of
     them), or a torch.device.
 
-    `syncs` and `copies` are the most that a block may make.
+    `syncs` and `copies` are the most that a block may make; `peak` is the most memory that it may have, in
+    "cuda:0 <= 20GB": torch's own count, which begins anew with the block.
     """
     __tracebackhide__ = True  # pytest shows the test's own line
     if device is None and len(objects) == 1 and type(objects[0]) is str:
-        return Expectation(objects[0], syncs, copies)
+        return Expectation(objects[0], syncs, copies, peak)
     if not objects:
-        return Expectation(None if device is None else _device(device), syncs, copies)
+        return Expectation(None if device is None else _device(device), syncs, copies, peak)
     if device is None:
         raise UsageError.of("expect-device")
-    if syncs is not None or copies is not None:
+    if syncs is not None or copies is not None or peak:
         raise UsageError.of("expect-counts")
     check(dict(zip(_argument_texts(sys._getframe(1), len(objects)), objects, strict=True)), _device(device))
     return None
@@ -74,12 +80,15 @@ class Expectation(ContextDecorator):
     device: str | None
     syncs: int | None
     copies: int | None
+    peak: str = ""
     _recording: record | None = field(default=None, init=False)
+    _peak: Peak | None = field(default=None, init=False)
 
     def _recreate_cm(self) -> Expectation:  # for each call of a decorated function
         return replace(self)
 
     def __enter__(self) -> record:
+        self._peak = Peak.of(self.peak) if self.peak else None
         self._recording = record(namespace=sys._getframe(1).f_globals)
         return self._recording.__enter__()
 
@@ -99,6 +108,7 @@ class Expectation(ContextDecorator):
         found = [device_error(trace, self.device)] if self.device else []
         limits = (("syncs", self.syncs), ("copies", self.copies))
         found += [count_error(trace, what, most) for what, most in limits if most is not None]
+        found.append(peak_error(self._peak))
         errors = [error for error in found if error is not None]
         for other in errors[1:]:
             errors[0].add_note(str(other))

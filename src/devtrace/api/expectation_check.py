@@ -15,6 +15,8 @@ from devtrace.api.options import may_be_a_device
 from devtrace.api.results import Report, Trace, diagnose
 from devtrace.diagnosis.evidence.elsewhere import Elsewhere, matches
 from devtrace.diagnosis.findings import Culprit, Finding, Site, worst_first
+from devtrace.diagnosis.rules.out_of_memory import mib
+from devtrace.recording.memory.peaks import Peak
 from devtrace.source.vocabulary import FILLS
 from devtrace.trace.views import storage_owners
 from devtrace.words.catalogue import sentence
@@ -138,6 +140,15 @@ def count_error(trace: Trace, what: str, most: int) -> DeviceError | None:
     return error.with_tensors(
         f"{sentence(f'{what}-unexpected.got', count=number)}   {line}" for line, number in by_line.most_common()
     )
+
+
+def peak_error(peak: Peak | None) -> DeviceError | None:
+    """Make the error for more memory than a bound allows."""
+    highest = peak.beyond() if peak is not None else 0
+    if peak is None or not highest:
+        return None
+    sizes = {"size": mib(highest), "most": mib(peak.most)}
+    return DeviceError.of("peak-unexpected", device=peak.device, **sizes)
 
 
 def with_expectation(report: Report, expected: str) -> Report:

@@ -21,12 +21,13 @@ from devtrace.api.pytest_findings import TestFindings, add_findings
 if TYPE_CHECKING:
     from devtrace.api.recording import record
     from devtrace.api.results import Report
+    from devtrace.recording.memory.peaks import Peak
 
 _SETTING: Final = "devtrace_explain"
 _SETTING_MEANING: Final = "let devtrace explain the device errors of tests that it does not record"
 _DEVICES_MEANING: Final = "run every test on N simulated CUDA devices, and explain the device errors that fail a test"
 _LIMITS: Final = {"errors": 0, "warnings": None, "syncs": None, "copies": None}
-_FORM: Final = "devices(simulate=None, expect=None, errors=0, warnings=None, syncs=None, copies=None)"
+_FORM: Final = "devices(simulate=None, expect=None, errors=0, warnings=None, syncs=None, copies=None, memory=None)"
 
 
 class Handle:
@@ -44,7 +45,7 @@ class MarkerOptions:
     """Arguments of a test's marker."""
 
     def __init__(self, marker: pytest.Mark) -> None:
-        unknown = set(marker.kwargs) - {"simulate", "expect", *_LIMITS}
+        unknown = set(marker.kwargs) - {"simulate", "expect", "memory", *_LIMITS}
         if marker.args or unknown:
             from devtrace.words.catalogue import comma, sentence
 
@@ -52,12 +53,25 @@ class MarkerOptions:
             raise pytest.UsageError(sentence("pytest.got", words=words, form=_FORM, help=sentence("pytest.marker")))
         self.simulate: str | None = marker.kwargs.get("simulate")
         self.expect: str | None = marker.kwargs.get("expect")
+        self.memory: str | None = marker.kwargs.get("memory")
+        self.peak: Peak | None = None
         self.limits: dict[str, int | None] = {key: marker.kwargs.get(key, most) for key, most in _LIMITS.items()}
+
+    def begin(self) -> None:
+        """Count the test's memory from here on."""
+        if self.memory is not None:
+            from devtrace.recording.memory.peaks import Peak
+
+            self.peak = Peak.of(self.memory)
 
     def exceeded(self, recording: record) -> dict[str, str]:
         """Make a sentence for each limit that the recorded test went beyond, with the lines that did."""
+        from devtrace.api.expectation_check import peak_error
+
         limits = [(name, most) for name, most in self.limits.items() if most is not None]
-        return {name: words for name, most in limits if (words := _beyond(recording, name, most))}
+        found = {name: words for name, most in limits if (words := _beyond(recording, name, most))}
+        error = peak_error(self.peak)
+        return found if error is None else {**found, "memory": str(error)}
 
 
 def _beyond(recording: record, name: str, most: int) -> str:
@@ -209,6 +223,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     from devtrace.api.recording import record
 
     expect = options.expect if options is not None else None
+    if options is not None:
+        options.begin()
     recording = item.stash[_RECORDING] = record(
         name=item.nodeid, expect=expect, namespace=getattr(item, "module", item).__dict__
     )
@@ -218,7 +234,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
         result = yield
     exceeded = options.exceeded(recording) if options is not None else {}
     if exceeded and options is not None:
-        item.stash[_EXCEEDED] = {name: options.limits[name] or 0 for name in exceeded}
+        item.stash[_EXCEEDED] = {name: options.limits.get(name) or 0 for name in exceeded}
         pytest.fail("\n".join([*exceeded.values(), "", recording.report.text]), pytrace=False)
     return result
 

@@ -1,12 +1,13 @@
-"""Reads how much memory each simulated device shall have: the `24GB` of `cuda:1,24GB`."""
+"""Reads amounts of memory: the `24GB` that a simulated device has in `cuda:1,24GB`, and a bound, `cuda:0 <= 20GB`."""
 
 import re
 from typing import Final
 
-from devtrace.words.errors import SimulateError
+from devtrace.words.errors import SimulateError, UsageError
 
 _UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}  # as the box of a card and nvidia-smi count
 _AMOUNT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG])(?:i?B)?", re.IGNORECASE)
+_BOUND: Final = re.compile(r"(cuda(?::\d+)?)\s*<=\s*(.+)")
 _LEAST: Final = 2 << 20  # one segment
 
 
@@ -15,11 +16,24 @@ def parted(spec: object) -> tuple[object, int | None]:
     if not isinstance(spec, str) or "," not in spec:
         return spec, None
     devices, _, amount = spec.partition(",")
-    found = _AMOUNT.fullmatch(amount.strip())
-    limit = int(float(found[1]) * _UNITS[found[2].upper()]) if found else 0
+    limit = _bytes(amount)
     if limit < _LEAST:
         raise SimulateError.of("simulate-memory", given=repr(spec))
     return devices.strip(), limit
+
+
+def bound(given: object) -> tuple[str, int]:
+    """Return the device and the bytes of `cuda:0 <= 20GB`."""
+    found = _BOUND.fullmatch(given.strip()) if isinstance(given, str) else None
+    most = _bytes(found[2]) if found is not None else 0
+    if found is None or not most:
+        raise UsageError.of("expect-peak", given=repr(given))
+    return found[1], most
+
+
+def _bytes(amount: str) -> int:
+    found = _AMOUNT.fullmatch(amount.strip())
+    return int(float(found[1]) * _UNITS[found[2].upper()]) if found else 0
 
 
 def written(limit: int | None) -> str:
