@@ -147,8 +147,7 @@ def peak_error(peak: Peak | None) -> DeviceError | None:
     highest = peak.beyond() if peak is not None else 0
     if peak is None or not highest:
         return None
-    sizes = {"size": mib(highest), "most": mib(peak.most)}
-    return DeviceError.of("peak-unexpected", device=peak.device, **sizes)
+    return DeviceError.of("peak-unexpected", device=peak.device, size=mib(highest), most=mib(peak.most))
 
 
 def with_expectation(report: Report, expected: str) -> Report:
