@@ -17,15 +17,17 @@ from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.source.flow import DEFINED
 from devtrace.source.matching import alone, called_name, is_read, match_code, nodes_of, owner_of, variable
-from devtrace.source.vocabulary import FILLS, is_factory
+from devtrace.source.vocabulary import FILLS, TAKES_VALUES, is_factory, package
 from devtrace.words.catalogue import sentence
-from devtrace.words.text_format import short_op_name
+from devtrace.words.text_format import one_line, short_op_name, shorten
 
 _OFTEN: Final = 10
 _SAMPLE: Final = 20
+_LONGEST: Final = 60
 _GATHERS: Final = ("append", "extend", "insert")
 _SIMPLE: Final = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
 _PASSED_ON: Final = (ast.Name, ast.Tuple, ast.List, ast.BinOp, ast.Constant, ast.Starred)
+_PLAIN: Final = (*_PASSED_ON, ast.Attribute, ast.Subscript)
 
 
 def of_written_back(habit: Habit) -> Needless | None:
@@ -40,15 +42,18 @@ def of_written_back(habit: Habit) -> Needless | None:
         sites = [_site_of(queries, found, back, *pair) for pair in some]
         back_at = next((site for site in sites if site >= 0), -1)
         if back_at >= 0 and 2 * sum(site >= 0 for site in sites) >= len(sites):
+            if habit.kind != "syncs":
+                name = shorten(one_line(found.source.segment(found.node)), _LONGEST)
+                why = sentence("copy.back-computed", name=name, site=queries.site(back_at))
+                return Needless(habit, why, sentence("copy.back.help"))
             why = sentence("host-sync.to-return", site=queries.site(back_at))
-            help = sentence("host-sync.to-return.help", site=queries.site(back_at))
-            return Needless(habit, why, help)
+            return Needless(habit, why, sentence("host-sync.to-return.help", site=queries.site(back_at)))
     return None
 
 
 def _written_back(found: SourceNode, loop: ast.stmt) -> list[ast.stmt] | None:
     """Return the statements of a loop that put the value into a tensor; None if one needs it on the CPU."""
-    names, back = list(_taking(found.statement)), list[ast.stmt]()
+    names, back = list(_taking(found.statement)) if _keeps_the_value(found) else [], list[ast.stmt]()
     for name in names:
         for use in (node for node in nodes_of(ast.Name, loop) if node.id == name and is_read(node)):
             statement = found.source.statement(use)
@@ -63,6 +68,21 @@ def _written_back(found: SourceNode, loop: ast.stmt) -> list[ast.stmt] | None:
             elif _is_passed_on(found, use, statement):
                 names += [each for each in _taking(statement) if each not in names]
     return back
+
+
+def _keeps_the_value(found: SourceNode) -> bool:
+    """Return whether the reading statement gives on what it reads, and not what some function makes of it."""
+    statement = found.statement
+
+    def is_known(each: ast.AST) -> bool:
+        if not called_name(each):
+            return isinstance(each, _PLAIN)
+        function: ast.expr = each.func  # type: ignore[attr-defined]
+        if each in (found.node, alone(statement)) or found.node in ast.walk(function):
+            return True
+        return variable(function) in TAKES_VALUES or package(function, found.source) in ("numpy", "torch")
+
+    return all(map(is_known, _up(found, found.node, statement)))
 
 
 def _up(found: SourceNode, node: ast.AST, top: ast.AST) -> Iterator[ast.AST]:
