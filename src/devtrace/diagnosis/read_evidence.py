@@ -21,7 +21,11 @@ def is_only_read(case: Case, verdict: Verdict) -> bool:
 
 
 def without_guess(case: Case, verdict: Verdict, fix: Fix) -> Fix:
-    """Take the edits from a fix that changes the line of a birth that only the source tells, in code that has ended.
+    return replace(fix, edits=()) if changes_a_guess(case, verdict, fix) else fix
+
+
+def changes_a_guess(case: Case, verdict: Verdict, fix: Fix) -> bool:
+    """Return whether a fix changes the line of a birth that only the source tells, in code that has ended.
 
     What an attribute of a live object is assigned to is no guess, where its class assigns it once; nor is a line of a
     function that still runs.
@@ -29,12 +33,10 @@ def without_guess(case: Case, verdict: Verdict, fix: Fix) -> Fix:
     born = statement_site(case.queries, verdict.born)
     is_seen = verdict.cause == "not-registered" or case.queries.certainty(case.row) == "seen"
     if not fix.edits or born is None or is_seen:
-        return fix
+        return False
     lines = range(born.line, max(born.end_line, born.line) + 1)
     guessed = any(edit.file == born.file and edit.cell == born.cell and edit.line in lines for edit in fix.edits)
-    if not guessed or case.snapshot.frame_of(born) is not None or _is_only_assignment(case, verdict, born):
-        return fix
-    return replace(fix, edits=())
+    return guessed and case.snapshot.frame_of(born) is None and not _is_only_assignment(case, verdict, born)
 
 
 def _is_only_assignment(case: Case, verdict: Verdict, born: Site) -> bool:

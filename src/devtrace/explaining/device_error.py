@@ -60,6 +60,12 @@ def text_of(error: BaseException) -> str:
     return "\n".join([own, *(note for note in notes if type(note) is str)] if type(notes) is list else [own])
 
 
+def dtypes_named(text: str) -> tuple[str, ...] | None:
+    """Return the dtypes that an error of dtypes names; None for one of devices."""
+    found = dtype_error(text) if not ABOUT_DEVICES.search(text) else None
+    return found.named if found is not None else None
+
+
 def _is_of_torch(error: BaseException) -> bool:
     text = text_of(error)
     known = ABOUT_DEVICES.search(text) or _OUT_OF_MEMORY in text or cpu_only.refused(text) or dtype_error(text)

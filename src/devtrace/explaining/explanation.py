@@ -6,6 +6,7 @@ put into a recorder, inside the module calls that were open.
 """
 
 import gc
+import itertools
 import sys
 import weakref
 from collections import deque
@@ -24,7 +25,7 @@ import torch
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import Walk
 from devtrace.explaining import kept_copies
-from devtrace.explaining.device_error import text_of
+from devtrace.explaining.device_error import dtypes_named, text_of
 from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, add_left_behind, failed_op, refused_gradient
 from devtrace.explaining.reading.names import definitions
 from devtrace.explaining.reading.pasts import AFTER_ALL, BEFORE_ALL
@@ -39,7 +40,7 @@ from devtrace.recording.columns.operator_info import operator_by_name
 from devtrace.recording.columns.process_history import history
 from devtrace.recording.columns.recorded_ops import RecordedOps, thread_name
 from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
-from devtrace.recording.context.module_tree import children, is_module, is_training
+from devtrace.recording.context.module_tree import children, is_module, is_training, own_tensors
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
@@ -71,7 +72,13 @@ class Explanation:
         text = text_of(self.error)
         self.worker = read_worker_text(text)
         self.reader = Reader(
-            self.recorder, self.stack, devices_named(text), in_full(str(torch.get_default_device())), HANDLERS, DEFINERS
+            self.recorder,
+            self.stack,
+            devices_named(text),
+            in_full(str(torch.get_default_device())),
+            dtypes_named(text),
+            HANDLERS,
+            DEFINERS,
         )
 
     def forget(self) -> None:
@@ -161,7 +168,11 @@ class Explanation:
             self.reader.pasts.believe(tensor.row)
 
     def _add_deep_copies(self, modules: list[Any], inputs: list[TensorValue]) -> None:
-        kept_copies.add_deep_copies(self.reader, [each.live for each in inputs if each.live is not None], modules)
+        tensors = [each.live for each in inputs if each.live is not None]
+        if self.reader.of_dtypes:  # of `a.data` a view is gone, and the module's own is there
+            owned = (tensor for module in modules for _, _, tensor in own_tensors(module))
+            tensors += itertools.islice(owned, MOST_VARIABLES)
+        kept_copies.add_deep_copies(self.reader, tensors, modules)
         for value in inputs:
             value.row = self.reader.renamed.get(value.row, value.row)
 

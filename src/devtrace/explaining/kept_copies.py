@@ -17,7 +17,7 @@ from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.recording.context import hooks
 from devtrace.recording.context.module_tree import is_module, own_tensors
-from devtrace.runtime.quiet import device_of, is_tensor, shape_of
+from devtrace.runtime.quiet import device_of, dtype_of, is_tensor, shape_of
 from devtrace.source import parsing
 from devtrace.source.matching import called_name, calls_in, owner_of
 from devtrace.source.object_walk import registered, states_of
@@ -55,9 +55,10 @@ def add_deep_copies(reader: Reader, tensors: Iterable[Any], modules: list[Any]) 
 
 def _copied_while_there(reader: Reader, tensor: Any, source: Any, name: str) -> bool:
     """Let a tensor be a copy of another, taken before that one moved away; return whether that fits."""
-    site, device = stamps.get(tensor)[2], str(device_of(tensor))
+    site, device, dtype = stamps.get(tensor)[2], str(device_of(tensor)), dtype_of(tensor) if reader.of_dtypes else None
     former = reader.pasts.former(reader.live(source).row)
-    if site < 0 or former is None or former.device != device or str(device_of(source)) == device:
+    has_moved = str(device_of(source)) != device or dtype not in (None, dtype_of(source))
+    if site < 0 or former is None or not former.was(device, dtype) or not has_moved:
         return False
     op = reader.pasts.copy_before(name, former, site, reader.rows.layout(tensor)[2])
     reader.rename(reader.rows.row_of(tensor), op.row)

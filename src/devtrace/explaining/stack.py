@@ -5,11 +5,11 @@ A list of our own: the user's traceback is read and never changed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
-from typing import Final
+from typing import Any, Final
 
 import torch
 
@@ -17,6 +17,7 @@ from devtrace.recording.columns import sites
 from devtrace.recording.columns.process_history import ErrorMark, mark_of
 from devtrace.recording.columns.sites import LIBRARY, USER
 from devtrace.recording.context.errors_before_dispatch import joined, knows_torch, was_asked_for_an_array
+from devtrace.recording.context.module_tree import is_module
 from devtrace.runtime.torch_names import take
 from devtrace.runtime.tracebacks import entries_without_ours, outward
 from devtrace.source.live_objects import forget_locals
@@ -101,3 +102,9 @@ def _around(entries: list[TracebackType]) -> list[Level]:
     """Return the frames around the traceback, which still run where the error was caught further in."""
     around = outward(entries[0].tb_frame.f_back if entries else None)
     return [Level(frame, frame.f_lasti) for frame in around][::-1]
+
+
+def module_of_method(code: CodeType, variables: Mapping[str, Any]) -> Any:
+    """Return the module whose method a frame runs; None for no method, and for a constructor."""
+    first = variables.get(code.co_varnames[0]) if code.co_argcount and code.co_name != "__init__" else None
+    return first if is_module(first) else None

@@ -14,6 +14,8 @@ NORMS: Final = tuple(
 )
 """Ops whose result has the dtype of their first input, whatever their weights have."""
 
+OF_WEIGHTS: Final = "module"
+"""Op of a module that was read: its result has the dtype of its weights."""
 TAKES_ONE: Final = tuple(
     f"aten.{name}."
     for name in (
@@ -27,6 +29,27 @@ ASSIGNS: Final = ("aten.scatter", "aten.index_", "aten.masked_scatter", "Tensor.
 """Ops of which the first tensor and the last have to be of one dtype; those between are indexes or masks."""
 COLLECTS: Final = ("aten.stack", "aten.cat", "aten.index.", "aten.index_select")
 """Ops that give values of theirs as they are."""
+GIVES_BOOL: Final = frozenset((
+    "all", "any", "compare", "eq", "ge", "gt", "isclose", "isfinite", "isinf", "isnan", "le", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "lt", "ne",
+))  # fmt: skip
+GIVES_INDEXES: Final = frozenset((
+    "argmax", "argmin", "argsort", "bincount", "bucketize", "count_nonzero", "multinomial", "nonzero", "one_hot",
+    "randint", "randperm", "searchsorted", "tril_indices", "triu_indices",
+))  # fmt: skip
+COMPUTES_FLOATS: Final = frozenset((
+    "cos", "div", "exp", "log", "log2", "log_softmax", "mean", "reciprocal", "rsqrt", "sigmoid", "sin", "softmax",
+    "sqrt", "std", "tanh", "true_divide", "var",
+))  # fmt: skip
+"""Ops that give the default dtype of whole numbers."""
+PRODUCTS: Final = frozenset(("einsum", "linear", "matmul", "matmult"))
+FILLED_BY: Final = ("arange", "full")
+"""Factories whose numbers say the dtype."""
+LED_BY_FIRST: Final = frozenset((
+    "batch_norm", "dropout", "gather", "group_norm", "index", "index_select", "interpolate", "layer_norm",
+    "masked_fill", "pad", "rms_norm", "select", "slice", "take",
+))  # fmt: skip
+"""Functions whose result has the dtype of their first tensor."""
 FROM_ARRAYS: Final = frozenset(("tensor", "as_tensor", "asarray"))
 """Factories that take over an array's dtype."""
 TAKES_NUMBER: Final = ("masked_fill", "masked_fill_", "fill_", "full", "full_like", "new_full", "pad")

@@ -64,7 +64,7 @@ def nothing_moved_it(case: Case) -> Verdict | None:
 
 
 def _came_from_numpy_past_the_default_device(case: Case) -> bool:
-    found = case.queries.source_node(case.born)
+    found = case.queries.source_node(case.born) if case.queries.of == "device" else None
     if found is None or not called_names(found.node) & {"from_numpy", "frombuffer"}:
         return False
     others = (row for row in case.queries.inputs(case.op) if case.is_expected(row))

@@ -4,6 +4,7 @@ import ast
 from typing import Final
 
 from devtrace.diagnosis.evidence.case import Case, Predicate, Verdict
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.moves import moves_from
 from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
@@ -80,7 +81,11 @@ def came_from_numpy(case: Case) -> Verdict | None:
     """It shares an array's memory, or took an array's dtype; Python's numbers become tensors of the default dtype."""
     origin = case.origin
     found = case.queries.source_node(case.queries.born(origin.row)) if origin.op >= 0 else None
-    if origin.arrival not in ("given", "made") or found is None:
+    if origin.arrival not in ("given", "made"):
+        return None
+    if _is_collated(case):
+        return Verdict("numpy-boundary", case.born, case.name, certainty="inferred")
+    if found is None:
         return None
     names = called_names(found.statement)
     call = factory_call(found)
@@ -88,6 +93,38 @@ def came_from_numpy(case: Case) -> Verdict | None:
         case.odd_device == "float64" and call is not None and not names.isdisjoint(FROM_ARRAYS)
     )
     return Verdict("numpy-boundary", case.born, case.name) if is_array else None
+
+
+def _is_collated(case: Case) -> bool:
+    """Return whether a loop gets it in float64 from a loader, in a program with arrays: these have that dtype."""
+    frame = FailingFrame.of(case.snapshot, case.name.frame, case.expected_device) if case.name is not None else None
+    if frame is None or case.name is None or case.odd_device != "float64":
+        return False
+    bound = frame.bindings(case.name.references[0].text)[-1:]
+    has_arrays = {"numpy", "pandas"} & {each.partition(".")[0] for each in frame.source.imports.values()}
+    match bound:
+        case [ast.For()]:
+            return bool(has_arrays)
+    return False
+
+
+def array_was_float64(case: Case) -> Verdict | None:
+    """It has numpy's float64, whoever holds it, where all else has the usual dtype."""
+    is_usual = case.odd_device == "float64" and case.expected_device == "float32"
+    return came_from_numpy(case) if is_usual else None
+
+
+def default_dtype_was_set(case: Case) -> Verdict | None:
+    """A factory without a dtype, or a layer, made it in another dtype than torch's own default."""
+    return Verdict("wrong-device", case.born, case.name) if was_made_by_default(case) else None
+
+
+def was_made_by_default(case: Case) -> bool:
+    """Return whether a tensor of no usual dtype was made without being asked, in a program that sets the default."""
+    is_odd = case.queries.of == "dtype" and case.odd_device in ("float64", "float16", "bfloat16")
+    is_made = case.origin.arrival == ("made" if case.queries.evidence.saw_ops else "given")
+    found = case.queries.source_node(case.born) if is_odd and is_made else None
+    return found is not None and "set_default_" in found.source.text
 
 
 def number_became_a_tensor(case: Case) -> Verdict | None:
@@ -137,6 +174,8 @@ BY_THE_OP: Final[tuple[Predicate, ...]] = (
     op_takes_another,
     model_was_cast_beside_a_scaler,
     region_was_left,
+    default_dtype_was_set,
+    array_was_float64,
 )
 BY_ITS_ARRAY: Final[tuple[Predicate, ...]] = (model_was_cast_later, came_from_numpy, number_became_a_tensor)
 BY_ITS_FACTORY: Final[tuple[Predicate, ...]] = (factory_had_no_dtype, another_dtype_was_computed)

@@ -1,5 +1,6 @@
 """The code asked for the odd device itself: `.cuda()`, `device=self.device`, `.to(first)`."""
 
+from devtrace.diagnosis.causes.of_dtypes import was_made_by_default
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.slugs import Certainty
@@ -48,6 +49,8 @@ def reason(case: Case, verdict: Verdict) -> str:
         return sentence(f"{verdict.cause}.reason-gradient", odd=case.odd_device)
     if case.mismatch.of == "gradients":
         return sentence(f"{verdict.cause}.reason-gradients", odd=case.odd_device)
+    if was_made_by_default(case):
+        return sentence(f"{verdict.cause}.reason-default", odd=case.odd_device)
     base = case.queries.base
     if not case.begins_so and base(case.origin.row) != base(case.row) and not case.mismatch.is_meant:
         return sentence(f"{verdict.cause}.reason-stayed", odd=case.odd_device, expected=case.expected_device)

@@ -17,7 +17,7 @@ from devtrace.diagnosis.evidence.moves import move_of, moves_from
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.source.dtypes import ASSIGNS, is_floating
+from devtrace.source.dtypes import ASSIGNS, OF_WEIGHTS, is_floating
 from devtrace.source.object_walk import parameters_of, registered
 from devtrace.trace.op_kinds import INDEXING
 
@@ -36,11 +36,12 @@ def find_dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: in
     if error.refused != "same":
         return _refused(queries, op, error)
     rows = compared(queries, op)
+    if text.startswith("Found dtype"):
+        return _of_another(queries, op, error)
     dtypes = list(dict.fromkeys(queries.trait(row) for row in rows))
     if len(dtypes) < 2:
         return _only_one(queries, op, rows, error)
-    found = error.named[:1] if text.startswith("Found dtype") else ()
-    odd = next((each for each in found if each in dtypes), "") or _odd(queries, snapshot, op, rows, dtypes)
+    odd = _odd(queries, snapshot, op, rows, dtypes)
     return _of(queries, op, rows, odd, _expected(queries, rows, odd))
 
 
@@ -73,6 +74,14 @@ def _expected(queries: TraceQueries, rows: list[int], odd: str) -> str:
     return queries.trait(others[0])
 
 
+def _of_another(queries: TraceQueries, op: int, error: DtypeError) -> Mismatch | None:
+    """Return the mismatch of a loss, or of its backward pass, whose error names the odd dtype and the expected one."""
+    odd, expected = error.named
+    made = (row for each in queries.inputs(op) for row in queries.ancestors(each, past_modules=False))
+    row = next((row for row in made if queries.trait(row) == odd), None)
+    return Mismatch(op, row, odd, expected) if row is not None else None
+
+
 def _only_one(queries: TraceQueries, op: int, rows: list[int], error: DtypeError) -> Mismatch | None:
     """Return the mismatch of a call of which the trace has one tensor only: a recurrent layer's input."""
     named = [row for row in rows if queries.trait(row) in error.named]
@@ -85,9 +94,10 @@ def _refused(queries: TraceQueries, op: int, error: DtypeError) -> Mismatch | No
     rows = queries.inputs(op)
     wrong = [row for row in rows if _is_refused(queries.trait(row), error)]
     at = rows[error.argument] if 0 <= error.argument < len(rows) else -1
-    if not wrong:
+    is_named = at >= 0 and queries.trait(at) in error.named
+    if not wrong and not is_named:
         return None
-    row = at if at in wrong else wrong[-1]
+    row = at if is_named or at in wrong else wrong[-1]
     return Mismatch(op, row, queries.trait(row), _taken(queries, rows, error), of=error.refused)
 
 
@@ -142,6 +152,8 @@ def _odd(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[i
         or _left_behind(queries, rows, dtypes)
         or _asked_here(queries, op, rows)
         or (mismatch.not_of_the_module(queries, op, dtypes) if queries.evidence.saw_ops else "")
+        or _beside_a_layer(queries, rows, dtypes)
+        or _made_by_default(queries, rows, dtypes)
         or ("float64" if "float64" in dtypes else "")
         or mismatch.without_gradients(queries, rows, dtypes)
         or next((dtype for dtype in dtypes if not is_floating(dtype)), "")
@@ -160,11 +172,14 @@ def _of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, op: int, row
     given = [dtype for dtype in dtypes if dtype not in theirs]
     if not theirs or (len(theirs) == 1 and not given):
         return ""
-    rest = _rest_of_the_model(queries, snapshot, owned[0])
+    early = next((row for row in owned if any(_is_an_early_copy(queries, op, row, other) for other in dtypes)), None)
+    if early is not None:
+        return queries.trait(early)
+    rest = _rest_of_the_model(queries, snapshot, owned[0]) or _of_all_models(queries, owned[0])
     if len(theirs) > 1:
         return min(theirs, key=lambda dtype: rest[dtype])
     is_missed = rest[given[0]] > rest[theirs[0]] and not _was_cast_by_itself(queries, owned, given[0])
-    return theirs[0] if is_missed or _is_an_early_copy(queries, op, owned[0], given[0]) else given[0]
+    return theirs[0] if is_missed else given[0]
 
 
 def _rest_of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, row: int) -> Counter[str]:
@@ -188,9 +203,23 @@ def _rest_of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, row: in
     return Counter(queries.trait(each) for each in found)
 
 
+def _of_all_models(queries: TraceQueries, row: int) -> Counter[str]:
+    """Return how many tensors of all modules have which dtype, for a layer alone in float64."""
+    if queries.trait(row) != "float64":
+        return Counter()
+    names = queries.trace.tensors
+    layer = str(names.raw("name", queries.base(row))).rpartition(".")[0]
+    others = (each for each in rows_of_modules(queries) if str(names.raw("name", each)).rpartition(".")[0] != layer)
+    return Counter(queries.trait(each) for each in others)
+
+
 def _is_an_early_copy(queries: TraceQueries, op: int, row: int, dtype: str) -> bool:
     """Return whether a parameter is a copy of another, which was cast later."""
-    copied = {queries.base(each) for each in lineage(queries, queries.base(row))[1:]}
+    copied = (
+        {queries.base(each) for each in lineage(queries, queries.base(row))[1:]}
+        if queries.trait(row) != dtype
+        else set()
+    )
     return any(move.op > queries.producer(queries.base(row)) for move in moves_from(queries, copied, dtype, op))
 
 
@@ -211,6 +240,19 @@ def _left_behind(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> s
 def _cast_from(queries: TraceQueries, rows: list[int], dtype: str) -> set[str]:
     moves = (move_of(queries, row) for row in rows if queries.trait(row) == dtype)
     return {queries.trait(move.source) for move in moves if move is not None}
+
+
+def _beside_a_layer(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:
+    """Return the dtype of what no layer made, where the source says that a layer made the rest."""
+    made = {queries.trait(row) for row in rows if queries.op_name(queries.producer(row)) == OF_WEIGHTS}
+    others = [dtype for dtype in dtypes if dtype not in made]
+    return others[0] if len(made) == len(others) == 1 else ""
+
+
+def _made_by_default(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:
+    """Return the dtype of what a factory made without being asked, where the rest came otherwise."""
+    made = {queries.trait(row): find_origin(queries, row).arrival for row in rows}
+    return DEFAULT if made.get(DEFAULT) == "made" and list(made.values()).count("made") == 1 else ""
 
 
 def _asked_here(queries: TraceQueries, op: int, rows: list[int]) -> str:

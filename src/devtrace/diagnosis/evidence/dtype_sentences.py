@@ -71,5 +71,5 @@ def _names_devices(text: str) -> bool:
 
 def _in_full(name: str) -> str:
     """Return `float16` for `c10::Half`, `at::Half`, `Half` and `torch.float16`."""
-    short = name.rpartition("::")[2].rpartition(".")[2].strip().removesuffix("Tensor")
+    short = name.rpartition("::")[2].rpartition(".")[2].strip().removesuffix("Tensor").removesuffix("_t")
     return _CPP.get(short.lower(), short.lower())

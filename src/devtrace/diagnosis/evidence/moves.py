@@ -1,16 +1,11 @@
 """Copies of tensors from one device to another, and what they took along."""
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.source.dtypes import CASTS
-
-_DTYPE: Final = re.compile(rf"dtype|\.(?:{'|'.join((*CASTS, *CASTS.values()))})\b")
 
 
 @dataclass(frozen=True)
@@ -26,15 +21,7 @@ class Move:
 def crossed(queries: TraceQueries, row: int) -> bool:
     """Return whether a tensor is a copy from another device."""
     source = queries.source(row)
-    if source < 0 or queries.trait(source) == queries.trait(row):
-        return False
-    return queries.of == "device" or queries.evidence.saw_ops or _names_a_dtype(queries, queries.born(row))
-
-
-def _names_a_dtype(queries: TraceQueries, site: int) -> bool:
-    """Return whether a line casts: of what was only read from the source no dtype is known else."""
-    found = queries.source_node(site)
-    return found is not None and _DTYPE.search(found.source.segment(found.node)) is not None
+    return source >= 0 and queries.trait(source) != queries.trait(row)
 
 
 def move_of(queries: TraceQueries, row: int) -> Move | None:

@@ -61,9 +61,7 @@ def _arrival(queries: TraceQueries, row: int, parents: list[int]) -> Arrival | N
 
 
 def _is_alike(queries: TraceQueries, one: int, other: int) -> bool:
-    """Return whether two tensors have one trait; of what was only read no dtype is known."""
-    is_open = queries.of == "dtype" and not queries.evidence.saw_ops
-    return is_open or queries.trait(one) == queries.trait(other)
+    return queries.trait(one) == queries.trait(other)
 
 
 def _size(queries: TraceQueries, row: int) -> tuple[bool, int]:

@@ -8,8 +8,8 @@ from devtrace.diagnosis.evidence.frame_code import torch_dtype
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, failing_frame, suggested
-from devtrace.source.dtypes import TAKES_NUMBER
-from devtrace.source.matching import called_name, calls_in, match_code
+from devtrace.source.dtypes import TAKES_NUMBER, is_floating
+from devtrace.source.matching import called_name, calls_in, match_code, variable
 from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import MAKES_ON_HOST, OF_DATA
 from devtrace.words.catalogue import sentence
@@ -43,16 +43,35 @@ def fill_with_what_fits(case: Case, verdict: Verdict) -> Iterator[Fix]:
         if value is None or node is None:
             continue
         root = torch_dtype(frame.source, "").removesuffix(".")
-        new = f"{root}.finfo({frame.code.text(node)}.dtype).{'min' if value < 0 else 'max'}"
+        info = "finfo" if is_floating(case.odd_device) else "iinfo"
+        new = f"{root}.{info}({frame.code.text(node)}.dtype).{'min' if value < 0 else 'max'}"
         edit = frame.code.replaced(given, new)
         yield from suggested(sentence("fixed.number", code=new), edit, moved=[Moved(case.odd_tensor, case.op)])
 
 
+def invert_mask(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `1 - mask` into `~mask`."""
+    frame = failing_frame(case)
+    if case.mismatch.of != "whole" or frame is None:
+        return
+    node = frame.source_node.node
+    found = match_code("1 - $mask", node) or match_code("1.0 - $mask", node)
+    if found is not None:
+        text = frame.code.text(found["mask"])
+        new = f"~{text}" if variable(found["mask"]) else f"~({text})"
+        edit = frame.code.replaced(node, new)
+        yield from suggested(sentence("fixed.invert", code=new), edit, moved=[Moved(case.odd_tensor, case.op)])
+
+
 def _number(node: ast.expr, scope: object) -> float | None:
+    negated = match_code("-float($text)", node)
+    written = negated or match_code("float($text)", node)
     try:
-        value = ast.literal_eval(node)
+        value = ast.literal_eval(node if written is None else written["text"])
     except ValueError:
         value = evaluate(node, scope)  # type: ignore[arg-type]
+    if written is not None:
+        return float(value) * (-1 if negated else 1) if type(value) is str else None
     return float(value) if type(value) in (int, float) else None
 
 

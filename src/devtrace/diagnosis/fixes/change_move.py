@@ -13,7 +13,7 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, SiteCode, code_at, frame_at, frame_of, made_at, reads, suggested
-from devtrace.source.flow import binds, moves_itself, targets
+from devtrace.source.flow import binds, moves_itself, path_of, targets
 from devtrace.source.matching import (
     alone,
     assigned_names,
@@ -28,7 +28,7 @@ from devtrace.source.matching import (
 )
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import evaluate
-from devtrace.source.vocabulary import MAKES
+from devtrace.source.vocabulary import MAKES, PARTS
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -187,7 +187,7 @@ def copy_after_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
         if frame is None or not bound or found is None or found.code.source is not frame.source:
             continue
         early, moving, code = bound[0], found.statement, frame.code
-        if _may_swap(frame, early, moving) and not _asks_for(early, case.odd_device):
+        if _may_swap(frame, early, moving) and not (_asks_for(early, case.odd_device) or _gives_another_name(early)):
             text = code.text(early)
             edits = (code.removed(early), code.below(moving, *text.split("\n")))
             help = sentence("fixed.copy-after-move", line=one_line(text), move=one_line(code.text(moving)))
@@ -204,6 +204,12 @@ def _made_at(case: Case, frame: FailingFrame, early: ast.stmt) -> Iterator[int]:
         paths = case.snapshot.walk.names(tensor) if row is not None else []
         if row is not None and any(n.frame == frame.number and n.references[0].key in names for n in paths):
             yield row
+
+
+def _gives_another_name(statement: ast.stmt) -> bool:
+    """Return whether a statement takes what an object has: `teacher = job.teacher`."""
+    value = getattr(statement, "value", statement)
+    return path_of(value) != "" and getattr(value, "attr", "") not in PARTS
 
 
 def _asks_for(statement: ast.stmt, device: str) -> bool:

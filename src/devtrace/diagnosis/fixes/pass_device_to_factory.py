@@ -4,10 +4,13 @@ import ast
 from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence import origins
+from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import torch_dtype
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.fix import Fix, made_at, siblings_on_odd_device, suggested, text_at
+from devtrace.diagnosis.fixes.register_on_module import assignments
 from devtrace.diagnosis.slugs import Trait
 from devtrace.source.matching import calls_in, keyword
 from devtrace.source.parsing import Source
@@ -23,7 +26,8 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
     device = devices.at(case, site, call) if call is not None else ""
     if node is not None and not device and case.queries.of == "dtype":
         device = torch_dtype(node.source, case.expected_device)
-    if found is None or call is None or not device:
+    is_cast = case.queries.of == "dtype" and case.origin.arrival == "copied"  # `torch.zeros(n).double()`
+    if found is None or call is None or not device or is_cast:
         return
     code, package, argument = found.code, case.queries.package(site), f"{case.queries.of}={device}"
     given = keyword(call, case.queries.of)
@@ -50,13 +54,23 @@ def _of_siblings(case: Case, verdict: Verdict, call: ast.Call) -> Iterator[ast.C
         return
     for sibling in siblings_on_odd_device(case, name):
         row = case.snapshot.row(sibling.last.value)
-        found = case.queries.source_node(case.queries.born(case.queries.base(row))) if row is not None else None
+        born = case.queries.born(case.queries.base(row)) if row is not None else -1
+        found = case.queries.source_node(born) or _only_assignment(case, sibling)
         made = origins.factory_call(found) if found is not None else None
         beside = found is not None and found.source is own.source
         if made is not None and found is not None and beside and made is not call:
             is_free = origins.is_factory_without(case.queries.of, made, found.source)
             if is_free and found.source.function(made) is found.source.function(call):
                 yield made
+
+
+def _only_assignment(case: Case, name: AccessPath) -> SourceNode | None:
+    """Return what gives an attribute its value, where its class does so once."""
+    if name.last.kind != "attribute" or case.queries.evidence.saw_ops:
+        return None
+    given = list(assignments(case.queries, name.last.owner, str(name.last.key)))
+    value = given[0][1].value if len(given) == 1 else None
+    return SourceNode(given[0][0].source, value, given[0][1]) if value is not None else None
 
 
 def _without_device(trait: Trait, statement: ast.stmt, call: ast.Call, source: Source) -> list[ast.Call]:

@@ -5,7 +5,7 @@ Most ops take several and give the larger; products, convolutions and assignment
 
 from devtrace.diagnosis.evidence.dtype_mismatch import compared
 from devtrace.diagnosis.fixes.replay import Replay, Step
-from devtrace.source.dtypes import NORMS, TAKES_ONE
+from devtrace.source.dtypes import NORMS, OF_WEIGHTS, TAKES_ONE
 from devtrace.trace.op_kinds import INDEXING
 
 
@@ -32,6 +32,8 @@ class ReplayOfDtypes(Replay):
 
     def _follow(self, step: Step) -> list[int]:
         """Return the outputs that were odd, where none of the inputs that make them so is odd any more."""
+        if step.name == OF_WEIGHTS:
+            return []
         made = [row for row in step.outputs if self.queries.trait(row) == self.case.odd_device]
         inputs = step.inputs[:1] if step.name.startswith(NORMS) else step.rows or step.inputs
         odd = [row for row in inputs if self.queries.trait(row) == self.case.odd_device]

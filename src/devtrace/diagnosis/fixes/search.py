@@ -44,6 +44,7 @@ class Search:
     case: Case
     verdict: Verdict
     find_verdict: Callable[[Case], Verdict]
+    is_a_guess: Callable[[Fix], bool] = lambda fix: False
 
     @cached_property
     def _recorded(self) -> Recorded:
@@ -60,9 +61,20 @@ class Search:
             return next(pass_device_to_factory(case, self.verdict), None) or Fix(sentence("fixed.for-meta"))
         advice = sentence(f"{self.verdict.cause}.advice", expected=case.expected_device)
         most = MOST_CHOICES if OWN_PACKAGES in os.environ else 1  # which a round of `devtrace fix` has, and may need
-        found = {fix.edits: fix for fix in itertools.islice(self._whole(), most)}
+        fixes = self._whole() if case.queries.of == "device" else self._surest()
+        found = {fix.edits: fix for fix in itertools.islice(fixes, most)}
         first, *others = found.values() or [Fix(advice)]
         return replace(first, others=tuple(Choice(each.help, each.edits) for each in others))
+
+    def _surest(self) -> Iterator[Fix]:
+        """Yield those that change no guessed line, then the rest: what is used can be cast, whatever made it."""
+        guessed = []
+        for fix in self._whole():
+            if self.is_a_guess(fix):
+                guessed.append(fix)
+            else:
+                yield fix
+        yield from guessed
 
     def _whole(self) -> Iterator[Fix]:
         return (fix for fix, _, _ in self.judged() if fix is not None)

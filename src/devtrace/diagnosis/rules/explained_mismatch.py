@@ -2,6 +2,7 @@
 
 import ast
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from devtrace.diagnosis.causes.ordered import find_verdict
@@ -13,7 +14,7 @@ from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import failing_frame, frame_at
 from devtrace.diagnosis.fixes.search import Search
 from devtrace.diagnosis.messages import message, package_line_with_the_owner
-from devtrace.diagnosis.read_evidence import is_only_read, without_guess
+from devtrace.diagnosis.read_evidence import changes_a_guess, is_only_read, without_guess
 from devtrace.diagnosis.slugs import RuleSlug
 from devtrace.source.matching import called_name, calls_in, names_in
 from devtrace.words.catalogue import unnamed
@@ -32,7 +33,9 @@ def explained(case: Case, rule: RuleSlug) -> Finding:
         verdict = replace(verdict, certainty="inferred")
     if is_only_read(case, verdict):
         verdict = replace(verdict, certainty="inferred")
-    fix = without_guess(case, verdict, Search(case, verdict, find_verdict).fix())
+    fix = without_guess(
+        case, verdict, Search(case, verdict, find_verdict, partial(changes_a_guess, case, verdict)).fix()
+    )
     return Finding(
         rule=rule,
         severity="error",

@@ -102,6 +102,8 @@ def read_attribute(reader: Reader, node: ast.Attribute, activation: Activation) 
 def _of_tensor(reader: Reader, owner: TensorValue, node: ast.Attribute, activation: Activation) -> Value | None:
     if node.attr == "device":
         return Known(torch._C.device(owner.device))
+    if node.attr == "dtype":
+        return Known(owner.dtype) if owner.dtype is not None else None
     if node.attr == "grad" and owner.live is not None:
         gradient = gradient_of(owner.live)
         return reader.value(gradient) if gradient is not None else None

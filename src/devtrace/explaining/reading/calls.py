@@ -11,8 +11,10 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
+from devtrace.explaining.reading import dtypes
 from devtrace.explaining.reading.attributes import member
 from devtrace.explaining.reading.expressions import computed
+from devtrace.explaining.reading.pasts import cast_from
 from devtrace.explaining.reading.reader import ITSELF, MOST_ITEMS, Reader
 from devtrace.explaining.reading.runs import (
     arguments,
@@ -27,7 +29,8 @@ from devtrace.explaining.reading.runs import (
 from devtrace.explaining.reading.values import Activation, Definition, Known, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, COPY, CREATE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, is_module
-from devtrace.runtime.quiet import device_of
+from devtrace.runtime.quiet import device_of, dtype_of
+from devtrace.source.dtypes import is_cast
 from devtrace.source.matching import called_name, hands_on, match_code, owner_of, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.user_code import is_torch_or_ours
@@ -96,13 +99,15 @@ def _make(reader: Reader, name: str, call: Written) -> Value | None:
     device = call.given_device(reader)
     if device is None and name in OF_DATA and node.args:
         given = reader.see(node.args[0], activation)
-        if isinstance(given, TensorValue):
+        if isinstance(given, TensorValue) and reader.asked_dtype(node, activation) in (None, given.dtype):
             return given
     if device is None:
         device = "cpu" if name in MAKES_ON_HOST else _default_device(reader, node, activation)
     elif not device:
         return None
-    return reader.emit(f"aten.{name}", CREATE, node, activation, [], device)
+    values = [reader.see(each, activation) for each in node.args] if reader.of_dtypes else []
+    dtype = reader.asked_dtype(node, activation) or dtypes.of_factory(name, node.args, values)
+    return reader.emit(f"aten.{name}", CREATE, node, activation, [], device, 1, dtype)
 
 
 def _default_device(reader: Reader, node: ast.AST, activation: Activation) -> str:
@@ -122,14 +127,16 @@ def _make_like(reader: Reader, name: str, call: Written, inputs: list[TensorValu
     device = call.given_device(reader)
     if device is None:
         device = inputs[0].device
-    return reader.emit(name, CREATE, call.node, call.activation, inputs[:1], device) if device else None
+    dtype = reader.asked_dtype(call.node, call.activation) or inputs[0].dtype
+    made = inputs[:1], device, 1, dtype
+    return reader.emit(name, CREATE, call.node, call.activation, *made) if device else None
 
 
 def call_method(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value | None:
     """Return what a method of a tensor makes."""
     if name in READS or name in DESCRIBES:
         return None
-    if is_move(name):
+    if is_move(name) or (reader.of_dtypes and is_cast(name)):
         return _move(reader, owner, name, call)
     if name.startswith("new_"):
         return _make_like(reader, f"aten.{name}", call, [owner])
@@ -148,6 +155,9 @@ def _move(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value
     device = "cpu" if name == "cpu" else next(filter(None, map(reader.named_device, values)), "")
     if name in kinds() and not device:
         device = in_full(name)
+    dtype = dtypes.cast_to(name, [*values, *_second(reader, call)]) if reader.of_dtypes else None
+    if dtype is not None and device in ("", owner.device):
+        return _cast(reader, owner, call, dtype)
     if not device:  # `.to(torch.float16)`, or something that cannot be read
         return None if any(value is None for value in values) else owner
     if owner.row == ITSELF:
@@ -157,6 +167,22 @@ def _move(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value
     return reader.emit("aten._to_copy", COPY, node, activation, [owner], device, owner.dims)
 
 
+def _second(reader: Reader, call: Written) -> list[Value | None]:
+    """Return what `x.to(device, dtype)` has for a dtype."""
+    return [reader.see(each, call.activation) for each in (*call.node.args[1:2], call.words.get("dtype"))]
+
+
+def _cast(reader: Reader, owner: TensorValue, call: Written, dtype: torch.dtype) -> Value:
+    if owner.row == ITSELF:  # `x = x.half()`
+        owner = reader.emit(
+            "unknown", COMPUTE, call.node, call.activation, [], owner.device, owner.dims, cast_from(dtype)
+        )
+    if owner.dtype == dtype:
+        return owner
+    return reader.emit("aten._to_copy", COPY, call.node, call.activation, [owner], owner.device, owner.dims, dtype)
+
+
+WITHOUT_WEIGHTS: Final = "module without weights"
 _SEQUENCES: Final = (list, tuple, dict, iter, reversed, sorted)
 
 
@@ -341,7 +367,8 @@ def _call_module(
     """Return what a module made of its inputs: by its own forward, else where its first parameter is."""
     given = [reader.see(each, activation) for each in node.args]
     forward = class_attribute(type(module), "forward")
-    if type(forward) is FunctionType and is_theirs(forward.__code__):
+    own = type(forward) is FunctionType and is_theirs(forward.__code__)
+    if own:
         made = returned(reader, forward, [Known(module), *given], _seen(reader, words, activation), activation)
         if made is not None:
             return made
@@ -349,5 +376,9 @@ def _call_module(
     inputs = [each for part, value in pairs for each in reader.members(value, part, activation)]
     first = next((tensor for _, tensor in registered(module)), None)
     if first is not None:
-        return reader.emit("module", COMPUTE, node, activation, inputs, str(device_of(first)))
-    return reader.derived("module", COMPUTE, node, activation, inputs) if inputs else None
+        dtype = dtypes.of_module(module, dtype_of(first), inputs, activation.source) if not own else None
+        made = reader.emit("module", COMPUTE, node, activation, inputs, str(device_of(first)), 1, dtype)
+        if reader.of_dtypes:
+            reader.pasts.weights[made.row] = reader.live(first).row
+        return made
+    return reader.derived(WITHOUT_WEIGHTS, COMPUTE, node, activation, inputs) if inputs else None

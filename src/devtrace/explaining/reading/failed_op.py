@@ -1,5 +1,7 @@
 """The op that failed, by the innermost expression over tensors of several devices; and gradients of another device."""
 
+from __future__ import annotations
+
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -39,6 +41,14 @@ class FailedOp:
     def is_mixed(self) -> bool:
         return len({each.device for each in self.inputs}) > 1
 
+    def has_dtypes_of(self, inner: FailedOp) -> bool:
+        """Return whether a call has the same several dtypes as the one within it: `torch.einsum(..., q, table)`."""
+        dtypes = {each.dtype for each in self.inputs}
+        is_mixed = None not in dtypes and len(dtypes) > 1
+        return is_mixed and sorted(map(str, (x.dtype for x in self.inputs))) == sorted(
+            map(str, (x.dtype for x in inner.inputs))
+        )
+
 
 def failed_op(reader: Reader) -> FailedOp | None:
     """Return the op that raised; where no expression has tensors of several devices the innermost with any."""
@@ -47,7 +57,7 @@ def failed_op(reader: Reader) -> FailedOp | None:
         found = _at(reader, depth)
         if found is not None and found.is_mixed:
             return found
-        first = first or found
+        first = found if first is None or (found is not None and found.has_dtypes_of(first)) else first
         if reader.stack.levels[depth].is_readable:
             return first
     return first

@@ -26,15 +26,23 @@ MOST_COPIES: Final = 20
 
 
 class Former(NamedTuple):
-    """A tensor before its move: its row and device, and the op that moved it."""
+    """A tensor before its move: its row, device and dtype, and the op that moved it."""
 
     row: int
     device: str
+    dtype: torch.dtype | None
     move: ReadOp
 
+    def was(self, device: str, dtype: torch.dtype | None) -> bool:
+        """Return whether it was on a device; of a dtype too, where one is given."""
+        return self.device == device and dtype in (None, self.dtype)
 
-def _cast_from(dtype: torch.dtype) -> torch.dtype:
+
+def cast_from(dtype: torch.dtype) -> torch.dtype:
     return torch.float16 if dtype == torch.float32 else torch.float32
+
+
+_NO_MOVE: Final = ReadOp("", COPY, -1, [], -1, -1, BEFORE_ALL)
 
 
 class Pasts:
@@ -45,6 +53,7 @@ class Pasts:
         self._ops = ops
         self._formers: dict[int, Former] = {}
         self._by_row: dict[int, ReadOp] = {}
+        self.weights: dict[int, int] = {}  # of what a module made its first parameter
         self._moves = list(history.moves)
         self._ticks: dict[int, int] = {moved.at.site: moved.at.tick for moved in self._moves}
         self._after: set[int] = {moved.at.site for moved in _last_of(self._moves, errors)}
@@ -53,30 +62,30 @@ class Pasts:
         """Remember an op that was read; one that copies to another device makes a former of its input."""
         self._by_row[op.row] = op
         if op.name == "aten._to_copy" and inputs:
-            self._formers[op.row] = Former(inputs[0].row, inputs[0].device, op)
+            self._formers[op.row] = Former(inputs[0].row, inputs[0].device, inputs[0].dtype, op)
 
     def row_after_moves(self, tensor: Any, stamp: Stamp) -> int:
         """Return a new row for a tensor that the hooks saw moving, after ops for its moves."""
         shape, dtype = shape_of(tensor), dtype_of(tensor)
         is_cast = stamp[3] is not None and stamp[3][1] == device_of(tensor)  # nothing else gave a new tensor there
-        earlier = self._row_before(stamp[3], shape, _cast_from(dtype) if is_cast else dtype)
+        earlier = self._row_before(stamp[3], shape, cast_from(dtype) if is_cast else dtype)
         row, layout = next(self._rows.next), self._rows.layout_of(shape, dtype, device_of(tensor))[2]
         self._move(row, layout, stamp[2], earlier)
         return row
 
-    def _row_before(self, past: Past | None, shape: Any, dtype: Any) -> tuple[int, str] | None:
+    def _row_before(self, past: Past | None, shape: Any, dtype: Any) -> tuple[int, str, Any] | None:
         if past is None:
             return None
         site, device, earlier = past
         before = self._row_before(earlier, shape, dtype)
         layout = self._rows.layout_of(shape, dtype, device)[2]
         if before is None:
-            return self._rows.add(layout, -1, -1, site), str(device)
+            return self._rows.add(layout, -1, -1, site), str(device), dtype
         row = next(self._rows.next)
         self._move(row, layout, site, before)
-        return row, str(device)
+        return row, str(device), dtype
 
-    def _move(self, row: int, layout: int, site: int, before: tuple[int, str] | None) -> None:
+    def _move(self, row: int, layout: int, site: int, before: tuple[int, str, Any] | None) -> None:
         inputs, tick = [before[0]] if before is not None else [], self._ticks.get(site, 0)
         depth = AFTER_ALL if site in self._after else BEFORE_ALL
         op = ReadOp("aten._to_copy", COPY, site, inputs, row, layout, depth, tick=tick, is_seen=True)
@@ -87,42 +96,44 @@ class Pasts:
 
     # Copies that were taken before.
 
-    def taken_before(self, made: TensorValue, device: str) -> bool:
-        """Put an op on a device where its source was, before its source moved; return whether that explains it."""
-        return self._copied_before(made, device) or self._cached_before(made, device)
+    def taken_before(self, made: TensorValue, device: str, dtype: torch.dtype | None) -> bool:
+        """Put an op where its source was, before that moved; return whether that explains its device and dtype."""
+        return self._copied_before(made, device, dtype) or self._cached_before(made, device, dtype)
 
-    def _copied_before(self, made: TensorValue, device: str) -> bool:
-        chain: list[ReadOp] = []
-        row = made.row
-        while len(chain) < MOST_COPIES:
-            former = self._formers.get(row)
-            if former is not None and former.device == device and chain:
-                self._put_before(chain[::-1], former)
+    def _copied_before(self, made: TensorValue, device: str, dtype: torch.dtype | None) -> bool:
+        """Follow copies to a tensor that moved later; of dtypes, which only casts change, all that was computed."""
+        waiting: list[tuple[int, list[ReadOp]]] = [(made.row, [])]
+        for row, chain in waiting:
+            former, op = self._formers.get(row), self._by_row.get(row)
+            if former is not None and former.was(device, dtype) and chain:
+                self._put_before(chain[::-1], former, row, dtype)
                 return True
-            op = self._by_row.get(row)
-            if op is None or not op.inputs or not (op.kind in (VIEW, COPY) or op.name.endswith("_like")):
-                return False
-            chain.append(op)
-            row = op.inputs[0]
+            if op is None or len(waiting) > MOST_COPIES or (op.is_seen and former is not None):
+                continue
+            if dtype is not None:
+                before = [self.weights[row], *op.inputs] if row in self.weights else op.inputs
+                waiting += [(each, [*chain, op]) for each in before]
+            elif op.kind in (VIEW, COPY) or op.name.endswith("_like"):
+                waiting += [(each, [*chain, op]) for each in op.inputs[:1]]
         return False
 
-    def _put_before(self, chain: list[ReadOp], former: Former) -> None:
-        chain[0].inputs = [former.row, *chain[0].inputs[1:]]
+    def _put_before(self, chain: list[ReadOp], former: Former, moved: int, dtype: torch.dtype | None) -> None:
+        chain[0].inputs = [former.row, *(row for row in chain[0].inputs if row != moved)]
         for op in chain:
-            op.layout = self._rows.on_device(op.layout, torch._C.device(former.device))
+            op.layout = self._rows.on_device(op.layout, torch._C.device(former.device), dtype)
             op.depth, op.tick = former.move.depth, former.move.tick
             self._ops.remove(op)
         at = self._ops.index(former.move)
         self._ops[at:at] = chain
 
-    def _cached_before(self, made: TensorValue, device: str) -> bool:
+    def _cached_before(self, made: TensorValue, device: str, dtype: torch.dtype | None) -> bool:
         """Put what a module made for itself before the module's move away from a device."""
         owner = made.op.owner if made.op is not None else None
-        moved = next((each for each in self._moves if self._took(each, owner, device)), None)
+        moved = next((each for each in self._moves if self._took(each, owner, device, dtype)), None)
         if made.op is None or owner is None or moved is None:
             return False
         for op in self._put_in_earlier_call(made.op, moved.at.tick):
-            op.layout = self._rows.on_device(op.layout, torch._C.device(device))
+            op.layout = self._rows.on_device(op.layout, torch._C.device(device), dtype)
         return True
 
     def made_before(self, last: ReadOp, tick: int) -> None:
@@ -149,27 +160,48 @@ class Pasts:
             waiting += new
         return list(found.values())
 
-    def _took(self, moved: Moved, module: Any, device: str) -> bool:
-        """Return whether a move took a module away from a device."""
+    def _took(self, moved: Moved, module: Any, device: str, dtype: torch.dtype | None) -> bool:
+        """Return whether a move took a module away from a device, or from a dtype there."""
         root = moved.module()
         if root is None or not any(part is module for _, part in subtree(root)):
             return False
-        return any((moved.at.site, device) in self._steps(tensor) for _, tensor in registered(root))
+        steps = (step for _, tensor in registered(root) for step in self._steps(tensor))
+        return any(site == moved.at.site and former.was(device, dtype) for site, former in steps)
 
-    def _steps(self, tensor: Any) -> Iterator[tuple[int, str]]:
-        """Yield the site of each move of a tensor that the hooks saw, with the device that it left."""
+    def _steps(self, tensor: Any) -> Iterator[tuple[int, Former]]:
+        """Yield the site of each move of a tensor that the hooks saw, with the tensor as it was before."""
         former = self._formers.get(self._rows.row_of(tensor) or -1)
         while former is not None:
-            yield former.move.site, former.device
+            yield former.move.site, former
             former = self._formers.get(former.row)
         _, _, site, past = stamps.get(tensor)
+        dtype = cast_from(dtype_of(tensor))
         while past is not None:
-            yield site, str(past[1])
+            yield site, Former(-1, str(past[1]), dtype, _NO_MOVE)
             site, _, past = past
 
     def op_of(self, row: int) -> ReadOp | None:
         """Return the op that made a row."""
         return self._by_row.get(row)
+
+    def settle(self, op: ReadOp, dtype: torch.dtype, named: list[torch.dtype]) -> None:
+        """Let what an op was made of have a dtype where none is known: its result's, or the other that the error names.
+
+        The other one where an input is known that gave the result its own: the larger of two is what a sum has.
+        """
+        waiting = [(op, dtype)]
+        while waiting:
+            made, kind = waiting.pop()
+            made.is_open = False
+            inputs = [self._by_row.get(row) for row in made.inputs]
+            known = [each for each in inputs if each is not None and not each.is_open]
+            is_given = any(self._rows.layouts[each.layout][1] == kind for each in known)
+            rest = [each for each in named if each != kind]
+            other = rest[0] if is_given and len(rest) == 1 else kind
+            for before in inputs:
+                if before is not None and before.is_open:
+                    before.layout = self._rows.on_device(before.layout, None, other)
+                    waiting.append((before, other))
 
     def believe(self, row: int) -> None:
         """Take the op that made a row, and those before it, for what happened; others were only tried."""

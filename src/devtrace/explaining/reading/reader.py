@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from types import CodeType
 from typing import Any, Final
 
 import torch
 
 from devtrace.diagnosis.evidence.access_paths import device_named_by
+from devtrace.explaining.reading import dtypes as dtypes_of
 from devtrace.explaining.reading.file_index import site_of
 from devtrace.explaining.reading.pasts import Pasts
 from devtrace.explaining.reading.values import (
@@ -28,15 +28,15 @@ from devtrace.explaining.reading.values import (
     Value,
     tensors_of,
 )
-from devtrace.explaining.stack import Stack
+from devtrace.explaining.stack import Stack, module_of_method
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.recording.columns.process_history import Stamp
 from devtrace.recording.columns.recorded_ops import RecordedOps
-from devtrace.recording.context.module_tree import is_module
-from devtrace.runtime.quiet import device_of, is_tensor, shape_of
+from devtrace.runtime.quiet import device_of, dtype_of, is_tensor, shape_of
 from devtrace.source import parsing
 from devtrace.source.flow import Position
+from devtrace.source.matching import keyword
 from devtrace.source.safe_values import Scope
 from devtrace.source.vocabulary import in_full
 
@@ -65,6 +65,7 @@ class Reader:
         stack: Stack,
         devices: list[str],
         default_device: str,
+        dtypes: tuple[str, ...] | None,
         handlers: Mapping[type[ast.AST], Handler],
         definers: Mapping[type[ast.AST], Definer],
     ) -> None:
@@ -73,6 +74,8 @@ class Reader:
         self.stack = stack
         self.devices = devices
         self.default_device = default_device
+        self.of_dtypes = dtypes is not None
+        self.dtypes = [getattr(torch, each) for each in dtypes or () if hasattr(torch, each)]
         self.ops: list[ReadOp] = []
         self.pasts = Pasts(recorder.rows, self.ops, stack.errors)
         self.renamed: dict[int | None, int] = {}
@@ -111,7 +114,7 @@ class Reader:
             level.frame.f_globals,
             self._scope(depth),
             caller=self._user(depth),
-            owner=_module_of_method(code, level.frame.f_locals),
+            owner=module_of_method(code, level.frame.f_locals),
             now=line,
         )
 
@@ -208,12 +211,12 @@ class Reader:
             finally:
                 self._sought[key] -= 1
         if nested and not self._is_known(tensor):
-            return TensorValue(ITSELF, device, dims)
+            return TensorValue(ITSELF, device, dims, dtype=dtype_of(tensor))
         stamp = stamps.get(tensor)
         self._keep_stamp(tensor)
         if stamp[0] != self.rows.epoch and stamp[3] is not None:
             self.stamp(tensor, self.pasts.row_after_moves(tensor, stamp))
-        return TensorValue(self.rows.row_for_input(tensor), device, dims, live=tensor)
+        return TensorValue(self.rows.row_for_input(tensor), device, dims, live=tensor, dtype=dtype_of(tensor))
 
     def _is_known(self, tensor: Any) -> bool:
         epoch, _, birth, past = stamps.get(tensor)
@@ -223,8 +226,9 @@ class Reader:
         """Let the tensor's row be that of the op that made it, else have the site of the expression that did."""
         site = self._sites.pop(id(tensor), sites.NOWHERE)
         others: list[TensorValue] = []
+        dtype = dtype_of(tensor) if self.of_dtypes else None
         for found in islice(definitions(), MOST_DEFINITIONS):
-            if found.is_of_repetition and site >= 0:
+            if found.is_of_repetition and (site >= 0 or (others and self.of_dtypes)):
                 break
             node, position, activation = found.node, found.position, found.activation
             sought = self._sought[id(tensor)]
@@ -233,23 +237,24 @@ class Reader:
             made = self.part(self.see(node, activation), position, node, activation)
             self._sought[id(tensor)] = sought
             site = self._sites.pop(id(tensor), site)
-            is_other = isinstance(made, TensorValue) and made.row != ITSELF and made.device != device
+            is_other = isinstance(made, TensorValue) and made.row != ITSELF and dtypes_of.differs(made, device, dtype)
             if site < 0 and (found.is_source or isinstance(node, _MADE)) and not (found.is_one_of_many or is_other):
                 site = self.site(node, activation)
             if self._is_known(tensor):
                 return
             if isinstance(made, TensorValue) and made.row != ITSELF:
-                if made.device != device:
-                    others.append(made)
+                if is_other:
+                    others += [] if former and self.of_dtypes else [made]
                 elif made.op is not None:
                     self.born_by(tensor, made.op)
                     return
                 else:
                     self._born_as(tensor, made)
                     break
-        stale = next((made for made in others if made.op and self.pasts.taken_before(made, device)), None)
-        if stale is not None and stale.op is not None:
-            self.born_by(tensor, stale.op)
+        stale = next((made for made in others if made.op and self.pasts.taken_before(made, device, dtype)), None)
+        made_so = stale or next((made for made in others if self.of_dtypes and dtypes_of.may_be(made, device)), None)
+        if made_so is not None and made_so.op is not None:
+            self.born_by(tensor, made_so.op)
         elif site >= 0 and not is_outermost:
             self._sites[id(tensor)] = site
         elif site >= 0:
@@ -267,6 +272,7 @@ class Reader:
     def born_by(self, tensor: Any, op: ReadOp) -> None:
         """Let a live tensor be the result of an op."""
         op.layout = self.rows.layout(tensor)[2]
+        self.pasts.settle(op, dtype_of(tensor), self.dtypes)
         kept_at = stamps.kept_at(tensor)
         if kept_at is not None:
             self.pasts.made_before(op, kept_at)
@@ -338,15 +344,18 @@ class Reader:
         inputs: list[TensorValue],
         device: str,
         dims: int = 1,
+        dtype: torch.dtype | None = None,
     ) -> TensorValue:
-        """Note an op; return its result, of which only the device is known."""
-        row, layout = next(self.rows.next), self.layout(device, dims)
+        """Note an op; return its result, of which the device is known and, if these are compared, perhaps the dtype."""
+        dtype = dtype if self.of_dtypes else None
+        row, layout = next(self.rows.next), self.layout(device, dims, dtype)
         rows = [each.row for each in inputs]
         site, depth = self.site(node, activation), activation.depth
         op = ReadOp(name, kind, site, rows, row, layout, depth, activation.module, activation.owner)
+        op.is_open = self.of_dtypes and dtype is None
         self.ops.append(op)
         self.pasts.add_read(op, inputs)
-        return TensorValue(row, device, dims, op)
+        return TensorValue(row, device, dims, op, dtype=dtype)
 
     def named_device(self, value: Value | None) -> str:
         """Return the device that a value names, or that a tensor is on; empty for none."""
@@ -362,8 +371,8 @@ class Reader:
         named = (device.partition(":")[0] for device in self.devices if device not in ("cpu", "meta"))
         return next(named, "cuda")
 
-    def layout(self, device: str, dims: int) -> int:
-        return self.rows.layout_of((0,) * min(dims, 1), torch.float32, torch._C.device(device))[2]
+    def layout(self, device: str, dims: int, dtype: torch.dtype | None = None) -> int:
+        return self.rows.layout_of((0,) * min(dims, 1), dtype or torch.float32, torch._C.device(device))[2]
 
     def former_of_itself(self, device: str) -> TensorValue | None:
         """Return `x` before `x = x.to(device)`: on the one other device that the error names."""
@@ -376,10 +385,12 @@ class Reader:
         """Note an op whose result is where its inputs are: on the accelerator among them, but for a number."""
         large = [each for each in inputs if each.dims > 0] or inputs
         first = next((each for each in large if each.device != "cpu"), large[0])
-        return self.emit(name, kind, node, activation, inputs, first.device, max(each.dims for each in inputs))
+        dtype = self.asked_dtype(node, activation) or dtypes_of.of_result(name, inputs, node, activation.source)
+        return self.emit(name, kind, node, activation, inputs, first.device, max(each.dims for each in inputs), dtype)
 
-
-def _module_of_method(code: CodeType, variables: Mapping[str, Any]) -> Any:
-    """Return the module whose method a frame runs; None for no method, and for a constructor."""
-    first = variables.get(code.co_varnames[0]) if code.co_argcount and code.co_name != "__init__" else None
-    return first if is_module(first) else None
+    def asked_dtype(self, node: ast.AST, activation: Activation) -> torch.dtype | None:
+        """Return the `dtype=` of a call."""
+        match node:
+            case ast.Call() if self.of_dtypes and (given := keyword(node, "dtype")) is not None:
+                return dtypes_of.named(self.see(given, activation))
+        return None

@@ -216,7 +216,7 @@ def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[De
             continue
         if outer is None or not isinstance(node, ast.Call):
             return
-        function = reader.see(node.func, outer)
+        function = reader.see(node.func, outer) or _new_module(reader, node.func, outer)
         skipped = _parameters_before(function.value if isinstance(function, Known) else None, code)
         if skipped is None and handed is not None:
             skipped = _parameters_beside(activation, handed)
@@ -226,10 +226,16 @@ def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[De
         return
 
 
+def _new_module(reader: Reader, node: ast.expr, activation: Activation) -> Value | None:
+    """Return the class of a module that is made and called at once: `Filter()(signal)`."""
+    return reader.see(node.func, activation) if isinstance(node, ast.Call) else None
+
+
 def _parameters_before(value: Any, code: CodeType) -> int | None:
     """Return how many parameters a caller does not write (`self`), if it is this function that it calls."""
-    if is_module(value):
-        forward = class_attribute(type(value), "forward")
+    kind = value if issubclass(type(value), type) else type(value)
+    if is_module(value) or kind is value:
+        forward = class_attribute(kind, "forward")
         return 1 if type(forward) is FunctionType and forward.__code__ is code else None
     if type(value) is MethodType:
         return 1 if getattr(value.__func__, "__code__", None) is code else None

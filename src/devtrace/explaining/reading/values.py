@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
+import torch
+
 from devtrace.recording.columns import sites
 from devtrace.source.flow import Position
 from devtrace.source.parsing import Source
@@ -19,6 +21,7 @@ class ReadOp:
 
     `module` is the one in whose call it ran, if no frame shows that; `owner` the one whose method has its line.
     `is_seen`: the hooks saw it; all others were read from the source. `is_believed`: what is there came of it.
+    `is_open`: its dtype is not known; it has that of what was made of it.
     """
 
     name: str
@@ -33,6 +36,7 @@ class ReadOp:
     tick: float = 0
     is_seen: bool = False
     is_believed: bool = False
+    is_open: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -44,6 +48,7 @@ class TensorValue:
     dims: int = 1
     op: ReadOp | None = None
     live: Any = None
+    dtype: torch.dtype | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,10 +202,10 @@ class Rows:
                 if self.extra_rows[at] in rows:
                     self.extra_rows[at + 1] = self.on_device(self.extra_rows[at + 1], device)
 
-    def on_device(self, layout: int, device: Any) -> int:
-        """Return a layout's like on another device."""
-        shape, dtype, _ = self.layouts[layout]
-        return self.layout_of(shape, dtype, device)[2]
+    def on_device(self, layout: int, device: Any, dtype: Any = None) -> int:
+        """Return a layout's like on another device, or of another dtype."""
+        shape, former_dtype, former_device = self.layouts[layout]
+        return self.layout_of(shape, dtype or former_dtype, device or former_device)[2]
 
     def row_of(self, tensor: Any) -> int | None:
         """Return the row of a live tensor, None if no op has used it."""
