@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, expect
 
 from e2e.lab import Lab
 from e2e.notebook import Notebook
+from e2e.second_hour import NOTEBOOKS
 from e2e.sidebar import Sidebar
 
 pytestmark = pytest.mark.e2e
@@ -89,3 +90,48 @@ def test_a_notebook_that_was_changed_meanwhile_is_left_alone_and_a_run_can_be_ca
     fix.button("Apply all changes").click()
     expect(notebook.page.locator(".Toastify")).to_contain_text("nothing was applied")
     assert texts(notebook) == before
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_from_the_first_error_one_fix_one_apply_and_one_run_lead_to_a_clean_end(lab: Lab, name: str) -> None:
+    cells = NOTEBOOKS[name]
+    notebook = lab.open(f"{name}.ipynb", *cells)
+    notebook.run_all()
+    fix = Fix(notebook)
+    fix.button("Fix the notebook").click()
+    fix.wait("proven")
+    expect(fix.root.locator(".dt-fix-status")).to_contain_text("ran to its end")
+    fix.button("Apply all changes").click()
+    changed = [text != cell for text, cell in zip(texts(notebook), cells, strict=True)]
+    fix.root.get_by_role("button", name="Run ").click()
+    expect(fix.root.locator(".dt-fix-after")).to_contain_text("ran clean", timeout=ROUNDS)
+    expect(notebook.cell(len(cells) - 1).locator(".jp-OutputArea-output").first).to_contain_text("done")
+    notebook.cell(changed.index(True)).locator(".cm-content").click()
+    notebook.page.keyboard.press("Control+z")
+    expect(fix.button("Apply all changes")).to_be_visible()
+    assert texts(notebook) == list(cells)
+
+
+BUG: Final = ("x = torch.ones(3)", "y = torch.ones(3, device=device) + x\nprint('done')")
+
+
+def test_a_kernel_that_is_restarted_or_interrupted_meanwhile_leaves_the_notebook_as_it_was(lab: Lab) -> None:
+    cells = (LOAD, *BUG, "import time\ntime.sleep(600)")
+    notebook = lab.open("fix-restarted.ipynb", *cells)
+    notebook.run(0)
+    fix = Fix(notebook)
+    fix.button("Fix the notebook").click()
+    fix.wait("running")
+    notebook.start(3)
+    notebook.command("notebook:interrupt-kernel")
+    notebook.wait_idle()
+    expect(fix.button("Cancel")).to_be_visible()  # it has a kernel of its own
+    notebook.page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    notebook.wait_idle()
+    expect(fix.button("Cancel")).to_have_count(0)
+    assert texts(notebook) == list(cells)
+    notebook.run(0)
+    fix.button("Fix the notebook").click()
+    fix.wait("running")
+    fix.button("Cancel").click()
+    fix.wait("cancelled")

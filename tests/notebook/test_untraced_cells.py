@@ -69,6 +69,37 @@ def test_a_traced_cell_knows_that_a_model_of_earlier_cells_moved_without_its_pla
     assert "`self.heads = nn.ModuleDict()`" in report["text/plain"]
 
 
+def test_a_global_that_a_function_reads_is_moved_in_the_cell_that_calls_it(shell: Shell) -> None:
+    for cell in (
+        "loss_of = nn.CrossEntropyLoss(weight=torch.ones(4))",
+        "device = 'cuda:0'\nwanted = torch.tensor([1]).to(device)",
+        "def cost():\n    return loss_of(x, wanted)",
+    ):
+        shell.run(cell)
+    (report,) = shell.run("%%devtrace\ncost()").reports
+    assert f"add `loss_of.to(device)` above In[{shell.count}] line 2" in report["text/plain"]
+
+
+LATE = """
+class Late(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 2)
+        self.table = nn.Embedding(3, 4)
+
+    def forward(self, count):
+        ids = torch.full((count,), 1)
+        return self.out(self.table(ids))
+"""
+
+
+def test_a_model_whose_first_layer_has_not_run_yet_can_name_the_device(shell: Shell) -> None:
+    shell.run(LATE)
+    shell.run("late = Late().cuda()")
+    (report,) = shell.run("%%devtrace\nlate(2)").reports
+    assert "device=next(self.parameters()).device)`" in report["text/plain"]
+
+
 def test_a_model_that_stayed_is_not_taken_for_another_of_its_class_that_moved(shell: Shell) -> None:
     shell.run(TOWER)
     shell.run("first, second = Tower().cuda(), Tower()")

@@ -144,6 +144,14 @@ def device_shape_and_dtype(tensor: Any) -> tuple[str, tuple[int, ...], str]:
     return str(device), tuple(map(int, shape)), str(dtype).removeprefix("torch.")
 
 
+def trait_of_parameter(tensor: object, of: str) -> str:
+    """Return the device, or dtype, of a plain parameter; of any other tensor it is empty."""
+    if type(tensor) is not torch.nn.Parameter:
+        return ""
+    device, _, dtype = device_shape_and_dtype(tensor)
+    return device if of == "device" else dtype
+
+
 def stays_on_host(value: object) -> bool:
     """Return whether an object's tensors belong on the CPU: those of data sets and their loaders do."""
     data = torch.utils.data

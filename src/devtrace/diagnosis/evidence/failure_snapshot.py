@@ -72,9 +72,11 @@ class FailureSnapshot:
         return row if row is not None and 0 <= row < len(self.queries.trace.tensors) else None
 
     def trait_of(self, tensor: object) -> str:
-        """Return a live tensor's device, or dtype, at the end of the recording; empty if the trace has not seen it."""
+        """Return a live tensor's device, or dtype, at the end of the recording; empty if nothing can be asked of it."""
         row = self.row(tensor)
-        return "" if row is None else self.queries.trait(row)
+        if row is None:  # no op has used it: a model of an earlier cell, whose first layer comes later
+            return access_paths.trait_of_parameter(tensor, self.queries.of)
+        return self.queries.trait(row)
 
     def names(self, row: int) -> list[AccessPath]:
         """Return the names of a tensor, best first, else those of tensors that share its storage."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from types import FunctionType
 
 from devtrace.diagnosis.evidence import origins
+from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import HOST
@@ -122,7 +123,7 @@ def move_above_in_cell(case: Case, verdict: Verdict) -> Iterator[Fix]:
     That cell may come before the one that has the device.
     """
     for name in case.names:
-        frame, root = frame_of(case, name), registering_root(name)
+        frame, root = _cells_frame(case, name), registering_root(name)
         if frame is None or root is None or not root.code or not _is_of_another_cell(frame, root.texts[0]):
             continue
         around = [each for each in frame.source.ancestors(frame.source_node.statement) if isinstance(each, ast.stmt)]
@@ -131,6 +132,14 @@ def move_above_in_cell(case: Case, verdict: Verdict) -> Iterator[Fix]:
         site = case.queries.site_in(frame.source, anchor.node, frame.code.site)
         help = sentence("fixed.above-line", code=proposal.code, site=site)
         yield from proposal.fixes(help, anchor.moved(case, root))
+
+
+def _cells_frame(case: Case, name: AccessPath) -> FailingFrame | None:
+    """Return the frame whose variable it is; of a global that a function reads, the frame of the cell that runs it."""
+    frames = FailingFrame.all_of(case.snapshot, case.expected_device)
+    cell = next((frame for frame in frames if frame.function is None), None)
+    is_there = cell is not None and cell.variables.get(name.texts[0]) is name.objects[0]
+    return cell if name.references[0].kind == "global" and is_there else frame_of(case, name)
 
 
 def _is_of_another_cell(frame: FailingFrame, variable: str) -> bool:
