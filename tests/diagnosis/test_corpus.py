@@ -74,6 +74,13 @@ def test_the_report_in_chinese_reads_like_its_golden(program: Program, warm: War
     assert max(map(columns, outcome.text.splitlines())) <= 100
 
 
+@each
+def test_a_statement_has_one_warning_of_what_costs_time(program: Program, warm: Warm) -> None:
+    warned = [f for f in program.outcome(warm).findings if f.severity == "warning" and f.count > 1 and f.site]
+    lines = [(finding.site.file, finding.site.line) for finding in warned if finding.site is not None]
+    assert len(lines) == len(set(lines))
+
+
 @failing
 def test_the_edits_make_the_program_run_clean(program: Program, warm: Warm, tmp_path: Path) -> None:
     (finding,) = program.outcome(warm).errors

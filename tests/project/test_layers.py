@@ -101,8 +101,8 @@ MOST_LINES = {
     "diagnosis.causes": 540,
     "diagnosis.fixes": 2_727,
     "diagnosis.rules diagnosis.costs": 3_556,
-    # What a step reads and writes back; memory that is used before its copy is done.
-    "diagnosis.costs.written_back diagnosis.costs.unfinished": 216,
+    # What a step reads and writes back; memory that is used before its copy is done; shares of what a step pays.
+    "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 288,
     "diagnosis": 1_266,
     "recording": 6_179,
     "simulation runtime": 5_442,

@@ -227,11 +227,12 @@ _PARTS: Final[Mapping[str, type[Any]]] = {
 _MICROSECONDS: Final = {"host-sync": 20, "device-to-host-copy": 25, "cpu-compute": 50}  # one of them, at least
 
 
-def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Sort by severity; within it what costs the program most comes first, then as the program ran."""
-    return tuple(sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), -_cost(f), -f.count, f.op)))
-
-
-def _cost(finding: Finding) -> float:
+def estimated_cost(finding: Finding) -> float:
+    """Return about how many microseconds what a finding counts takes; 0 of what takes no time."""
     one = _MICROSECONDS.get(finding.rule, 10 if finding.rule.endswith("-copy") else 0)
     return finding.count * one + finding.bytes / 10_000 if one else 0
+
+
+def worst_first(findings: Iterable[Finding], cost: Callable[[Finding], float] = estimated_cost) -> tuple[Finding, ...]:
+    """Sort by severity; within it what costs the program most comes first, then as the program ran."""
+    return tuple(sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), -cost(f), -f.count, f.op)))

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Final
 
-from devtrace.diagnosis.findings import Finding, ReportData, Site
+from devtrace.diagnosis.findings import Finding, ReportData, Site, estimated_cost
 from devtrace.drawing import palette
 from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.tables import TraceData
@@ -52,7 +52,16 @@ def _advice(report: ReportData) -> list[str]:
     """Return what would be a warning in a longer loop, a line each, with what to do about it."""
     found = [each for each in report.findings if each.severity == "note" and each.help]
     more = [sentence("report.more", count=len(found) - MOST_NOTES)] if len(found) > MOST_NOTES else []
-    return [*map(_in_a_line, found[:MOST_NOTES]), *more]
+    return [*map(_in_a_line, found[:MOST_NOTES]), *more, *_harmless(report)]
+
+
+def _harmless(report: ReportData) -> list[str]:
+    """Return a sentence on the lines that need no change, where another has a warning of what it costs."""
+    warned = {each.site for each in report.findings if each.severity == "warning" and estimated_cost(each)}
+    lines = {(site.file, site.cell_id, site.line) for site in warned if site is not None}
+    plain = [each for each in report.findings if each.severity == "note" and not each.help and estimated_cost(each)]
+    others = {(each.site.file, each.site.cell_id, each.site.line) for each in plain if each.site is not None} - lines
+    return [sentence("report.harmless", sign=palette.sign("note"), count=len(others))] if warned and others else []
 
 
 def _in_a_line(finding: Finding) -> str:

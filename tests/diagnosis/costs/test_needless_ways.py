@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -101,9 +102,62 @@ def _done_in_an_environment() -> None:
         state = torch.tensor(observed, device=GPU)
 
 
-@pytest.mark.parametrize("program", [_until_the_end_is_drawn, _shown_at_once, _done_in_an_environment])
+@torch.no_grad()
+def _done_in_one_call() -> None:
+    def observe(actions: torch.Tensor) -> torch.Tensor:
+        return actions[:, None].float().repeat(1, 4).add(0.5)
+
+    torch.manual_seed(0)
+    policy, state = nn.Linear(4, 2).to(GPU), torch.rand(3, 4, device=GPU)
+    for _ in range(20):
+        observed = observe(policy(state).argmax(1).cpu()).tolist()
+        state = torch.tensor(observed, device=GPU)
+
+
+NEEDED = [_until_the_end_is_drawn, _shown_at_once, _done_in_an_environment, _done_in_one_call]
+
+
+@pytest.mark.parametrize("program", NEEDED)
 def test_a_value_that_the_program_needs_on_the_cpu_before_the_next_step_is_none(program: Callable[[], None]) -> None:
     assert warnings(program) == []
+
+
+def test_a_forecast_that_goes_through_numpy_in_each_step_is_a_warning() -> None:
+    @torch.no_grad()
+    def program() -> None:
+        model, window = nn.Linear(4, 1).to(GPU), np.ones(4, dtype="float32")
+        for _ in range(20):
+            ahead = model(torch.from_numpy(window).to(GPU))
+            window = np.append(window[1:], ahead.cpu().numpy())
+
+    (found,) = warnings(program)
+    assert (found.rule, found.count) == ("device-to-host-copy", 20)
+    assert "what the CPU computes from `ahead.cpu()` goes back to the device" in found.message
+
+
+class Warmed(nn.Module):
+    rounds: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("rounds", torch.zeros((), dtype=torch.long))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.rounds.add_(1)
+        share = min(self.rounds.item() / 10, 1.0)
+        scaled: torch.Tensor = self.layer(x) * share
+        return scaled
+
+
+def test_a_count_on_the_device_that_each_step_asks_for_can_be_a_number_of_pythons() -> None:
+    def program() -> None:
+        module = Warmed().to(GPU)
+        for batch in torch.rand(20, 8, 4, device=GPU):
+            module(batch).sum().backward()
+
+    (found,) = warnings(program)
+    assert found.help == "keep `self.rounds` as a Python number: only numbers change it"
 
 
 def test_what_a_mask_picks_to_be_copied_to_the_cpu_is_none() -> None:

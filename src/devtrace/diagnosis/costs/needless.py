@@ -1,5 +1,6 @@
 """Findings of one kind: of each line that has the habit, and of each line of a package's whose habit is needless."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -77,12 +78,21 @@ def finding(rule: RuleSlug, habit: Habit, needless: Sequence[Needless], message:
 
 def one_a_statement(queries: TraceQueries, findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield findings, of which a statement has one warning about time: five reads for one printed line are one cost."""
-    seen = set[object]()
+    first, more = dict[object, Finding](), Counter[object]()
     for finding in worst_first(findings):
         is_of_time = finding.severity == "warning" and finding.count > 1 and finding.op >= 0
         found = queries.node_at(finding.site) if is_of_time and finding.site is not None else None
-        yield replace(finding, severity="note") if found is not None and found.statement in seen else finding
-        seen |= {found.statement} if found is not None else set()
+        if found is None:
+            yield finding
+        elif found.statement not in first:
+            first[found.statement] = finding
+        else:
+            is_alike = finding.rule == first[found.statement].rule and not finding.edits
+            more[found.statement] += is_alike
+            yield replace(finding, severity="note", help="" if is_alike else finding.help)
+    for statement, finding in first.items():
+        alike = sentence("statement.more", count=more[statement]) if more[statement] else ""
+        yield replace(finding, message=finding.message + alike)
 
 
 # Of an installed package.

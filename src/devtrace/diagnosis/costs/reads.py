@@ -9,6 +9,7 @@ import numpy as np
 
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.loops import loops_around
+from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.source.flow import LOOPS, own_name
@@ -292,11 +293,29 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
         return _worded("format")
     if is_printed(found) or is_written(queries, op) or isinstance(node, ast.FormattedValue | ast.JoinedStr):
         return _worded("write", step=_counter(found))
+    if _is_counted(queries, op):
+        return _worded("ask", name=one_line(found.source.segment(getattr(read["x"], "left", read["x"]))))
     if updated(statement) is not None:
         return _worded("add", kept=kept)
     if isinstance(statement, ast.If | ast.Assert | ast.While) and node in (statement, *ast.walk(statement.test)):
         return _worded("decide")
     return _worded("keep" if _is_kept(found) else "read", kept=kept)
+
+
+def _is_counted(queries: TraceQueries, op: int) -> bool:
+    """Return whether nothing but numbers changes the tensor that an op asks for: a count, which Python has for free."""
+    row = next(iter(queries.inputs(op)), -1)
+    outputs = queries.trace.ops.lists("outputs")
+    for _ in range(_STEPS_BACK):
+        if row < 0:
+            return False
+        writes = outputs.rows[outputs.flat == queries.base(row)]
+        writes = writes[writes > queries.producer(queries.base(row))].tolist()
+        if writes:
+            return len(writes) >= FEWEST and all(set(queries.inputs(each)) <= {queries.base(row)} for each in writes)
+        before = [each for each in queries.made_from(row) if queries.dims[each] == 0]
+        row = before[0] if len(before) == 1 == len(queries.made_from(row)) else -1
+    return False
 
 
 def _counter(found: SourceNode) -> str:

@@ -21,6 +21,7 @@ from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.same_tensor import of_one_tensor
 from devtrace.diagnosis.costs.unfinished import of_early_reads
+from devtrace.diagnosis.costs.written_back import of_written_back
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.source.matching import called_name, calls_in, match_code, nodes_of, variable
 from devtrace.source.parsing import Source
@@ -191,6 +192,14 @@ def _copy_in_vain(queries: TraceQueries, op: int, since: int) -> int | None:
     return None if queries.base(row) in taken.tolist() else sent
 
 
-_FINDS: Final = (of_early_reads, of_one_tensor, _round_trip, _unused, _values, copies.of_single_elements)
+_FINDS: Final = (
+    of_early_reads,
+    of_one_tensor,
+    _round_trip,
+    of_written_back,
+    _unused,
+    _values,
+    copies.of_single_elements,
+)
 
 device_to_host_copies: Final = copies.find_copies("device-to-host-copy", "d2h", *_FINDS)

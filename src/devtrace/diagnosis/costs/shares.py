@@ -1,0 +1,72 @@
+"""What a finding is of all that the program pays while its line runs: waits, copies and bytes; on a device time too.
+
+`loss.item()` made the CPU wait ... These are 50% of the waits in that time.
+
+That time is from the first to the last run of the line. What costs most comes first; what is nothing beside it asks for
+no advice.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.findings import Finding, estimated_cost, worst_first
+from devtrace.words.catalogue import sentence
+
+_COPIES: Final = ("host-to-device-copy", "device-to-host-copy", "device-to-device-copy")
+_NOTHING: Final = 0.05
+"""Less than so much of the largest cost is nothing beside it."""
+
+
+def with_shares(queries: TraceQueries, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Sort findings by what they cost, and add to each its share; of what costs next to nothing the advice goes."""
+
+    def cost(finding: Finding) -> float:
+        return _stood_still(queries, finding) / 1_000 or estimated_cost(finding)
+
+    found = worst_first(findings, cost)
+    largest = max((cost(each) for each in found if each.severity == "warning"), default=0.0)
+    return tuple(
+        replace(each, help="", edits=())
+        if each.severity == "note" and estimated_cost(each) and cost(each) < _NOTHING * largest
+        else _with_share(queries, each, found)
+        for each in found
+    )
+
+
+def _with_share(queries: TraceQueries, finding: Finding, findings: Iterable[Finding]) -> Finding:
+    rules = ("host-sync",) if finding.rule == "host-sync" else _COPIES if finding.rule in _COPIES else ()
+    if finding.severity != "warning" or finding.count < 2 or not finding.ops or not rules:
+        return finding
+    same = [each for each in findings if each.rule in rules and each.ops and max(each.ops) >= min(finding.ops)]
+    first, last = min(finding.ops), max(finding.ops)
+    half = (last - first) // (2 * max(len(finding.ops) - 1, 1))  # of a step: what is beside the first and the last run
+
+    def share(amount: Callable[[Finding], float]) -> int:
+        all_of_them = sum(amount(each) * _inside(each, first - half, last + half) for each in same)
+        return round(100 * amount(finding) / all_of_them) if all_of_them else 100
+
+    shares = {"count": share(lambda each: each.count), "bytes": share(lambda each: each.bytes)}
+    said = sentence("share.waits" if finding.rule == "host-sync" else "share.copies", **shares)
+    starts, stood = queries.trace.ops.ints("start"), _stood_still(queries, finding)
+    passed = int(starts[last] - starts[first]) * finding.count / len(finding.ops)
+    if stood and passed:
+        said += sentence("share.time", time=int(stood), share=min(round(100 * stood / passed), 100))
+    return replace(finding, message=finding.message + said)
+
+
+def _inside(finding: Finding, first: int, last: int) -> float:
+    ops = np.array(finding.ops)
+    return float(((ops >= first) & (ops <= last)).mean())
+
+
+def _stood_still(queries: TraceQueries, finding: Finding) -> float:
+    """Return for how many nanoseconds the CPU stood still at a line; 0 where the devices are simulated."""
+    ops = queries.trace.ops
+    simulated = [device.simulated for device in queries.trace.devices]
+    if finding.rule != "host-sync" or not finding.ops or any(simulated):
+        return 0.0
+    return float(ops.ints("duration")[list(finding.ops)].mean()) * finding.count
