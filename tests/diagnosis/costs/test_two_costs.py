@@ -89,7 +89,7 @@ def test_there_are_twenty_of_them() -> None:
 
 
 @pytest.mark.parametrize(("larger", "lesser"), PAIRS)
-def test_the_larger_cost_comes_first_and_each_says_its_share(tmp_path: Path, larger: str, lesser: str) -> None:
+def test_the_larger_cost_comes_first_and_each_has_its_share(tmp_path: Path, larger: str, lesser: str) -> None:
     text = PROGRAM.format(larger=COSTS[larger], lesser=COSTS[lesser])
     outcome = run(tmp_path / "program.py", text)
     assert outcome.marks() == ["larger", "lesser"]
@@ -98,7 +98,7 @@ def test_the_larger_cost_comes_first_and_each_says_its_share(tmp_path: Path, lar
     for finding in outcome.warnings:
         assert finding.help
         if finding.edits:
-            mended = run(tmp_path / "mended.py", applied(text, finding.edits))
-            assert mended.value == outcome.value
-            assert amount(mended) < amount(outcome)
-            assert len(mended.warnings) == 1
+            changed = run(tmp_path / "mended.py", applied(text, finding.edits))
+            assert changed.value == outcome.value
+            assert amount(changed) < amount(outcome)
+            assert len(changed.warnings) == 1

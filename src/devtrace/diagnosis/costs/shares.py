@@ -50,12 +50,12 @@ def _with_share(queries: TraceQueries, finding: Finding, findings: Iterable[Find
         return round(100 * amount(finding) / all_of_them) if all_of_them else 100
 
     shares = {"count": share(lambda each: each.count), "bytes": share(lambda each: each.bytes)}
-    said = sentence("share.waits" if finding.rule == "host-sync" else "share.copies", **shares)
+    words = sentence("share.waits" if finding.rule == "host-sync" else "share.copies", **shares)
     starts, stood = queries.trace.ops.ints("start"), _stood_still(queries, finding)
     passed = int(starts[last] - starts[first]) * finding.count / len(finding.ops)
     if stood and passed:
-        said += sentence("share.time", time=int(stood), share=min(round(100 * stood / passed), 100))
-    return replace(finding, message=finding.message + said)
+        words += sentence("share.time", time=int(stood), share=min(round(100 * stood / passed), 100))
+    return replace(finding, message=finding.message + words)
 
 
 def _inside(finding: Finding, first: int, last: int) -> float:
