@@ -40,7 +40,8 @@ class NotebookFix:
     def begin(self, cells: Sequence[State], devices: str) -> threading.Thread:
         self._end()
         pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
-        process = subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, stderr=quiet, text=True)
+        # In a session of its own: Interrupt of a kernel goes to all of the kernel's group.
+        process = subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, stderr=quiet, text=True, start_new_session=True)
         self._process = process
         asked = {"folder": os.getcwd(), "devices": devices, "language": language.current(), "cells": [*cells]}
         assert process.stdin is not None
