@@ -211,7 +211,7 @@ def test_weights_copied_between_gpus_in_each_forward_are_named() -> None:
 
     (found,) = traced(program)
     assert (found.rule, found.count) == ("device-to-device-copy", 8)
-    assert found.message.endswith("`shared.weight` is the same tensor each time.")
+    assert "`shared.weight` is the same tensor each time." in found.message
     assert found.help == "move `shared` to the device where it works"
 
 

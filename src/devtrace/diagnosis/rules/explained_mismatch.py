@@ -75,8 +75,8 @@ def candidate_names(case: Case, verdict: Verdict, expressions: list[str]) -> lis
 
 def _is_an_operand(case: Case, name: AccessPath) -> bool:
     """Return whether a name is only an item of what the failing function was handed: `tensors[1]`."""
-    code = case.snapshot.frames[name.frame].f_code
-    return name.listed and name.frame == 0 and name.references[0].key in code.co_varnames[: code.co_argcount]
+    given = [each.f_code.co_varnames[: each.f_code.co_argcount] for each in case.snapshot.frames[:1]]
+    return name.listed and name.frame == 0 and any(name.references[0].key in names for names in given)
 
 
 def _library_paths(case: Case) -> list[str]:
