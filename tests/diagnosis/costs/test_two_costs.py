@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import linecache
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
 import pytest
@@ -14,6 +11,7 @@ import pytest
 import devtrace
 from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.findings import Finding, ReportData
+from loaded import module_of
 
 PROGRAM = """
 import torch
@@ -67,13 +65,7 @@ class Outcome(NamedTuple):
 
 
 def run(path: Path, text: str) -> Outcome:
-    path.write_text(text)
-    linecache.checkcache()
-    spec = importlib.util.spec_from_file_location("program", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module: ModuleType = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = module_of(path, text)
     with devtrace.record(simulate="cuda:1") as recording:
         value = module.main("cuda:0")
     assert not recording.report.notes

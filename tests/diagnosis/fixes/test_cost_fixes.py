@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import linecache
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,6 +12,7 @@ import torch
 import devtrace
 from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.findings import Finding, ReportData
+from loaded import module_of
 from shells import Shell, new_shell
 
 PROGRAM = """
@@ -43,13 +41,7 @@ def main(device):
 
 
 def run(path: Path, text: str) -> tuple[Any, ReportData]:
-    path.write_text(text)
-    linecache.checkcache()
-    spec = importlib.util.spec_from_file_location("program", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module: ModuleType = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = module_of(path, text)
     with devtrace.record(simulate="cuda:1") as recording:
         value = module.main("cuda:0")
         value = value.tolist() if isinstance(value, torch.Tensor) else value

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import linecache
 from pathlib import Path
 from types import ModuleType
 
@@ -13,6 +11,7 @@ import devtrace
 from devtrace.api.results import Report
 from devtrace.diagnosis.findings import Finding
 from devtrace.report.text import text
+from loaded import module_of
 
 PROGRAM = """
 import io
@@ -77,19 +76,7 @@ spelt = pytest.mark.parametrize("spelling", SPELLINGS)
 
 @pytest.fixture
 def program(spelling: str, tmp_path: Path) -> ModuleType:
-    return module_of(PROGRAM.format(line=SPELLINGS[spelling]), tmp_path)
-
-
-def module_of(program: str, folder: Path) -> ModuleType:
-    path = folder / "program.py"
-    path.write_text(program)
-    linecache.checkcache()
-    spec = importlib.util.spec_from_file_location("program", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(tmp_path / "program.py", PROGRAM.format(line=SPELLINGS[spelling]))
 
 
 def report_of(program: ModuleType, steps: int, every: int = 1) -> Report:
@@ -170,7 +157,7 @@ def program(steps, every, device="cuda:0"):
 
 @pytest.mark.parametrize("steps", [3, 4, 300])
 def test_the_note_on_copies_of_batches_names_their_pace(steps: int, tmp_path: Path) -> None:
-    report = report_of(module_of(LOADED, tmp_path), steps, every=2)
+    report = report_of(module_of(tmp_path / "program.py", LOADED), steps, every=2)
     copies = [finding for finding in report.findings if finding.rule == "host-to-device-copy"]
     assert [(each.severity, each.count) for each in copies] == [("note", steps), ("note", steps // 2)]
     paces = [each.message.partition(" in total)")[2] for each in copies]
