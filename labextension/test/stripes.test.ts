@@ -3,7 +3,17 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { JsonObject } from '../src/model/findings';
 import { readOutline } from '../src/model/outline';
-import { countsInWords, countsOf, latest, onePerTrace, rowsOf, withEarlier, type IEntry } from '../src/model/entries';
+import {
+  countsInWords,
+  countsOf,
+  latest,
+  onePerTrace,
+  rowsOf,
+  split,
+  withEarlier,
+  withRunSince,
+  type IEntry
+} from '../src/model/entries';
 import { stripesOf } from '../src/model/stripes';
 
 interface ILine {
@@ -293,4 +303,31 @@ test('an optimizer’s line explains what it counts on the CPU', async () => {
     stripesOf([await entry('In[7]', 'a', trace(size))]).get('a')?.stripes[0].isCounting;
   assert.equal(await line(1), true);
   assert.equal(await line(64), false);
+});
+
+test('an error is over when its cell has run again: no count, no mark and no stripe; a warning is not', async () => {
+  const failed = await entry('In[7]', 'a', data('a', A, [{ line: 1, ops: [1, 0] }], 1));
+  const other = await entry('In[8]', 'b', data('b', A, [{ line: 1, ops: [1, 0] }]));
+  const running = withRunSince(
+    [failed, other],
+    new Map([
+      ['a', null],
+      ['b', 9]
+    ])
+  );
+  assert.deepEqual(latest(running), [failed, other]);
+  const later = withRunSince(
+    running,
+    new Map([
+      ['a', 9],
+      ['b', 9]
+    ])
+  );
+  assert.deepEqual(latest(later), [other]);
+  assert.deepEqual(
+    split(later).past.map(({ label }) => label),
+    ['In[7]']
+  );
+  assert.deepEqual(stripesOf(later).get('a'), { stripes: [], marks: [] });
+  assert.equal(stripesOf(later).get('b')?.stripes.length, 1);
 });

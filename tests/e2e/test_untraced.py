@@ -19,9 +19,25 @@ def test_the_error_of_an_untraced_cell_is_explained_and_its_button_traces_the_ce
     report = notebook.wait_ready("report")
     expect(report.locator('[data-rule="device-mismatch"]')).to_be_visible()
     expect(report.get_by_role("tab")).to_have_count(0)
+    expect(report.locator(".dt-fact")).to_have_count(0)  # no op was counted
     report.get_by_role("button", name="Trace this cell again").click()
     expect(notebook.cell(0).get_by_role("tab", name="Timeline")).to_be_visible()
     expect(notebook.cell(0).get_by_role("button", name="Trace this cell again")).to_have_count(0)
+
+
+def test_a_run_that_succeeds_takes_the_mark_the_stripes_and_the_badge_of_the_error_away(lab: Lab) -> None:
+    notebook = lab.open("over.ipynb", "x @ y", "y = torch.ones(8, 8)", "y = y.to('cuda:0')", warm=True)
+    notebook.run(1)
+    notebook.run(0)
+    findings = Sidebar.open(notebook).root.locator('[data-part="findings"]')
+    expect(findings).to_contain_text("1 error")
+    expect(notebook.cell(0).locator(".dt-underline")).to_have_count(1)
+    notebook.run(2)
+    expect(findings).to_contain_text("1 error")
+    notebook.run(0)
+    expect(notebook.cell(0).locator(".dt-underline")).to_have_count(0)
+    expect(findings.locator('[data-severity="error"]')).to_have_count(0)
+    expect(findings.locator("h3")).not_to_contain_text("1 error")
 
 
 def test_the_setting_explain_device_errors_switched_off_leaves_an_error_alone(page: Page, server: Server) -> None:

@@ -53,10 +53,10 @@ class Shell:
         self.ip = ip
         self.count: int | None = None  # of the cell that ran last
 
-    def run(self, *lines: str) -> Ran:
-        """Run one cell."""
+    def run(self, *lines: str, id: str | None = None) -> Ran:
+        """Run one cell, the notebook's of this id."""
         with capture_output() as captured:
-            result = self.ip.run_cell("\n".join(lines), store_history=True)
+            result = self.ip.run_cell("\n".join(lines), store_history=True, cell_id=id)
         self.count = result.execution_count
         displayed = [output.data for output in captured.outputs]
         return Ran(result, captured.stdout, captured.stderr, displayed)

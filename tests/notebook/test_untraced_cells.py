@@ -256,3 +256,46 @@ def test_in_a_kernel_the_finding_comes_below_the_error() -> None:
 def _run(kernel: Kernel, line: str) -> dict[str, object]:
     sent = kernel.run(line, cell_id="the-cell")
     return {"kinds": sent.kinds, "mark": sent.reports[0][MIME_TYPE]["untraced"], "traceback": sent.traceback}
+
+
+NET = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.scale = torch.ones(4)
+
+    def forward(self, rows):
+        return self.fc(rows) * self.scale
+"""
+
+
+def test_a_cell_that_ran_again_goes_by_the_number_that_it_has_now(shell: Shell) -> None:
+    shell.run(NET, id="net")
+    former = shell.count
+    shell.run("net = Net().to('cuda:0')")
+    shell.run("# changed\n" + NET, id="net")
+    now = shell.count
+    for run in ("net(x)", "%%devtrace\nnet(x)"):
+        (report,) = shell.run(run).reports
+        text = report["text/plain"]
+        assert f"In[{now}] line 8   self.fc(rows) * self.scale" in text.replace("line 9", "line 8")
+        assert f"as it ran as In[{former}]" in text
+        assert f"In[{former}] line" not in text
+
+
+def test_the_same_text_that_ran_again_has_its_new_number_and_no_remark(shell: Shell) -> None:
+    for _ in range(2):
+        shell.run(NET, id="net")
+    shell.run("net = Net().to('cuda:0')")
+    (report,) = shell.run("net(x)").reports
+    assert "as it ran" not in report["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("line", "op"), [("model * x", "Tensor.mul"), ("x @ w", "Tensor.matmul"), ("x <= w", "Tensor.le")]
+)
+def test_an_operator_is_named_as_the_method_of_torch_that_it_calls(shell: Shell, line: str, op: str) -> None:
+    shell.run("w, model = torch.ones(4, 4), torch.ones(4)")
+    (report,) = shell.run(line).reports
+    assert f" {op} " in report["text/plain"]

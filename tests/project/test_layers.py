@@ -96,15 +96,15 @@ LONGEST_FILE = 400
 # Lines of Python that a package may have, "" for all that is not named. Data files are not counted. What needs more
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
-    "source explaining": 4_827,
+    "source explaining": 4_839,  # operators by the names of their methods
     "diagnosis.evidence": 3_060,
     "diagnosis.causes": 540,
     "diagnosis.fixes": 2_727,
     "diagnosis.rules diagnosis.costs": 3_594,
     # What a step reads and writes back; memory that is used before its copy is done; shares of what a step pays.
     "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 288,
-    "diagnosis": 1_268,
-    "recording": 6_179,
+    "diagnosis": 1_288,  # which number a cell had when it ran
+    "recording": 6_188,
     "simulation runtime": 5_442,
     "runtime.profiles": 48,  # the rows of our modes in a profile of the program
     # What PyTorch's own device tests ask beyond operators.

@@ -10,7 +10,7 @@ import type { ITraced } from '../model/messages';
 import { NumberedCells, withCellIds, type IShownCell } from '../model/cell-ids';
 import { readOutline } from '../model/outline';
 import { editKey, fixedIn, repairsOf, type IRepair, type Repairs } from '../model/repairs';
-import { onePerTrace, withEarlier, type IEntry } from '../model/entries';
+import { onePerTrace, withEarlier, withRunSince, type IEntry } from '../model/entries';
 import type { ISidebar } from '../model/sidebar';
 import { sentence, type Language } from '../model/words/catalogue';
 import { CellStates } from './cell-states';
@@ -57,7 +57,7 @@ export class Session {
     this._cells = new CellStates(widget);
     this.fix = new NotebookFix(widget, this.connection, _language, this._emit);
     this.outputs.changed.connect(this._onTraces);
-    this._cells.changed.connect(this._repair);
+    this._cells.changed.connect(this._onCells);
     this._cells.changed.connect(this._onFixedCells);
     this.connection.changed.connect(this._onConnection);
     this.context.propertyChanged.connect(this._emit);
@@ -159,13 +159,28 @@ export class Session {
     const turn = ++this._turn;
     void this._merged().then(entries => {
       if (turn === this._turn && !this.isDisposed) {
-        this._entries = entries;
+        this._entries = this._withRunSince(entries);
         this._repair();
         this._tracesChanged.emit();
         this._emit();
       }
     });
   };
+
+  /** An error goes with the run of its cell that came to its end without one. */
+  private readonly _onCells = (): void => {
+    const entries = this._withRunSince(this._entries);
+    if (entries.some((entry, i) => entry !== this._entries[i])) {
+      this._entries = entries;
+      this._tracesChanged.emit();
+      this._emit();
+    }
+    this._repair();
+  };
+
+  private _withRunSince(entries: readonly IEntry[]): IEntry[] {
+    return withRunSince(entries, new Map(codeCells(this.widget).map(({ id, executionCount }) => [id, executionCount])));
+  }
 
   /** Texts and numbers of its cells are part of the fix that is shown. */
   private readonly _onFixedCells = (): void => {

@@ -79,7 +79,7 @@ export function fixText({ edits, help }: IFinding): string {
 /** `In[3] line 10   self.out_head(x)   addmm   cuda:0 + cpu` */
 function failingLine(trace: ITrace, { site, op, rule, count, devices }: IFinding): string {
   const times = count > 1 ? `${formatCount(count)}×` : '';
-  const what = op < 0 ? rule : opName(trace, op);
+  const what = (op >= 0 && opName(trace, op)) || rule;
   return filled([siteLabel(trace, site), codeOf(trace, site), times, what, devices.join(' + ')], '   ');
 }
 

@@ -4,7 +4,7 @@
 import type { Severity } from '../model/findings';
 import { addCounts, countOps, countsBySite, type ILedgerCounts } from '../model/ledger';
 import { utf16Column } from '../model/source-span';
-import type { ITrace } from '../model/trace';
+import { userSite, type ITrace } from '../model/trace';
 
 export interface IMark {
   /** Columns of the line's text (UTF-16), the end exclusive. */
@@ -19,6 +19,8 @@ export interface ILine {
   readonly text: string;
   /** Null where no op ran. */
   readonly cost: ILedgerCounts | null;
+  /** Nanoseconds of the ops that the trace keeps of it. */
+  readonly time: number;
   readonly marks: readonly IMark[];
   /** Sites on the line, the costliest first. */
   readonly sites: readonly number[];
@@ -44,9 +46,10 @@ export function sourceBlocks(trace: ITrace): ISourceBlock[] {
   const costs = countsBySite(trace);
   const bySource = sitesBySource(trace);
   const marks = marksBySite(trace);
+  const times = timesBySite(trace);
   const blocks = Array.from({ length: Math.min(trace.sources.length, MOST_BLOCKS) }, (_, source) => {
     const key = sourceKey(trace.sources.file[source], trace.sources.cell[source]);
-    return block(trace, source, { sites: bySource.get(key) ?? new Map<number, number[]>(), costs, marks });
+    return block(trace, source, { sites: bySource.get(key) ?? new Map<number, number[]>(), costs, marks, times });
   });
   return blocks.sort((a, b) => b.alarm - a.alarm || b.ops - a.ops);
 }
@@ -98,9 +101,21 @@ interface ISourceFacts {
   /** By site. */
   readonly costs: ReadonlyMap<number, ILedgerCounts>;
   readonly marks: ReadonlyMap<number, readonly SiteMark[]>;
+  readonly times: ReadonlyMap<number, number>;
 }
 
-function block(trace: ITrace, source: number, { sites: byLine, costs, marks }: ISourceFacts): ISourceBlock {
+/** As the ledger does, an op of a package counts at the user's line that called it. */
+function timesBySite(trace: ITrace): Map<number, number> {
+  const { ops } = trace;
+  const times = new Map<number, number>();
+  for (let op = 0; op < ops.length; op++) {
+    const site = userSite(trace, ops.site[op]);
+    times.set(site, (times.get(site) ?? 0) + Math.max(ops.duration[op], 0));
+  }
+  return times;
+}
+
+function block(trace: ITrace, source: number, { sites: byLine, costs, marks, times }: ISourceFacts): ISourceBlock {
   const { sources } = trace;
   const lines = linesOf(trace, source).map((text, i): ILine => {
     const number = sources.line[source] + i;
@@ -108,7 +123,8 @@ function block(trace: ITrace, source: number, { sites: byLine, costs, marks }: I
     const known = sites.map(site => costs.get(site)).filter(cost => cost !== undefined);
     sites.sort((a, b) => countOps(costs.get(b) ?? null) - countOps(costs.get(a) ?? null));
     const onLine = sites.flatMap(site => (marks.get(site) ?? []).map(mark => spanned(trace, site, number, text, mark)));
-    return { number, text, cost: addCounts(known), marks: onLine, sites };
+    const time = sites.reduce((sum, site) => sum + (times.get(site) ?? 0), 0);
+    return { number, text, cost: addCounts(known), time, marks: onLine, sites };
   });
   const isAlarm = ({ kind }: IMark): boolean => kind === 'error';
   return {

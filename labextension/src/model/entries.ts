@@ -21,13 +21,15 @@ export interface IEntry {
   readonly number: number;
   /** An earlier kernel recorded it: what it saw is gone, and its number may come again. */
   readonly isEarlier: boolean;
+  /** Its error is over: its cell has run again since, and left no trace of that run. */
+  readonly hasRunSince?: boolean;
 }
 
 /** The traces of this kernel that the last run of their cell left; of what came before them the user has moved on. */
 export function latest(all: readonly IEntry[]): readonly IEntry[] {
   const entries = all.filter(({ isEarlier }) => !isEarlier);
   const last = new Map(entries.map(entry => [entry.cell, entry]));
-  return entries.filter(entry => entry.cell === '' || last.get(entry.cell) === entry);
+  return entries.filter(entry => !entry.hasRunSince && (entry.cell === '' || last.get(entry.cell) === entry));
 }
 
 const SEVERITIES: readonly Severity[] = ['error', 'warning', 'note'];
@@ -116,6 +118,21 @@ export function withEarlier(
   const dropped = kept.length === 0 ? 0 : Math.min(...kept) - 1;
   const earlier = new Set(unknown.slice(0, Math.max(unknown.length - dropped, 0)));
   return entries.map(entry => (earlier.has(entry) ? { ...entry, isEarlier: true } : entry));
+}
+
+/** The number that a cell had when it was traced; null for a trace that is of none. */
+export function countOf({ label }: Pick<IEntry, 'label'>): number | null {
+  const count = /^In\[(\d+)\]/.exec(label)?.[1];
+  return count === undefined ? null : Number(count);
+}
+
+/** Marks the errors of cells whose last run is a later one: by their ids the numbers that cells have now, null while they run. */
+export function withRunSince(entries: readonly IEntry[], numbers: ReadonlyMap<string, number | null>): IEntry[] {
+  return entries.map(entry => {
+    const hasError = (entry.outline.findings ?? []).some(({ severity }) => severity === 'error');
+    const hasRunSince = hasError && (numbers.get(entry.cell) ?? 0) > (countOf(entry) ?? Infinity);
+    return hasRunSince === (entry.hasRunSince ?? false) ? entry : { ...entry, hasRunSince };
+  });
 }
 
 /** A report that is displayed again, perhaps below another cell, is no other trace. */

@@ -3,7 +3,7 @@
  */
 import { groupedByText, planFix } from './edit';
 import type { IEdit, IFinding } from './findings';
-import type { IEntry } from './entries';
+import { countOf, type IEntry } from './entries';
 import { spanOfLine } from './source-span';
 import { sourceLabel, type ITrace } from './trace';
 import { listed, sentence } from './words/catalogue';
@@ -189,11 +189,6 @@ function sitesAfterTheFix({ sites, strings }: ITrace, { edits, culprit, site }: 
 
 function liesOn(line: number, first: number, last: number): boolean {
   return first <= line && line <= Math.max(first, last);
-}
-
-function countOf({ label }: IEntry): number | null {
-  const count = /^In\[(\d+)\]/.exec(label)?.[1];
-  return count === undefined ? null : Number(count);
 }
 
 function isInClass(trace: ITrace, { file, cell, line }: IEdit): boolean {

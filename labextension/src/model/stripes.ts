@@ -61,9 +61,9 @@ export function stripesOf(entries: readonly IEntry[]): Map<string, ICellStripes>
   );
 }
 
-function add(cells: Map<string, IKnown>, { outline, label, cell: run, counting }: IEntry): void {
-  const lines = linesOf(outline, label, counting);
-  const marks = marksOf(outline, label);
+function add(cells: Map<string, IKnown>, { outline, label, cell: run, counting, hasRunSince }: IEntry): void {
+  const lines = hasRunSince ? new Map<string, Map<number, IStripe>>() : linesOf(outline, label, counting);
+  const marks = hasRunSince ? [] : marksOf(outline, label);
   for (const cell of new Set([
     ...lines.keys(),
     ...marks.map(({ span }) => span.cellId),

@@ -173,7 +173,7 @@ function head(context: IViewContext, finding: IFinding): HTMLElement {
   if (count > 1) {
     parts.push(h(owner, 'span', { class: 'dt-count', text: `${formatCount(count)}×` }));
   }
-  parts.push(h(owner, 'span', { class: 'dt-op', text: op >= 0 ? opName(trace, op) : finding.rule }));
+  parts.push(h(owner, 'span', { class: 'dt-op', text: (op >= 0 && opName(trace, op)) || finding.rule }));
   parts.push(
     h(
       owner,

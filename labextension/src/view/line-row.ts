@@ -4,14 +4,14 @@
 import type { IToken } from '../layout/python';
 import { segmentsOf } from '../layout/segments';
 import type { ILine, IMark } from '../layout/source';
-import { formatBytes, formatCount } from '../layout/units';
+import { formatBytes, formatCount, formatTime } from '../layout/units';
 import { countOps, type ILedgerCounts } from '../model/ledger';
 import { deviceName, type ITrace } from '../model/trace';
 import { joined, sentence, type Language } from '../model/words/catalogue';
 import { severityLook } from '../paint/palette';
 import { h } from './dom';
 
-const COLUMNS = ['line', 'ops', 'copies', 'waits', 'moved', 'source'] as const;
+const COLUMNS = ['line', 'ops', 'time', 'copies', 'waits', 'moved', 'source'] as const;
 
 export function columnHeads(owner: Node, language: Language): HTMLElement[] {
   return COLUMNS.map(name => {
@@ -51,6 +51,7 @@ export function lineRow(context: ILinesContext, line: ILine, tokens: readonly IT
     },
     cell('number', String(line.number)),
     heat(context, cost),
+    cell('time', line.time > 0 ? formatTime(line.time) : ''),
     cell('copies', cost ? copiesText(cost) : ''),
     cell('waits', cost && cost.syncs > 0 ? formatCount(cost.syncs) : ''),
     cell('bytes', cost && cost.bytes > 0 ? formatBytes(cost.bytes) : ''),

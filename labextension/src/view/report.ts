@@ -39,7 +39,7 @@ export function mountReport(
   el.append(root);
   const theme = new Theme(root, trace, disposables);
   const id = newId();
-  root.append(summary(root, trace));
+  root.append(summary(root, trace, untraced !== null));
   disposables.add(mountComparison(root, trace, selection));
   disposables.add(mountFindings(root, trace, selection));
   const { traceAgain } = selection.host;
@@ -63,8 +63,8 @@ export function mountReport(
   return disposables.dispose;
 }
 
-/** `In[7]  102 ops  1.2 ms   cpu  cuda:0 simulated` */
-function summary(owner: Node, trace: ITrace): HTMLElement {
+/** `In[7]  102 ops  1.2 ms   cpu  cuda:0 simulated`; of an error that nobody traced no op was counted. */
+function summary(owner: Node, trace: ITrace, isUntraced: boolean): HTMLElement {
   const { ops, devices, language } = trace;
   const chips = devicesInOrder(trace)
     .slice(0, MOST_CHIPS)
@@ -73,7 +73,8 @@ function summary(owner: Node, trace: ITrace): HTMLElement {
     const count = devices.length - MOST_CHIPS;
     chips.push(h(owner, 'span', { class: 'dt-faint', text: sentence(language, 'more.items', { count }) }));
   }
-  const facts = [sentence(language, 'count.ops', { count: ops.length }), formatTime(timeOfOps(trace, 0, ops.length))];
+  const counts = [sentence(language, 'count.ops', { count: ops.length }), formatTime(timeOfOps(trace, 0, ops.length))];
+  const facts = isUntraced ? [] : counts;
   if (trace.truncated > 0) {
     facts.push(sentence(language, 'report.folded', { count: trace.truncated }));
   }

@@ -53,7 +53,7 @@ def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
     found = with_shares(queries, one_a_statement(queries, shown))
     is_clear = not notes and ending.is_clear(queries, rows)
     end = {"closing": ending.closing(queries, found), "all_clear": is_clear}
-    return with_report(trace, found, rows, [*notes, *silenced], **end)
+    return with_report(trace, found, rows, [*notes, *silenced], live, **end)
 
 
 def _without_explained(findings: list[Finding]) -> list[Finding]:

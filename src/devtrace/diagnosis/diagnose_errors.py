@@ -17,7 +17,7 @@ def diagnose_errors(trace: TraceData, live: Live) -> ReportData:
     findings: list[Finding] = []
     notes: list[str] = []
     run_rule(partial(device_errors, TraceQueries(trace, live)), device_errors.__name__, findings, notes)
-    return with_report(trace, worst_first(findings), (), notes)
+    return with_report(trace, worst_first(findings), (), notes, live)
 
 
 def run_rule(find: Callable[[], Iterable[Finding]], name: str, findings: list[Finding], notes: list[str]) -> None:

@@ -3,27 +3,40 @@
 Every form of a report shows these, in this order, each line once.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, get_args
 
 from devtrace.diagnosis.findings import Culprit, Finding, Line, Site
 from devtrace.diagnosis.slugs import CauseSlug
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import comma, sentence
 from devtrace.words.topic import speaking_of
 
 MOST_STEPS: Final = 3
 """Lines between creation and use: those nearest to the use say most."""
 
 
-def with_story(finding: Finding) -> Finding:
-    """Return a finding with its lines in the reader's language."""
+def with_story(finding: Finding, ran_as: Mapping[str, int] = {}) -> Finding:
+    """Return a finding with its lines in the reader's language; `ran_as`: numbers that cells had, by their files."""
     culprit = finding.culprit
     if culprit is None:
         return finding
     shown = [finding.site] if finding.site is not None else []
     with speaking_of("dtype" if finding.rule == "dtype-mismatch" else ""):
-        return replace(finding, lines=tuple(_each_once(_story(finding, culprit), shown)))
+        lines = [*_each_once(_story(finding, culprit), shown)]
+        lines += [Line(sentence("label.then"), site) for site in shown if _former(site, ran_as)]
+        return replace(finding, lines=tuple(_numbered(line, ran_as) for line in lines))
+
+
+def _former(site: Site, ran_as: Mapping[str, int]) -> str:
+    """Return which number a cell had when it ran with the text of a site, if it has another now."""
+    count = ran_as.get(site.file, site.cell)
+    return sentence("remark.ran-as", name=f"In[{count}]") if count != site.cell else ""
+
+
+def _numbered(line: Line, ran_as: Mapping[str, int]) -> Line:
+    remarks = (line.remark, _former(line.site, ran_as))
+    return replace(line, remark=comma().join(filter(None, remarks)))
 
 
 def _story(finding: Finding, culprit: Culprit) -> Iterator[Line]:

@@ -19,7 +19,7 @@ def shown(report: ReportData) -> list[tuple[int, Finding]]:
 
 def headline(finding: Finding, trace: TraceData) -> tuple[str, str, str]:
     """Return the first line's parts beside the site: how often, op (else the rule), devices; "" is left out."""
-    op = trace.ops[finding.op].name if 0 <= finding.op < len(trace.ops) else finding.rule
+    op = (trace.ops[finding.op].name if 0 <= finding.op < len(trace.ops) else "") or finding.rule
     return f"{finding.count:,}×" if finding.count > 1 else "", op, " + ".join(finding.devices)
 
 

@@ -42,7 +42,7 @@ COMPUTES_FLOATS: Final = frozenset((
     "sqrt", "std", "tanh", "true_divide", "var",
 ))  # fmt: skip
 """Ops that give the default dtype of whole numbers."""
-PRODUCTS: Final = frozenset(("einsum", "linear", "matmul", "matmult"))
+PRODUCTS: Final = frozenset(("einsum", "linear", "matmul"))
 FILLED_BY: Final = ("arange", "full")
 """Factories whose numbers say the dtype."""
 LED_BY_FIRST: Final = frozenset((

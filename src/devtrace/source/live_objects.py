@@ -10,13 +10,17 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class CellText:
-    """A notebook cell that ran, traced or not: `text` is the code that ran, its line 1 is line `first` of the cell."""
+    """A notebook cell that ran, traced or not: `text` is the code that ran, its line 1 is line `first` of the cell.
+
+    It ran as In[`count`]; `number` is the cell's number now, another one where it has run again since.
+    """
 
     file: str
     count: int
     cell_id: str
     text: str
     first: int
+    number: int = -1
 
 
 class Evidence:

@@ -40,6 +40,13 @@ MAKES: Final = frozenset((*_WINDOWS, *_FILLED, *_RANDOM, *_SPARSE, *OF_DATA, "te
 MAKES_ON_HOST: Final = frozenset(("from_numpy", "frombuffer", "from_dlpack"))
 """They take over memory of the host, and no device."""
 JOINS: Final = frozenset(("cat", "stack"))
+OPERATORS: Final = {
+    "Mult": "mul", "MatMult": "matmul", "Mod": "remainder", "FloorDiv": "floor_divide", "BitAnd": "bitwise_and",
+    "BitOr": "bitwise_or", "BitXor": "bitwise_xor", "LShift": "bitwise_left_shift", "RShift": "bitwise_right_shift",
+    "USub": "neg", "UAdd": "positive", "Invert": "bitwise_not", "Not": "logical_not", "NotEq": "ne",
+    "LtE": "le", "GtE": "ge",
+}  # fmt: skip
+"""Methods of Python's operators; of others it is the operator's name in small letters."""
 """They make one tensor of several."""
 
 # Methods.

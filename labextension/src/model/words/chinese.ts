@@ -159,6 +159,8 @@ export const CHINESE: Readonly<Record<keyof typeof ENGLISH, string>> = {
   'lines.line-title': '行号',
   'lines.ops': '运算',
   'lines.ops-title': '此行运行的运算，按设备',
+  'lines.time': '时间',
+  'lines.time-title': '所保留的运算共用的时间',
   'lines.copies': '复制',
   'lines.copies-title': '设备间的复制：到设备、从设备、设备之间',
   'lines.waits': '等待',

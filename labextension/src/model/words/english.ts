@@ -168,6 +168,8 @@ export const ENGLISH = {
   'lines.line-title': 'Number of the line',
   'lines.ops': 'Ops',
   'lines.ops-title': 'Ops that the line ran, by device',
+  'lines.time': 'Time',
+  'lines.time-title': 'How long its ops took, those that are kept',
   'lines.copies': 'Copies',
   'lines.copies-title': 'Copies between devices: to a device, from one, between two',
   'lines.waits': 'Waits',

@@ -59,4 +59,4 @@ def _site(cell: CellText, source: Source, given: Binding, function: str = "") ->
     if given.loops or isinstance(given.statement, ast.With) or not isinstance(value, _MADE):
         return None
     text = source.segment(given.statement)
-    return Site(cell.file, *source.span(given.statement), function, text, cell.count, cell.cell_id)
+    return Site(cell.file, *source.span(given.statement), function, text, cell.number, cell.cell_id)

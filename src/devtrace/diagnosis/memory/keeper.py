@@ -249,5 +249,5 @@ def is_number(value: ast.expr) -> bool:
 
 def _site(queries: TraceQueries, source: Source, statement: ast.stmt) -> Site:
     cells = queries.live.cells if queries.live is not None else ()
-    count, id = next(((cell.count, cell.cell_id) for cell in cells if cell.file == source.file), (None, ""))
+    count, id = next(((cell.number, cell.cell_id) for cell in cells if cell.file == source.file), (None, ""))
     return queries.site_in(source, statement, Site(source.file, 0, cell=count, cell_id=id))

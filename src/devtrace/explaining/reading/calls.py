@@ -174,9 +174,7 @@ def _second(reader: Reader, call: Written) -> list[Value | None]:
 
 def _cast(reader: Reader, owner: TensorValue, call: Written, dtype: torch.dtype) -> Value:
     if owner.row == ITSELF:  # `x = x.half()`
-        owner = reader.emit(
-            "unknown", COMPUTE, call.node, call.activation, [], owner.device, owner.dims, cast_from(dtype)
-        )
+        owner = reader.emit("", COMPUTE, call.node, call.activation, [], owner.device, owner.dims, cast_from(dtype))
     if owner.dtype == dtype:
         return owner
     return reader.emit("aten._to_copy", COPY, call.node, call.activation, [owner], owner.device, owner.dims, dtype)

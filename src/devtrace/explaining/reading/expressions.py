@@ -16,6 +16,7 @@ from devtrace.source.branches import truth
 from devtrace.source.flow import operands
 from devtrace.source.matching import called_name, listed
 from devtrace.source.safe_values import MISSING, item
+from devtrace.source.vocabulary import OPERATORS
 
 
 def read_constant(reader: Reader, node: ast.Constant, activation: Activation) -> Value | None:
@@ -49,10 +50,9 @@ def asked(node: ast.AST) -> str:
     match node:
         case ast.Call():
             return called_name(node)
-        case ast.BinOp(op=operator) | ast.AugAssign(op=operator) | ast.UnaryOp(op=operator):
-            return f"Tensor.{type(operator).__name__.lower()}"
-        case ast.Compare():
-            return "Tensor.compare"
+        case ast.BinOp() | ast.AugAssign() | ast.UnaryOp() | ast.Compare():
+            name = type(getattr(node, "op", None) or getattr(node, "ops", [None])[0]).__name__
+            return f"Tensor.{OPERATORS.get(name, name.lower())}"
         case ast.Subscript():
             return "aten.index.Tensor"
         case ast.Assign(targets=[ast.Subscript()]):

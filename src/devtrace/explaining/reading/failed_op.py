@@ -25,7 +25,7 @@ from devtrace.source.flow import operands, parameters, statements
 from devtrace.source.matching import called_name, calls_in, is_given, match_code
 from devtrace.source.safe_values import class_dict
 
-UNKNOWN: Final = "unknown"
+UNKNOWN: Final = ""
 _UNREAD: Final = (ast.Call, ast.Attribute, ast.Subscript, ast.BinOp, ast.Name)
 
 

@@ -72,6 +72,7 @@ class ProcessHistory:
     """One per process. Sites are never forgotten, because the stamps of live tensors name them."""
 
     cells: dict[str, CellText] = field(default_factory=dict)  # by file name
+    numbers: dict[str, int] = field(default_factory=dict)  # of cells now, by their ids
     cell_of_code: dict[int, CellText | None] = field(default_factory=dict)
     positions: list[CodePosition] = field(default_factory=list)  # by site
     sites_with_caller: dict[tuple[int, int, int], int] = field(default_factory=dict)

@@ -40,6 +40,8 @@ known: Final[dict[int, dict[int, int]]] = {}
 def register_cell(filename: str, count: int, cell_id: str, source: str, first: int = 1) -> None:
     """Let code objects of this file name, from now on, be the cell with this execution count."""
     history.cells[filename] = CellText(filename, count, cell_id, source, first)
+    if cell_id:
+        history.numbers[cell_id] = count
     files[filename] = USER
 
 
@@ -59,9 +61,15 @@ def adopt_cells(cells: Iterable[CellText]) -> None:
             history.cell_of_code[id(position.code)] = seen
 
 
+def number_of(cell: CellText) -> int:
+    """Return the number that a cell has now: it may have run again since, with another text."""
+    return history.numbers.get(cell.cell_id, cell.count)
+
+
 def cells_so_far() -> tuple[CellText, ...]:
     """Return the cells that ran, oldest first."""
-    return tuple(sorted((cell for cell in history.cells.values() if cell.count >= 0), key=lambda cell: cell.count))
+    cells = [replace(cell, number=number_of(cell)) for cell in history.cells.values() if cell.count >= 0]
+    return tuple(sorted(cells, key=lambda cell: cell.count))
 
 
 def forget_cell(filename: str) -> None:

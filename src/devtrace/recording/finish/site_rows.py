@@ -52,7 +52,7 @@ def _add(builder: TraceBuilder, site: int, rows: dict[int, int]) -> int:
 
 def _cell(position: CodePosition) -> tuple[int, str]:
     if position.cell is not None:
-        return position.cell.count, position.cell.cell_id
+        return sites.number_of(position.cell), position.cell.cell_id
     terminal = _TERMINAL_CELL.match(position.code.co_filename)
     return (int(terminal[1]) if terminal else -1), ""
 
