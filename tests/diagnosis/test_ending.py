@@ -72,6 +72,22 @@ def test_an_error_of_the_programs_own_is_one_neutral_line() -> None:
     assert lines[1:] == ["2 ops on cuda:0."]
 
 
+def test_an_error_about_devices_that_the_program_raises_is_named_as_one() -> None:
+    def mixed() -> None:
+        torch.ones(2, device=GPU)
+        raise RuntimeError("aten.add.Tensor: got mixed torch.Tensor and DTensor, need to convert all of them")
+
+    def expected() -> None:
+        batch = {"image": torch.ones(2, device=GPU), "mask": torch.ones(2)}
+        devtrace.expect(batch, device=GPU)
+
+    for program, words in ((mixed, "got mixed torch.Tensor and DTensor"), (expected, "all of batch")):
+        text = " ".join(report_of(program).text.split())
+        assert " is about devices: " in text
+        assert words in text
+        assert "a device had a part" not in text
+
+
 def test_of_an_error_in_the_devices_own_words_the_part_is_not_known() -> None:
     def program() -> None:
         torch.ones(2, device=GPU)

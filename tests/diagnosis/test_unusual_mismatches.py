@@ -700,9 +700,8 @@ def test_a_part_of_a_call_over_several_lines_is_replaced_in_its_text() -> None:
     assert source is not None
     call = next(node for node in ast.walk(source.tree) if isinstance(node, ast.Call))
     code = Code(source, Site("a.py", 1))
-    assert (
-        code.text_with(call, call.keywords[0].value, "y.device") == "torch.ones(\n    3, device=y.device,\n    dtype=t)"
-    )
+    whole = code.text_with(call, (call.keywords[0].value, "y.device"))
+    assert whole == "torch.ones(\n    3, device=y.device,\n    dtype=t)"
 
 
 class Shared(nn.Module):

@@ -69,14 +69,15 @@ class Code:
         body = self.text(call)[:-1].rstrip().removesuffix(",")
         return f"{body}{', ' if call.args or call.keywords else ''}{argument})"
 
-    def text_with(self, node: ast.AST, part: ast.AST, text: str) -> str:
-        """Return the text of `node` in which `part` is replaced by `text`."""
-        whole, span, inner = self.text(node), self.source.span(node), self.source.span(part)
-        lines = whole.encode().split(b"\n")
-        top, bottom = inner.line - span.line, inner.end_line - span.line
-        before = lines[top][: inner.column - (span.column if top == 0 else 0)]
-        after = lines[bottom][inner.end_column - (span.column if bottom == 0 else 0) :]
-        lines[top : bottom + 1] = [before + text.encode() + after]
+    def text_with(self, node: ast.AST, *changes: tuple[ast.AST, str]) -> str:
+        """Return the text of `node` in which parts, none inside another, are replaced by texts."""
+        span = self.source.span(node)
+        lines = self.text(node).encode().split(b"\n")
+        for inner, text in sorted(((self.source.span(part), text) for part, text in changes), reverse=True):
+            top, bottom = inner.line - span.line, inner.end_line - span.line
+            before = lines[top][: inner.column - (span.column if top == 0 else 0)]
+            after = lines[bottom][inner.end_column - (span.column if bottom == 0 else 0) :]
+            lines[top : bottom + 1] = [before + text.encode() + after]
         return b"\n".join(lines).decode()
 
     def method_call(self, call: ast.AST) -> str:

@@ -5,23 +5,30 @@ from collections.abc import Sequence
 from typing import Final
 
 from devtrace.diagnosis.evidence import model_on_host
+from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData
 from devtrace.words.catalogue import sentence
+from devtrace.words.errors import DeviceError
+from devtrace.words.text_format import shorten
 
 _OF_DEVICES: Final = re.compile(r"cuda|cudnn|cublas|nccl|\bhip|\bxpu|\bmps|device|out of memory", re.IGNORECASE)
 FAILED: Final = "failed: "
 
 
 def closing(queries: TraceQueries, findings: Sequence[Finding]) -> str:
-    """Say which error ended the program, if no finding does, and whether a device had a part in it."""
+    """Say which error ended the program, if no finding does, and whether a device had a part in it.
+
+    What torch or `devtrace.expect` says of devices is of devices, even where the program itself raises it.
+    """
     outcome, frames = queries.trace.outcome, queries.frames
     if not outcome.startswith(FAILED) or not frames or any(each.severity == "error" for each in findings):
         return ""
     error = outcome.removeprefix(FAILED)
-    key = "report.failed-unknown" if _OF_DEVICES.search(error) else "report.failed"
-    site = queries.site(int(queries.users[frames[0][0]]))
-    return sentence(key, error=error.partition(":")[0], site=site)
+    site, (name, _, text) = queries.site(int(queries.users[frames[0][0]])), error.partition(": ")
+    if name == DeviceError.__name__ or ABOUT_DEVICES.search(text):
+        return sentence("report.failed-of-devices", error=name, site=site, text=shorten(text, 120))
+    return sentence("report.failed-unknown" if _OF_DEVICES.search(error) else "report.failed", error=name, site=site)
 
 
 def is_clear(queries: TraceQueries, rows: Sequence[LedgerRow]) -> bool:

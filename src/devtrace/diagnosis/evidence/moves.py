@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.trace.rows import Move as MoveRow
 
 
 @dataclass(frozen=True)
@@ -64,31 +65,35 @@ def was_attached_after(queries: TraceQueries, row: int, move: Move) -> bool:
     return any(op > moved[holders[top]] for op in attached)
 
 
-def moves_of_modules(
-    queries: TraceQueries, row: int, kind: str, device: str, *, with_tensors: bool = True
-) -> list[Move]:
-    """Return where the modules of a class that hold a tensor were sent to a device, with others or not, last first."""
-    modules, moves = queries.trace.modules, queries.trace.moves
+def moves_of_modules(queries: TraceQueries, row: int, kind: str, device: str) -> list[Move]:
+    """Return where the modules of a class that hold a tensor were sent to a device, with what they had, last first."""
+    modules = queries.trace.modules
     holders = {module for module in _holders(queries, row) if modules.raw("type", module) == kind}
-    found = [
-        Move(move.op, move.site.id if move.site is not None else -1, row, row)
-        for move in moves
-        if move.module.id in holders
-        and bool(move.tensors) is with_tensors
-        and move.device is not None
-        and str(move.device) == device
-    ]
-    return sorted(found, key=lambda move: -move.op)
+    found = (move for move in queries.trace.moves if move.module.id in holders and move.tensors)
+    return _sent_to(found, row, device)
+
+
+def moves_without_tensors(queries: TraceQueries, row: int, kind: str, path: str, device: str) -> list[Move]:
+    """Return where a module that registers nothing was sent to a device, by its class and its name among several."""
+    return _sent_to((move for move in _of_module(queries, kind, path) if not move.tensors), row, device)
 
 
 def moves_before(queries: TraceQueries, row: int, kind: str, path: str, device: str) -> list[Move]:
     """Return the last move of a module, by its class and its name among several, if that was before the recording."""
+    last = max(_of_module(queries, kind, path), key=lambda move: move.op, default=None)
+    return _sent_to([last], row, device) if last is not None and last.op < 0 else []
+
+
+def _of_module(queries: TraceQueries, kind: str, path: str) -> list[MoveRow]:
     moves = [move for move in queries.trace.moves if move.module.type == kind]
-    moves = [move for move in moves if move.module.path == path or len({each.module.id for each in moves}) == 1]
-    last = max(moves, key=lambda move: move.op, default=None)
-    if last is None or last.op >= 0 or str(last.device) != device:
-        return []
-    return [Move(last.op, last.site.id if last.site is not None else -1, row, row)]
+    return [move for move in moves if move.module.path == path or len({each.module.id for each in moves}) == 1]
+
+
+def _sent_to(moves: Iterable[MoveRow], row: int, device: str) -> list[Move]:
+    """Return the moves to a device as moves of a tensor that they missed, the last one first."""
+    sent = (move for move in moves if move.device is not None and str(move.device) == device)
+    found = [Move(move.op, move.site.id if move.site is not None else -1, row, row) for move in sent]
+    return sorted(found, key=lambda move: -move.op)
 
 
 def _modules_moved_at(queries: TraceQueries, site: int) -> dict[int, int]:

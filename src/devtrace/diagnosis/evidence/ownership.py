@@ -16,6 +16,7 @@ from devtrace.diagnosis.evidence.moves import (
     moves_of,
     moves_of_holders,
     moves_of_modules,
+    moves_without_tensors,
     was_attached_after,
 )
 from devtrace.diagnosis.evidence.subject import Subject
@@ -168,10 +169,10 @@ def _moves_of_unused(subject: Subject, module: AccessPath) -> list[Move]:
     queries, kind = subject.queries, type(module.last.value).__name__
     if next(registered(module.last.value), None) is not None:
         return moves_before(queries, subject.row, kind, module.text, subject.expected_device)
-    moves = moves_of_modules(queries, subject.row, kind, subject.expected_device, with_tensors=False)
+    moves = moves_without_tensors(queries, subject.row, kind, module.text, subject.expected_device)
     if _was_read_in_a_constructor(subject):  # which ends before its module can be moved
         moves = [replace(move, op=max(move.op, subject.birth + 1)) for move in moves]
-    return [move for move in moves if subject.birth < move.op <= subject.op]
+    return [move for move in moves if subject.birth < move.op <= subject.op or subject.birth == move.op == -1]
 
 
 def _was_read_in_a_constructor(subject: Subject) -> bool:

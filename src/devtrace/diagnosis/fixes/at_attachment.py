@@ -161,7 +161,7 @@ def move_as_registered(case: Case, verdict: Verdict) -> Iterator[Fix]:
                 anchor = Anchor(frame.code, tensor, "at", frame)
                 device = of_move(case, verdict, frame) or frame.setup_device_code(line)
                 proposal = Proposal(anchor, Within((tensor,)), device)
-                new = one_line(frame.code.text_with(call, tensor, proposal.code))
+                new = one_line(frame.code.text_with(call, (tensor, proposal.code)))
                 moved = anchor.moved(case, verdict.name)
                 yield from proposal.fixes(sentence("fixed.as-registered", code=new), moved)
 

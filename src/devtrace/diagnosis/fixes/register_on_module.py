@@ -18,9 +18,9 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.at_binding import move_below_binding
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
-from devtrace.source.flow import Target, is_written, targets
-from devtrace.source.matching import match_code, nodes_of
-from devtrace.source.object_walk import Reference, is_tensor, members, stored
+from devtrace.source.flow import Target, bindings, is_written, targets
+from devtrace.source.matching import match_code, nodes_of, variable
+from devtrace.source.object_walk import Reference, is_tensor, members
 from devtrace.source.parsing import read
 from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.source.user_code import owner_of
@@ -62,8 +62,9 @@ def _is_odd(case: Case, reference: Reference) -> bool:
 
 def _rows(case: Case, value: Any) -> list[int]:
     """Return the tensors on the odd device that a value is, or that the layers in it have."""
-    parts = [value] if is_tensor(value) else [each.value for each in stored(value)]
-    return [row for part in parts for row in odd_rows(case, part)]
+    if _module_container(value):
+        return [row for layer in _layers(value) for row in _rows(case, layer)]
+    return odd_rows(case, value)
 
 
 def unregistered_step(verdict: Verdict) -> Reference | None:
@@ -97,8 +98,8 @@ def _registering(case: Case, verdict: Verdict, reference: Reference) -> Iterator
 
 
 def _since(case: Case, row: int, move: Move) -> int:
-    """Return the op that moves what `__init__` gives; a birth that was only read has no order, but came before."""
-    is_read = case.queries.certainty(row) == "inferred"
+    """Return the op that moves what `__init__` gives; of births that no recording saw any came before it."""
+    is_read = not case.queries.evidence.saw_ops or case.queries.certainty(row) == "inferred"
     return max(move.op, case.queries.producer(case.queries.base(row))) if is_read else move.op
 
 
@@ -142,11 +143,14 @@ def _registered(code: Code, statement: _Assignment, reference: Reference, moved:
     if statement.value is None or ast.unparse(target) in map(ast.unparse, ast.walk(statement.value)):
         return
     left, right, container = code.text(target), code.text(statement.value), _module_container(reference.value)
-    node: ast.AST = statement
+    changes: list[tuple[ast.AST, str]] = []
     if container:
-        node, given = statement.value, "" if right in ("{}", "dict()") else right
-        new = f"{_torch_nn(code, reference.owner)}.{container}({given})"
+        torch_nn = _torch_nn(code, reference.owner)
+        new = _contained(code, statement.value, reference.value, torch_nn)
         help = sentence("fixed.container", container=container, code=f"{left} = {one_line(new)}")
+        changes = [(statement.value, new), *_put_in(code, statement, left, reference.value, torch_nn)]
+        if _is_nested(reference.value) and len(changes) == 1 and not _written_out(statement.value):
+            return
     elif not is_tensor(reference.value) or (isinstance(statement.value, ast.Constant) and right != "None"):
         return
     elif access_paths.is_trained_leaf(reference.value):
@@ -162,7 +166,8 @@ def _registered(code: Code, statement: _Assignment, reference: Reference, moved:
         else:
             new = f'{own}.register_buffer("{reference.key}", {right}{"" if is_running else ", persistent=False"})'
             help = sentence("fixed.buffer", code=one_line(new))
-    yield from suggested(help, code.replaced(node, new), moved=moved)
+    changes = changes or [(statement, new)]
+    yield from suggested(help, *(code.replaced(*change) for change in changes), moved=moved)
 
 
 def _is_running(code: Code, statement: _Assignment, attribute: str) -> bool:
@@ -186,10 +191,48 @@ def _without_requirement(value: ast.expr) -> ast.expr:
     return found["x"] if found is not None else value
 
 
+def _contained(code: Code, node: ast.expr, layers: Any, torch_nn: str) -> str:
+    """Return a list or dict of layers as torch's container, with those of torch's for what is written out in it."""
+    inner = next(iter(_layers(layers)), None)
+    parts = _written_out(node) if _is_nested(layers) else []
+    text = code.text_with(node, *((part, _contained(code, part, inner, torch_nn)) for part in parts))
+    return f"{torch_nn}.{_module_container(layers)}({'' if text in ('{}', 'dict()') else text})"
+
+
+def _put_in(code: Code, statement: _Assignment, left: str, layers: Any, torch_nn: str) -> Iterator[tuple[ast.AST, str]]:
+    """Yield the lists of layers that the function adds to its list, each as a container of torch's."""
+    inner, function = next(iter(_layers(layers)), None), code.source.function(statement)
+    if function is None or not _is_nested(layers):
+        return
+    for node in ast.walk(function):
+        found = match_code(f"{left}.append($x)", node) or match_code(f"{left}[$key] = $x", node) or {}
+        given = bindings(code.source, function, variable(found.get("x")))
+        for value in [each.value for each in given] if given else [found[each] for each in found if each == "x"]:
+            yield value, _contained(code, value, inner, torch_nn)
+
+
+def _written_out(node: ast.expr) -> list[ast.expr]:
+    """Return the items of a list or dict, or what a comprehension makes of each."""
+    match node:
+        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Dict(values=items):
+            return items
+        case ast.ListComp(elt=item) | ast.DictComp(value=item):
+            return [item]
+    return []
+
+
+def _layers(value: Any) -> list[Any]:
+    return list(value.values()) if type(value) is dict else list(value) if type(value) in (list, tuple) else []
+
+
+def _is_nested(value: Any) -> bool:
+    return any(_module_container(each) for each in _layers(value))
+
+
 def _module_container(value: Any) -> str:
-    """Return the container of torch's for a list, tuple or dict of modules."""
-    layers = list(value.values()) if type(value) is dict else list(value) if type(value) in (list, tuple) else []
-    if not layers or not all(access_paths.is_module(each) for each in layers):
+    """Return the container of torch's for a list, tuple or dict of modules, or of such lists of them."""
+    layers = _layers(value)
+    if not layers or not all(access_paths.is_module(each) or _module_container(each) for each in layers):
         return ""
     if type(value) is not dict:
         return "ModuleList"

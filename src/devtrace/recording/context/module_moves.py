@@ -149,9 +149,9 @@ class _Move:
     def end(self, module: Module) -> None:
         with MOVES, Quiet():
             device = self.gone.pop() if len(self.gone) == 1 else None
-            if not self.parameters and not self.others:
+            tensors = UNCOUNTED if self.parameters or self.others else 0
+            if not tensors:
                 device = _target(self.target)
-            tensors = UNCOUNTED
             if self.changed:
                 tensors = count_registered(module) if self.others else len(self.parameters)
             history.moves.append(
