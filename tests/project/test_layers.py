@@ -103,7 +103,7 @@ MOST_LINES = {
     "diagnosis.rules diagnosis.costs": 3_594,
     # What a step reads and writes back; memory that is used before its copy is done; shares of what a step pays.
     "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 288,
-    "diagnosis": 1_296,  # which number a cell had when it ran
+    "diagnosis": 1_300,  # which number a cell had when it ran
     "recording": 6_188,
     "simulation runtime": 5_442,
     "runtime.profiles": 48,  # the rows of our modes in a profile of the program

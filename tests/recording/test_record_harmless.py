@@ -6,6 +6,8 @@ import copy
 import gc
 import io
 import random
+import subprocess
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -155,6 +157,21 @@ def test_no_tensor_outlives_its_owner() -> None:
         gc.collect()
         assert [ref() for ref in alive] == [None] * 4
     assert len(recording.trace.ops)
+
+
+def test_what_lives_until_the_process_ends_ends_without_a_word() -> None:
+    program = """
+import torch, devtrace
+with devtrace.record(simulate="cuda:1"):
+    net = torch.nn.Linear(2, 2).cuda()
+    adam = torch.optim.Adam(net.parameters())
+    net(torch.ones(1, 2, device="cuda")).sum().backward()
+    adam.step()
+    torch.kept = adam, torch.eye(3).to_sparse()  # a module's globals end after devtrace's own
+print(len(torch.kept))
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "2\n", "")
 
 
 def test_no_tensor_of_a_failing_function_outlives_the_error() -> None:

@@ -37,14 +37,12 @@ class Code:
         return self._checked(first, before, b"\n".join(lines).decode())
 
     def above(self, statement: ast.stmt, *lines: str) -> Edit | None:
-        """Add lines before a statement, with its indent."""
-        span = self.source.span(statement)
-        return self._added(span.line - 1, span.column, lines)
+        """Add lines before a statement, with the indent of its line."""
+        return self._added(self.source.span(statement).line - 1, self._indent(statement), lines)
 
     def below(self, statement: ast.stmt, *lines: str) -> Edit | None:
-        """Add lines after a statement, with its indent."""
-        span = self.source.span(statement)
-        return self._added(span.end_line, span.column, lines)
+        """Add lines after a statement and what stands behind it in its line, with the indent of that."""
+        return self._added(self.source.span(statement).end_line, self._indent(statement), lines)
 
     def into(self, statement: ast.For | ast.With | ast.AsyncFor | ast.AsyncWith, *lines: str) -> Edit | None:
         """Add lines at the top of a compound statement's body."""
@@ -54,12 +52,14 @@ class Code:
         return self._added(first.line - 1, first.column, lines)
 
     def removed(self, statement: ast.stmt) -> Edit | None:
-        """Remove a statement that has its lines for itself; `pass` remains where nothing else is left."""
+        """Remove a statement that has its lines for itself, else nothing; `pass` remains where nothing else is left."""
         span = self.source.span(statement)
-        alone = len(_block(self.source.parent(statement), statement)) <= 1
-        return self._checked(
-            span.line, self._lines(span.line, span.end_line), " " * span.column + "pass" if alone else ""
-        )
+        lines = self._lines(span.line, span.end_line)
+        beside = lines.strip().removeprefix(self.text(statement)).strip()
+        if beside and not beside.startswith("#"):
+            return None
+        alone = len(self._block(statement)) <= 1
+        return self._checked(span.line, lines, " " * span.column + "pass" if alone else "")
 
     def text(self, node: ast.AST) -> str:
         return self.source.segment(node)
@@ -94,6 +94,17 @@ class Code:
     def _lines(self, first: int, last: int) -> str:
         return "\n".join(self.source.line(number) for number in range(first, last + 1))
 
+    def _indent(self, statement: ast.stmt) -> int:
+        """Return the column of the first statement of a block in the line of one: `a = f(); b = g()`."""
+        spans = map(self.source.span, self._block(statement))
+        return min(span.column for span in spans if span.line == self.source.span(statement).line)
+
+    def _block(self, statement: ast.stmt) -> list[ast.stmt]:
+        """Return the list of statements that contains one."""
+        parent = self.source.parent(statement)
+        blocks = (getattr(parent, name, []) for name in ("body", "orelse", "finalbody"))
+        return next((block for block in blocks if statement in block), [statement])
+
     def _added(self, line: int, column: int, lines: Sequence[str]) -> Edit | None:
         return self._checked(line, "", "\n".join(" " * column + line for line in lines))
 
@@ -107,12 +118,6 @@ class Code:
         except (SyntaxError, ValueError):
             return None
         return edit
-
-
-def _block(parent: ast.AST | None, statement: ast.stmt) -> list[ast.stmt]:
-    """Return the list of statements that contains one."""
-    blocks: list[list[ast.stmt]] = [getattr(parent, name, []) for name in ("body", "orelse", "finalbody")]
-    return next((block for block in blocks if any(part is statement for part in block)), [])
 
 
 def merged(edits: Sequence[Edit]) -> tuple[Edit, ...]:
@@ -137,8 +142,8 @@ def _overlap(one: Edit, other: Edit) -> bool:
     """Return whether two edits change the same lines, or add lines at the same place."""
     if (one.file, one.cell) != (other.file, other.cell):
         return False
-    if not one.before or not other.before:
-        return not one.before and not other.before and one.line == other.line
+    if not (one.before and other.before):
+        return one.before == other.before and one.line == other.line
     return one.line <= other.line + other.before.count("\n") and other.line <= one.line + one.before.count("\n")
 
 
@@ -159,11 +164,10 @@ def _both(one: Edit, other: Edit) -> Edit | None:
 
 
 def _changes(edit: Edit) -> Iterator[tuple[int, int, str]]:
-    """Yield what an edit replaces: from and to in its text, and by what."""
+    """Return what an edit replaces: from and to in its text, and by what."""
     compared = difflib.SequenceMatcher(None, edit.before, edit.after, autojunk=False)
-    for kind, start, end, new_start, new_end in compared.get_opcodes():
-        if kind != "equal":
-            yield start, end, edit.after[new_start:new_end]
+    opcodes = (opcode for opcode in compared.get_opcodes() if opcode[0] != "equal")
+    return ((start, end, edit.after[first:last]) for _, start, end, first, last in opcodes)
 
 
 @dataclass(frozen=True)
@@ -182,9 +186,9 @@ class Edited:
         return cls(after, first, first + edit.after.count("\n")) if after is not None else None
 
     def statements(self) -> Iterator[ast.stmt]:
-        """Yield the statements that begin on a new line."""
-        every = nodes_of(ast.stmt, self.source.tree)
-        yield from (node for node in every if self.first <= self.source.span(node).line <= self.last)
+        """Return the statements that begin on a new line."""
+        lines = range(self.first, self.last + 1)
+        return (node for node in nodes_of(ast.stmt, self.source.tree) if self.source.span(node).line in lines)
 
 
 def applied(text: str, edits: Sequence[Edit], first: int = 1, indent: int = 0) -> str:

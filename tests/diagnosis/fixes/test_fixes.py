@@ -298,3 +298,18 @@ def test_a_statement_that_was_alone_in_its_block_leaves_pass() -> None:
     removed = here.removed(block.body[0])  # type: ignore[attr-defined]
     assert removed is not None
     assert applied(here.source.text, [removed]) == "if x:\n    pass\n"
+
+
+@pytest.mark.parametrize("text", ["x = 1; y = x\n", "y = 1; x = 2\n", "if a: y = 1\n", "y = (\n    1\n); x = 2\n"])
+def test_a_statement_that_shares_its_lines_is_not_removed(text: str) -> None:
+    here = code(text)
+    statement = next(s for s in ast.walk(here.source.tree) if isinstance(s, ast.Assign) and here.text(s)[0] == "y")
+    assert here.removed(statement) is None
+
+
+def test_a_line_below_a_statement_that_is_not_the_first_of_its_line_has_the_indent_of_that_line() -> None:
+    here = code("if a:\n    x = 1; y = x\n")
+    block = here.source.tree.body[0]
+    added = here.below(block.body[1], "y.to(d)")  # type: ignore[attr-defined]
+    assert added is not None
+    assert applied(here.source.text, [added]) == "if a:\n    x = 1; y = x\n    y.to(d)\n"

@@ -147,6 +147,7 @@ class FailingFrame:
         return (
             (self._device_of_tensor(before, names_in(near)) if near is not None else "")
             or self._device_attribute(self.own)
+            or self._named_device(before)
             or self._device_of_tensor(before)
             or self._device_of_self()
             or self._device_variable(before)
@@ -227,11 +228,16 @@ class FailingFrame:
         return any(owner is not None and flow.path_of(owner) == variable for owner in moved)
 
     def _device_variable(self, before: int) -> str:
-        variables, bound = self.variables, [name for name in self.bound(before) if self.is_itself(name, before)]
-        for name in bound:
-            if names_trait(variables.get(name), self.expected_device):
-                return name
-        return next(filter(None, map(self._device_attribute, bound)), "") or self._device_global()
+        of_object = filter(None, map(self._device_attribute, self._unchanged(before)))
+        return self._named_device(before) or next(of_object, "") or self._device_global()
+
+    def _named_device(self, before: int) -> str:
+        """Return the function's own variable that is the expected device: `device`."""
+        named = (n for n in self._unchanged(before) if names_trait(self.variables.get(n), self.expected_device))
+        return next(named, "")
+
+    def _unchanged(self, before: int) -> list[str]:
+        return [name for name in self.bound(before) if self.is_itself(name, before)]
 
     def _device_global(self) -> str:
         """Return the name of the expected device that the code reads of its module, or an earlier cell's `device`."""

@@ -119,8 +119,8 @@ def _odd(tensor: Any) -> Stamp:
 
 
 def _put_odd(tensor: Any, stamp: Stamp) -> None:
-    key = id(tensor)
-    history.odd_stamps[key] = (weakref.ref(tensor, lambda _: history.odd_stamps.pop(key, None)), stamp)
+    key, table = id(tensor), history.odd_stamps  # by a closure: a module's globals end before a process does
+    table[key] = (weakref.ref(tensor, lambda _: table.pop(key, None)), stamp)
 
 
 def shorten(past: Past | None, left: int = LONGEST_PAST) -> Past | None:

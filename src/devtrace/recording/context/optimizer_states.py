@@ -145,7 +145,7 @@ def _take(optimizer: Optimizer, site: int) -> None:
 
 
 def _note(optimizer: Optimizer, known: int, site: int) -> None:
-    key = id(optimizer)
+    key, table = id(optimizer), history.stateful  # by a closure: a module's globals end before a process does
     found = _known(optimizer)
-    reference = found.optimizer if found else weakref.ref(optimizer, lambda _: history.stateful.pop(key, None))
-    history.stateful[key] = States(reference, known, site)
+    reference = found.optimizer if found else weakref.ref(optimizer, lambda _: table.pop(key, None))
+    table[key] = States(reference, known, site)
