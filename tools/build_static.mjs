@@ -25,11 +25,14 @@ const entry = {
   metafile: true
 };
 
-/** The texts of a language whose keys' first part (`panel` of `panel.title`) some of these sources name. */
+/** The texts of a language whose keys some of these sources name, or a family of (`panel.${name}`): a test holds that each is named so. */
 async function textsFor(sources, path) {
-  const { code } = await transform(await readFile(path, 'utf8'), { loader: 'ts' });
-  const [texts] = Object.values(await import(`data:text/javascript,${encodeURIComponent(code)}`));
-  const isNamed = key => sources.some(source => new RegExp(`['"\`]${key.split('.')[0]}\\.`).test(source));
+  const read = await transform(await readFile(path, 'utf8'), { loader: 'ts' });
+  const [texts] = Object.values(await import(`data:text/javascript,${encodeURIComponent(read.code)}`));
+  const code = sources.join('\n');
+  const families = [...code.matchAll(/`([a-z]+\.[a-z-]*)\$\{[^}]*\}([a-z-]*)`/g)];
+  const isNamed = key =>
+    code.includes(`'${key}'`) || families.some(([, head, tail]) => key.startsWith(head) && key.endsWith(tail));
   return Object.fromEntries(Object.entries(texts).filter(([key]) => isNamed(key)));
 }
 
@@ -50,10 +53,16 @@ const only = (language, sources) => ({
 });
 
 const { metafile } = await build({ ...entry, outfile: 'src/devtrace/static/views.js', plugins: [styles] });
-const code = Object.keys(metafile.inputs).filter(path => path.endsWith('.ts') && !/words\/(english|chinese)/.test(path));
+const code = Object.keys(metafile.inputs).filter(
+  path => path.endsWith('.ts') && !/words\/(english|chinese)/.test(path)
+);
 const sources = await Promise.all(code.map(path => readFile(path, 'utf8')));
 for (const language of Object.keys(WORDS)) {
-  await build({ ...entry, outfile: `src/devtrace/static/views.${language}.js`, plugins: [styles, only(language, sources)] });
+  await build({
+    ...entry,
+    outfile: `src/devtrace/static/views.${language}.js`,
+    plugins: [styles, only(language, sources)]
+  });
 }
 
 await build({

@@ -11,13 +11,12 @@ import { joined, sentence, type Language } from '../model/words/catalogue';
 import { severityLook } from '../paint/palette';
 import { h } from './dom';
 
-const COLUMNS = ['line', 'ops', 'time', 'copies', 'waits', 'moved', 'source'] as const;
+const COUNTS = ['ops', 'time', 'copies', 'waits', 'moved'] as const;
 
 export function columnHeads(owner: Node, language: Language): HTMLElement[] {
-  return COLUMNS.map(name => {
-    const [text, title] = [sentence(language, `lines.${name}`), sentence(language, `lines.${name}-title`)];
-    return h(owner, 'span', { role: 'columnheader', text, title });
-  });
+  const head = (name: 'line' | 'source' | (typeof COUNTS)[number], title = ''): HTMLElement =>
+    h(owner, 'span', { role: 'columnheader', text: sentence(language, `lines.${name}`), title });
+  return [head('line'), ...COUNTS.map(name => head(name, sentence(language, `lines.${name}-title`))), head('source')];
 }
 
 /** No more of a line is shown. */
