@@ -327,10 +327,7 @@ def test_a_list_that_is_indexed_by_a_tensor_waits_to_read_it() -> None:
             for guess in scores.argmax(-1):
                 names[guess]
     found = next(each for each in recording.report.findings if each.rule == "host-sync")
-    assert found.message == (
-        "`names[guess]` made the CPU wait for cuda:0 24 times, in each step, to read a value."
-        " These are 100% of the waits in that time."
-    )
+    assert found.message == "`names[guess]` made the CPU wait for cuda:0 24 times, in each step, to read a value."
     assert "`guess.detach()`" in found.help
 
 

@@ -2,8 +2,8 @@
 
 `loss.item()` made the CPU wait ... These are 50% of the waits in that time.
 
-That time is from the first to the last run of the line. What costs most comes first; what is nothing beside it asks for
-no advice.
+That time is from the first to the last run of the line. What is alone in it has no share worth saying. What costs most
+comes first; what is nothing beside it asks for no advice.
 """
 
 from collections.abc import Callable, Iterable
@@ -50,7 +50,8 @@ def _with_share(queries: TraceQueries, finding: Finding, findings: Iterable[Find
         return round(100 * amount(finding) / all_of_them) if all_of_them else 100
 
     shares = {"count": share(lambda each: each.count), "bytes": share(lambda each: each.bytes)}
-    words = sentence("share.waits" if finding.rule == "host-sync" else "share.copies", **shares)
+    of_all = sentence("share.waits" if finding.rule == "host-sync" else "share.copies", **shares)
+    words = of_all if min(shares.values()) < 100 else ""
     starts, stood = queries.trace.ops.ints("start"), _stood_still(queries, finding)
     passed = int(starts[last] - starts[first]) * finding.count / len(finding.ops)
     if stood and passed:
