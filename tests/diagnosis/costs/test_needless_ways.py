@@ -276,3 +276,47 @@ def test_text_that_a_package_makes_of_a_tensor_for_nobody_is_a_warning(package: 
     (found,) = warnings(program)
     assert (found.rule, found.count) == ("host-sync", 20)
     assert "make the text only where it is printed or raised" in found.help
+
+
+# What advice names.
+
+
+def _counts_of_a_confusion() -> None:
+    counts = torch.zeros(3, 3, dtype=torch.long, device=GPU)
+    for _ in range(6):
+        pred, target = torch.randn(12, 3, device=GPU).argmax(1), torch.randint(0, 3, (12,), device=GPU)
+        for p, t in zip(pred.view(-1), target, strict=True):
+            counts[t, p] += 1
+
+
+def _largest_gradient() -> None:
+    net = nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 1)).to(GPU)
+    for _ in range(20):
+        net(torch.randn(4, 6, device=GPU)).square().mean().backward()
+        largest = max(parameter.grad.abs().max() for parameter in net.parameters() if parameter.grad is not None)
+        torch.where(largest > 1, largest, 1.0)
+        net.zero_grad()
+
+
+def _rate_of_a_count() -> None:
+    net, steps = nn.Linear(6, 1).to(GPU), torch.zeros((), device=GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(20):
+        steps += 1
+        optimizer.param_groups[0]["lr"] = float(0.1 / steps.sqrt())
+        net(torch.randn(4, 6, device=GPU)).square().mean().backward()
+        optimizer.step()
+
+
+@pytest.mark.parametrize(
+    ("program", "advice"),
+    [
+        (_counts_of_a_confusion, "`pred.view(-1).tolist()` and `target.tolist()`"),
+        (_largest_gradient, "compare them on the device: `torch.stack([...]).max()`"),
+        (_rate_of_a_count, "keep `steps` as a Python number"),
+    ],
+)
+def test_advice_has_the_names_of_what_is_read(program: Callable[[], None], advice: str) -> None:
+    found, *_ = warnings(program)
+    assert found.rule == "host-sync"
+    assert advice in found.help

@@ -4,6 +4,7 @@ z = torch.randn(8, 64).to(device)           # torch.randn(8, 64, device=device)
 """
 
 import ast
+import math
 from typing import Final
 
 import numpy as np
@@ -11,17 +12,21 @@ import numpy as np
 from devtrace.diagnosis.costs.copies import OFTEN, STEPS, source_text
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless
-from devtrace.diagnosis.costs.writes import are_written
+from devtrace.diagnosis.costs.writes import first_write
 from devtrace.diagnosis.evidence.origins import FROM_DATA
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Edit
 from devtrace.source.matching import calls_in, keyword, match_code, names_in
-from devtrace.source.vocabulary import DRAWS, MAKES, full_name
+from devtrace.source.vocabulary import DRAWS, FILLS, MAKES, TAKES_VALUES, full_name
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, short_op_name
 
 _SAMPLE: Final = 20
 _MOST: Final = 12  # ops that a constant is made by
+_ANCESTORS: Final = 40
+_CONSTANT: Final = frozenset(("fill_", "zero_"))
+_ELEMENTWISE: Final = ("add", "sub", "mul", "lerp", "where", "addcmul")
+_FILLED: Final = 3  # times that it is filled in part
 
 
 def of_constants(habit: Habit) -> Needless | None:
@@ -34,8 +39,8 @@ def of_constants(habit: Habit) -> Needless | None:
         return None
     first = made[0][0]
     names = [short_op_name(habit.queries.op_name(each)) for ops in made for each in ops]
-    is_drawn = any(name in DRAWS or name.startswith("rand") for name in names)
-    if is_drawn and not _is_noise(habit, first):
+    is_drawn = any(name in DRAWS | FILLS - _CONSTANT or name.startswith("rand") for name in names)
+    if is_drawn and not _is_noise(habit, first) and not _joins_what_is_there(habit, pairs):
         return None  # a program's own data may be drawn too
     edit = None if is_drawn else _made_there(habit)
     code = one_line(edit.after.strip()) if edit is not None else f"torch.{names[0]}(..., device=...)"
@@ -62,7 +67,8 @@ def _factories(queries: TraceQueries, op: int, since: int) -> list[int]:
         maker = queries.producer(row)
         taken = queries.inputs(maker) if maker > since else []
         is_new = maker > since and queries.trace.ops.number("device", maker) == queries.host
-        if not is_new or len(queue) > _MOST or are_written(queries, [queries.base(row)], maker, op):
+        filled = _fillings(queries, queries.base(row), maker, op) if is_new and len(queue) <= _MOST else None
+        if filled is None:
             return []
         is_of_old = all(queries.producer(each) < since for each in taken)
         is_drawn = short_op_name(queries.op_name(maker)) in DRAWS and is_of_old
@@ -70,10 +76,73 @@ def _factories(queries: TraceQueries, op: int, since: int) -> list[int]:
             is_data = any(part in queries.op_name(maker) for part in FROM_DATA)
             if is_data or not (is_drawn or queries.kind(maker) == "create"):
                 return []
-            found.append(maker)
+            found += [maker, *filled]
             continue
         queue += [each for each in taken if each not in queue]
     return found
+
+
+def _fillings(queries: TraceQueries, base: int, maker: int, op: int) -> list[int] | None:
+    """Return the ops that fill a tensor or a part with constants, `mask[:2] = 0`; None if something else writes."""
+    found: list[int] = []
+    at = maker
+    while (at := first_write(queries, [base], at, op)) >= 0:
+        code = queries.op_node(at)
+        if code is None or len(found) == _FILLED or short_op_name(queries.op_name(at)) not in FILLS:
+            return None
+        value = getattr(code.statement, "value", code.node)
+        given = code.node.args if isinstance(code.node, ast.Call) else [value]
+        if any(not full_name(ast.Name(name), code.source) for name in names_in(*given) - TAKES_VALUES):
+            return None
+        found.append(at)
+    return found
+
+
+def _joins_what_is_there(habit: Habit, pairs: list[tuple[int, int]]) -> bool:
+    """Return whether what a line draws is added to what was there before the step, and goes into no module first.
+
+    `x = x + 0.1 * noise` goes on with `x` of the step before; `loss = mse(net(x), y)` has nothing but drawn data.
+    """
+    joined = [_meets_older(habit.queries, op, since) for since, op in pairs]
+    return 2 * sum(joined) > len(joined)
+
+
+def _meets_older(queries: TraceQueries, op: int, since: int) -> bool:
+    inputs, calls = queries.trace.ops.lists("inputs"), queries.trace.ops.ints("call")
+    reached = queries.outputs(op)
+    size = _size(queries, reached[0])
+    for row in reached:
+        for taker in inputs.rows[inputs.flat == row][:_MOST].tolist():
+            name = short_op_name(queries.op_name(taker)).removesuffix("_")
+            if taker <= op or calls[taker] != calls[op] or name not in _ELEMENTWISE:
+                continue
+            others = [each for each in queries.inputs(taker) if each not in reached]
+            is_joined = [_size(queries, each) >= size + (name == "mul") for each in others]
+            if any(is_joined) and _is_of_before(queries, others[is_joined.index(True)], size, since):
+                return True
+            if not any(is_joined) and len(reached) < _MOST:
+                reached += [each for each in queries.outputs(taker) if each not in reached]
+    return False
+
+
+def _size(queries: TraceQueries, row: int) -> int:
+    return math.prod(queries.trace.tensors[row].shape)
+
+
+def _is_of_before(queries: TraceQueries, row: int, size: int, since: int) -> bool:
+    """Return whether a tensor comes from the steps before, and nothing as large that was sent in this one."""
+    queue, is_old = [row], False
+    for each in queue:
+        maker = queries.producer(each)
+        is_large = _size(queries, each) >= size
+        if maker <= since:
+            is_old |= is_large and not queries.is_of_a_module(queries.base(each))
+        elif queries.kind(maker) == "copy" and HOST in map(queries.device, queries.inputs(maker)):
+            if is_large:
+                return False
+        elif len(queue) < _ANCESTORS:
+            queue += [part for part in queries.made_from(each) if part not in queue]
+    return is_old
 
 
 def _is_noise(habit: Habit, drawn: int) -> bool:

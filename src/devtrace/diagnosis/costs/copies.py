@@ -15,7 +15,7 @@ from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.slugs import RuleSlug, Severity
-from devtrace.source.matching import called_name, match_code
+from devtrace.source.matching import called_name, calls_in, match_code
 from devtrace.source.vocabulary import is_copied_by
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, shorten
@@ -26,6 +26,9 @@ MANY: Final = 50
 OFTEN: Final = 10
 """So many copies of a few bytes, in at least so many steps, are a habit."""
 STEPS: Final = 5
+FEW: Final = 3
+"""So many tensors of numbers, alike, in a row could be one."""
+_TINY: Final = 256
 BETWEEN: Final = 6
 """So many ops from one copy to the next are next to nothing."""
 _LONGEST: Final = 60
@@ -101,18 +104,29 @@ def of_single_elements(habit: Habit) -> Needless | None:
 
     The tensors of a model, of its checkpoint or of an optimizer are there before the first of them is copied.
     """
-    if habit.count < MANY or not habit.is_small or len(habit.ops) < 2:
+    fewest, least = (FEW, FEW * OFTEN) if _are_lists_of_numbers(habit) else (OFTEN, MANY)
+    if habit.count < least or not habit.is_small or len(habit.ops) < 2:
         return None
-    if not _are_close_together(habit.ops) or not _are_made_one_by_one(habit):
+    if not _are_close_together(habit.ops, fewest) or not _are_made_one_by_one(habit):
         return None
     return Needless(habit, sentence("copy.few-bytes", name=source_text(habit)), sentence("copy.few-bytes.help"))
 
 
-def _are_close_together(ops: list[int]) -> bool:
+def _are_lists_of_numbers(habit: Habit) -> bool:
+    """Return whether a line makes tensors of a few of Python's numbers, all alike: `torch.tensor(state).to(device)`."""
+    queries, tensors = habit.queries, habit.queries.trace.tensors
+    rows = [row for op in habit.ops for row in (queries.inputs(op) or queries.outputs(op))[:1]]
+    kinds = {(tensors.number("shape", row), str(tensors.raw("dtype", row))) for row in rows}
+    made = queries.op_node(queries.producer(rows[0])) if len(kinds) == 1 else None
+    makes = made is not None and any(called_name(call) == "tensor" for call in calls_in(made.node))
+    return makes and habit.is_of_the_user and habit.bytes <= _TINY * len(habit.ops)
+
+
+def _are_close_together(ops: list[int], fewest: int) -> bool:
     """Return whether most of them are in long rows, and not two or three at a time in each of many steps."""
     gaps = np.diff(ops) > BETWEEN
     rows = np.diff(np.concatenate(([0], np.flatnonzero(gaps) + 1, [len(ops)])))
-    return 2 * int(rows[rows >= OFTEN].sum()) > len(ops)
+    return 2 * int(rows[rows >= fewest].sum()) > len(ops)
 
 
 def _are_made_one_by_one(habit: Habit) -> bool:

@@ -15,12 +15,14 @@ from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.needless import Needless, UntilThen
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
-from devtrace.source.matching import calls_in, is_path, names_in, nodes_of
+from devtrace.source.matching import called_name, calls_in, is_path, names_in, nodes_of
+from devtrace.source.vocabulary import COPIES, PICKS, VIEWS
 from devtrace.words.catalogue import sentence
 
 _OF_EACH: Final = 4
 """So many elements of each tensor that a line reads."""
 _STEPS_BACK: Final = 4
+_GIVES_ELEMENTS: Final = VIEWS | PICKS | COPIES
 _SAMPLE: Final = 2_000
 
 
@@ -71,10 +73,10 @@ def _names(found: SourceNode) -> Iterator[list[str]]:
     generators = [each for outer in inside for each in getattr(outer, "generators", ())]
     for loop in (*generators, *rounds):
         given = _gone_through(loop.target, loop.iter, names) if names_in(loop.target) & names else []
-        if given and all(map(is_path, given)):
+        if given and all(is_path(each) or called_name(each) in _GIVES_ELEMENTS for each in given):
             yield [source.segment(tensor) for tensor in given]
     for part in nodes_of(ast.Subscript, found.node):
-        if is_path(part.value):
+        if part is not found.node and is_path(part.value):  # of `counts[i]` itself the index is read
             yield [source.segment(part.value)]
 
 

@@ -294,9 +294,11 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
     if is_printed(found) or is_written(queries, op) or isinstance(node, ast.FormattedValue | ast.JoinedStr):
         return _worded("write", step=_counter(found))
     if _is_counted(queries, op):
-        return _worded("ask", name=one_line(found.source.segment(getattr(read["x"], "left", read["x"]))))
+        return _worded("ask", name=_first_path(found, read["x"]))
     if updated(statement) is not None:
         return _worded("add", kept=kept)
+    if isinstance(node, ast.Call) and (largest := variable(node.func)) in ("max", "min"):
+        return _worded("order", name=largest)
     if isinstance(statement, ast.If | ast.Assert | ast.While) and node in (statement, *ast.walk(statement.test)):
         return _worded("decide")
     return _worded("keep" if _is_kept(found) else "read", kept=kept)
@@ -316,6 +318,19 @@ def _is_counted(queries: TraceQueries, op: int) -> bool:
         before = [each for each in queries.made_from(row) if queries.dims[each] == 0]
         row = before[0] if len(before) == 1 == len(queries.made_from(row)) else -1
     return False
+
+
+def _first_path(found: SourceNode, code: ast.AST) -> str:
+    """Return the first variable or attribute that code reads: `self.count` of `0.1 / self.count.sqrt()`."""
+    for name in nodes_of(ast.Name, code):
+        path: ast.AST = name
+        while isinstance(outer := found.source.parent(path), ast.Attribute):
+            if getattr(found.source.parent(outer), "func", None) is outer:
+                break
+            path = outer
+        if not full_name(name, found.source):
+            return one_line(found.source.segment(path))
+    return one_line(found.source.segment(code))
 
 
 def _counter(found: SourceNode) -> str:
