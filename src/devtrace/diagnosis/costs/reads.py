@@ -12,7 +12,7 @@ from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
-from devtrace.source.flow import LOOPS, own_name
+from devtrace.source.flow import LOOPS, own_name, path_of
 from devtrace.source.matching import (
     alone,
     assigned_names,
@@ -297,8 +297,8 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
         return _worded("ask", name=_first_path(found, read["x"]))
     if updated(statement) is not None:
         return _worded("add", kept=kept)
-    if isinstance(node, ast.Call) and (largest := variable(node.func)) in ("max", "min"):
-        return _worded("order", name=largest)
+    if called_name(node) in ("max", "min") and owner_of(node) is None:
+        return _worded("order", name=called_name(node))
     if isinstance(statement, ast.If | ast.Assert | ast.While) and node in (statement, *ast.walk(statement.test)):
         return _worded("decide")
     return _worded("keep" if _is_kept(found) else "read", kept=kept)
@@ -322,15 +322,10 @@ def _is_counted(queries: TraceQueries, op: int) -> bool:
 
 def _first_path(found: SourceNode, code: ast.AST) -> str:
     """Return the first variable or attribute that code reads: `self.count` of `0.1 / self.count.sqrt()`."""
-    for name in nodes_of(ast.Name, code):
-        path: ast.AST = name
-        while isinstance(outer := found.source.parent(path), ast.Attribute):
-            if getattr(found.source.parent(outer), "func", None) is outer:
-                break
-            path = outer
-        if not full_name(name, found.source):
-            return one_line(found.source.segment(path))
-    return one_line(found.source.segment(code))
+    source = found.source
+    paths = [part for part in ast.walk(code) if path_of(part) and not full_name(part, source)]
+    read = (part for part in paths if getattr(source.parent(part), "func", None) is not part)
+    return one_line(source.segment(next(read, code)))
 
 
 def _counter(found: SourceNode) -> str:

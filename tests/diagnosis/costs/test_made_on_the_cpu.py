@@ -1,0 +1,130 @@
+"""What a step makes on the CPU and sends: noise of a sampler, masks of constants, tensors of a few numbers in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+import devtrace
+from devtrace.diagnosis.findings import Finding
+
+GPU = "cuda:0"
+STATES = [[0.1 * at, 0.2, 0.3] for at in range(5)]
+
+
+def warnings(program: Callable[[], object]) -> list[Finding]:
+    torch.manual_seed(0)
+    with devtrace.record(simulate="cuda:1") as recording:
+        program()
+    assert not recording.report.notes
+    return [finding for finding in recording.report.findings if finding.severity != "note"]
+
+
+@torch.no_grad()
+def _sampler() -> None:
+    model, x = nn.Linear(16, 16).to(GPU), torch.zeros(4, 16, device=GPU)
+    for t in reversed(range(25)):
+        z = torch.randn(4, 16) if t > 0 else torch.zeros(4, 16)
+        x = x - 0.1 * model(x) + 0.1 * z.to(x.device)
+
+
+def _langevin() -> None:
+    energy, x = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)).to(GPU), torch.zeros(16, 4, device=GPU)
+    for _ in range(20):
+        x = x.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(energy(x).sum(), x)
+        x = x - 0.1 * slope + torch.empty(x.shape).normal_().to(x.device) * 0.3
+
+
+def _diffusion_over_data_on_the_device() -> None:
+    model, data = nn.Linear(6, 6).to(GPU), torch.randn(100, 6).to(GPU)
+    optimizer, kept = torch.optim.SGD(model.parameters(), lr=0.1), torch.linspace(0.99, 0.1, 10, device=GPU)
+    for _ in range(20):
+        x, t = data[torch.randint(0, 100, (8,), device=GPU)], torch.randint(0, 10, (8,), device=GPU)
+        eps = torch.randn(*x.shape).to(GPU)
+        a = kept[t].unsqueeze(-1)
+        loss = (model(a.sqrt() * x + (1 - a).sqrt() * eps) - eps).abs().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def _mask_of_constants() -> None:
+    net = nn.Linear(64, 2).to(GPU)
+    for at in range(15):
+        mask = torch.ones(8, 8)
+        mask[at % 5 : at % 5 + 3, 2:5] = 0
+        net((torch.randn(4, 8, 8, device=GPU) * mask.to(GPU)).flatten(1))
+
+
+@pytest.mark.parametrize("program", [_sampler, _langevin, _diffusion_over_data_on_the_device, _mask_of_constants])
+def test_what_a_step_makes_of_factories_alone_is_made_on_the_device(program: Callable[[], None]) -> None:
+    (found,) = warnings(program)
+    assert found.rule == "host-to-device-copy"
+    assert "is made on the CPU and copied in each step" in found.message
+    assert "create it on the device: `torch." in found.help
+
+
+def _drawn_data() -> None:
+    net, weights = nn.Linear(8, 4).to(GPU), torch.rand(4, device=GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(20):
+        x, y = torch.randn(16, 8).to(GPU), torch.randn(16, 4).to(GPU)
+        loss = ((net(x) - y) ** 2 * weights).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def _drawn_data_of_a_recurrence() -> None:
+    inner, outer, h = nn.Linear(8, 4).to(GPU), nn.Linear(4, 4).to(GPU), torch.zeros(16, 4, device=GPU)
+    for _ in range(20):
+        x = torch.randn(16, 8).to(GPU)
+        h = torch.tanh(inner(x) + outer(h))
+
+
+def _data_written_into_zeros() -> None:
+    net = nn.Linear(6, 2).to(GPU)
+    for at in range(20):
+        x = torch.zeros(1, 6)
+        x[0, at % 6] = at * 0.5
+        net(x.to(GPU))
+
+
+@pytest.mark.parametrize("program", [_drawn_data, _drawn_data_of_a_recurrence, _data_written_into_zeros])
+def test_a_programs_own_data_may_be_drawn_or_written_on_the_cpu(program: Callable[[], None]) -> None:
+    assert warnings(program) == []
+
+
+def _states_in_a_row() -> None:
+    policy = nn.Linear(3, 2).to(GPU)
+    for _ in range(20):
+        policy(torch.stack([torch.tensor(state, device=GPU) for state in STATES])).sum()
+
+
+def _states_moved_in_a_loop() -> None:
+    policy = nn.Linear(3, 2).to(GPU)
+    for _ in range(20):
+        rows = []
+        for state in STATES:
+            rows.append(torch.tensor(state).to(GPU))
+        policy(torch.stack(rows)).sum()
+
+
+@pytest.mark.parametrize("program", [_states_in_a_row, _states_moved_in_a_loop])
+def test_a_few_tensors_of_numbers_in_a_row_could_be_one(program: Callable[[], None]) -> None:
+    (found,) = warnings(program)
+    assert (found.rule, found.count) == ("host-to-device-copy", 100)
+    assert "gather the values first" in found.help
+
+
+def test_all_states_in_one_tensor_are_no_warning() -> None:
+    def program() -> None:
+        policy = nn.Linear(3, 2).to(GPU)
+        for _ in range(20):
+            policy(torch.tensor(STATES, device=GPU)).sum()
+
+    assert warnings(program) == []
