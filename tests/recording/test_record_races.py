@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -22,6 +22,14 @@ from devtrace.recording.hot.recorder import Recorder
 from devtrace.trace.checks import broken_rule
 
 OPS = 200
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Let Ctrl+C come also where a shell has started the tests in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, at: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Optional
@@ -470,3 +471,63 @@ def test_elements_that_a_loop_reads_and_writes_are_seen_by_a_recording_and_by_ot
 def test_a_function_from_before_the_simulation_may_name_a_device_in_its_annotations() -> None:
     script = torch.jit.script(on_a_device)
     assert script(torch.ones(2, device="cuda:1")).device == SECOND
+
+
+class Scripted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(2, 2), nn.ReLU()])
+
+    def forward(self, x: torch.Tensor, times: int = 2) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        steps = torch.arange(2).to(x.device, torch.float32) + torch.tensor([0.5], device=x.device)
+        if x.is_cuda:
+            steps = steps + torch.ones(2).type_as(x)
+        return x + steps.to(device=x.device) * times
+
+
+def to_a_device(x: torch.Tensor, device: torch.device, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    return torch.arange(3).to(device).to(x) + torch.zeros(3).to(device=device, dtype=dtype)
+
+
+def names_of_devices(x: torch.Tensor) -> str:
+    there = x.cpu() if x.device.type == "cuda" else x.cuda()
+    return str(x.device) + str(x.get_device()) + str(there.device)
+
+
+def test_a_script_asks_a_tensor_for_its_device_and_moves_others_there() -> None:
+    x = torch.ones(2, device="cuda:1")
+    assert torch.jit.script(to_a_device)(x, device=SECOND).device == SECOND
+    assert torch.jit.script(names_of_devices)(x) == "cuda:11cpu"
+    assert torch.jit.script(names_of_devices)(x.cpu()) == "cpu-1cuda:0"
+    model = torch.jit.script(Scripted()).to("cuda:1")
+    for _ in range(3):  # the interpreter compiles anew what it has seen
+        out = model(x, times=3)
+        out.sum().backward()
+        assert out.device == SECOND
+    assert torch.equal(out.cpu(), model(x, 3).cpu())
+    with torch.no_grad():
+        assert torch.jit.freeze(model.eval())(x).device == SECOND
+    assert torch.jit.trace(model, (x,))(x).device == SECOND
+
+
+def test_what_a_script_saves_and_shows_is_as_it_was_compiled() -> None:
+    model = torch.jit.script(Scripted()).to("cuda")
+    model(torch.ones(2, device="cuda"))
+    kept = io.BytesIO()
+    torch.jit.save(model, kept)
+    assert b"devtrace" not in kept.getvalue()
+    assert "devtrace" not in model.code + str(model.graph)
+    loaded = torch.jit.load(io.BytesIO(kept.getvalue()), map_location="cuda:1")
+    assert loaded(torch.ones(2, device="cuda:1")).device == SECOND
+
+
+def test_an_error_in_a_script_has_the_words_of_its_operator() -> None:
+    model = torch.jit.script(Scripted()).to("cuda")
+    with pytest.raises(RuntimeError, match=r"(?s)in the TorchScript interpreter.*mat1 is on cpu, different from other"):
+        model(torch.ones(2))
+    with pytest.raises(RuntimeError, match="Unknown keyword argument 'often'"):
+        model(torch.ones(2, device="cuda"), often=2)
+    with pytest.raises(RuntimeError, match="missing value for argument 'x'"):
+        model()

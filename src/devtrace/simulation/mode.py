@@ -10,6 +10,7 @@ from devtrace.runtime.quiet import ALL_DISABLED, Quiet, function_modes, function
 from devtrace.runtime.tracebacks import leave
 from devtrace.runtime.wrapped_numbers import as_tensors
 from devtrace.simulation import wider
+from devtrace.simulation.beyond.scripts import running
 from devtrace.simulation.handlers import MIXED, Func, OpMode, common_owner, handlers, make_handler
 from devtrace.simulation.storage_tags import HOST
 
@@ -57,6 +58,7 @@ class SimulationMode(OpMode):
             return handler(self, instead, args if tensors is None else tensors, kwargs or _NO_KWARGS)
         except BaseException as error:
             leave(error)
+            running.words = str(error)
             raise
 
     def _while_traced(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

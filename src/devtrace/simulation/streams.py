@@ -42,11 +42,9 @@ def install(patches: Patches, devices: Devices) -> None:
         made = current_stream(index)
         return made.stream_id, made.device_index, made.device_type
 
-    for owner in (torch.cuda, torch.cuda.streams):
+    for owner in (torch.cuda, torch.cuda.streams, torch):
         patches.set(owner, "Stream", stream)
         patches.set(owner, "Event", event)
-    patches.set(torch, "Stream", stream)
-    patches.set(torch, "Event", event)
     for name, value in {
         "_accelerator_getStream": current_stream,
         "_accelerator_setStream": set_stream,

@@ -75,14 +75,6 @@ def _seen(name: str, get: Callable[[torch.Tensor], Any]) -> Callable[[torch.Tens
     return read
 
 
-def _is_cuda(self: torch.Tensor) -> bool:
-    return device(self).type == "cuda"
-
-
-def _is_cpu(self: torch.Tensor) -> bool:
-    return device(self).type == "cpu"
-
-
 def _get_device(self: torch.Tensor) -> int:
     found = device(self)
     return found.index if found.type == "cuda" else _Base.get_device(self)
@@ -91,8 +83,9 @@ def _get_device(self: torch.Tensor) -> int:
 def install(patches: Patches, resolve: Resolve) -> None:
     """Replace everything on `torch.Tensor` that names a device."""
     moves = Moves(resolve)
-    for name, get in {"device": device, "is_cuda": _is_cuda, "is_cpu": _is_cpu}.items():
-        patches.set(torch.Tensor, name, Attribute(_seen(name, get)))
+    patches.set(torch.Tensor, "device", Attribute(_seen("device", device)))
+    patches.set(torch.Tensor, "is_cuda", Attribute(_seen("is_cuda", lambda self: device(self).type == "cuda")))
+    patches.set(torch.Tensor, "is_cpu", Attribute(_seen("is_cpu", lambda self: device(self).type == "cpu")))
     for name in ("to", "cuda", "cpu", "type_as", "numpy", "tolist"):
         patches.set(torch.Tensor, name, _method(moves, name))
     patches.set(torch.Tensor, "get_device", _get_device)

@@ -1,15 +1,55 @@
-"""TorchScript beside our `torch.device`: annotations from before the simulation name torch's own class of devices."""
+"""Devices in TorchScript, whose interpreter asks C++ for them: a call runs a copy of its graph that asks us.
 
+What was compiled stays as it is, to be saved and shown. Annotations from before the simulation name torch's own class.
+"""
+
+import functools
+import re
+import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.tracebacks import leave
+from devtrace.simulation.storage_tags import HOST, anchor_floating
+
+
+def _made(tensor: torch.Tensor, device: torch.device | None) -> torch.Tensor:
+    """Move what TorchScript makes of numbers on the CPU, and may keep as a constant."""
+    anchor_floating(tensor, HOST)
+    return tensor if device is None else tensor.to(device)
+
+
+# What TorchScript asks a tensor, or lets it do, with a device that C++ does not know.
+_ANSWERS: Final[dict[str, Callable[..., Any]]] = {
+    "prim::device": lambda x: x.device,
+    "prim::is_cuda": lambda x: x.is_cuda,
+    "prim::is_cpu": lambda x: x.is_cpu,
+    "aten::get_device": lambda x: x.get_device(),
+    "aten::to": lambda x, *where, layout=None, pin_memory=None, **how: x.to(*where, **how),
+    "aten::type_as": lambda x, other: x.type_as(other),
+    "aten::cuda": lambda x: x.cuda(),
+    "aten::cpu": lambda x: x.cpu(),
+    "prim::made": _made,
+}
+_MADE: Final = ("aten::tensor", "aten::as_tensor")  # of any type: with our operator after them
+_DEVICE: Final = 2  # the place of `device` among their arguments
+
+
+class _Running(threading.local):
+    """Counts this thread's scripts; `words` are an operator's last error's, which the interpreter loses."""
+
+    scripts = 0
+    words = ""
+
+
+running = _Running()
 
 
 def install(patches: Patches) -> None:
-    """Let torch.jit.script read both as a device."""
+    """Let functions and methods of TorchScript run with our operators, and torch.jit.script read both classes."""
     annotations = torch.jit.annotations
     read: Callable[..., Any] = annotations.try_ann_to_type
 
@@ -17,3 +57,104 @@ def install(patches: Patches) -> None:
         return read(torch.device if annotation is torch._C.device else annotation, *rest, **more)
 
     patches.set(annotations, "try_ann_to_type", read_either)
+    run: Callable[..., Any] = torch._C.ScriptFunction.__call__
+    ours: dict[Any, Any] = {}
+    for kind in (torch._C.ScriptFunction, torch._C.ScriptMethod):
+        patches.set(kind, "__call__", _calling(kind.__call__, run, ours))
+    for name in ("_freeze_module", "_jit_pass_optimize_frozen_graph"):
+        patches.set(torch._C, name, _counted(getattr(torch._C, name)))
+
+
+def _counted(change: Callable[..., Any]) -> Callable[..., Any]:
+    """A change of a graph compares constants, as a run does."""
+
+    def changed(*args: Any, **kwargs: Any) -> Any:
+        running.scripts += 1
+        try:
+            return change(*args, **kwargs)
+        finally:
+            running.scripts -= 1
+
+    return changed
+
+
+def _calling(call: Callable[..., Any], run: Callable[..., Any], ours: dict[Any, Any]) -> Callable[..., Any]:
+    def call_script(self: Any, *args: Any, **kwargs: Any) -> Any:
+        running.scripts += 1
+        try:
+            graph = self.graph
+            if graph not in ours:
+                ours[graph] = _asking_us(graph)
+            given = _by_position(self.schema, args, kwargs)
+            if ours[graph] is None or given is None:
+                return call(self, *args, **kwargs)
+            return run(ours[graph], *([self.owner] if hasattr(self, "owner") else []), *given)
+        except BaseException as error:
+            leave(error)
+            if type(error) is RuntimeError and (kept := str(error).rstrip()).endswith("RuntimeError:"):
+                error.args = (f"{kept} {running.words}\n",)
+            raise
+        finally:
+            running.scripts -= 1
+
+    return call_script
+
+
+def _by_position(schema: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
+    """Return all arguments, as a graph alone knows neither names nor defaults; None where they do not fit."""
+    rest = {each.name: each for each in schema.arguments if each.name != "self"}
+    rest = dict(list(rest.items())[len(args) :])
+    if kwargs.keys() - rest or any(name not in kwargs and not each.has_default_value() for name, each in rest.items()):
+        return None
+    return [*args, *(kwargs.get(name, each.default_value) for name, each in rest.items())]
+
+
+def _asking_us(graph: Any) -> Any:
+    """Return a function that runs the graph with our operators; None for one that asks for no device."""
+    copy = graph.copy()
+    torch._C._jit_pass_inline(copy)
+    made = [node for kind in _MADE for node in copy.findAllNodes(kind)]
+    asking = [node for kind in _ANSWERS for node in copy.findAllNodes(kind) if _names_device(node)]
+    for node in asking:
+        node.output().replaceAllUsesWith(_instead(copy, node, node.schema(), list(node.inputs())))
+        node.destroy()
+    for node in made:
+        device, nothing = list(node.inputs())[_DEVICE], copy.insertConstant(None)
+        nothing.node().moveBefore(node)
+        node.replaceInput(_DEVICE, nothing)
+        moved = _instead(copy, node, "prim::made(Tensor x, Device? device) -> Tensor", [node.output(), device])
+        node.output().replaceAllUsesWith(moved)
+        moved.node().replaceInput(0, node.output())
+    return torch._C._create_function_from_graph("forward", copy) if asking or made else None
+
+
+def _names_device(node: Any) -> bool:
+    return node.kind() != "aten::to" or re.search("Device|Tensor other", node.schema()) is not None
+
+
+def _instead(graph: Any, node: Any, schema: str, given: list[Any]) -> Any:
+    """Put our operator after one of TorchScript's; return its result."""
+    ours = graph.create(_operator(schema), given, 1)
+    ours.copyMetadata(node)
+    ours.output().setType(node.output().type())
+    ours.insertAfter(node)
+    return ours.output()
+
+
+@functools.cache
+def _library() -> torch.library.Library:
+    return torch.library.Library("devtrace", "DEF")
+
+
+@functools.cache
+def _operator(schema: str) -> str:
+    """Define our operator for one of TorchScript's, once: torch does not forget one that ran.
+
+    One that says nothing of what it aliases and does is no constant to TorchScript, which compares those.
+    """
+    name, signature = schema.split("(", 1)
+    own = name.replace("::", "_").replace(".", "_")
+    signature = re.sub(r"Tensor\([^)]*\)", "Tensor", signature).replace("int? dtype", "ScalarType? dtype")
+    _library().define(f"{own}({signature}", "CONSERVATIVE")
+    _library().impl(own, _ANSWERS[name.partition(".")[0]], "CompositeImplicitAutograd")
+    return f"devtrace::{own}"
