@@ -78,7 +78,7 @@ def _is_refusal(case: Case) -> bool:
 def _other_inputs(case: Case) -> str:
     """Say where the other inputs are, or what else torch refused."""
     if _is_refusal(case):
-        if not case.expected_device:
+        if not case.expected_device or case.mismatch.of == "number":
             return sentence(f"mismatch.{case.mismatch.of}-somewhere")
         return sentence(f"mismatch.{case.mismatch.of}", expected=case.expected_device)
     expected = [row for row in case.queries.inputs(case.op) if case.is_expected(row)]

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.source_text import statement_site
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.fix import Fix
@@ -46,3 +47,20 @@ def _is_only_assignment(case: Case, verdict: Verdict, born: Site) -> bool:
     given = list(assignments(case.queries, last.owner, last.key))
     spans = [(code.site.file, code.source.span(statement).line) for code, statement in given]
     return spans == [(born.file, born.line)]
+
+
+def birth_by_name(case: Case) -> Site | None:
+    """Return the line that gave a tensor's name its value, for a dtype whose birth was not read: `load(file)`."""
+    queries = case.queries
+    if queries.of == "device" or queries.evidence.saw_ops:
+        return None
+    for name in sorted(case.names, key=lambda each: len(each.references)):
+        last, frame = name.last, FailingFrame.of(case.snapshot, name.frame, case.expected_device)
+        is_own = last.kind == "attribute" and isinstance(last.key, str)
+        given = list(assignments(queries, last.owner, str(last.key))) if is_own else []
+        if len(given) == 1:
+            return queries.site_in(given[0][0].source, given[0][1], given[0][0].site)
+        bound = frame.bindings(name.references[0].text)[-1:] if frame is not None and not is_own else []
+        if frame is not None and bound:
+            return queries.site_in(frame.source, bound[0], frame.code.site)
+    return None

@@ -54,6 +54,8 @@ FROM_ARRAYS: Final = frozenset(("tensor", "as_tensor", "asarray"))
 """Factories that take over an array's dtype."""
 TAKES_NUMBER: Final = ("masked_fill", "masked_fill_", "fill_", "full", "full_like", "new_full", "pad")
 """Functions with a number that has to fit the dtype."""
+NUMBERS: Final = ("value", "fill_value")
+"""Keywords of theirs for it."""
 GIVES_DTYPES: Final = ("state_dict", "load", "copy_", "autocast")
 """Calls from which on a dtype may be meant."""
 

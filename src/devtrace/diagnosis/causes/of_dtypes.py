@@ -9,7 +9,7 @@ from devtrace.diagnosis.evidence.moves import moves_from
 from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.source.dtypes import COLLECTS, FROM_ARRAYS, GIVES_DTYPES, is_cast, is_floating
-from devtrace.source.matching import called_names, calls_in, keyword
+from devtrace.source.matching import called_name, called_names, calls_in, keyword
 from devtrace.source.vocabulary import LIKE_DATA, MAKES_ON_HOST
 from devtrace.words.catalogue import sentence
 
@@ -87,11 +87,9 @@ def came_from_numpy(case: Case) -> Verdict | None:
         return Verdict("numpy-boundary", case.born, case.name, certainty="inferred")
     if found is None:
         return None
-    names = called_names(found.statement)
-    call = factory_call(found)
-    is_array = not names.isdisjoint(MAKES_ON_HOST) or (
-        case.odd_device == "float64" and call is not None and not names.isdisjoint(FROM_ARRAYS)
-    )
+    calls = [each for each in calls_in(found.statement) if keyword(each, "dtype") is None]
+    takes_over = case.odd_device == "float64" and any(called_name(each) in FROM_ARRAYS for each in calls)
+    is_array = takes_over or not called_names(found.statement).isdisjoint(MAKES_ON_HOST)
     return Verdict("numpy-boundary", case.born, case.name) if is_array else None
 
 

@@ -79,7 +79,7 @@ def _of_another(queries: TraceQueries, op: int, error: DtypeError) -> Mismatch |
     odd, expected = error.named
     made = (row for each in queries.inputs(op) for row in queries.ancestors(each, past_modules=False))
     row = next((row for row in made if queries.trait(row) == odd), None)
-    return Mismatch(op, row, odd, expected) if row is not None else None
+    return Mismatch(op, row, odd, expected, of="inputs" if is_floating(odd) else "float") if row is not None else None
 
 
 def _only_one(queries: TraceQueries, op: int, rows: list[int], error: DtypeError) -> Mismatch | None:
@@ -94,7 +94,8 @@ def _refused(queries: TraceQueries, op: int, error: DtypeError) -> Mismatch | No
     rows = queries.inputs(op)
     wrong = [row for row in rows if _is_refused(queries.trait(row), error)]
     at = rows[error.argument] if 0 <= error.argument < len(rows) else -1
-    is_named = at >= 0 and queries.trait(at) in error.named
+    named = error.named[1:] if error.refused == "result" else error.named
+    is_named = at >= 0 and queries.trait(at) in named
     if not wrong and not is_named:
         return None
     row = at if is_named or at in wrong else wrong[-1]
@@ -123,8 +124,10 @@ def _taken(queries: TraceQueries, rows: list[int], error: DtypeError) -> str:
             return "int64"
         case "mask":
             return "bool"
-        case "number" | "whole":
+        case "whole":
             return ""
+        case "number":  # no whole number is infinite
+            return DEFAULT if "int64" in error.named else ""
         case "result":
             return error.named[0]
         case "float":
@@ -176,6 +179,8 @@ def _of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, op: int, row
     if early is not None:
         return queries.trait(early)
     rest = _rest_of_the_model(queries, snapshot, owned[0]) or _of_all_models(queries, owned[0])
+    if not rest and all(queries.trace.tensors.raw("role", queries.base(row)) == "buffer" for row in owned):
+        return ""  # of a loss: class weights
     if len(theirs) > 1:
         return min(theirs, key=lambda dtype: rest[dtype])
     is_missed = rest[given[0]] > rest[theirs[0]] and not _was_cast_by_itself(queries, owned, given[0])
@@ -252,7 +257,9 @@ def _beside_a_layer(queries: TraceQueries, rows: list[int], dtypes: list[str]) -
 def _made_by_default(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:
     """Return the dtype of what a factory made without being asked, where the rest came otherwise."""
     made = {queries.trait(row): find_origin(queries, row).arrival for row in rows}
-    return DEFAULT if made.get(DEFAULT) == "made" and list(made.values()).count("made") == 1 else ""
+    by_default = made.get(DEFAULT) == "made" and list(made.values()).count("made") == 1
+    is_array = made.get("float64") == "given" and queries.evidence.saw_ops
+    return DEFAULT if by_default and not is_array else ""
 
 
 def _asked_here(queries: TraceQueries, op: int, rows: list[int]) -> str:

@@ -87,14 +87,21 @@ def _is_of_each(anchor: Anchor, name: AccessPath) -> bool:
 
 
 def _filling(case: Case, name: AccessPath, anchor: Anchor) -> Anchor | None:
-    """Return the later statement of the same block that put the tensor there: `optimizer.load_state_dict(saved)`."""
+    """Return the later statement of the same block that put the tensor there.
+
+    `optimizer.load_state_dict(saved)`; of a dtype also `model.head = restored`.
+    """
     row, frame, source = case.snapshot.row(name.last.value), anchor.frame, anchor.code.source
     found = case.queries.source_node(case.queries.born(case.queries.base(row))) if row is not None else None
-    if found is None or frame is None or found.source is not source or not isinstance(found.statement, ast.Expr):
-        return None
-    beside = source.parent(found.statement) is source.parent(anchor.node)
-    is_between = source.span(anchor.node).end_line < source.span(found.statement).line < frame.line
-    return Anchor(anchor.code, found.statement, "below", frame) if beside and is_between else None
+    put = [found.statement] if found is not None and found.source is source else []
+    later: list[ast.stmt] = [each for each in put if isinstance(each, ast.Expr)]
+    if frame is not None and case.queries.of == "dtype":
+        later += [each for n in range(2, len(name.texts) + 1) for each in frame.bindings(name.prefix(n).text)]
+    for each in reversed(later):
+        is_after = frame is not None and source.span(anchor.node).end_line < source.span(each).line < frame.line
+        if is_after and source.parent(each) is source.parent(anchor.node):
+            return Anchor(anchor.code, each, "below", frame)
+    return None
 
 
 def _moved_names(kin: list[AccessPath]) -> list[AccessPath]:

@@ -2,14 +2,16 @@
 
 import ast
 from collections.abc import Iterator
+from math import isinf
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import torch_dtype
+from devtrace.diagnosis.fixes import at_binding
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, failing_frame, suggested
-from devtrace.source.dtypes import TAKES_NUMBER, is_floating
-from devtrace.source.matching import called_name, calls_in, match_code, variable
+from devtrace.source.dtypes import NUMBERS, TAKES_NUMBER, is_floating
+from devtrace.source.matching import called_name, calls_in, keyword, match_code, variable
 from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import MAKES_ON_HOST, OF_DATA
 from devtrace.words.catalogue import sentence
@@ -34,13 +36,12 @@ def fill_with_what_fits(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Turn `scores.masked_fill(mask, -1e9)` into one with `torch.finfo(scores.dtype).min`."""
     frame = failing_frame(case)
     for call in calls_in(frame.expression) if frame is not None else ():
-        owner = match_code("$x.$fill(...)", call)
-        given = call.args[-1] if call.args else None
-        if frame is None or owner is None or given is None or called_name(call) not in TAKES_NUMBER:
+        given = next((keyword(call, word) for word in NUMBERS if keyword(call, word) is not None), None)
+        given = given or (call.args[-1] if call.args else None)
+        if frame is None or given is None or called_name(call) not in TAKES_NUMBER:
             continue
-        value = _number(given, frame.scope())
-        node = frame.node_of(case.odd_tensor)
-        if value is None or node is None:
+        value, node = _number(given, frame.scope()), frame.node_of(case.odd_tensor)
+        if value is None or node is None or (isinf(value) and not is_floating(case.odd_device)):
             continue
         root = torch_dtype(frame.source, "").removesuffix(".")
         info = "finfo" if is_floating(case.odd_device) else "iinfo"
@@ -61,6 +62,11 @@ def invert_mask(case: Case, verdict: Verdict) -> Iterator[Fix]:
         new = f"~{text}" if variable(found["mask"]) else f"~({text})"
         edit = frame.code.replaced(node, new)
         yield from suggested(sentence("fixed.invert", code=new), edit, moved=[Moved(case.odd_tensor, case.op)])
+
+
+def cast_below(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Write `head.float()` below `head = build(...)`, whose layers a default dtype or an argument made otherwise."""
+    return at_binding.move_below_binding(case, verdict) if case.queries.of == "dtype" else iter(())
 
 
 def _number(node: ast.expr, scope: object) -> float | None:

@@ -24,7 +24,7 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
     found, node = text_at(case, site), case.queries.source_node(site)
     call = origins.factory_call(node) if node is not None else None
     device = devices.at(case, site, call) if call is not None else ""
-    if node is not None and not device and case.queries.of == "dtype":
+    if node is not None and not device and case.queries.of == "dtype" and case.expected_device:
         device = torch_dtype(node.source, case.expected_device)
     is_cast = case.queries.of == "dtype" and case.origin.arrival == "copied"  # `torch.zeros(n).double()`
     if found is None or call is None or not device or is_cast:

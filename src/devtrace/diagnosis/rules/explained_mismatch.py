@@ -14,7 +14,7 @@ from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import failing_frame, frame_at
 from devtrace.diagnosis.fixes.search import Search
 from devtrace.diagnosis.messages import message, package_line_with_the_owner
-from devtrace.diagnosis.read_evidence import changes_a_guess, is_only_read, without_guess
+from devtrace.diagnosis.read_evidence import birth_by_name, changes_a_guess, is_only_read, without_guess
 from devtrace.diagnosis.slugs import RuleSlug
 from devtrace.source.matching import called_name, calls_in, names_in
 from devtrace.words.catalogue import unnamed
@@ -28,7 +28,7 @@ def explained(case: Case, rule: RuleSlug) -> Finding:
     verdict = find_verdict(case)
     expressions = list(map(one_line, _expressions(case)))
     names = candidate_names(case, verdict, expressions)
-    guessed = _birth_in_an_untraced_cell(case, names) if verdict.born < 0 else None
+    guessed = (_birth_in_an_untraced_cell(case, names) or birth_by_name(case)) if verdict.born < 0 else None
     if guessed is not None:
         verdict = replace(verdict, certainty="inferred")
     if is_only_read(case, verdict):

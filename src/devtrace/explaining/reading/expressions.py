@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from devtrace.explaining.reading.file_index import index_of
-from devtrace.explaining.reading.names import elements
+from devtrace.explaining.reading.names import elements, wholes
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import given_to, run_around, stored_in
 from devtrace.explaining.reading.values import Activation, Definition, Known, Several, TensorValue, Value
@@ -184,7 +184,7 @@ def _definitions(
 
 def _written_out(reader: Reader, node: ast.Subscript, key: Any, activation: Activation) -> Iterator[Definition]:
     """Yield the entry of a dictionary or list that the container was written out as."""
-    for whole in reader.definitions(node.value, activation):
+    for whole in wholes(reader, node.value, activation):
         made = whole.node
         if isinstance(made, ast.Dict):
             entries = zip(made.keys, made.values, strict=True)

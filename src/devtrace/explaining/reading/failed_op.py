@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import FunctionType
@@ -41,14 +42,6 @@ class FailedOp:
     def is_mixed(self) -> bool:
         return len({each.device for each in self.inputs}) > 1
 
-    def has_dtypes_of(self, inner: FailedOp) -> bool:
-        """Return whether a call has the same several dtypes as the one within it: `torch.einsum(..., q, table)`."""
-        dtypes = {each.dtype for each in self.inputs}
-        is_mixed = None not in dtypes and len(dtypes) > 1
-        return is_mixed and sorted(map(str, (x.dtype for x in self.inputs))) == sorted(
-            map(str, (x.dtype for x in inner.inputs))
-        )
-
 
 def failed_op(reader: Reader) -> FailedOp | None:
     """Return the op that raised; where no expression has tensors of several devices the innermost with any."""
@@ -57,10 +50,29 @@ def failed_op(reader: Reader) -> FailedOp | None:
         found = _at(reader, depth)
         if found is not None and found.is_mixed:
             return found
-        first = found if first is None or (found is not None and found.has_dtypes_of(first)) else first
+        first = found if first is None or (found and _has_dtypes_of(reader, found, first)) else first
         if reader.stack.levels[depth].is_readable:
             return first
     return first
+
+
+def _has_dtypes_of(reader: Reader, failed: FailedOp, inner: FailedOp) -> bool:
+    """Return whether a call has the same several dtypes as the one within it: `torch.einsum(..., q, table)`.
+
+    One that was not read has the dtype that is left, then, and so have those that it was made of.
+    """
+    theirs, left = {each.dtype for each in inner.inputs}, Counter(each.dtype for each in inner.inputs)
+    left.subtract(each.dtype for each in failed.inputs if each.dtype is not None)
+    unread, rest = [each for each in failed.inputs if each.dtype is None], list(left.elements())
+    if None in theirs or len(theirs) < 2 or min(left.values()) < 0 or len(rest) != len(unread):
+        return False
+    if unread and (len(unread) > 1 or not reader.of_dtypes):
+        return False
+    for each, dtype in zip(unread, rest, strict=True):
+        if each.op is not None and dtype is not None:
+            each.op.layout, each.dtype = reader.layout(each.device, each.dims, dtype), dtype
+            reader.pasts.settle(each.op, dtype, reader.dtypes)
+    return True
 
 
 def _at(reader: Reader, depth: int) -> FailedOp | None:

@@ -148,8 +148,9 @@ def definitions(
         return
     found = _assigned(name, activation)
     above = [each for each in found if is_above(activation.source, each, activation.line)]
-    given = of_parameter(reader, name, activation) if name in parameters(activation.body) else ()
-    if is_as_given(reader, name, activation):
+    is_given = name in parameters(activation.body)
+    given = of_parameter(reader, name, activation) if is_given else ()
+    if is_given and is_as_given(reader, name, activation):
         yield from given
         return
     yield from _all(reader, nearest_first(above, activation.line), activation)
@@ -163,7 +164,7 @@ def definitions(
     around = None if found else _around_line(name, activation)
     if around is not None:
         yield from elements(reader, *around, activation)
-    if found or around is not None or name in parameters(activation.body):
+    if found or around is not None or is_given:
         return
     if activation.is_file or (activation.scope is not None and name not in activation.scope.locals):
         yield from of_globals(reader, name, activation)
@@ -277,7 +278,7 @@ def _contents(owner: Any) -> Iterator[Any]:
 def elements(reader: Reader, iterated: ast.expr, position: Any, activation: Activation) -> Iterator[Definition]:
     """Yield the expressions that made what is gone through, where it is built in one piece."""
     iterated, position = unpacked(iterated, position)
-    for whole in _wholes(reader, iterated, activation):
+    for whole in wholes(reader, iterated, activation):
         for made in _built(whole.node):
             yield Definition(made, position, whole.activation.at_node(made))
     value = reader.see(iterated, activation)
@@ -289,13 +290,14 @@ def elements(reader: Reader, iterated: ast.expr, position: Any, activation: Acti
         yield Definition(iterated, position, activation, is_source=True)
 
 
-def _wholes(reader: Reader, iterated: ast.expr, activation: Activation) -> Iterator[Definition]:
-    """Yield what is gone through, as it is written and as it was given or returned."""
-    yield Definition(iterated, (), activation)
-    for whole in reader.definitions(iterated, activation):
-        yield whole
-        if isinstance(whole.node, ast.Call) and not whole.position:
-            yield from reader.definitions(whole.node, whole.activation)
+def wholes(reader: Reader, node: ast.expr, activation: Activation, levels: int = 3) -> Iterator[Definition]:
+    """Yield a container, as it is written and as it was given or returned."""
+    yield Definition(node, (), activation)
+    for whole in reader.definitions(node, activation):
+        if levels and isinstance(whole.node, ast.Call | ast.Name) and not whole.position:
+            yield from wholes(reader, whole.node, whole.activation, levels - 1)
+        else:
+            yield whole
 
 
 def _built(node: ast.AST) -> list[ast.expr]:

@@ -187,9 +187,10 @@ class Reader:
 
     def members(self, value: Value | None, node: ast.AST, activation: Activation) -> list[TensorValue]:
         """Return the tensors of an expression's value; each item of a live list as what gave the list made it."""
-        if not isinstance(value, Known) or type(value.value) not in (list, tuple):
+        if not isinstance(value, Known) or type(value.value) not in (list, tuple, dict):
             return list(tensors_of(value))
-        find, items = partial(self._definitions_of_item, node, activation), enumerate(value.value[:MOST_ITEMS])
+        whole, find = value.value, partial(self._definitions_of_item, node, activation)
+        items = islice(whole.items() if type(whole) is dict else enumerate(whole), MOST_ITEMS)
         return [self.live(each, partial(find, (index,))) for index, each in items if is_tensor(each)]
 
     def _definitions_of_item(self, node: ast.AST, activation: Activation, position: Position) -> list[Definition]:

@@ -178,10 +178,10 @@ def _unwrapped(value: Any) -> Any:
 
 
 def _tensors(node: ast.AST, source: Source, scope: Scope) -> list[torch.Tensor]:
-    """Return the tensors that the expression reads, in its order, those in lists among them."""
+    """Return the tensors that the expression reads, in its order, those in lists and `**options` among them."""
     found: dict[int, torch.Tensor] = {}
-    for value in safe_values.values(node, source, scope):
-        inner = value.value if type(value.value) in (list, tuple) else [value.value]
+    for _, _, value in safe_values.values(node, source, scope):
+        inner = value if type(value) in (list, tuple) else [*value.values()] if type(value) is dict else [value]
         found.update((id(each), each) for each in inner if is_tensor(each))
     return list(found.values())
 

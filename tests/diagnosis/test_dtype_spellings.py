@@ -1,0 +1,69 @@
+"""Bugs of dtype as people spell them, a file each: `# cause, tensor, dtype` on top, its lines marked.
+
+What was not recorded may have another cause, as far as the source tells: `# untraced: cause`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from devtrace.diagnosis.edits import applied
+from folders import TESTS
+from programs import run, run_untraced
+from warm import Warm
+
+HOST = ("cpu",)
+FILES = sorted((TESTS / "dtypes" / "spellings").glob("*.py"))
+HEALTHY = sorted((TESTS / "dtypes" / "healthy").glob("*.py"))
+each = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+
+
+class Expected(NamedTuple):
+    """What a program says of its own bug."""
+
+    cause: str
+    culprit: str
+    dtype: str
+    born: int
+    failed: int
+    untraced: str
+
+    @classmethod
+    def of(cls, file: Path) -> Expected:
+        lines = file.read_text().splitlines()
+        cause, _, rest = lines[0].removeprefix("# ").partition(", ")
+        culprit, _, dtype = rest.rpartition(", ")
+        marked = {word: at for at, line in enumerate(lines, start=1) for word in line.partition("  # ")[2].split()}
+        _, _, untraced = lines[1].partition("# untraced: ")
+        return cls(cause, culprit, dtype, marked["born"], marked["failed"], untraced or cause)
+
+
+@each
+def test_the_report_names_tensor_lines_and_cause_and_its_edits_mend_it(file: Path, warm: Warm, tmp_path: Path) -> None:
+    expected = Expected.of(file)
+    (finding,) = run(warm, file, HOST).errors
+    assert finding.culprit is not None
+    assert finding.culprit.born is not None
+    assert finding.site is not None
+    found = (finding.cause, finding.culprit.name, finding.culprit.dtype, finding.culprit.born.line, finding.site.line)
+    assert found == expected[:5]
+    (tmp_path / "bug.py").write_text(applied(file.read_text(), finding.edits))
+    repaired = run(warm, tmp_path / "bug.py", HOST)
+    assert (repaired.raised, repaired.alarms) == ("", [])
+
+
+@each
+def test_the_error_alone_tells_the_cause_too(file: Path, warm: Warm) -> None:
+    expected = Expected.of(file)
+    (finding,) = run_untraced(warm, file, HOST).errors
+    assert finding.culprit is not None
+    assert (finding.cause, finding.culprit.dtype) == (expected.untraced, expected.dtype)
+
+
+@pytest.mark.parametrize("file", HEALTHY, ids=lambda file: file.stem)
+def test_mixed_precision_that_is_meant_has_no_finding(file: Path, warm: Warm) -> None:
+    outcome = run(warm, file, HOST)
+    assert (outcome.raised, outcome.findings) == ("", ())
