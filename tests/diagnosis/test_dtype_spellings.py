@@ -1,6 +1,6 @@
 """Bugs of dtype as people spell them, a file each: `# cause, tensor, dtype` on top, its lines marked.
 
-What was not recorded may have another cause, as far as the source tells: `# untraced: cause`.
+What was not recorded may have another cause, as far as the source shows it: `# untraced: cause`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ each = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 
 
 class Expected(NamedTuple):
-    """What a program says of its own bug."""
+    """Tensor, lines and cause of a program, as its comments have them."""
 
     cause: str
     culprit: str
@@ -42,7 +42,7 @@ class Expected(NamedTuple):
 
 
 @each
-def test_the_report_names_tensor_lines_and_cause_and_its_edits_mend_it(file: Path, warm: Warm, tmp_path: Path) -> None:
+def test_the_report_names_tensor_lines_and_cause_and_its_edits_work(file: Path, warm: Warm, tmp_path: Path) -> None:
     expected = Expected.of(file)
     (finding,) = run(warm, file, HOST).errors
     assert finding.culprit is not None
@@ -56,7 +56,7 @@ def test_the_report_names_tensor_lines_and_cause_and_its_edits_mend_it(file: Pat
 
 
 @each
-def test_the_error_alone_tells_the_cause_too(file: Path, warm: Warm) -> None:
+def test_the_error_alone_shows_the_cause_too(file: Path, warm: Warm) -> None:
     expected = Expected.of(file)
     (finding,) = run_untraced(warm, file, HOST).errors
     assert finding.culprit is not None

