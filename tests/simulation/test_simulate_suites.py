@@ -417,6 +417,24 @@ def test_facts_of_the_driver_have_their_shape() -> None:
     assert uuids[0] != uuids[1]
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: torch.empty(2**50, device="cuda:1"),
+        lambda: torch.ones(2**40, 1, device="cuda:1").expand(-1, 2**20).contiguous(),
+        lambda: torch.ones(1, device="cuda:1").repeat(2**48),
+    ],
+)
+def test_more_memory_than_the_host_has_is_refused_in_cudas_words(ask: Callable[[], torch.Tensor]) -> None:
+    with pytest.raises(
+        torch.OutOfMemoryError, match=r"CUDA out of memory. Tried to allocate .* GiB. GPU 1 has a total"
+    ):
+        ask()
+    assert min(torch.cuda.mem_get_info(1)) >= 0
+    with pytest.raises(RuntimeError, match="DefaultCPUAllocator"):
+        torch.empty(2**50)
+
+
 def test_a_grid_of_another_device_is_refused_as_cudas_wrapper_does() -> None:
     with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device, but got grid is on cpu"):
         functional.grid_sample(torch.ones(1, 1, 2, 2, device="cuda"), torch.ones(1, 2, 2, 2), align_corners=False)

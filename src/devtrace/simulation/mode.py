@@ -10,6 +10,7 @@ from devtrace.runtime.quiet import ALL_DISABLED, Quiet, function_modes, function
 from devtrace.runtime.tracebacks import leave
 from devtrace.runtime.wrapped_numbers import as_tensors
 from devtrace.simulation import wider
+from devtrace.simulation.beyond import special
 from devtrace.simulation.beyond.scripts import running
 from devtrace.simulation.handlers import MIXED, Func, OpMode, common_owner, handlers, make_handler
 from devtrace.simulation.storage_tags import HOST
@@ -51,6 +52,7 @@ class SimulationMode(OpMode):
             except torch.OutOfMemoryError:
                 raise
             except RuntimeError as error:
+                special.refuse_without_host_memory(error, self, args, kwargs or _NO_KWARGS)
                 tensors = as_tensors(error, func, args)
                 instead = _what_only_cuda_has(func, args, kwargs or _NO_KWARGS) if tensors is None else func
                 if instead is None:

@@ -1,11 +1,13 @@
 """Operators that are answered one by one: copies, pinned memory, and those whose CUDA kernel goes another way."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from devtrace.simulation import rules
+from devtrace.simulation.memory.refusal import out_of_memory
 from devtrace.simulation.storage_tags import (
     FLOATING,
     HOST,
@@ -16,6 +18,7 @@ from devtrace.simulation.storage_tags import (
     claim_all,
     mark_pinned,
     tag_of,
+    tensors_in,
 )
 
 CPU = torch.device("cpu")
@@ -118,6 +121,17 @@ def narrow_copy(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any
         return func(*args, **kwargs)
     with mode:
         return torch.narrow(*args).clone(memory_format=torch.contiguous_format)
+
+
+def refuse_without_host_memory(error: Exception, mode: Any, args: Args, kwargs: dict[str, Any]) -> None:
+    """Raise CUDA's error for a tensor of a device that the host, whose memory that is here, cannot hold."""
+    asked = re.search(r"you tried to allocate (\d+) bytes", str(error))
+    device = kwargs.get("device")
+    there = [mode.find_device(device)] if device is not None and device.type == "cuda" else []
+    there += [owner for each in tensors_in(args) if (owner := tag_of(each).owner) not in (HOST, FLOATING)]
+    if asked is not None and there:
+        there[0].refused = int(asked[1])
+        raise out_of_memory(there[0].index, there[0].total, there[0].memory, int(asked[1])) from None
 
 
 def _answering(value: int | None) -> Callable[..., Any]:

@@ -4,19 +4,19 @@ from typing import Final
 
 import torch
 
-from devtrace.simulation.memory.allocator import ROUND, CachingAllocator, segment_for
+from devtrace.simulation.memory.allocator import ROUND, CachingAllocator, Endless, segment_for
 
 _MORE: Final = "documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
 _TRY: Final = "try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation."
 
 
-def out_of_memory(index: int, total: int, memory: CachingAllocator, nbytes: int) -> torch.OutOfMemoryError:
+def out_of_memory(index: int, total: int, memory: Endless | CachingAllocator, nbytes: int) -> torch.OutOfMemoryError:
     """Return the error of a tensor of so many bytes; `total` is what the whole device has."""
-    allowed = f"{_text(memory.limit)} allowed; " if memory.limit < total else ""
+    allowed = f"{_text(memory.limit)} allowed; " if memory.limit is not None and memory.limit < total else ""
     return torch.OutOfMemoryError(
         f"CUDA out of memory. Tried to allocate {_text(segment_for(-(-nbytes // ROUND) * ROUND))}. "
-        f"GPU {index} has a total capacity of {_text(total)} of which {_text(total - memory.reserved)} is free. "
-        f"Including non-PyTorch memory, this process has {_text(memory.reserved)} memory in use. {allowed}"
+        f"GPU {index} has a total capacity of {_text(total)} of which {_text(max(0, total - memory.reserved))} is free"
+        f". Including non-PyTorch memory, this process has {_text(memory.reserved)} memory in use. {allowed}"
         f"Of the allocated memory {_text(memory.allocated)} is allocated by PyTorch, and "
         f"{_text(memory.reserved - memory.allocated)} is reserved by PyTorch but unallocated. "
         f"If reserved but unallocated memory is large {_TRY}  See {_MORE}"

@@ -125,5 +125,5 @@ def alive_on(owner: SimulatedDevice) -> list[tuple[torch.UntypedStorage, int]]:
     """Return the storages on a device that has a limit, each with the bytes that its block takes."""
     count_out_the_freed()
     mine = [share for share in list(alive.values()) if share.memory is owner._memory and share.block]
-    found = [(share.storage() if share.storage is not None else None, share.block.size) for share in mine]
+    found = [(share.storage(), share.block.size) for share in mine if share.storage is not None]
     return [(storage, size) for storage, size in found if storage is not None]
