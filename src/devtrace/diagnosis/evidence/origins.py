@@ -43,7 +43,7 @@ def find_origin(queries: TraceQueries, row: int, preferred_parents: frozenset[in
         beside = [parent for parent in parents if _is_alike(queries, parent, path[-1])]
         if queries.op_name(queries.producer(path[-1])).startswith(_LED_BY_FIRST[queries.of]) and parents[0] in beside:
             beside = parents[:1]
-        path.append(max(beside, key=lambda parent: (parent in preferred_parents, *_size(queries, parent))))
+        path.append(max(beside, key=lambda parent: (parent in preferred_parents, *_weight(queries, parent))))
     return Origin("given", path[-1], queries.producer(path[-1]), tuple(path))
 
 
@@ -64,8 +64,10 @@ def _is_alike(queries: TraceQueries, one: int, other: int) -> bool:
     return queries.trait(one) == queries.trait(other)
 
 
-def _size(queries: TraceQueries, row: int) -> tuple[bool, int]:
-    return bool(queries.dims[row] > 0), queries.trace.tensors.number("bytes", row)
+def _weight(queries: TraceQueries, row: int) -> tuple[bool, bool, int]:
+    """Return what makes an input the one to ask about: a layer, which stays for all that runs through it; its size."""
+    tensors = queries.trace.tensors
+    return tensors.raw("role", row) == "parameter", bool(queries.dims[row] > 0), tensors.number("bytes", row)
 
 
 def _is_like(queries: TraceQueries, op: int) -> bool:

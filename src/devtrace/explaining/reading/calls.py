@@ -375,8 +375,10 @@ def _call_module(
     first = next((tensor for _, tensor in registered(module)), None)
     if first is not None:
         dtype = dtypes.of_module(module, dtype_of(first), inputs, activation.source) if not own else None
-        made = reader.emit("module", COMPUTE, node, activation, inputs, str(device_of(first)), 1, dtype)
+        weight = reader.live(first)
+        given = inputs if reader.of_dtypes else [*inputs, weight]
+        made = reader.emit("module", COMPUTE, node, activation, given, str(device_of(first)), 1, dtype)
         if reader.of_dtypes:
-            reader.pasts.weights[made.row] = reader.live(first).row
+            reader.pasts.weights[made.row] = weight.row
         return made
     return reader.derived(WITHOUT_WEIGHTS, COMPUTE, node, activation, inputs) if inputs else None
