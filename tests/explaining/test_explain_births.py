@@ -16,7 +16,7 @@ from devtrace.diagnosis.findings import Finding
 
 
 def explained(program: Callable[[], object]) -> Finding:
-    with devtrace.simulate("cuda:1"), pytest.raises(RuntimeError) as raised:
+    with devtrace.simulate("cuda:1"), pytest.raises((RuntimeError, TypeError)) as raised:
         program()
     return devtrace.explain(raised.value).findings[0]
 
@@ -366,3 +366,69 @@ def test_state_that_a_step_made_without_a_device_is_no_tensor_that_a_move_missed
         finding = explained(program)
     assert finding.cause == "created-without-device"
     assert line_of_birth(finding) == 'state["mean"] = torch.zeros(weight.shape)'
+
+
+class Sampler:
+    def __init__(self) -> None:
+        self.net = nn.Linear(2, 2).to("cuda:0")
+        self.steps = 3
+
+    def sample(self, count: int) -> torch.Tensor:
+        x = torch.randn(count, 2)
+        for _ in range(self.steps):
+            x = x.to("cuda:0")
+            x = (x - self.net(x)) / (1 + x.abs())
+        return x
+
+    def pick(self, count: int, greedy: bool = True) -> torch.Tensor:
+        scores = self.net(torch.ones(count, 2, device="cuda:0"))
+        if greedy:
+            return scores.argmax(dim=1)
+        return torch.multinomial(scores.softmax(1), 1)
+
+
+def test_what_a_call_gave_is_converted_though_nobody_read_it() -> None:
+    """A weight of the model that the call used is another tensor."""
+
+    def program() -> None:
+        sampler = Sampler()
+        sampler.sample(4).numpy()
+
+    finding = explained(program)
+    assert "`sampler.sample(4)` is on cuda:0" in finding.message
+    assert [each.after.strip() for each in finding.edits] == ["sampler.sample(4).detach().cpu().numpy()"]
+
+
+def test_what_follows_a_branch_that_returned_gave_nothing() -> None:
+    def program() -> None:
+        sampler = Sampler()
+        sampler.pick(4).numpy()
+
+    assert line_of_birth(explained(program)) == "return scores.argmax(dim=1)"
+
+
+class Bank(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.filters = []
+        for _ in range(2):
+            self.filters.append(nn.Conv1d(1, 1, 3, padding=1))
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.filters:
+            x = layer(x).relu()
+        return self.head(x)
+
+
+def test_what_layers_of_a_plain_list_computed_is_mended_in_the_list() -> None:
+    def program() -> None:
+        bank = Bank().to("cuda:0")
+        bank(torch.ones(4, 1, 8))
+
+    finding = explained(program)
+    assert finding.cause == "not-registered"
+    assert [each.after.strip() for each in finding.edits] == [
+        "self.filters = nn.ModuleList([])",
+        "bank(torch.ones(4, 1, 8, device=next(bank.parameters()).device))",
+    ]

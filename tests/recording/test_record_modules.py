@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +17,7 @@ from torch.optim.optimizer import _global_optimizer_post_hooks
 import devtrace
 from devtrace.api.recording import record
 from devtrace.recording.columns.module_notes import FEWEST_TO_SWEEP, Happening, ModuleNotes, packed
-from devtrace.recording.context import hooks
+from devtrace.recording.context import hooks, optimizer_states
 from devtrace.recording.finish.history import History
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.rows import Module
@@ -434,3 +435,17 @@ def test_a_module_that_is_collected_while_the_trace_is_made_keeps_its_moves(monk
     assert move.module is not None
     assert (move.module.type, move.tensors) == ("Linear", 2)
     assert recording.report.notes == ()
+
+
+def test_an_optimizer_that_goes_as_python_ends_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of modules are gone before the last objects are."""
+    faults: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", faults.append)
+    optimizer = torch.optim.Adam([nn.Parameter(torch.ones(2))])
+    with devtrace.record():
+        optimizer.param_groups[0]["params"][0].square().sum().backward()
+        optimizer.step()
+    monkeypatch.setattr(optimizer_states, "history", None)
+    del optimizer
+    gc.collect()
+    assert faults == []

@@ -33,6 +33,15 @@ def bound_and_last(text: str) -> tuple[Any, list[ast.stmt], ast.stmt]:
         ("if a is not None:\n    x = 1\n    here()", {}, {"a": None}, False),
         ("try:\n    f()\nexcept ValueError:\n    x = 1\nhere()", {2}, {}, True),
         ("for a in b:\n    x = 1\nhere()", {}, {"b": []}, False),
+        ("for c in b:\n    if a:\n        return 0\n    x = 1\nhere()", {}, {"a": True}, True),
+        ("for c in b:\n    if a:\n        return 0\n    x = 1\nhere()", {4}, {"a": True}, False),
+        (
+            "for c in b:\n    if a:\n        y = 0\n    else:\n        raise E\n    x = 1\nhere()",
+            {},
+            {"a": False},
+            True,
+        ),
+        ("if a:\n    return 0\nx = 1\nhere()", {}, {"a": True}, False),
     ],
 )
 def test_a_statement_of_a_branch_that_did_not_run_was_passed_by(

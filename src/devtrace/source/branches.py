@@ -16,7 +16,11 @@ def was_passed_by(statement: ast.stmt, source: Source, at: ast.AST, ran: Contain
     """Return whether a statement is in a branch that did not run on the way to a node. `ran`: lines that ran."""
     around, inner = set(source.ancestors(at)), ast.AST()
     for outer in source.ancestors(statement):
-        if outer in around:
+        if outer in around and outer is not at:
+            return False
+        if not _ran([statement], source, ran) and any(_returns(each, scope) for each in _above(inner, outer)):
+            return True
+        if outer is at:
             return False
         match outer:
             case ast.If(body=body, orelse=orelse) if inner in body or inner in orelse:
@@ -28,6 +32,20 @@ def was_passed_by(statement: ast.stmt, source: Source, at: ast.AST, ran: Contain
                 return True
         inner = outer
     return False
+
+
+def _above(statement: ast.AST, outer: ast.AST) -> list[ast.stmt]:
+    """Return the statements of a block above one of them."""
+    blocks = (getattr(outer, name, None) for name in ("body", "orelse", "finalbody"))
+    block = next((each for each in blocks if isinstance(each, list) and statement in each), [])
+    return block[: block.index(statement)] if block else []
+
+
+def _returns(statement: ast.stmt, scope: Scope) -> bool:
+    """Return whether the function ends in the branch of a condition that look-ups speak for."""
+    holds = truth(statement.test, scope) if isinstance(statement, ast.If) else None
+    taken = statement.body if isinstance(statement, ast.If) and holds else getattr(statement, "orelse", [])
+    return holds is not None and bool(taken) and isinstance(taken[-1], ast.Return | ast.Raise)
 
 
 def _ran(block: Sequence[ast.stmt], source: Source, ran: Container[int]) -> bool:

@@ -38,7 +38,7 @@ def host_conversion(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
     device = queries.device(row) if row >= 0 else taker.refusal.findall(text)[0]
     culprit = conversion.culprit() if row >= 0 else None
     fix = conversion.fix()
-    name = culprit.name if culprit is not None and culprit.name != unnamed() else ""
+    name = culprit.name if culprit is not None and culprit.name != unnamed() else "" if row >= 0 else conversion.text
     return Finding(
         rule="host-conversion",
         severity="error",
@@ -88,9 +88,19 @@ class _Conversion:
     def row(self) -> int:
         """Return the row of the tensor: of what the code gives, of what the line made, of an input of the op; or -1."""
         rows = [*self._of_given(), *self._made_in_the_line, *self.queries.inputs(self.op)]
-        rows += [self.snapshot.row(value.value) for value in self._values()]
+        if not self._is_a_calls_own:
+            rows += [self.snapshot.row(value.value) for value in self._values()]
         found = next((row for row in rows if row is not None and self.queries.device(row) != HOST), -1)
         return self._of_the_data(found) if self.taker is PINNED and found >= 0 else found
+
+    @cached_property
+    def _is_a_calls_own(self) -> bool:
+        """True if the tensor is what the program's own call gave, which nobody saw: no other input is that tensor."""
+        return isinstance(self.given, ast.Call) and self.taker is NUMPY and not self.queries.evidence.saw_ops
+
+    @property
+    def text(self) -> str:
+        return self.frame.code.text(self.given) if self.frame is not None and self.given is not None else ""
 
     def _of_the_data(self, batch: int) -> int:
         """Return the tensor that variables lead to, of those that a batch was made from."""
@@ -109,7 +119,7 @@ class _Conversion:
         value = evaluate(self.given, self.frame.scope())
         if is_tensor(value):
             yield self.snapshot.row(value)
-        elif isinstance(self.given, ast.Call | ast.BinOp) and self.op > 0:
+        elif isinstance(self.given, ast.Call | ast.BinOp) and self.op > 0 and self.queries.evidence.saw_ops:
             yield from self.queries.outputs(self.op - 1)
 
     @cached_property
@@ -188,7 +198,8 @@ class _Conversion:
 
     @cached_property
     def _way(self) -> str:
-        return "detach().cpu()" if self.taker is NUMPY and self._requires_grad() else "cpu()"
+        is_to_detach = self._requires_grad() or (self.row < 0 and self._is_a_calls_own)
+        return "detach().cpu()" if self.taker is NUMPY and is_to_detach else "cpu()"
 
     def _requires_grad(self) -> bool:
         if self.row < 0 or match_code("$x.detach()", self.node):
