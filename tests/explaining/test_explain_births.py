@@ -381,7 +381,7 @@ class Sampler:
         return x
 
     def pick(self, count: int, greedy: bool = True) -> torch.Tensor:
-        scores = self.net(torch.ones(count, 2, device="cuda:0"))
+        scores: torch.Tensor = self.net(torch.ones(count, 2, device="cuda:0"))
         if greedy:
             return scores.argmax(dim=1)
         return torch.multinomial(scores.softmax(1), 1)
@@ -418,10 +418,10 @@ class Bank(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self.filters:
             x = layer(x).relu()
-        return self.head(x)
+        return self.head(x)  # type: ignore[no-any-return]
 
 
-def test_what_layers_of_a_plain_list_computed_is_mended_in_the_list() -> None:
+def test_what_layers_of_a_plain_list_computed_is_put_right_in_the_list() -> None:
     def program() -> None:
         bank = Bank().to("cuda:0")
         bank(torch.ones(4, 1, 8))

@@ -437,7 +437,7 @@ def test_a_module_that_is_collected_while_the_trace_is_made_keeps_its_moves(monk
     assert recording.report.notes == ()
 
 
-def test_an_optimizer_that_goes_as_python_ends_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_optimizer_that_goes_as_python_ends_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names of modules are gone before the last objects are."""
     faults: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", faults.append)

@@ -37,15 +37,19 @@ def was_passed_by(statement: ast.stmt, source: Source, at: ast.AST, ran: Contain
 def _above(statement: ast.AST, outer: ast.AST) -> list[ast.stmt]:
     """Return the statements of a block above one of them."""
     blocks = (getattr(outer, name, None) for name in ("body", "orelse", "finalbody"))
-    block = next((each for each in blocks if isinstance(each, list) and statement in each), [])
+    block = next((each for each in blocks if type(each) is list and statement in each), [])
     return block[: block.index(statement)] if block else []
 
 
 def _returns(statement: ast.stmt, scope: Scope) -> bool:
     """Return whether the function ends in the branch of a condition that look-ups speak for."""
-    holds = truth(statement.test, scope) if isinstance(statement, ast.If) else None
-    taken = statement.body if isinstance(statement, ast.If) and holds else getattr(statement, "orelse", [])
-    return holds is not None and bool(taken) and isinstance(taken[-1], ast.Return | ast.Raise)
+    match statement:
+        case ast.If(test=test, body=body, orelse=orelse):
+            is_true = truth(test, scope)
+            match (body if is_true else orelse)[-1:]:
+                case [ast.Return() | ast.Raise()]:
+                    return is_true is not None
+    return False
 
 
 def _ran(block: Sequence[ast.stmt], source: Source, ran: Container[int]) -> bool:

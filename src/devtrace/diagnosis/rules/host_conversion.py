@@ -18,7 +18,7 @@ from devtrace.diagnosis.evidence.source_text import assigned_names, statement_si
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.fix import Fix
-from devtrace.source.matching import called_name, calls_in, is_given, keyword, match_code, owner_of
+from devtrace.source.matching import called_name, calls_in, is_given, is_path, keyword, match_code, owner_of
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import Value, evaluate, values
 from devtrace.words.catalogue import sentence, unnamed
@@ -96,7 +96,8 @@ class _Conversion:
     @cached_property
     def _is_a_calls_own(self) -> bool:
         """True if the tensor is what the program's own call gave, which nobody saw: no other input is that tensor."""
-        return isinstance(self.given, ast.Call) and self.taker is NUMPY and not self.queries.evidence.saw_ops
+        is_made = self.given is not None and not is_path(self.given)
+        return is_made and self.taker is NUMPY and not self.queries.evidence.saw_ops
 
     @property
     def text(self) -> str:

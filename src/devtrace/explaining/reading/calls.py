@@ -376,8 +376,8 @@ def _call_module(
     if first is not None:
         dtype = dtypes.of_module(module, dtype_of(first), inputs, activation.source) if not own else None
         weight = reader.live(first)
-        given = inputs if reader.of_dtypes else [*inputs, weight]
-        made = reader.emit("module", COMPUTE, node, activation, given, str(device_of(first)), 1, dtype)
+        parents = inputs if reader.of_dtypes else [*inputs, weight]
+        made = reader.emit("module", COMPUTE, node, activation, parents, str(device_of(first)), 1, dtype)
         if reader.of_dtypes:
             reader.pasts.weights[made.row] = weight.row
         return made
