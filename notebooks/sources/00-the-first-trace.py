@@ -75,7 +75,8 @@ scores = model(words)
 # - **Missed by**: the `.to(device)` that should have taken it along.
 # - **Fix**: what to change. In JupyterLab the *Insert* button puts it into the cell for you; nothing is ever changed by itself.
 #
-# The last two lines count: operations by device, copies, bytes.
+# Its head counts operations and time, and names the devices. (As text, on GitHub for one, two last lines count operations by
+# device, copies and bytes.)
 #
 # In JupyterLab the tabs below show the same trace as pictures. *Timeline*: one lane for each device, a box for each operation,
 # an arrow for each copy. *Modules*: the model as nested boxes, filled by device. *Lines*: your source, with what each line
@@ -96,7 +97,7 @@ scores = model(words)
 # - **被遗漏于**：本该带上它的那次 `.to(device)`。
 # - **修复**：该怎么改。在 JupyterLab 里，*Insert* 按钮会替你把它写进单元格；任何改动都不会自动发生。
 #
-# 最后两行是计数：每个设备上的操作数、拷贝次数和字节数。
+# 报告的开头写着操作数、用时和设备。（在 GitHub 等只显示文字的地方，最后两行是计数：每个设备上的操作数、拷贝次数和字节数。）
 #
 # 在 JupyterLab 里，下方的标签页用图展示同一次追踪。*Timeline*：每个设备一条泳道，每个操作一个方块，每次拷贝一个箭头。
 # *Modules*：嵌套的方框表示模型，按设备填色。*Lines*：你的源码，旁边是每一行引起的操作。*Ops*：全部操作的表格。
@@ -141,11 +142,20 @@ finding.rule, finding.cause, culprit.name, culprit.born.line, culprit.moved.line
 #
 # `register_buffer` is made for this: a tensor that belongs to the module but is not trained. `persistent=False` keeps it out of
 # checkpoints, since it can be computed again.
+#
+# In JupyterLab you need not type it. *Fix the notebook*, beside the fix of the report and in the sidebar, runs the notebook as far
+# as this cell in a kernel of its own, finds every error on the way, and shows the changes. *Apply all changes* puts them
+# into the cells (one undo takes them back), and *Run In[2] and In[3] again* runs what changed. Press it once, then undo
+# to go on with the cells below, which do the same by hand.
 
 # %% zh
 # ## 修复
 #
 # `register_buffer` 正是为此准备的：属于模块、但不参与训练的张量。`persistent=False` 让它不进入检查点，因为它随时可以重新计算。
+#
+# 在 JupyterLab 里不必自己敲。报告中修复旁边和侧边栏里的*修复整个笔记本*会在另一个内核里把笔记本运行到这个单元格，找出途中的每个错误，
+# 并列出改动。*应用全部改动*把它们写进单元格（撤销一次即可恢复），*重新运行 In[2] 和 In[3]* 会运行改动过的单元格。
+# 按一次看看，然后撤销，接着做下面的单元格：它们用手工做同样的事。
 
 # %% code
 class Positions(nn.Module):
@@ -216,5 +226,4 @@ try:
     print("Right." if result == [2.0, 3.0] else f"Not yet: it gives {result} and not [2.0, 3.0].")
 except (RuntimeError, devtrace.DeviceError) as error:
     print("Not yet.", error)
-    print("Hint: .to(device) takes registered tensors along. Register the scale in __init__ with register_buffer, as in")
-    print("the fix above, and let forward read it from there: self.scale.")
+    print("A hint: which of its tensors does Scaled().named_buffers() list? The section before this one has what helps.")

@@ -135,3 +135,44 @@ def test_a_kernel_that_is_restarted_or_interrupted_meanwhile_leaves_the_notebook
     fix.wait("running")
     fix.button("Cancel").click()
     fix.wait("cancelled")
+
+
+def test_two_notebooks_are_fixed_at_once_each_in_its_own_cells(lab: Lab) -> None:
+    names = ("fix-one.ipynb", "fix-other.ipynb")
+    cells = {name: (LOAD, f"# {name}\n{BUG[0]}", BUG[1]) for name in names}
+    notebooks = {name: lab.open(name, *cells[name]) for name in names}
+    for name, notebook in notebooks.items():
+        notebook.go_to(name)
+        notebook.run(0)
+        fix = Fix(notebook)
+        fix.button("Fix the notebook").click()
+        fix.wait("running")
+    for name, notebook in notebooks.items():
+        notebook.go_to(name)
+        fix = Fix(notebook)
+        fix.wait("proven")
+        expect(fix.root.locator(".dt-fix-bug")).to_have_count(1)
+        fix.button("Apply all changes").click()
+        changed = texts(notebook)
+        assert changed != list(cells[name])
+        assert changed[1].startswith(f"# {name}\n")
+
+
+def test_a_notebook_of_sixty_cells_is_fixed_and_runs_only_what_has_to_run(lab: Lab) -> None:
+    cells = (
+        LOAD,
+        BUG[0],
+        *(f"a{number} = torch.full((2,), {number}.0, device=device).sum()" for number in range(57)),
+        BUG[1],
+    )
+    notebook = lab.open("fix-sixty.ipynb", *cells)
+    notebook.run_all()
+    fix = Fix(notebook)
+    fix.button("Fix the notebook").click()
+    fix.wait("proven")
+    fix.button("Apply all changes").click()
+    assert [text != cell for text, cell in zip(texts(notebook), cells, strict=True)].count(True) == 1
+    fix.root.get_by_role("button", name="Run ").click()
+    expect(fix.root.locator(".dt-fix-after")).to_contain_text("ran clean", timeout=ROUNDS)
+    expect(notebook.cell(59).locator(".jp-OutputArea-output").first).to_contain_text("done")
+    assert notebook.page.evaluate("jupyterapp.shell.currentWidget.content.widgets[30].model.executionCount") == 31
