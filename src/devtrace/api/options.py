@@ -39,6 +39,7 @@ class Options:
     save: str | None = None
     html: str | None = None
     timeline: bool = True
+    memory: bool = False
     expect: str | None = None
     json: str | None = None
     sarif: str | None = None
@@ -172,6 +173,7 @@ FLAGS: Final = (
     Flag("--html", "FILE", os.path.expanduser),
     Flag("--json", "FILE", os.path.expanduser),
     Flag("--sarif", "FILE", os.path.expanduser),
+    Flag("--memory", ""),
     Flag("--no-timeline", "", for_programs=False),
     Flag("--expect", "DEVICE", _read_device, offers=("cpu", "cuda:0", "cuda:1")),
 )

@@ -59,7 +59,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     through unchanged. `simulate="cuda:2"` gives the block two pretended CUDA devices. `budget=0.1` is for long loops:
     what repeats is recorded now and then, so that recording takes about a tenth of the time; the rest is counted.
     `save="run.devtrace"` names the file for the trace; in a job of several ranks each has its own, run.rank0.devtrace
-    and so on.
+    and so on. `memory=True` also says who held each simulated device's memory when it was highest.
     """
 
     def __init__(
@@ -72,8 +72,10 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         namespace: Mapping[str, Any] | None = None,
         budget: float | None = None,
         save: str | Path | None = None,
+        memory: bool = False,
     ) -> None:
         self.name = name
+        self._memory = memory
         self._budget = checked_budget(budget)
         self._report: Report | None = None
         self._simulate = simulate
@@ -159,7 +161,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
                 stack.enter_context(simulate(self._simulate))
             self._simulated = running_simulation() is not None
-            recording = Recording(self._max_ops, self._namespace, self._budget)
+            recording = Recording(self._max_ops, self._namespace, self._budget, self._memory)
             recording.start()
             self._recording = self._running = recording
             self._stack = stack.pop_all()

@@ -114,6 +114,7 @@ class Launch:
             options.simulate,
             max_ops=options.max_ops,
             budget=options.budget,
+            memory=options.memory,
             name=self.program.name,
             expect=options.expect,
             namespace=self._namespace,

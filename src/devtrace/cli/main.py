@@ -74,14 +74,9 @@ def _add_run(commands: Any) -> None:
         usage="devtrace run [option ...] SCRIPT [ARG ...] | -m MODULE [ARG ...]",
     )
     for flag in _PROGRAM_FLAGS:
-        run.add_argument(
-            flag.name,
-            metavar=flag.metavar,
-            dest=flag.field,
-            type=flag.read,
-            default=argparse.SUPPRESS,
-            help=flag.program_help.replace("%", "%%"),
-        )
+        value: Any = {"metavar": flag.metavar, "type": flag.read} if flag.metavar else {"action": "store_true"}
+        text = flag.program_help.replace("%", "%%")
+        run.add_argument(flag.name, dest=flag.field, default=argparse.SUPPRESS, help=text, **value)
     _add_gate(run)
     run.add_argument("--untraced", action="store_true", help=sentence("cli.untraced"))
     run.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help=sentence("cli.module"))

@@ -16,6 +16,8 @@ RuleSlug = Literal[
     "cpu-compute",
     "split-module",
     "idle-optimizer",
+    "memory-growth",
+    "memory-peak",
     "device-comparison",
     "collective-device",
     "moved-after-wrap",

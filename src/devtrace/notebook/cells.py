@@ -358,6 +358,7 @@ class Tracing:
             simulate=options.simulate if options.simulate != self.simulated else None,
             max_ops=options.max_ops,
             budget=options.budget,
+            memory=options.memory,
             name=options.name or self.run.cell.label,
             expect=options.expect,
             namespace=self._namespace,

@@ -116,7 +116,7 @@ def cell_options(line: str) -> Options:
     for word in words:
         if word.startswith("-"):
             flag, value = _flag(word, words)
-            values[flag.field] = flag.read(value) if flag.metavar else False
+            values[flag.field] = flag.read(value) if flag.metavar else not word.startswith("--no-")
         else:
             names.append(word)
     if len(names) > 1:

@@ -18,9 +18,11 @@ from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder
-from devtrace.recording.memory import shortages
+from devtrace.recording.memory import heights, shortages
+from devtrace.recording.memory.heights import Heights
 from devtrace.runtime import eager_paths, profiles, scripting, settling, warned_lines
 from devtrace.runtime.job import rank_of_job
+from devtrace.runtime.memory.alive import watching
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.torch_names import install_part
@@ -32,8 +34,11 @@ from devtrace.source.live_objects import Live
 class Recording:
     """Installs the recorder, takes it out again, and makes the trace: `start`, `stop`, `finish`, in this order."""
 
-    def __init__(self, max_ops: int, namespace: Mapping[str, Any] | None, budget: float | None = None) -> None:
+    def __init__(
+        self, max_ops: int, namespace: Mapping[str, Any] | None, budget: float | None = None, memory: bool = False
+    ) -> None:
         self.recorder = Recorder(max_ops)
+        self.heights = Heights(self.recorder, memory)
         self._budget = self.recorder.budget = Budget(self.recorder, budget) if budget is not None else None
         self.modules = Modules(self.recorder)
         self.optimizers = Optimizers(self.recorder)
@@ -65,6 +70,8 @@ class Recording:
             stack.callback(settling.listeners.remove, self.recorder.settled)
             for handle in self.optimizers.install():
                 stack.callback(handle.remove)
+            watching.append(self.heights)
+            stack.callback(watching.remove, self.heights)
             state = self.recorder.follow(thread_name())
             stack.callback(self.recorder.leave, state)
             stack.enter_context(on_top(RecordMode(self.recorder, state)))
@@ -123,7 +130,12 @@ class Recording:
             self.namespace,
             title=title,
             simulated=simulated,
-            extra_sites=[*(site for site, _ in (*frames, *idle)), *around, *shortages.sites_of(short)],
+            extra_sites=[
+                *(site for site, _ in (*frames, *idle)),
+                *around,
+                *shortages.sites_of(short),
+                *heights.sites_of(self.heights),
+            ],
         )
         rows, row_of, known = done.site_rows, done.tensors.row_of, self.recorder.rows.row_of
         late = {
@@ -140,6 +152,7 @@ class Recording:
             tuple((rows[site], steps) for site, steps in idle),
             evidence=live_objects.Recorded(self._end_of_gap(done), late),
             shortage=shortages.in_rows(short, rows, done.tensors.rows_of),
+            heights=heights.in_rows(self.heights, rows, done.tensors.rows_of, done.op_of),
         )
         return Recorded(done.trace, live)
 

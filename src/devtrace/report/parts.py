@@ -13,8 +13,9 @@ MOST_NOTES: Final = 5
 
 
 def shown(report: ReportData) -> list[tuple[int, Finding]]:
-    """Return errors and warnings, worst first, each with its number in the report."""
-    return [(number, finding) for number, finding in enumerate(report.findings, 1) if finding.severity != "note"]
+    """Return errors and warnings, worst first, and who holds memory, each with its number in the report."""
+    numbered = enumerate(report.findings, 1)
+    return [(number, each) for number, each in numbered if each.severity != "note" or each.holders]
 
 
 def headline(finding: Finding, trace: TraceData) -> tuple[str, str, str]:

@@ -70,7 +70,7 @@ class Live:
     """`frames`: of the exception that ended the recording, innermost first, each with its row in the trace's sites.
     `namespace`: the user's variables. `row_of`: the row in the trace's tensors of a tensor that it saw, else None.
     `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
-    `cells`: those that ran so far, oldest first. `shortage`: of the allocation that failed.
+    `cells`: those that ran so far, oldest first. `shortage`: of the allocation that failed; `heights`: of each device.
     `idle`: the rows of the sites of optimizer steps that never found a gradient, with the number of steps.
     `walk`: all that the frames' variables lead to, where that has been visited already.
     """
@@ -84,6 +84,7 @@ class Live:
     walk: Any = None
     evidence: Evidence = field(default_factory=Evidence)
     shortage: Any = None
+    heights: tuple[Any, ...] = ()
 
 
 _NOT_KEPT: Final = 3  # references to a frame's own copy of its variables: its, ours, the one that counts them

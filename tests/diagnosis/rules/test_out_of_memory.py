@@ -73,6 +73,10 @@ EXPECTED = {
     "values_of_a_closure": Expected("36MB", "values", "graph", "net(x)", r"value\.detach\(\)", repaired=True),
     "weights_of_each_epoch": Expected("30MB", "weights", "named", "clone()", r"clone\(\)\.cpu\(\)", repaired=True),
     "window_of_records": Expected("36MB", "window", "graph", "body(x)", r"drift\.detach\(\)", repaired=True),
+    "losses_of_an_accumulation": Expected(
+        "60MB", "net", "activation", "net(x)", r"functional.cross_entropy\(net\(x\), y\)\.backward"
+    ),
+    "double_from_numpy": Expected("50MB", "features", "named", "from_numpy", r"float32"),
     "steps_of_a_rollout": Expected("48MB", "model", "activation", "model(state)", "smaller batch"),
 }
 HEALTHY = {"fits_after_halving": "80MB", "fits_with_lists": "40MB"}
@@ -222,6 +226,52 @@ def test_an_error_that_nobody_recorded_names_who_owns_it_as_well() -> None:
     (found,) = shortages(report)
     assert (found.holders[0].name, found.holders[0].kind) == ("scores", "graph")
     assert ".detach())" in found.edits[0].after
+
+
+def pairs() -> torch.Tensor:
+    """Squared distances of all pairs."""
+    points = torch.randn(1000, 16, device="cuda")
+    return (points.unsqueeze(1) - points.unsqueeze(0)).pow(2).sum(2)
+
+
+def test_what_the_failing_line_had_in_hand_counts_where_nobody_recorded() -> None:
+    with devtrace.simulate("cuda:1,80MB"):
+        try:
+            pairs()
+        except torch.OutOfMemoryError as error:
+            report = devtrace.explain(error)
+    (found,) = shortages(report)
+    assert (found.holders[0].kind, found.holders[0].bytes >> 20) == ("temporary", 61)
+    assert "chunks of rows" in found.help
+
+
+def test_parameters_that_nobody_recorded_are_of_the_line_that_made_their_model() -> None:
+    def train() -> None:
+        model = torch.nn.Linear(1024, 1024).to("cuda")
+        optimizer = torch.optim.Adam(model.parameters(), foreach=False)
+        model(torch.randn(8, 1024, device="cuda")).sum().backward()
+        optimizer.step()
+
+    with devtrace.simulate("cuda:1,23MB"):
+        try:
+            train()
+        except torch.OutOfMemoryError as error:
+            report = devtrace.explain(error)
+    (found,) = shortages(report)
+    sites = {each.kind: each.site.text for each in found.holders if each.site is not None}
+    assert sites["parameter"] == 'model = torch.nn.Linear(1024, 1024).to("cuda")'
+    assert "optimizer = torch.optim.Adam(" in sites["optimizer-state"]
+    assert found.edits == ()  # `model` is not read again, and the optimizer has its parameters
+
+
+def test_a_device_that_is_too_small_for_the_first_tensor_gets_its_finding() -> None:
+    with devtrace.simulate("cuda:1,13MB"):
+        try:
+            torch.nn.Linear(1024, 1024).to("cuda")
+        except torch.OutOfMemoryError as error:
+            report = devtrace.explain(error)
+    (found,) = shortages(report)
+    assert (found.holders, found.bytes) == ((), 0)
 
 
 def test_a_second_recording_is_asked_for_its_own_ops() -> None:

@@ -144,6 +144,25 @@ class Memory:
             elif call < 0:
                 yield "site", each.site
 
+    def ran(self, op: int) -> str:
+        """Return the name of an operator alone: `mul` of `aten.mul.Tensor`, and of a `mul` that nobody recorded."""
+        return self.queries.op_name(op).removeprefix("aten.").partition(".")[0]
+
+    def dtype(self, group: Group) -> str:
+        """Return the dtype of the largest tensor of a group that has a row."""
+        largest = max((each for each in group.holdings if each.tensor >= 0), key=lambda each: each.bytes, default=None)
+        return str(self.queries.trace.tensors[largest.tensor].dtype) if largest is not None else ""
+
+    def rounds(self, group: Group) -> int:
+        """Return in how many rounds a group was made: calls of one module, else storages of one line."""
+        producers = [self.producer(each) for each in group.holdings]
+        return max(Counter(self._rounds(group.holdings, producers)).values(), default=0)
+
+    def is_of_modules(self, group: Group) -> bool:
+        """Return whether calls of modules made most of a group, or what they gave."""
+        made = sum(each.bytes for each in group.holdings if self.outermost(self.producer(each)) >= 0)
+        return made > group.bytes / 2
+
     def producer(self, holding: Holding) -> int:
         return self.queries.producer(holding.tensor) if holding.tensor >= 0 else -1
 

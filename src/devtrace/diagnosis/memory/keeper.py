@@ -19,6 +19,7 @@ from devtrace.source.matching import (
     calls_in,
     chain,
     is_read,
+    keyword,
     listed,
     names_in,
     nodes_of,
@@ -28,6 +29,7 @@ from devtrace.source.parsing import FunctionNode, Source
 from devtrace.source.vocabulary import READS, TAKES_VALUES
 
 ADDS: Final = frozenset(("append", "appendleft", "add", "extend", "insert", "put", "setdefault", "update"))
+TAKES_OUT: Final = frozenset(("pop", "popleft", "popitem", "clear", "remove"))
 Way = Literal["is", "drained", "put", "added", "carried"]
 """How a statement keeps something by `x`.
 
@@ -80,6 +82,26 @@ class Keeper:
         return any(path_of(each) == first != "" and each not in within for each in read)
 
     @property
+    def is_bounded(self) -> bool:
+        """Return whether the code names a bound, or takes out what it put in: `deque(maxlen=9)`, `del memory[0]`."""
+        names = set(_paths_of(self.statement))
+        for each in nodes_of(ast.Call, self.source.tree):
+            if called_name(each) in TAKES_OUT and path_of(owner_of(each) or each) in names:
+                return True
+        given = [each for part in nodes_of(ast.stmt, self.source.tree) for each in targets(part)]
+        values = [each.value for each in given if path_of(each.node) in names]
+        deleted = [node for part in nodes_of(ast.Delete, self.source.tree) for node in part.targets]
+        bounded = any(keyword(call, "maxlen") is not None for value in values for call in calls_in(value))
+        return bounded or any(path_of(part) in names for node in deleted for part in chain(node))
+
+    @property
+    def is_given_numbers(self) -> bool:
+        """Return whether the function that keeps something is given a number: `log.note(loss=loss.item())`."""
+        name = getattr(self.source.function(self.statement), "name", "")
+        calls = [call for call in calls_in(self.source.tree) if name and called_name(call) == name]
+        return any(is_number(each) for call in calls for each in (*call.args, *(k.value for k in call.keywords)))
+
+    @property
     def round(self) -> ast.For | ast.While | None:
         """Return the loop of the function that the statement is in."""
         function = self.source.function(self.statement)
@@ -89,6 +111,30 @@ class Keeper:
     @property
     def is_each_round_backward(self) -> bool:
         return self.round is not None and "backward" in called_names(self.round)
+
+    @property
+    def is_of_rounds_alone(self) -> bool:
+        """Return whether each round adds a loss of its own, and a backward pass after them runs through all."""
+        once = self.runs_backward and not self.is_each_round_backward
+        return once and (self.how == "added" or (self.how == "put" and not self._is_carried()))
+
+    def _is_carried(self) -> bool:
+        """Return whether what a round adds is computed from what the round before left; outside of a loop it may be."""
+        if self.round is None:
+            return True
+        given = [
+            (_paths_in(each.node), _paths_in(each.value)) for part in statements(self.round) for each in targets(part)
+        ]
+        needed = _paths_in(self.value)
+        for _ in given:
+            needed |= {name for names, values in given if names & needed for name in values}
+        made: set[str] = set()
+        left = {name for names, _ in given for name in names} & needed
+        for names, values in given:
+            if values & left - made:
+                return True
+            made |= names
+        return False
 
 
 def keeper(queries: TraceQueries, name: str, scope: tuple[str, str, int]) -> Keeper | None:

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.diagnosis.memory.keeper import Keeper, is_number
@@ -35,8 +34,10 @@ def of_graphs(memory: Memory, group: Group) -> Remedy:
 
 def each_backward(keeps: Keeper) -> Remedy:
     """Run backward in each round, which frees its graph: gradients add up."""
-    if keeps.how == "added" and not keeps.is_each_round_backward:
-        return sentence("out-of-memory.help-rounds", code=keeps.code.text(keeps.value)), ()
+    if keeps.is_of_rounds_alone:
+        text = keeps.code.text(keeps.value)
+        code = text if isinstance(keeps.value, ast.Name | ast.Call) else f"({text})"
+        return sentence("out-of-memory.help-rounds", code=code), ()
     return sentence("out-of-memory.help-activation"), ()
 
 
@@ -53,6 +54,8 @@ def _called(memory: Memory, keeps: Keeper, group: Group, method: str) -> Edit | 
         if keeps.how == "put" and memory.depth(group.name) not in (0, depth):
             return None
         named = [name for each in parts if (name := variable(each)) in variables]
+        if len(named) < sum(variable(each) != "" for each in parts) and keeps.is_given_numbers:
+            return None
         if any(isinstance(each, _WRITTEN) for each in parts) or not all(is_tensor(variables[each]) for each in named):
             return None
     if not parts or keeps.how == "drained" or called_names(keeps.statement) & {"extend", "update"}:
@@ -115,7 +118,7 @@ def of_history(memory: Memory, group: Group) -> Remedy:
     return sentence("out-of-memory.help-history"), ()
 
 
-def loaded_to_the_host(memory: Memory, snapshot: FailureSnapshot) -> Remedy | None:
+def loaded_to_the_host(memory: Memory) -> Remedy | None:
     """Load a checkpoint to the CPU, from where `load_state_dict` copies it."""
     for group in memory.worth:
         keeps = memory.keeper(group) if group.kind == "named" else None

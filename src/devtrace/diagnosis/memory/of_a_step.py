@@ -17,6 +17,7 @@ _MOST_OF_IT: Final = 0.75
 _FLOAT: Final = 1.9  # times the size of the same in half precision; blocks are rounded
 _MARGIN: Final = 0.85  # the allocator's blocks
 _OF_BACKWARD: Final = 3  # times the tensor that did not fit: its own, and the gradients of a backward pass
+_CASTS: Final = ("_to_copy", "float", "to")  # as recorded, and as called
 _OF_PAIRS: Final = {"sub": "cdist", "rsub": "cdist", "mul": "matmul", "bmm": "attention", "baddbmm": "attention"}
 
 
@@ -37,9 +38,8 @@ def outer_product(memory: Memory) -> Remedy | None:
         if len(inputs) not in (1, 2) or queries.kind(op) != "compute" or size < least:
             continue
         if size >= _TIMES * sum(int(bytes_of[row]) for row in inputs):
-            name = queries.op_name(op).split(".")[1]
             site = queries.site(int(queries.op_users[op]))
-            key = _OF_PAIRS.get(name, "chunks")
+            key = _OF_PAIRS.get(memory.ran(op), "chunks")
             return sentence(f"out-of-memory.help-{key}", line=site.line if site else 0), ()
     return None
 
@@ -51,18 +51,27 @@ def made_float(memory: Memory) -> Remedy | None:
     sizes = {memory.failed: memory.shortage.asked} | {memory.producer(each): each.bytes for each in large}
     for op, size in sizes.items():
         inputs = [queries.trace.tensors[row] for row in queries.inputs(op)] if op >= 0 else []
-        if inputs and queries.op_name(op).startswith("aten._to_copy") and size >= _FLOAT * inputs[0].bytes:
+        if inputs and memory.ran(op) in _CASTS and size >= _FLOAT * inputs[0].bytes:
             site = queries.site(int(queries.op_users[op]))
             line = site.line if site else 0
             return sentence("out-of-memory.help-float", line=line, dtype=inputs[0].dtype), ()
     return None
 
 
+def made_double(memory: Memory) -> Remedy | None:
+    """Advise float32 where most of the memory is float64, as NumPy makes arrays."""
+    groups = [group for group in memory.worth if memory.dtype(group) == "float64"]
+    if not groups or sum(group.bytes for group in groups) < memory.total / 2:
+        return None
+    site = memory.queries.site(groups[0].born()) or getattr(memory.keeper(groups[0]), "site", None)
+    return (sentence("out-of-memory.help-double", line=site.line), ()) if site is not None else None
+
+
 def rounds(memory: Memory) -> Remedy | None:
     """Advise to run backward in each round where the graphs of several hang on one sum or list."""
     for group in memory.groups:
         keeps = memory.keeper(group) if group.kind in ("named", "activation") else None
-        if keeps is not None and keeps.how == "added" and keeps.runs_backward and not keeps.is_each_round_backward:
+        if keeps is not None and keeps.is_of_rounds_alone:
             return letting_go.each_backward(keeps)
     return None
 

@@ -11,7 +11,7 @@ def smaller(memory: Memory) -> Remedy:
     copied = _copy(memory)
     if copied is not None:
         return sentence("out-of-memory.help-average", name=copied[0].name, of=copied[1].name), ()
-    if memory.queries.op_name(memory.failed).startswith("aten._foreach"):
+    if memory.ran(memory.failed).startswith("_foreach"):
         return sentence("out-of-memory.help-foreach"), ()
     return sentence("out-of-memory.help-optimizer"), ()
 

@@ -21,9 +21,9 @@ def remedy(memory: Memory, snapshot: FailureSnapshot) -> Remedy:
     for group in memory.worth:
         if group.kind in _WASTE:
             return _WASTE[group.kind](memory, group)
-    for find in (letting_go.loaded_to_the_host, unused.deleted):
-        if found := find(memory, snapshot):
-            return found
+    found = letting_go.loaded_to_the_host(memory) or of_a_step.made_double(memory) or unused.deleted(memory, snapshot)
+    if found is not None:
+        return found
     return next(_of_what_is_needed(memory))
 
 

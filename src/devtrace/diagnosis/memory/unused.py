@@ -12,7 +12,7 @@ from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.source.matching import names_in
-from devtrace.source.object_walk import may_lead
+from devtrace.source.object_walk import may_lead, registered
 from devtrace.source.parsing import Source
 from devtrace.words.catalogue import sentence
 
@@ -68,15 +68,16 @@ def _last_reads(source: Source, body: list[ast.stmt], line: int) -> dict[str, as
 
 
 def _is_led_to(snapshot: FailureSnapshot, owner: FrameType, name: str, unread: set[str]) -> bool:
-    """Return whether a variable that is still read leads to what a name is of, by hooks and functions too."""
-    wanted = id(owner.f_locals.get(name))
+    """Return whether a variable that is still read leads to what a name is of, or to a part of that model."""
+    value = owner.f_locals.get(name)
+    wanted = {id(value), *(id(tensor) for _, tensor in registered(value))}
     rest: list[Any] = []
     for frame in snapshot.frames:
         rest += [value for key, value in frame.f_locals.items() if frame is not owner or key not in unread]
     seen = {id(value) for value in rest}
     while rest and len(seen) < _MOST_OBJECTS:
         value = rest.pop()
-        if id(value) == wanted:
+        if id(value) in wanted:
             return True
         if not isinstance(value, type) and not (type(value) is dict and "__builtins__" in value):
             new = [each for each in gc.get_referents(value) if may_lead(each) and id(each) not in seen]

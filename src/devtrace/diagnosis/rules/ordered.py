@@ -15,6 +15,7 @@ from devtrace.diagnosis.rules.error_rules import ERROR_RULES
 from devtrace.diagnosis.rules.host_sync import host_syncs
 from devtrace.diagnosis.rules.host_to_device_copy import host_to_device_copies
 from devtrace.diagnosis.rules.idle_optimizer import idle_optimizers
+from devtrace.diagnosis.rules.memory_growth import growing_memory, highest_memory
 from devtrace.diagnosis.rules.moved_after_wrap import moved_after_wrap
 from devtrace.diagnosis.rules.rank_device import on_the_device_of_another
 from devtrace.diagnosis.rules.ranks_differ import differing_tensors
@@ -29,6 +30,8 @@ COST_RULES: Final[Mapping[RuleSlug, Callable[[TraceQueries, Tally], Iterable[Fin
     "cpu-compute": left_on_host,
     "split-module": split_modules,
     "idle-optimizer": idle_optimizers,
+    "memory-growth": growing_memory,
+    "memory-peak": highest_memory,
     "device-comparison": compared_with_a_string,
     "moved-after-wrap": moved_after_wrap,
 }

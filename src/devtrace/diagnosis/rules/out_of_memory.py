@@ -24,7 +24,7 @@ def out_of_memory(queries: TraceQueries, snapshot: FailureSnapshot, op: int, tex
     if _ERROR not in text or shortage is None or op != queries.failed:
         return None
     memory = Memory(queries, shortage, op)
-    holders = tuple(_holder(memory, group) for group in memory.groups[:MOST_HOLDERS])
+    holders = tuple(holder_of(memory, group) for group in memory.groups[:MOST_HOLDERS])
     help_, edits = remedies.remedy(memory, snapshot)
     return Finding(
         rule="out-of-memory",
@@ -37,15 +37,16 @@ def out_of_memory(queries: TraceQueries, snapshot: FailureSnapshot, op: int, tex
         help=help_,
         edits=edits,
         ops=(op,),
-        lines=tuple(_lines(holders)),
+        lines=tuple(lines_of(holders)),
         holders=holders,
     )
 
 
-def _holder(memory: Memory, group: Group) -> Holder:
-    keeps = memory.keeper(group) if group.kind in ("graph", "named", "traceback") else None
+def holder_of(memory: Memory, group: Group) -> Holder:
+    born = memory.queries.site(group.born())
+    keeps = memory.keeper(group) if born is None or group.kind in ("graph", "named", "traceback") else None
     site = keeps.site if keeps is not None else None
-    return Holder(group.name, group.kind, group.bytes, memory.queries.site(group.born()), site, len(group.holdings))
+    return Holder(group.name, group.kind, group.bytes, born, site, len(group.holdings))
 
 
 def _sentences(memory: Memory) -> Iterator[str]:
@@ -61,9 +62,9 @@ def _sentences(memory: Memory) -> Iterator[str]:
         yield sentence("out-of-memory.gap", size=mib(gap))
 
 
-def _lines(holders: tuple[Holder, ...]) -> Iterator[Line]:
+def lines_of(holders: tuple[Holder, ...], most: int = _MOST_LINES) -> Iterator[Line]:
     """Yield a line for each of the largest: its size, where it was made, whose it is and what keeps it."""
-    for holder in holders[:_MOST_LINES]:
+    for holder in holders[:most]:
         site = holder.born or holder.site
         if site is not None:
             kept = holder.site if holder.site is not None and holder.site.line != site.line else None

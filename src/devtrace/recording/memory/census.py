@@ -242,24 +242,25 @@ class Census:
                 yield self._owned(storage, "temporary", "", 0)
 
 
-def census(frames: list[FrameType], alive: Alive, epochs: set[int]) -> list[Owned]:
+def census(frames: list[FrameType], alive: Alive, epochs: set[int], at_once: bool = False) -> list[Owned]:
     """Return all that is known to be alive on a device, each storage once.
 
     Args:
         frames: those that were there, innermost first.
         epochs: of the rows of the recording that asks.
+        at_once: what no name leads to is left to the temporaries, as to ask for it takes a look at all objects.
     """
     with Quiet(), torch._C._DisableTorchDispatch():
         found = Census(alive, epochs)
         found.running.update(frames)
         try:
-            return _taken(found, frames)
+            return _taken(found, frames, at_once)
         finally:
             for frame in frames:
                 forget_locals(frame)
 
 
-def _taken(found: Census, frames: list[FrameType]) -> list[Owned]:
+def _taken(found: Census, frames: list[FrameType], at_once: bool) -> list[Owned]:
     own, notebook, torchs = _roots(frames)
     found.walk(own, found.parts_of_models)
     found.walk(own, found.states_of_optimizers)
@@ -272,7 +273,8 @@ def _taken(found: Census, frames: list[FrameType]) -> list[Owned]:
     for visit in (found.variable, found.graph_of_variable):
         found.walk(own, visit)
     found.walk(torchs, lambda value, path, contained: _of_torch(found, value))
-    found.nameless()
+    if not at_once:
+        found.nameless()
     return [*found.found.values(), *found.rest()]
 
 

@@ -15,13 +15,15 @@ import numpy as np
 import torch
 
 from devtrace.recording.columns.tensor_rows import Array
-from devtrace.recording.memory.census import Owned, census
+from devtrace.recording.memory.census import NOBODY, Owned, census
 from devtrace.runtime.memory.alive import Alive, knowing
 from devtrace.runtime.tracebacks import outward, text_of
 from devtrace.source.memory.shortage import Holding, Shortage
 
 _GPU: Final = re.compile(r"GPU (\d+) has a total capacity of ([\d.]+ \w+)")
 _ASKED: Final = re.compile(r"Tried to allocate ([\d.]+ \w+)")
+_HELD: Final = re.compile(r"Of the allocated memory ([\d.]+ \w+) is allocated by PyTorch")
+_WORTH: Final = 0.01
 _UNITS: Final = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
@@ -59,10 +61,25 @@ def _note(recorder: Recorder, error: BaseException, frames: list[FrameType]) -> 
     device = torch.device("cuda", int(found[1]) if found else 0)
     times = recorder.shortage.times + 1 if recorder.shortage is not None else 1
     try:
-        alive = next((known for ask in knowing if (known := ask(device)) is not None), None) or _real(text, device)
-        recorder.shortage = Noted(text, alive._replace(storages=[]), census(frames, alive, recorder.rows.epochs), times)
+        alive = alive_on(device) or _real(text, device)
+        held = _HELD.search(text)
+        allocated = _bytes(held[1]) if held else 0
+        owned = with_rest(census(frames, alive, recorder.rows.epochs), allocated)
+        alive = alive._replace(storages=[], allocated=max(allocated, alive.allocated))
+        recorder.shortage = Noted(text, alive, owned, times)
     except Exception as fault:  # noqa: BLE001 (the error is the program's own)
         recorder.fault(fault)
+
+
+def with_rest(owned: list[Owned], allocated: int) -> list[Owned]:
+    """Add what nothing leads to: what the line had in hand, where nobody knows the storages or it has ended."""
+    rest = allocated - sum(each.bytes for each in owned)
+    return [*owned, Owned("temporary", "", rest, -1, -1, NOBODY, 0)] if rest > _WORTH * allocated else owned
+
+
+def alive_on(device: torch.device) -> Alive | None:
+    """Return what lives on a device, where it is simulated."""
+    return next((answer for ask in knowing if (answer := ask(device)) is not None), None)
 
 
 def running(frame: FrameType | None) -> list[FrameType]:
@@ -107,10 +124,14 @@ def in_rows(noted: Noted | None, rows: Mapping[int, int], rows_of: Callable[[Arr
     """Return what was noted, by the rows of the trace."""
     if noted is None:
         return None
-    found = rows_of(np.array([each.row for each in noted.owned] or [0], dtype=np.int64)).tolist()
-    holdings = tuple(
-        Holding(each.kind, each.name, each.bytes, rows.get(each.site, -1), tensor, each.scope, each.contained)
-        for each, tensor in zip(noted.owned, found, strict=False)
-    )
+    holdings = holdings_of(noted.owned, rows, rows_of)
     alive = noted.alive
     return Shortage(str(alive.device), alive.asked, alive.limit, alive.reserved, alive.allocated, holdings)
+
+
+def holdings_of(owned: list[Owned], rows: Mapping[int, int], rows_of: Callable[[Array], Array]) -> tuple[Holding, ...]:
+    found = rows_of(np.array([each.row for each in owned] or [0], dtype=np.int64)).tolist()
+    return tuple(
+        Holding(each.kind, each.name, each.bytes, rows.get(each.site, -1), tensor, each.scope, each.contained)
+        for each, tensor in zip(owned, found, strict=False)
+    )

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from devtrace.runtime.memory.alive import LEAST, watching
 from devtrace.simulation.memory.allocator import CachingAllocator, Endless
 from devtrace.simulation.memory.refusal import out_of_memory
 
@@ -92,6 +93,8 @@ class Share(weakref.ref[Any]):
             assert isinstance(memory, CachingAllocator)
             raise out_of_memory(owner.index, owner.total, memory, nbytes)
         self.owner, self.nbytes, self.memory, self.block = owner, nbytes, memory, block
+        if watching and owner.device and memory.allocated > watching[-1].marks.get(owner.device, LEAST):
+            watching[-1].passed(owner.device, memory.allocated)
 
 
 alive: dict[int, Share] = {}
@@ -122,8 +125,10 @@ def count_out_the_freed() -> None:
 
 
 def alive_on(owner: SimulatedDevice) -> list[tuple[torch.UntypedStorage, int]]:
-    """Return the storages on a device that has a limit, each with the bytes that its block takes."""
+    """Return the storages on a device that has a limit, each with the bytes that its block takes; else none."""
     count_out_the_freed()
+    if owner._memory.limit is None:
+        return []
     mine = [share for share in list(alive.values()) if share.memory is owner._memory and share.block]
     found = [(share.storage(), share.block.size) for share in mine if share.storage is not None]
     return [(storage, size) for storage, size in found if storage is not None]

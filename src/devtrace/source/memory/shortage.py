@@ -1,6 +1,10 @@
 """What was alive on a device where an allocation failed, as recording hands it to diagnosis: rows, no tensors."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+Key = tuple[str, tuple[str, str, int]]
+"""A name and its scope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +34,16 @@ class Shortage:
     reserved: int
     allocated: int
     holdings: tuple[Holding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Height:
+    """What was alive on a device when, at the op `op`, it held more than ever before; nothing failed.
+
+    `counts`: the storages of each name, by its scope, at each height before, the first first. `asked`: it is reported.
+    """
+
+    op: int
+    memory: Shortage
+    counts: tuple[Mapping[Key, int], ...]
+    asked: bool

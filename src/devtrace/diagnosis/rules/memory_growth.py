@@ -1,0 +1,127 @@
+"""memory-growth: what a loop keeps grows from step to step, long before a device's memory ends.
+
+total += criterion(model(x), y)             # bad: each step's graph hangs on the sum
+total += criterion(model(x), y).detach()    # good
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.findings import Finding
+from devtrace.diagnosis.ledger import Tally
+from devtrace.diagnosis.memory import letting_go
+from devtrace.diagnosis.memory.holdings import Group, Memory
+from devtrace.diagnosis.memory.keeper import Keeper
+from devtrace.diagnosis.rules.out_of_memory import MOST_HOLDERS, holder_of, lines_of, mib, what
+from devtrace.source.memory.shortage import Height, Key
+from devtrace.words.catalogue import one_after_another, sentence
+
+_HEIGHTS: Final = 3
+"""At so many heights, one after the other, there was more of it than before."""
+_ROUNDS: Final = 4
+_WORTH: Final = 0.05
+_MOST_OF_IT: Final = 0.5
+"""What has no graph may be wanted: it counts where it is most of the memory."""
+_DIFFERENTIATED: Final = 0.1
+
+
+def growing_memory(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
+    for height in _heights(queries):
+        memory = Memory(queries, height.memory, height.op)
+        for group in memory.groups:
+            keeps = _keeper(memory, group, height.counts)
+            if keeps is not None:
+                yield _finding(memory, group, keeps)
+
+
+def _heights(queries: TraceQueries) -> Sequence[Height]:
+    live = queries.live
+    return live.heights if live is not None and live.shortage is None else ()
+
+
+def _keeper(memory: Memory, group: Group, counts: Sequence[Mapping[Key, int]]) -> Keeper | None:
+    """Return the line that puts more into a name in each round, where nothing else ends it."""
+    is_graph = group.kind == "graph"
+    if not group.name or group.kind not in ("graph", "named") or not _grows(memory, group, counts):
+        return None
+    if group.bytes < (_WORTH if is_graph else _MOST_OF_IT) * memory.total or memory.rounds(group) < _ROUNDS:
+        return None
+    keeps = memory.keeper(group)
+    if keeps is None or not keeps.adds or keeps.runs_backward:
+        return None
+    if is_graph:
+        return keeps if not _is_differentiated(memory, group) else None
+    may_end = keeps.is_bounded or keeps.is_a_cache or keeps.how == "carried"
+    return keeps if not may_end and memory.is_of_modules(group) else None
+
+
+def _grows(memory: Memory, group: Group, counts: Sequence[Mapping[Key, int]]) -> bool:
+    key = group.holdings[0].name, group.scope
+    now = sum((each.name, each.scope) == key for each in memory.shortage.holdings)
+    last = [*(each.get(key, 0) for each in counts), now][-_HEIGHTS:]
+    return len(last) == _HEIGHTS and all(one < other for one, other in pairwise(last))
+
+
+def _is_differentiated(memory: Memory, group: Group) -> bool:
+    """Return whether a backward pass took part of a graph, then or later: a rollout is kept until its update."""
+    ops = memory.queries.trace.ops
+    inputs = ops.lists("inputs")
+    backward = ops.ints("phase")[inputs.rows] == memory.queries.strings.get("backward", -1)
+    used = np.unique(memory.queries.bases[inputs.flat[backward]])
+    rows = {memory.queries.base(each.tensor): each.bytes for each in group.holdings if each.tensor >= 0}
+    taken = sum(rows[row] for row in set(used.tolist()) & set(rows))
+    return not rows or taken > _DIFFERENTIATED * sum(rows.values())
+
+
+def _finding(memory: Memory, group: Group, keeps: Keeper) -> Finding:
+    rounds = memory.rounds(group)
+    find = letting_go.of_graphs if group.kind == "graph" else letting_go.to_the_host
+    help_, edits = find(memory, group) or (sentence("out-of-memory.help-cpu", name=group.name), ())
+    holder = holder_of(memory, group)
+    sizes = {"size": mib(group.bytes), "total": mib(memory.total), "what": what(group.kind, group.name)}
+    return Finding(
+        rule="memory-growth",
+        severity="warning",
+        devices=(memory.shortage.device,),
+        site=keeps.site,
+        op=memory.failed,
+        count=rounds,
+        bytes=group.bytes,
+        message=sentence(
+            f"memory-growth.{group.kind}", name=group.name, device=memory.shortage.device, count=rounds, **sizes
+        ),
+        help=help_,
+        edits=edits,
+        lines=tuple(lines_of((holder,))),
+        holders=(holder,),
+    )
+
+
+def highest_memory(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
+    """Say who held each device's memory when it was highest, where that was asked for."""
+    for height in _heights(queries):
+        if not height.asked:
+            continue
+        memory = Memory(queries, height.memory, height.op)
+        holders = tuple(holder_of(memory, group) for group in memory.groups[:MOST_HOLDERS])
+        limit = memory.shortage.limit
+        sizes = {"size": mib(memory.shortage.allocated), "limit": mib(limit)}
+        first = sentence(f"memory-peak.{'of' if limit else 'message'}", device=memory.shortage.device, **sizes)
+        largest = [
+            sentence("memory-peak.part", size=mib(each.bytes), what=what(each.kind, each.name)) for each in holders[:3]
+        ]
+        yield Finding(
+            rule="memory-peak",
+            severity="note",
+            devices=(memory.shortage.device,),
+            site=queries.site(int(queries.op_users[height.op])) if height.op >= 0 else None,
+            op=height.op,
+            bytes=memory.total,
+            message=one_after_another([first, sentence("memory-peak.parts", parts=largest)] if largest else [first]),
+            lines=tuple(lines_of(holders, MOST_HOLDERS)),
+            holders=holders,
+        )

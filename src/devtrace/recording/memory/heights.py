@@ -1,0 +1,105 @@
+"""Who holds a device's memory each time that it is higher than ever: what grows is found long before memory ends.
+
+A simulated device says when its memory is higher than a mark. Then all that is alive is walked once, as at an error,
+if the walks so far took little of the time; the next mark is higher by a part.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import Any, Final, NamedTuple
+
+from devtrace.recording.columns.tensor_rows import Array
+from devtrace.recording.memory.census import Owned, census
+from devtrace.recording.memory.shortages import alive_on, holdings_of, running, with_rest
+from devtrace.runtime.memory.alive import Alive
+from devtrace.source.memory.shortage import Height, Key, Shortage
+
+_STEP: Final = 1.2
+_SPENT: Final = 0.02  # of the time that the program took so far
+_CLOSE_STEP: Final = 1.02
+_CLOSE_SPENT: Final = 0.2
+_FIRST: Final = 0.3  # seconds that may be spent at once
+
+
+class Seen(NamedTuple):
+    """The last height of a device, and how many storages each name had at those before."""
+
+    op: int
+    alive: Alive
+    owned: list[Owned]
+    counts: tuple[Mapping[Key, int], ...]
+
+
+class Heights:
+    """The heights of all devices in one recording; `closely`: asked for, so it may take longer."""
+
+    def __init__(self, recorder: Any, closely: bool) -> None:
+        self.marks: dict[Any, int] = {}
+        self.seen: dict[Any, Seen] = {}
+        self._recorder = recorder
+        self.closely = closely
+        self._step, self._share = (_CLOSE_STEP, _CLOSE_SPENT) if closely else (_STEP, _SPENT)
+        self._begun = perf_counter()
+        self._spent = 0.0
+        self._lock = threading.Lock()
+
+    def passed(self, device: Any, allocated: int) -> None:
+        now = perf_counter()
+        self.marks[device] = int(allocated * self._step)
+        last = self.seen[device].alive.allocated if device in self.seen else 0
+        if self._spent > max(_FIRST, self._share * (now - self._begun)) and allocated < 2 * last:
+            return
+        if self._recorder.active and self._lock.acquire(blocking=False):
+            try:
+                self._look(device)
+            except Exception as fault:  # noqa: BLE001 (the program goes on)
+                self._recorder.fault(fault)
+            finally:
+                self._spent += perf_counter() - now
+                self._lock.release()
+
+    def _look(self, device: Any) -> None:
+        state = self._recorder.states.get(threading.get_ident())
+        alive = alive_on(device)
+        if state is None or alive is None:
+            return
+        known = census(running(sys._getframe(2)), alive, self._recorder.rows.epochs, at_once=True)
+        owned = with_rest(known, alive.allocated)
+        last = self.seen.get(device)
+        before = (*last.counts, _counts(last.owned)) if last is not None else ()
+        self.seen[device] = Seen(state.op, alive._replace(storages=[]), owned, before)
+
+
+def _counts(owned: list[Owned]) -> Mapping[Key, int]:
+    return Counter((each.name, each.scope) for each in owned)
+
+
+def sites_of(heights: Heights) -> list[int]:
+    return sorted({each.site for seen in heights.seen.values() for each in seen.owned if each.site >= 0})
+
+
+def in_rows(
+    heights: Heights, rows: Mapping[int, int], rows_of: Callable[[Array], Array], op_of: Callable[[int], int]
+) -> tuple[Height, ...]:
+    """Return the last height of each device, by the rows of the trace."""
+    return tuple(
+        Height(
+            op_of(seen.op),
+            Shortage(
+                str(seen.alive.device),
+                0,
+                seen.alive.limit,
+                seen.alive.reserved,
+                seen.alive.allocated,
+                holdings_of(seen.owned, rows, rows_of),
+            ),
+            seen.counts,
+            heights.closely,
+        )
+        for seen in heights.seen.values()
+    )

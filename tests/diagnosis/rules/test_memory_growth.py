@@ -1,0 +1,120 @@
+"""What a loop keeps is found long before memory ends, and what has a bound is not; who held memory at its highest."""
+
+from __future__ import annotations
+
+import re
+import types
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+
+import devtrace
+from devtrace.api.results import Report
+from devtrace.diagnosis.edits import applied
+from devtrace.diagnosis.findings import Finding
+
+PROGRAMS = Path(__file__).parent / "growing_programs"
+
+
+class Expected(NamedTuple):
+    name: str
+    kind: str
+    site: str
+    edit: str
+
+
+GROWING = {
+    "losses_of_a_validation": Expected("total", "graph", "total += (model", r"mean\(\)\.detach\(\)"),
+    "terms_in_a_dictionary": Expected("log.values", "graph", "self.values[name].append(value)", ""),
+    "features_of_a_gallery": Expected("BANK", "named", "BANK.append(features)", r"features\.cpu\(\)"),
+}
+HEALTHY = sorted(path.stem for path in PROGRAMS.glob("healthy_*.py"))
+
+
+def ran(text: str, file: str = "program.py", **options: Any) -> Report:
+    module: Any = types.ModuleType("program")
+    with devtrace.record(simulate="cuda:1", **options) as recording:
+        exec(compile(text, file, "exec"), module.__dict__)
+        module.run("cuda:0")
+    return recording.report
+
+
+def ran_to_peak(text: str, file: str) -> tuple[Report, int]:
+    module: Any = types.ModuleType("program")
+    with devtrace.record(simulate="cuda:1", memory=True) as recording:
+        exec(compile(text, file, "exec"), module.__dict__)
+        module.run("cuda:0")
+        highest = torch.cuda.max_memory_allocated()
+    return recording.report, highest
+
+
+def growing(report: Report) -> list[Finding]:
+    return [finding for finding in report.findings if finding.rule == "memory-growth"]
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_what_grows_with_each_step_is_a_warning_with_its_name_and_edit(name: str, tmp_path: Path) -> None:
+    expected, path = GROWING[name], PROGRAMS / f"{name}.py"
+    text = path.read_text()
+    report = ran(text, str(path))
+    (found,) = growing(report)
+    (holder,) = found.holders
+    assert (found.severity, holder.name, holder.kind) == ("warning", expected.name, expected.kind)
+    assert found.site is not None
+    assert expected.site in found.site.text
+    assert found.count >= 4
+    assert not report.all_clear
+    assert f"`{expected.name}` grows with each step" in str(report)
+    assert bool(found.edits) == bool(expected.edit)
+    if found.edits:
+        assert re.search(expected.edit, found.edits[0].after)
+        edited = tmp_path / path.name
+        edited.write_text(applied(text, found.edits))
+        assert growing(ran(edited.read_text(), str(edited))) == []
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_what_has_a_bound_or_is_wanted_is_silent(name: str) -> None:
+    path = PROGRAMS / f"{name}.py"
+    assert growing(ran(path.read_text(), str(path))) == []
+
+
+def test_who_held_memory_at_its_highest_is_reported_where_it_is_asked_for() -> None:
+    path = PROGRAMS / "losses_of_a_validation.py"
+    report, highest = ran_to_peak(path.read_text(), str(path))
+    (found,) = [each for each in report.findings if each.rule == "memory-peak"]
+    assert (found.holders[0].name, found.holders[0].kind) == ("total", "graph")
+    assert ("model", "parameter") in {(each.name, each.kind) for each in found.holders}
+    assert found.bytes > 0.98 * highest
+    assert re.search(
+        r"cuda:0 held at most \d+\.\d MiB\. The largest parts: \d+\.\d MiB is graphs", " ".join(str(report).split())
+    )
+    assert "memory-peak" not in {each.rule for each in ran(path.read_text(), str(path)).findings}
+
+
+def test_a_healthy_program_that_is_asked_for_its_peak_stays_clear() -> None:
+    path = PROGRAMS / "healthy_predictions.py"
+    assert ran(path.read_text(), str(path), memory=True).all_clear
+
+
+def test_looking_at_heights_keeps_no_tensor_alive() -> None:
+    import gc
+    import weakref
+
+    alive: list[weakref.ref[torch.Tensor]] = []
+
+    def work() -> None:
+        kept = []
+        for _ in range(20):
+            kept.append(torch.randn(512, 512, device="cuda"))
+            alive.append(weakref.ref(kept[-1]))
+
+    gc.disable()
+    try:
+        with devtrace.record(simulate="cuda:1", memory=True):
+            work()
+            assert [each for each in alive if each() is not None] == []
+    finally:
+        gc.enable()
