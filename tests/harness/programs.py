@@ -22,6 +22,7 @@ import devtrace
 from devtrace.api.results import Report
 from devtrace.diagnosis.findings import Finding
 from devtrace.recording.context import hooks
+from devtrace.report import parts
 from devtrace.report.text import text
 from devtrace.words import language
 from warm import SHARED, Warm
@@ -198,8 +199,8 @@ def outcome_untraced(path: str, arguments: tuple[str, ...], *, simulate: str | N
 
 
 def facts_in(of: language.Language, file: str) -> tuple[str, list[str]]:
-    """Return the text of what `report()` of a file gives, and the rules and causes of its errors and warnings."""
+    """Return the text of what `report()` of a file gives, and the rules and causes of what it shows."""
     language.CHOICE.user = of
     report: Report = _program(file).report()
-    serious = [finding for finding in report.findings if finding.severity != "note"]
-    return report.text, [slug for finding in serious for slug in (finding.rule, finding.cause)]
+    shown = [finding for _, finding in parts.shown(report)]
+    return report.text, [slug for finding in shown for slug in (finding.rule, finding.cause)]

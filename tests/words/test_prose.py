@@ -175,7 +175,7 @@ ELSEWHERE = {
     "diagnosis/evidence/torchs_sentences.py": ("",),
     "diagnosis/rules/device_errors.py": ("Input type ",),  # torch's words
     "diagnosis/rules/collective_device.py": ("No backend type ", "Duplicate GPU "),  # torch's and NCCL's words
-    "recording/memory/shortages.py": ("GPU ", "Tried to "),  # torch's words
+    "recording/memory/shortages.py": ("GPU ", "Tried to ", "Of the allocated "),  # torch's words
     "fixing/patch.py": ("\\ No newline",),  # git's words
     "notebook/live_view.py": ("devtrace.LiveView: ",),
 }

@@ -36,7 +36,7 @@ def each_backward(keeps: Keeper) -> Remedy:
     """Run backward in each round, which frees its graph: gradients add up."""
     if keeps.is_of_rounds_alone:
         text = keeps.code.text(keeps.value)
-        code = text if isinstance(keeps.value, ast.Name | ast.Call) else f"({text})"
+        code = text if variable(keeps.value) or called_name(keeps.value) else f"({text})"
         return sentence("out-of-memory.help-rounds", code=code), ()
     return sentence("out-of-memory.help-activation"), ()
 
