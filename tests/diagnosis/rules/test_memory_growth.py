@@ -81,13 +81,13 @@ def test_what_has_a_bound_or_is_wanted_is_silent(name: str) -> None:
     assert growing(ran(path.read_text(), str(path))) == []
 
 
-def test_who_held_memory_at_its_highest_is_reported_where_it_is_asked_for() -> None:
+def test_the_holders_of_memory_at_its_highest_are_reported_where_it_is_asked_for() -> None:
     path = PROGRAMS / "losses_of_a_validation.py"
     report, highest = ran_to_peak(path.read_text(), str(path))
     (found,) = [each for each in report.findings if each.rule == "memory-peak"]
     assert (found.holders[0].name, found.holders[0].kind) == ("total", "graph")
     assert ("model", "parameter") in {(each.name, each.kind) for each in found.holders}
-    assert found.bytes > 0.98 * highest
+    assert found.bytes > 0.97 * highest
     assert re.search(
         r"cuda:0 held at most \d+\.\d MiB\. The largest parts: \d+\.\d MiB is graphs", " ".join(str(report).split())
     )

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from time import perf_counter
+from time import process_time
 from typing import Any, Final, NamedTuple
 
 from devtrace.recording.columns.tensor_rows import Array
@@ -23,11 +23,12 @@ _STEP: Final = 1.2
 _SPENT: Final = 0.02  # of the time that the program took so far
 _CLOSE_STEP: Final = 1.02
 _CLOSE_SPENT: Final = 0.2
-_FIRST: Final = 0.3  # seconds that may be spent at once
+_FIRST: Final = 0.3  # seconds of the processor that may be spent at once
+_CLOSE_FIRST: Final = 5.0
 
 
 class Seen(NamedTuple):
-    """The last height of a device, and how many storages each name had at those before."""
+    """Last height of a device, and how many storages each name had at those before."""
 
     op: int
     alive: Alive
@@ -36,7 +37,7 @@ class Seen(NamedTuple):
 
 
 class Heights:
-    """The heights of all devices in one recording; `closely`: asked for, so it may take longer."""
+    """Heights of all devices in one recording; `closely`: asked for, so it may take longer."""
 
     def __init__(self, recorder: Any, closely: bool) -> None:
         self.marks: dict[Any, int] = {}
@@ -44,15 +45,16 @@ class Heights:
         self._recorder = recorder
         self.closely = closely
         self._step, self._share = (_CLOSE_STEP, _CLOSE_SPENT) if closely else (_STEP, _SPENT)
-        self._begun = perf_counter()
+        self._first = _CLOSE_FIRST if closely else _FIRST
+        self._begun = process_time()
         self._spent = 0.0
         self._lock = threading.Lock()
 
     def passed(self, device: Any, allocated: int) -> None:
-        now = perf_counter()
+        now = process_time()
         self.marks[device] = int(allocated * self._step)
         last = self.seen[device].alive.allocated if device in self.seen else 0
-        if self._spent > max(_FIRST, self._share * (now - self._begun)) and allocated < 2 * last:
+        if self._spent > max(self._first, self._share * (now - self._begun)) and allocated < 2 * last:
             return
         if self._recorder.active and self._lock.acquire(blocking=False):
             try:
@@ -60,7 +62,7 @@ class Heights:
             except Exception as fault:  # noqa: BLE001 (the program goes on)
                 self._recorder.fault(fault)
             finally:
-                self._spent += perf_counter() - now
+                self._spent += process_time() - now
                 self._lock.release()
 
     def _look(self, device: Any) -> None:

@@ -22,7 +22,7 @@ from devtrace.source.memory.shortage import Holding, Shortage
 
 _GPU: Final = re.compile(r"GPU (\d+) has a total capacity of ([\d.]+ \w+)")
 _ASKED: Final = re.compile(r"Tried to allocate ([\d.]+ \w+)")
-_HELD: Final = re.compile(r"Of the allocated memory ([\d.]+ \w+) is allocated by PyTorch")
+_ALLOCATED: Final = re.compile(r"Of the allocated memory ([\d.]+ \w+) is allocated by PyTorch")
 _WORTH: Final = 0.01
 _UNITS: Final = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -62,8 +62,8 @@ def _note(recorder: Recorder, error: BaseException, frames: list[FrameType]) -> 
     times = recorder.shortage.times + 1 if recorder.shortage is not None else 1
     try:
         alive = alive_on(device) or _real(text, device)
-        held = _HELD.search(text)
-        allocated = _bytes(held[1]) if held else 0
+        stated = _ALLOCATED.search(text)
+        allocated = _bytes(stated[1]) if stated else 0
         owned = with_rest(census(frames, alive, recorder.rows.epochs), allocated)
         alive = alive._replace(storages=[], allocated=max(allocated, alive.allocated))
         recorder.shortage = Noted(text, alive, owned, times)

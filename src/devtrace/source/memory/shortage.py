@@ -38,7 +38,7 @@ class Shortage:
 
 @dataclass(frozen=True, slots=True)
 class Height:
-    """What was alive on a device when, at the op `op`, it held more than ever before; nothing failed.
+    """Memory of a device when, at the op `op`, there was more than ever before; nothing failed.
 
     `counts`: the storages of each name, by its scope, at each height before, the first first. `asked`: it is reported.
     """
