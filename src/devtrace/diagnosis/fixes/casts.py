@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from math import isinf
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.frame_code import torch_dtype
+from devtrace.diagnosis.evidence.frame_code import FailingFrame, torch_dtype
+from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes import at_binding
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import Proposal, Within
@@ -35,19 +36,26 @@ def cast_what_numpy_gives(case: Case, verdict: Verdict) -> Iterator[Fix]:
 def fill_with_what_fits(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Turn `scores.masked_fill(mask, -1e9)` into one with `torch.finfo(scores.dtype).min`."""
     frame = failing_frame(case)
-    for call in calls_in(frame.expression) if frame is not None else ():
-        given = next((keyword(call, word) for word in NUMBERS if keyword(call, word) is not None), None)
-        given = given or (call.args[-1] if call.args else None)
-        if frame is None or given is None or called_name(call) not in TAKES_NUMBER:
+    node = frame.node_of(case.odd_tensor) if frame is not None else None
+    if frame is not None and node is not None:
+        for new, edit in numbers_that_fit(frame, case.odd_device, f"{frame.code.text(node)}.dtype"):
+            yield from suggested(sentence("fixed.number", code=new), edit, moved=[Moved(case.odd_tensor, case.op)])
+
+
+def numbers_that_fit(frame: FailingFrame, dtype: str, code: str = "") -> Iterator[tuple[str, Edit | None]]:
+    """Yield the largest number of a dtype, or the smallest, for one in the failing line that it cannot hold."""
+    root = torch_dtype(frame.source, "").removesuffix(".")
+    for call in calls_in(frame.expression):
+        words = [keyword(call, word) for word in NUMBERS]
+        given = next(filter(None, words), call.args[-1] if call.args else None)
+        value = _number(given, frame.scope()) if given is not None and called_name(call) in TAKES_NUMBER else None
+        if given is None or value is None or (isinf(value) and not is_floating(dtype)):
             continue
-        value, node = _number(given, frame.scope()), frame.node_of(case.odd_tensor)
-        if value is None or node is None or (isinf(value) and not is_floating(case.odd_device)):
-            continue
-        root = torch_dtype(frame.source, "").removesuffix(".")
-        info = "finfo" if is_floating(case.odd_device) else "iinfo"
-        new = f"{root}.{info}({frame.code.text(node)}.dtype).{'min' if value < 0 else 'max'}"
-        edit = frame.code.replaced(given, new)
-        yield from suggested(sentence("fixed.number", code=new), edit, moved=[Moved(case.odd_tensor, case.op)])
+        asked = keyword(call, "dtype")
+        named = code or (frame.code.text(asked) if asked is not None else torch_dtype(frame.source, dtype))
+        info = "finfo" if is_floating(dtype) else "iinfo"
+        new = f"{root}.{info}({named}).{'min' if value < 0 else 'max'}"
+        yield new, frame.code.replaced(given, new)
 
 
 def invert_mask(case: Case, verdict: Verdict) -> Iterator[Fix]:
