@@ -67,7 +67,8 @@ def _is_alike(queries: TraceQueries, one: int, other: int) -> bool:
 def _weight(queries: TraceQueries, row: int) -> tuple[bool, bool, int]:
     """Return what makes an input the one to ask about: a layer, which stays for all that runs through it; its size."""
     tensors = queries.trace.tensors
-    return tensors.raw("role", row) == "parameter", bool(queries.dims[row] > 0), tensors.number("bytes", row)
+    stays = queries.of == "device" and tensors.raw("role", row) == "parameter"
+    return stays, bool(queries.dims[row] > 0), tensors.number("bytes", row)
 
 
 def _is_like(queries: TraceQueries, op: int) -> bool:
