@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from devtrace.diagnosis.findings import Edit, Site
-from devtrace.source.matching import called_name, nodes_of, owner_of
+from devtrace.source.matching import called_name, owner_of
 from devtrace.source.parsing import Source, parse
 
 _TIGHT = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant, ast.List, ast.Tuple, ast.Dict)
@@ -113,11 +113,7 @@ class Code:
         if "".join(before.split()) == "".join(after.split()):
             return None
         edit = Edit(self.site.file, self.site.cell, line, before, after)
-        try:
-            ast.parse(applied(self.source.text, [edit], self.source.first, self.source.indent))
-        except (SyntaxError, ValueError):
-            return None
-        return edit
+        return edit if Edited.of(self.source, edit) is not None else None
 
 
 def merged(edits: Sequence[Edit]) -> tuple[Edit, ...]:
@@ -187,8 +183,8 @@ class Edited:
 
     def statements(self) -> Iterator[ast.stmt]:
         """Return the statements that begin on a new line."""
-        lines = range(self.first, self.last + 1)
-        return (node for node in nodes_of(ast.stmt, self.source.tree) if self.source.span(node).line in lines)
+        new = self.source.beginning(self.first, self.last)
+        return (node for node in new if isinstance(node, ast.stmt))
 
 
 def applied(text: str, edits: Sequence[Edit], first: int = 1, indent: int = 0) -> str:

@@ -6,7 +6,7 @@ match_code("$x.to($device)", node)        # {"x": <Name>, "device": <Attribute>}
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from functools import cache
 from typing import Any, Final, TypeGuard, TypeVar
 
@@ -107,7 +107,18 @@ def chain(node: ast.AST) -> Iterator[ast.AST]:
 
 def nodes_of(kind: type[N], *trees: ast.AST) -> Iterator[N]:
     """Yield the nodes of one kind in pieces of code, these themselves among them."""
-    return (node for tree in trees for node in ast.walk(tree) if isinstance(node, kind))
+    return (node for tree in trees for node in nodes_in(tree) if isinstance(node, kind))
+
+
+def nodes_in(tree: ast.AST) -> Iterable[ast.AST]:
+    """Return a piece of code and all that is in it, as `ast.walk` does; of a file it is found once, and kept there."""
+    if not isinstance(tree, ast.Module):
+        return ast.walk(tree)
+    kept: dict[str, Any] = vars(tree)
+    if "nodes" not in kept:
+        kept["nodes"] = list(ast.walk(tree))
+    found: list[ast.AST] = kept["nodes"]
+    return found
 
 
 def calls_in(node: ast.AST) -> Iterator[ast.Call]:

@@ -13,6 +13,8 @@ from opcode import opname
 from types import CodeType
 from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
+from devtrace.source.matching import nodes_in
+
 P = ParamSpec("P")
 T = TypeVar("T")
 N = TypeVar("N", bound=ast.AST)
@@ -52,7 +54,7 @@ class Source:
 
     @cached_property
     def _parents(self) -> dict[ast.AST, ast.AST]:
-        return {inner: outer for outer in ast.walk(self.tree) for inner in ast.iter_child_nodes(outer)}
+        return {inner: outer for outer in nodes_in(self.tree) for inner in ast.iter_child_nodes(outer)}
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -62,7 +64,7 @@ class Source:
     def _on_line(self) -> dict[int, list[ast.expr | ast.stmt]]:
         """Return the expressions and statements that each line of the text has a part of."""
         found: dict[int, list[ast.expr | ast.stmt]] = defaultdict(list)
-        for node in ast.walk(self.tree):
+        for node in nodes_in(self.tree):
             if isinstance(node, ast.expr | ast.stmt):
                 for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
                     found[line].append(node)
@@ -70,13 +72,13 @@ class Source:
 
     @cached_property
     def functions(self) -> list[FunctionNode]:
-        return [node for node in ast.walk(self.tree) if isinstance(node, FunctionNode)]
+        return [node for node in nodes_in(self.tree) if isinstance(node, FunctionNode)]
 
     @cached_property
     def imports(self) -> dict[str, str]:
         """Return the full names of what is imported anywhere, by the names that it gets: T is torch."""
         found: dict[str, str] = {}
-        for node in ast.walk(self.tree):
+        for node in nodes_in(self.tree):
             if isinstance(node, ast.Import):
                 found |= {each.asname: each.name for each in node.names if each.asname}
                 roots = (each.name.partition(".")[0] for each in node.names if not each.asname)
@@ -84,6 +86,11 @@ class Source:
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 found |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
         return found
+
+    def beginning(self, first: int, last: int) -> Iterator[ast.expr | ast.stmt]:
+        """Yield the expressions and statements that begin on some lines of the file."""
+        for line in range(first - self.first + 1, last - self.first + 2):
+            yield from (node for node in self._on_line.get(line, ()) if node.lineno == line)
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         return self._parents.get(node)

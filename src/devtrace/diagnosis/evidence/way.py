@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -85,14 +86,12 @@ def _way(frame: FailingFrame) -> tuple[Ints, Ints]:
 
 def _led_to(names: set[str], source: Source) -> set[str]:
     """Return the names of functions and classes, and of all that those of this file call."""
-    bodies: dict[str, set[str]] = {}
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            outer = source.parent(node)
-            name = outer.name if node.name == "__init__" and isinstance(outer, ast.ClassDef) else node.name
-            bodies[name] = bodies.get(name, set()) | run_names(node)
-    found, new = set(names), set(names)
+    bodies: dict[str, list[ast.AST]] = defaultdict(list)
+    for node in source.functions:
+        outer, name = source.parent(node), getattr(node, "name", "")
+        bodies[outer.name if name == "__init__" and isinstance(outer, ast.ClassDef) else name].append(node)
+    found, new = set(names), names - {""}
     while new:
-        new = set[str]().union(*(bodies.get(name, set()) for name in new)) - found
+        new = set[str]().union(*(run_names(body) for name in new for body in bodies[name])) - found
         found |= new
     return found

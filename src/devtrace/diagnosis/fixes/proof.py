@@ -76,13 +76,8 @@ def unwritable(snapshot: FailureSnapshot, edit: Edit) -> str:
 
 def _paths_in(source: Source, first: int, last: int) -> list[ast.expr]:
     """Return the names and the chains of attributes that lines read."""
-    found: list[ast.expr] = []
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Name | ast.Attribute) and is_read(node):
-            is_whole = not isinstance(source.parent(node), ast.Attribute)
-            if is_whole and first <= source.span(node).line <= last:
-                found.append(node)
-    return found
+    named = (node for node in source.beginning(first, last) if isinstance(node, ast.Name | ast.Attribute))
+    return [node for node in named if is_read(node) and not isinstance(source.parent(node), ast.Attribute)]
 
 
 def _variables(snapshot: FailureSnapshot, edited: Edited) -> tuple[dict[str, Any], dict[str, Any]]:

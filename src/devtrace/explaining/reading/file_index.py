@@ -7,7 +7,7 @@ from types import CodeType
 
 from devtrace.recording.columns import sites
 from devtrace.runtime.tracebacks import codes_in
-from devtrace.source.matching import called_name, match_code, variable
+from devtrace.source.matching import called_name, match_code, nodes_in, variable
 from devtrace.source.parsing import Source, Span, kept_with_source
 
 
@@ -23,7 +23,7 @@ class FileIndex:
 @kept_with_source
 def index_of(source: Source) -> FileIndex:
     found = FileIndex()
-    for node in ast.walk(source.tree):
+    for node in nodes_in(source.tree):
         if isinstance(node, ast.Call):
             _add_call(found, node)
         elif isinstance(node, ast.Assign):
