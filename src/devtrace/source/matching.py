@@ -112,13 +112,9 @@ def nodes_of(kind: type[N], *trees: ast.AST) -> Iterator[N]:
 
 def nodes_in(tree: ast.AST) -> Iterable[ast.AST]:
     """Return a piece of code and all that is in it, as `ast.walk` does; of a file it is found once, and kept there."""
-    if not isinstance(tree, ast.Module):
-        return ast.walk(tree)
-    kept: dict[str, Any] = vars(tree)
-    if "nodes" not in kept:
-        kept["nodes"] = list(ast.walk(tree))
-    found: list[ast.AST] = kept["nodes"]
-    return found
+    if isinstance(tree, ast.Module) and "nodes" not in vars(tree):
+        vars(tree)["nodes"] = list(ast.walk(tree))
+    return vars(tree).get("nodes") or ast.walk(tree)
 
 
 def calls_in(node: ast.AST) -> Iterator[ast.Call]:
