@@ -183,8 +183,7 @@ class Edited:
 
     def statements(self) -> Iterator[ast.stmt]:
         """Return the statements that begin on a new line."""
-        new = self.source.beginning(self.first, self.last)
-        return (node for node in new if isinstance(node, ast.stmt))
+        return self.source.beginning(ast.stmt, self.first, self.last)
 
 
 def applied(text: str, edits: Sequence[Edit], first: int = 1, indent: int = 0) -> str:

@@ -87,10 +87,10 @@ class Source:
                 found |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
         return found
 
-    def beginning(self, first: int, last: int) -> Iterator[ast.expr | ast.stmt]:
-        """Yield the expressions and statements that begin on some lines of the file."""
+    def beginning(self, kind: type[N], first: int, last: int) -> Iterator[N]:
+        """Yield the expressions or statements that begin on some lines of the file."""
         for line in range(first - self.first + 1, last - self.first + 2):
-            yield from (node for node in self._on_line.get(line, ()) if node.lineno == line)
+            yield from (each for each in self._on_line.get(line, ()) if isinstance(each, kind) and each.lineno == line)
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         return self._parents.get(node)

@@ -76,7 +76,7 @@ def unwritable(snapshot: FailureSnapshot, edit: Edit) -> str:
 
 def _paths_in(source: Source, first: int, last: int) -> list[ast.expr]:
     """Return the names and the chains of attributes that lines read."""
-    named = (node for node in source.beginning(first, last) if isinstance(node, ast.Name | ast.Attribute))
+    named = (node for node in source.beginning(ast.expr, first, last) if isinstance(node, ast.Name | ast.Attribute))
     return [node for node in named if is_read(node) and not isinstance(source.parent(node), ast.Attribute)]
 
 
