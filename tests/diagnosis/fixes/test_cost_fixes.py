@@ -169,6 +169,33 @@ def test_what_might_change_a_value_is_advice_without_an_edit(
     assert found.help
 
 
+EPOCHS = """
+import torch
+from torch import nn
+
+
+def main(device):
+    torch.manual_seed(0)
+    net, seen = nn.Linear(4, 1).to(device), []
+    {above}
+    for epoch in range(3):
+        {within}
+        for x in torch.rand(12, 4, 4, device=device):
+            history.append(net(x).mean().item())
+        seen.append(sum(history[-4:]))
+    return seen
+"""
+
+
+def test_a_list_that_several_epochs_fill_is_read_in_none_of_them(tmp_path: Path) -> None:
+    _, report = run(tmp_path / "program.py", EPOCHS.format(above="history = []", within="pass"))
+    assert worst(report).edits == ()
+    text = EPOCHS.format(above="", within="history = []")
+    value, before = run(tmp_path / "program.py", text)
+    assert len(worst(before).edits) == 2
+    assert run(tmp_path / "program.py", applied(text, worst(before).edits))[0] == value
+
+
 ATTRIBUTE = """
 import torch
 from torch import nn

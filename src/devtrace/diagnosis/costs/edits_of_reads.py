@@ -108,6 +108,9 @@ def _kept(read: _Read) -> Fix | None:
     filled = _filled(found, name) if name and alone(found.statement) is not None else None
     if filled is None or code.text(filled.start) not in ("[]", "list()") or not _has_torch(found):
         return None
+    outer = [each for each in loops_around(found) if filled.loop is not each and is_in(found.source, filled.loop, each)]
+    if not all(is_in(found.source, filled.start, each) for each in outer):
+        return None  # the next round would append tensors to numbers
     below = f"{name} = torch.stack({name}).tolist()"
     return fix_if_complete(
         sentence("fixed.append", kept=read.kept, code=below),
