@@ -100,7 +100,7 @@ MOST_LINES = {
     "diagnosis.evidence": 3_059,
     "diagnosis.causes": 540,
     "diagnosis.fixes": 2_781,  # trust: lists of layers in lists
-    "diagnosis.rules diagnosis.costs": 3_524,
+    "diagnosis.rules diagnosis.costs": 3_527,
     # What a step makes on the CPU: constants, masks, and noise that is told from a program's own data.
     "diagnosis.costs.constants diagnosis.costs.noise": 193,
     # What a step reads and writes back; memory that is used before its copy is done; shares of what a step pays.
