@@ -97,6 +97,15 @@ def test_dlpack_hands_a_tensor_on_with_its_device() -> None:
         assert torch.utils.dlpack.from_dlpack(torch.ones(1, device="cuda:1")[:0]).device == SECOND
 
 
+def test_an_array_of_what_dlpack_hands_on_is_on_its_device() -> None:
+    x = torch.arange(3.0, device="cuda")
+    y = torch.asarray(torch._C._to_dlpack(x))
+    y[0] = 7
+    assert (y.device, x.tolist()) == (CUDA, [7, 1, 2])
+    assert torch.asarray(torch._C._to_dlpack(x), device="cpu").device.type == "cpu"
+    assert torch.asarray(torch._C._to_dlpack(torch.ones(1))).device.type == "cpu"
+
+
 def test_a_stream_of_another_library_is_known_by_its_pointer() -> None:
     own = torch.cuda.Stream(1)
     same = torch.cuda.ExternalStream(own.cuda_stream, device=1)

@@ -28,7 +28,14 @@ if DEVICE == "cuda":
     devtrace.simulate("cuda:2").start()
 
 import torch  # noqa: E402 (after the simulation has begun)
-from torch.testing._internal import common_utils  # noqa: E402
+from torch.testing._internal import (  # noqa: E402
+    common_cuda,
+    common_device_type,
+    common_methods_invocations,
+    common_mkldnn,
+    common_utils,
+)
+from torch.utils import _dtype_abbrs  # noqa: E402
 
 torch.set_num_threads(1)
 os.environ["PYTORCH_TESTING_DEVICE_ONLY_FOR"] = DEVICE
@@ -36,6 +43,13 @@ sys.modules["torchvision"] = None  # type: ignore[assignment]
 # Names that torch.testing has no more and the older tests import.
 for name in ("skipIfTorchInductor", "skipIfTorchDynamo", "xfailIfTorchDynamo", "skipIfNoDynamoSupport"):
     vars(common_utils).setdefault(name, lambda *_, **__: lambda test: test)
+vars(common_mkldnn).setdefault("bf32_on_and_off", common_mkldnn.reduced_f32_on_and_off)
+vars(common_cuda).setdefault("tf32_is_not_fp32", lambda: False)
+vars(common_cuda).setdefault("PLATFORM_SUPPORTS_FLASH_ATTENTION_XPU", False)
+vars(common_utils).setdefault("dtype_abbrs", _dtype_abbrs.dtype_abbrs)
+vars(common_device_type).setdefault("TEST_CUDA", common_utils.TEST_CUDA)
+vars(common_methods_invocations).setdefault("skipOps", vars(common_device_type).get("skipOps"))
+vars(common_methods_invocations).setdefault("binary_ufuncs_and_refs", common_methods_invocations.binary_ufuncs)
 
 
 def plain_name(name: str) -> str:

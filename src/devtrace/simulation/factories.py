@@ -146,6 +146,7 @@ def _keeps(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]
 
     @functools.wraps(function)
     def keep(data: Any, *args: Any, **kwargs: Any) -> Any:
+        data = torch._C._from_dlpack(data) if type(data).__name__ == "PyCapsule" else data
         if isinstance(data, torch.Tensor) and tag_of(data).owner is not HOST:
             target = device(data) if kwargs.get("device") is None else resolve(kwargs["device"])
             rest = {"dtype": kwargs.get("dtype", args[0] if args else None), "copy": kwargs.get("copy")}
