@@ -150,8 +150,7 @@ def _keeps(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]
         if isinstance(data, torch.Tensor) and tag_of(data).owner is not HOST:
             target = device(data) if kwargs.get("device") is None else resolve(kwargs["device"])
             rest = {"dtype": kwargs.get("dtype", args[0] if args else None), "copy": kwargs.get("copy")}
-            kept = move(data, target, rest)
-            wanted = kwargs.get("requires_grad", False)
+            kept, wanted = move(data, target, rest), kwargs.get("requires_grad", False)
             if function.__name__ != "asarray":
                 return kept
             return kept.requires_grad_(wanted) if wanted or kept.is_leaf else kept.detach()
