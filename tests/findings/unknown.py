@@ -4,15 +4,14 @@ import torch
 
 import devtrace
 
-HIDDEN = "def add(values):\n    return values['left'] + values['right']\n"
+HIDDEN = "def add(of, count):\n    return of(count, device='cuda:0') + of(count)\n"
 
 
 def report():
     space = {}
     exec(HIDDEN, space)
     with devtrace.simulate("cuda:1"):
-        values = {"left": torch.ones(2, device="cuda:0"), "right": torch.ones(2)}
         try:
-            space["add"](values)
+            space["add"](torch.ones, 2)
         except RuntimeError as error:
             return devtrace.explain(error)
