@@ -197,3 +197,61 @@ def test_what_an_inner_call_has_taken_already_stays_where_it_is() -> None:
 
 def last_states(net: nn.Module, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     return torch.as_tensor(net(nn.utils.rnn.pack_padded_sequence(x, lengths))[1])
+
+
+def tables(count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    angles = torch.arange(count) * 0.1
+    return angles.cos(), angles.sin()
+
+
+def turned(x: torch.Tensor) -> torch.Tensor:
+    cos, sin = tables(4)
+    return x * cos - x.flip(0) * sin
+
+
+class Standard:
+    def __init__(self) -> None:
+        self.parts = (torch.rand(3), torch.rand(3), torch.tensor(2.0))
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        mean, spread, scale = self.parts
+        return (x - mean) / spread * scale
+
+
+def of_a_table() -> None:
+    turned(torch.ones(4, device="cuda:0"))
+
+
+def of_a_tuple() -> None:
+    Standard()(torch.ones(2, 3, device="cuda:0"))
+
+
+@pytest.mark.parametrize(
+    ("program", "lines"),
+    [
+        (of_a_table, ["cos = cos.to(x.device)", "sin = sin.to(x.device)"]),
+        (of_a_tuple, ["mean = mean.to(x.device)", "spread = spread.to(x.device)"]),
+    ],
+)
+def test_what_one_statement_gives_to_several_variables_is_moved_as_one(
+    program: Callable[[], object], lines: list[str]
+) -> None:
+    assert edits_of(report_of(program).findings[0]) == lines
+
+
+class Weighted:
+    def __init__(self) -> None:
+        self.weights = [torch.tensor(1.0), torch.tensor([0.1]), torch.ones(2)]
+
+    def total(self, parts: list[torch.Tensor]) -> torch.Tensor:
+        return torch.stack([(weight * part).sum() for weight, part in zip(self.weights, parts, strict=True)])
+
+
+def test_a_list_of_which_a_number_stayed_behind_too_is_moved_as_a_whole() -> None:
+    def program() -> None:
+        device = "cuda:0"
+        loss = Weighted()
+        loss.total([torch.ones(2, device=device)] * 3)
+
+    expected = "loss.weights = [each.to(device) for each in loss.weights]"
+    assert edits_of(report_of(program).findings[0]) == [expected]

@@ -48,7 +48,7 @@ def _moved_with(case: Case, name: AccessPath, kin: list[AccessPath]) -> Iterator
         anchor = _filling(case, name, anchor) or anchor
         if anchor.kind == "at" or (isinstance(anchor.node, ast.For) and not _is_of_each(anchor, names[0])):
             continue
-        proposal = _as_container(anchor, names) or Proposal(anchor, OwnLines.of(*names), anchor.device)
+        proposal = _as_container(case, anchor, names) or Proposal(anchor, OwnLines.of(*names), anchor.device)
         if anchor.kind == "top":
             help = sentence("fixed.top-of-block", code=proposal.code)
         else:
@@ -112,13 +112,14 @@ def _moved_names(kin: list[AccessPath]) -> list[AccessPath]:
     return [each for each in kin if each.code] if is_assignable(kin[0]) else []
 
 
-def _as_container(anchor: Anchor, names: list[AccessPath]) -> Proposal | None:
-    """Return the one line that moves all items of a list, tuple or dict, if that is what is named."""
+def _as_container(case: Case, anchor: Anchor, names: list[AccessPath]) -> Proposal | None:
+    """Return the one line that moves all items of a list, tuple or dict, if all of them stayed behind."""
     owner = names[0].prefix(len(names[0].references) - 1) if len(names) > 1 else None
     if owner is None or names[0].last.kind != "item" or not owner.code or not is_assignable(owner):
         return None
     items = names[0].last.owner
-    if len(names) != len(items) or (type(items) is dict and len(items) <= FEW):
+    parts = list(items.values()) if type(items) is dict else list(items)
+    if any(case.odd_row(each) is None for each in parts) or (type(items) is dict and len(items) <= FEW):
         return None
     proposal = Proposal(anchor, EachOf(owner.code, items), anchor.device)
     return proposal if proposal.code else None
@@ -168,13 +169,14 @@ def _is_computed_with(frame: FailingFrame, loop: ast.For, variable: str) -> bool
 def move_where_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Turn `kernel = tapered(size)` into `kernel = tapered(size).to(signal.device)`.
 
-    Of `mu, nu = uniform(n), uniform(m)` both are moved, where both stayed behind.
+    Of `mu, nu = uniform(n), uniform(m)` both are moved, where both stayed behind; below it of `cos, sin = table(n)`.
     """
     for name in reversed(case.names):
         frame = frame_of(case, name) if len(name.references) == 1 else None
         failing = frame.source_node.statement if frame is not None else None
         for anchor in of_binding(frame, name.text, before=failing):
             if frame is None or anchor.kind != "at":
+                yield from _unpacked(case, frame, name, anchor) if frame is not None else ()
                 continue
             values = dict(values_given(anchor.statement))
             is_alike = case.mismatch.of == "inputs"
@@ -189,6 +191,20 @@ def move_where_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
             proposal = Proposal(anchor, Within(tuple(nodes), tuple(devices)), devices[0] if all(devices) else "")
             help = sentence("fixed.where-made", code=f"{name.text} = {one_line(proposal.code)}")
             yield from proposal.fixes(help, anchor.moved(case, *names))
+
+
+def _unpacked(case: Case, frame: FailingFrame, name: AccessPath, anchor: Anchor) -> Iterator[Fix]:
+    """Yield the lines that move what one call gave to several variables, where more than one of it stayed behind."""
+    found = match_code("$targets = $call", anchor.node)
+    given = assigned_names(found["targets"]) if found is not None and case.mismatch.of == "inputs" else ()
+    variables = [each for each in given if any(is_combined(n, frame.source) for n in reads(frame.body, each))]
+    names = [path for each in variables if (path := _stayed_behind(case, frame, each)) is not None]
+    if len(names) < 2 or name.text not in variables:
+        return
+    device = frame.device_code(anchor.line + 1, anchor.node) or anchor.device
+    proposal = Proposal(anchor, OwnLines.of(*names), device)
+    help = sentence("fixed.below-line", code="; ".join(proposal.texts), line=anchor.line)
+    yield from proposal.fixes(help, anchor.moved(case, *names))
 
 
 def _is_made_alike(value: ast.expr, other: ast.expr) -> bool:

@@ -53,6 +53,9 @@ def _edited_frames(case: Case, fix: Fix) -> Iterator[tuple[FailingFrame, Edit, E
 
 def _is_later(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr, since: int) -> bool:
     value = evaluate(owner, frame.scope())
+    name = getattr(owner, "id", "")
+    if is_tensor(value) and name in parameters(frame.body) and not frame.bindings(name):
+        return False
     is_module = access_paths.is_module(value)
     if is_module or is_tensor(value):
         rows = [case.snapshot.row(each) for each in ([each for _, each in registered(value)] if is_module else [value])]
