@@ -76,10 +76,16 @@ export function fixText({ edits, help }: IFinding): string {
   return edits.map(({ after }) => after).join('\n') || help;
 }
 
+/** The op of a finding; its rule where it has none that is known. */
+export function opOrRule(trace: ITrace, { op, rule }: IFinding): string {
+  return (op >= 0 && opName(trace, op)) || rule;
+}
+
 /** `In[3] line 10   self.out_head(x)   addmm   cuda:0 + cpu` */
-function failingLine(trace: ITrace, { site, op, rule, count, devices }: IFinding): string {
+function failingLine(trace: ITrace, finding: IFinding): string {
+  const { site, count, devices } = finding;
   const times = count > 1 ? `${formatCount(count)}×` : '';
-  const what = (op >= 0 && opName(trace, op)) || rule;
+  const what = opOrRule(trace, finding);
   return filled([siteLabel(trace, site), codeOf(trace, site), times, what, devices.join(' + ')], '   ');
 }
 

@@ -1,11 +1,11 @@
 /**
  * The findings, worst first as Python ordered them, each with its message, its story and its fix.
  */
-import { editLabel, firstLine, fixText, moreLabel, plainText, storyOf } from '../layout/finding-text';
+import { editLabel, firstLine, fixText, moreLabel, opOrRule, plainText, storyOf } from '../layout/finding-text';
 import { formatCount } from '../layout/units';
 import type { IFinding } from '../model/findings';
 import type { IRepair } from '../model/repairs';
-import { opName, type ITrace } from '../model/trace';
+import type { ITrace } from '../model/trace';
 import { sentence, type Language } from '../model/words/catalogue';
 import { severityLook } from '../paint/palette';
 import { button, h } from './dom';
@@ -163,7 +163,7 @@ function message({ owner, trace }: IViewContext, { severity, message: text }: IF
 /** `In[7] line 6  self.out_head(x)   aten.addmm   cuda:0 + cpu` */
 function head(context: IViewContext, finding: IFinding): HTMLElement {
   const { owner, trace } = context;
-  const { site, op, devices, count } = finding;
+  const { site, devices, count } = finding;
   const text = site < 0 ? '' : trace.strings[trace.sites.text[site]];
   const parts: Array<Node | string> = [];
   if (site >= 0) {
@@ -173,7 +173,7 @@ function head(context: IViewContext, finding: IFinding): HTMLElement {
   if (count > 1) {
     parts.push(h(owner, 'span', { class: 'dt-count', text: `${formatCount(count)}×` }));
   }
-  parts.push(h(owner, 'span', { class: 'dt-op', text: (op >= 0 && opName(trace, op)) || finding.rule }));
+  parts.push(h(owner, 'span', { class: 'dt-op', text: opOrRule(trace, finding) }));
   parts.push(
     h(
       owner,

@@ -58,7 +58,7 @@ class Code:
         beside = lines.strip().removeprefix(self.text(statement)).strip()
         if beside and not beside.startswith("#"):
             return None
-        alone = len(self._block(statement)) <= 1
+        alone = len(self.source.block(statement)) <= 1
         return self._checked(span.line, lines, " " * span.column + "pass" if alone else "")
 
     def text(self, node: ast.AST) -> str:
@@ -96,14 +96,8 @@ class Code:
 
     def _indent(self, statement: ast.stmt) -> int:
         """Return the column of the first statement of a block in the line of one: `a = f(); b = g()`."""
-        spans = map(self.source.span, self._block(statement))
+        spans = map(self.source.span, self.source.block(statement) or [statement])
         return min(span.column for span in spans if span.line == self.source.span(statement).line)
-
-    def _block(self, statement: ast.stmt) -> list[ast.stmt]:
-        """Return the list of statements that contains one."""
-        parent = self.source.parent(statement)
-        blocks = (getattr(parent, name, []) for name in ("body", "orelse", "finalbody"))
-        return next((block for block in blocks if statement in block), [statement])
 
     def _added(self, line: int, column: int, lines: Sequence[str]) -> Edit | None:
         return self._checked(line, "", "\n".join(" " * column + line for line in lines))

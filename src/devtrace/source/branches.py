@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
+from itertools import takewhile
 from typing import Final
 
 from devtrace.source.parsing import Source
@@ -18,7 +19,7 @@ def was_passed_by(statement: ast.stmt, source: Source, at: ast.AST, ran: Contain
     for outer in source.ancestors(statement):
         if outer in around and outer is not at:
             return False
-        if not _ran([statement], source, ran) and any(_returns(each, scope) for each in _above(inner, outer)):
+        if not _ran([statement], source, ran) and any(_returns(each, scope) for each in _above(inner, source)):
             return True
         if outer is at:
             return False
@@ -34,11 +35,9 @@ def was_passed_by(statement: ast.stmt, source: Source, at: ast.AST, ran: Contain
     return False
 
 
-def _above(statement: ast.AST, outer: ast.AST) -> list[ast.stmt]:
-    """Return the statements of a block above one of them."""
-    blocks = (getattr(outer, name, None) for name in ("body", "orelse", "finalbody"))
-    block = next((each for each in blocks if type(each) is list and statement in each), [])
-    return block[: block.index(statement)] if block else []
+def _above(statement: ast.AST, source: Source) -> Iterator[ast.stmt]:
+    """Return the statements of its block above one."""
+    return takewhile(lambda each: each is not statement, source.block(statement))
 
 
 def _returns(statement: ast.stmt, scope: Scope) -> bool:

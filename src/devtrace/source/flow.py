@@ -285,8 +285,7 @@ def _precedes(statement: ast.stmt, source: Source, at: ast.AST, around: list[ast
         return inside and any(part in around for part in statement.body)  # type: ignore[attr-defined]
     if isinstance(statement, (*LOOPS, ast.If, ast.Try, ast.Match)):
         return False  # its body may not have run
-    blocks = (getattr(source.parent(statement), name, None) for name in _BLOCKS)
-    block = next((each for each in blocks if isinstance(each, list) and statement in each), [])
+    block = source.block(statement)
     return source.span(statement).end_line < source.span(at).line and any(part in around for part in block)
 
 

@@ -73,6 +73,13 @@ def is_tensor(value: object) -> bool:
     return torch is not None and issubclass(type(value), torch.Tensor)
 
 
+def items_of(value: object) -> list[Any]:
+    """Return what a plain list, tuple or dictionary has in it; nothing of anything else."""
+    if type(value) is dict:
+        return list(value.values())
+    return list(value) if type(value) in (list, tuple) else []  # type: ignore[call-overload]
+
+
 def members(owner: Any, most: int | None = None) -> Iterator[Reference]:
     """Yield every step on from an object: to what it stores, and to what its class, slots or closure hold for it.
 

@@ -95,6 +95,12 @@ class Source:
     def parent(self, node: ast.AST) -> ast.AST | None:
         return self._parents.get(node)
 
+    def block(self, statement: ast.AST) -> list[ast.stmt]:
+        """Return the list of statements that contains one; an empty list for what no list contains."""
+        parent = self.parent(statement)
+        blocks = (getattr(parent, name, None) for name in ("body", "orelse", "finalbody"))
+        return next((each for each in blocks if isinstance(each, list) and statement in each), [])
+
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield the node itself, then each node around it, out to the module."""
         current: ast.AST | None = node

@@ -40,6 +40,7 @@ MAKES: Final = frozenset((*_WINDOWS, *_FILLED, *_RANDOM, *_SPARSE, *OF_DATA, "te
 MAKES_ON_HOST: Final = frozenset(("from_numpy", "frombuffer", "from_dlpack"))
 """They take over memory of the host, and no device."""
 JOINS: Final = frozenset(("cat", "stack"))
+"""They make one tensor of several."""
 OPERATORS: Final = {
     "Mult": "mul", "MatMult": "matmul", "Mod": "remainder", "FloorDiv": "floor_divide", "BitAnd": "bitwise_and",
     "BitOr": "bitwise_or", "BitXor": "bitwise_xor", "LShift": "bitwise_left_shift", "RShift": "bitwise_right_shift",
@@ -47,7 +48,6 @@ OPERATORS: Final = {
     "LtE": "le", "GtE": "ge",
 }  # fmt: skip
 """Methods of Python's operators; of others it is the operator's name in small letters."""
-"""They make one tensor of several."""
 
 # Methods.
 

@@ -7,7 +7,7 @@ import gc
 import re
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -208,6 +208,15 @@ def test_no_hook_of_the_users_that_unpacks_runs() -> None:
     assert unpacked == []
 
 
+def explained(program: Callable[[], object], devices: str) -> Finding:
+    """Return what is found of a program that runs out of memory while nobody records it."""
+    with devtrace.simulate(devices):
+        with pytest.raises(torch.OutOfMemoryError) as caught:
+            program()
+        (found,) = shortages(devtrace.explain(caught.value))
+    return found
+
+
 def collected() -> list[torch.Tensor]:
     """Scores that keep their graphs."""
     layer = torch.nn.Linear(256, 512, device="cuda")
@@ -218,12 +227,7 @@ def collected() -> list[torch.Tensor]:
 
 
 def test_an_error_that_nobody_recorded_names_who_owns_it_as_well() -> None:
-    with devtrace.simulate("cuda:1,40MB"):
-        try:
-            collected()
-        except torch.OutOfMemoryError as error:
-            report = devtrace.explain(error)
-    (found,) = shortages(report)
+    found = explained(collected, "cuda:1,40MB")
     assert (found.holders[0].name, found.holders[0].kind) == ("scores", "graph")
     assert ".detach())" in found.edits[0].after
 
@@ -235,12 +239,7 @@ def pairs() -> torch.Tensor:
 
 
 def test_what_the_failing_line_had_in_hand_counts_where_nobody_recorded() -> None:
-    with devtrace.simulate("cuda:1,80MB"):
-        try:
-            pairs()
-        except torch.OutOfMemoryError as error:
-            report = devtrace.explain(error)
-    (found,) = shortages(report)
+    found = explained(pairs, "cuda:1,80MB")
     assert (found.holders[0].kind, found.holders[0].bytes >> 20) == ("temporary", 61)
     assert "chunks of rows" in found.help
 
@@ -252,12 +251,7 @@ def test_parameters_that_nobody_recorded_are_of_the_line_that_made_their_model()
         model(torch.randn(8, 1024, device="cuda")).sum().backward()
         optimizer.step()
 
-    with devtrace.simulate("cuda:1,23MB"):
-        try:
-            train()
-        except torch.OutOfMemoryError as error:
-            report = devtrace.explain(error)
-    (found,) = shortages(report)
+    found = explained(train, "cuda:1,23MB")
     sites = {each.kind: each.site.text for each in found.holders if each.site is not None}
     assert sites["parameter"] == 'model = torch.nn.Linear(1024, 1024).to("cuda")'
     assert "optimizer = torch.optim.Adam(" in sites["optimizer-state"]
@@ -265,12 +259,7 @@ def test_parameters_that_nobody_recorded_are_of_the_line_that_made_their_model()
 
 
 def test_a_device_that_is_too_small_for_the_first_tensor_gets_its_finding() -> None:
-    with devtrace.simulate("cuda:1,13MB"):
-        try:
-            torch.nn.Linear(1024, 1024).to("cuda")
-        except torch.OutOfMemoryError as error:
-            report = devtrace.explain(error)
-    (found,) = shortages(report)
+    found = explained(lambda: torch.nn.Linear(1024, 1024).to("cuda"), "cuda:1,13MB")
     assert (found.holders, found.bytes) == ((), 0)
 
 

@@ -23,6 +23,7 @@ from devtrace.diagnosis.fixes.fix import (
 )
 from devtrace.source.flow import is_written
 from devtrace.source.matching import assigned_names, called_name, match_code
+from devtrace.source.object_walk import items_of
 from devtrace.source.safe_values import evaluate
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
@@ -118,8 +119,7 @@ def _as_container(case: Case, anchor: Anchor, names: list[AccessPath]) -> Propos
     if owner is None or names[0].last.kind != "item" or not owner.code or not is_assignable(owner):
         return None
     items = names[0].last.owner
-    parts = list(items.values()) if type(items) is dict else list(items)
-    if any(case.odd_row(each) is None for each in parts) or (type(items) is dict and len(items) <= FEW):
+    if any(case.odd_row(each) is None for each in items_of(items)) or (type(items) is dict and len(items) <= FEW):
         return None
     proposal = Proposal(anchor, EachOf(owner.code, items), anchor.device)
     return proposal if proposal.code else None

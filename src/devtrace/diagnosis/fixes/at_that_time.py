@@ -53,25 +53,22 @@ def _edited_frames(case: Case, fix: Fix) -> Iterator[tuple[FailingFrame, Edit, E
 
 def _is_later(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr, since: int) -> bool:
     value = evaluate(owner, frame.scope())
-    name = getattr(owner, "id", "")
-    if is_tensor(value) and name in parameters(frame.body) and not frame.bindings(name):
-        return False
     is_module = access_paths.is_module(value)
     if is_module or is_tensor(value):
         rows = [case.snapshot.row(each) for each in ([each for _, each in registered(value)] if is_module else [value])]
         there = next((row for row in rows if row is not None and case.is_expected(row)), None)
-        if _was_updated(frame, edit, owner):  # `x = self.layer(x)`: it was there before, too
+        if _was_there(frame, edit, owner, may_have_moved=is_module):
             return False
         return there is not None and case.queries.producer(case.queries.base(there)) >= since
     root = ast.unparse(owner).partition(".")[0]
     return any(edit.line < frame.source.span(each).line < frame.line for each in frame.bindings(root))
 
 
-def _was_updated(frame: FailingFrame, edit: Edit, owner: ast.expr) -> bool:
-    """Return whether a variable was computed from itself since the edit's line, and had a value before."""
+def _was_there(frame: FailingFrame, edit: Edit, owner: ast.expr, *, may_have_moved: bool) -> bool:
+    """Return whether a variable had at the edit's line what it has now, or what that was computed from since."""
     name, line = ast.unparse(owner), edit.line
-    since = [each for each in frame.bindings(name) if frame.source.span(each).line >= line]
-    return bool(since) and name in frame.bound(line) and frame.is_itself(name, line)
+    updated = any(frame.source.span(each).line >= line for each in frame.bindings(name))  # `x = self.layer(x)`
+    return (updated or not may_have_moved) and name in frame.bound(line) and frame.is_itself(name, line)
 
 
 def is_in_vain(case: Case, fix: Fix) -> bool:

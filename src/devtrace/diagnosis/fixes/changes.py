@@ -20,7 +20,7 @@ from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.fix import Fix, Moved, suggested
 from devtrace.source.dtypes import CASTS
-from devtrace.source.object_walk import is_tensor
+from devtrace.source.object_walk import is_tensor, items_of
 
 _NAMES: Final = ("each", "part")
 
@@ -62,8 +62,7 @@ class EachOf:
         """Return the code that moves a container; an empty text if it has anything else than tensors alike."""
         if is_tensor(value):
             return f"{code}.{call}"
-        kind = type(value)
-        parts = list(value.values()) if kind is dict else list(value) if kind in (list, tuple) else []
+        kind, parts = type(value), items_of(value)
         if not parts or depth == len(_NAMES):
             return ""
         name = _NAMES[depth]

@@ -20,7 +20,7 @@ from devtrace.diagnosis.fixes.at_binding import move_below_binding
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.source.flow import Target, bindings, is_written, targets
 from devtrace.source.matching import match_code, nodes_of, variable
-from devtrace.source.object_walk import Reference, is_tensor, members
+from devtrace.source.object_walk import Reference, is_tensor, items_of, members
 from devtrace.source.parsing import read
 from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.source.user_code import owner_of
@@ -63,7 +63,7 @@ def _is_odd(case: Case, reference: Reference) -> bool:
 def _rows(case: Case, value: Any) -> list[int]:
     """Return the tensors on the odd device that a value is, or that the layers in it have."""
     if _module_container(value):
-        return [row for layer in _layers(value) for row in _rows(case, layer)]
+        return [row for layer in items_of(value) for row in _rows(case, layer)]
     return odd_rows(case, value)
 
 
@@ -193,7 +193,7 @@ def _without_requirement(value: ast.expr) -> ast.expr:
 
 def _contained(code: Code, node: ast.expr, layers: Any, torch_nn: str) -> str:
     """Return a list or dict of layers as torch's container, with those of torch's for what is written out in it."""
-    inner = next(iter(_layers(layers)), None)
+    inner = next(iter(items_of(layers)), None)
     parts = _written_out(node) if _is_nested(layers) else []
     text = code.text_with(node, *((part, _contained(code, part, inner, torch_nn)) for part in parts))
     return f"{torch_nn}.{_module_container(layers)}({'' if text in ('{}', 'dict()') else text})"
@@ -201,7 +201,7 @@ def _contained(code: Code, node: ast.expr, layers: Any, torch_nn: str) -> str:
 
 def _put_in(code: Code, statement: _Assignment, left: str, layers: Any, torch_nn: str) -> Iterator[tuple[ast.AST, str]]:
     """Yield the lists of layers that the function adds to its list, each as a container of torch's."""
-    inner, function = next(iter(_layers(layers)), None), code.source.function(statement)
+    inner, function = next(iter(items_of(layers)), None), code.source.function(statement)
     if function is None or not _is_nested(layers):
         return
     for node in ast.walk(function):
@@ -221,17 +221,13 @@ def _written_out(node: ast.expr) -> list[ast.expr]:
     return []
 
 
-def _layers(value: Any) -> list[Any]:
-    return list(value.values()) if type(value) is dict else list(value) if type(value) in (list, tuple) else []
-
-
 def _is_nested(value: Any) -> bool:
-    return any(_module_container(each) for each in _layers(value))
+    return any(_module_container(each) for each in items_of(value))
 
 
 def _module_container(value: Any) -> str:
     """Return the container of torch's for a list, tuple or dict of modules, or of such lists of them."""
-    layers = _layers(value)
+    layers = items_of(value)
     if not layers or not all(access_paths.is_module(each) or _module_container(each) for each in layers):
         return ""
     if type(value) is not dict:

@@ -50,16 +50,16 @@ def failed_op(reader: Reader) -> FailedOp | None:
         found = _at(reader, depth)
         if found is not None and found.is_mixed:
             return found
-        first = found if first is None or (found and _has_dtypes_of(reader, found, first)) else first
+        first = found if first is None or (found and _settled_by(reader, found, first)) else first
         if reader.stack.levels[depth].is_readable:
             return first
     return first
 
 
-def _has_dtypes_of(reader: Reader, failed: FailedOp, inner: FailedOp) -> bool:
+def _settled_by(reader: Reader, failed: FailedOp, inner: FailedOp) -> bool:
     """Return whether a call has the same several dtypes as the one within it: `torch.einsum(..., q, table)`.
 
-    One that was not read has the dtype that is left, then, and so have those that it was made of.
+    If so, an input that was not read gets the dtype that is left, and so does what it was made of.
     """
     theirs, left = {each.dtype for each in inner.inputs}, Counter(each.dtype for each in inner.inputs)
     left.subtract(each.dtype for each in failed.inputs if each.dtype is not None)

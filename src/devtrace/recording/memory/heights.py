@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 
 from devtrace.recording.columns.tensor_rows import Array
 from devtrace.recording.memory.census import Owned, census
-from devtrace.recording.memory.shortages import alive_on, holdings_of, running, with_rest
+from devtrace.recording.memory.shortages import alive_on, running, shortage_of, with_rest
 from devtrace.runtime.memory.alive import Alive
-from devtrace.source.memory.shortage import Height, Key, Shortage
+from devtrace.source.memory.shortage import Height, Key
 
 _STEP: Final = 1.2
 _SPENT: Final = 0.02  # of the time that the program took so far
@@ -74,7 +74,7 @@ class Heights:
         owned = with_rest(known, alive.allocated)
         last = self.seen.get(device)
         before = (*last.counts, _counts(last.owned)) if last is not None else ()
-        self.seen[device] = Seen(state.op, alive._replace(storages=[]), owned, before)
+        self.seen[device] = Seen(state.op, alive._replace(storages=[], asked=0), owned, before)
 
 
 def _counts(owned: list[Owned]) -> Mapping[Key, int]:
@@ -90,18 +90,6 @@ def in_rows(
 ) -> tuple[Height, ...]:
     """Return the last height of each device, by the rows of the trace."""
     return tuple(
-        Height(
-            op_of(seen.op),
-            Shortage(
-                str(seen.alive.device),
-                0,
-                seen.alive.limit,
-                seen.alive.reserved,
-                seen.alive.allocated,
-                holdings_of(seen.owned, rows, rows_of),
-            ),
-            seen.counts,
-            heights.closely,
-        )
+        Height(op_of(seen.op), shortage_of(seen.alive, seen.owned, rows, rows_of), seen.counts, heights.closely)
         for seen in heights.seen.values()
     )

@@ -122,16 +122,15 @@ def sites_of(noted: Noted | None) -> list[int]:
 
 def in_rows(noted: Noted | None, rows: Mapping[int, int], rows_of: Callable[[Array], Array]) -> Shortage | None:
     """Return what was noted, by the rows of the trace."""
-    if noted is None:
-        return None
-    holdings = holdings_of(noted.owned, rows, rows_of)
-    alive = noted.alive
-    return Shortage(str(alive.device), alive.asked, alive.limit, alive.reserved, alive.allocated, holdings)
+    return shortage_of(noted.alive, noted.owned, rows, rows_of) if noted is not None else None
 
 
-def holdings_of(owned: list[Owned], rows: Mapping[int, int], rows_of: Callable[[Array], Array]) -> tuple[Holding, ...]:
+def shortage_of(
+    alive: Alive, owned: list[Owned], rows: Mapping[int, int], rows_of: Callable[[Array], Array]
+) -> Shortage:
     found = rows_of(np.array([each.row for each in owned] or [0], dtype=np.int64)).tolist()
-    return tuple(
+    holdings = tuple(
         Holding(each.kind, each.name, each.bytes, rows.get(each.site, -1), tensor, each.scope, each.contained)
         for each, tensor in zip(owned, found, strict=False)
     )
+    return Shortage(str(alive.device), alive.asked, alive.limit, alive.reserved, alive.allocated, holdings)
