@@ -117,7 +117,7 @@ MOST_LINES = {
     "diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 2_559,
     # One press in a page fixes the notebook: a job in a process of its own, what runs again, kernels that start ahead
     # of their round (first hunk within 10 s) and the run on one memory that a patch is held against.
-    "fixing.notebooks": 851,
+    "fixing.notebooks": 845,
     "contract": 468,  # findings for programs, with the 219 lines that interchange had
     # Errors of dtypes: their odd tensor, causes, fixes and rule; the dtypes of what is only read.
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "

@@ -17,12 +17,12 @@ _TRACED: Final[list[Traced]] = []
 _VALUES: Final[list[Path | None]] = []
 
 
-def prepare(shell: Any, module: str) -> None:
+def prepare(shell: Any, _: str) -> None:
     """Import what takes longest, before it is known what runs; torch is imported for simulated devices anyhow."""
     from devtrace.notebook.magic import extensions  # noqa: F401
 
     if importlib.util.find_spec("torch") is not None:
-        importlib.import_module(module or "torch")
+        importlib.import_module("torch")
 
 
 def begin(shell: Any, devices: str) -> None:

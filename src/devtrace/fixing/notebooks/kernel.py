@@ -25,16 +25,10 @@ Found = tuple[Mapping[str, Any], Ending, str]
 
 
 class Kernel:
-    """Lives in a thread, as nbclient's loop does. `close()` ends it, whatever it does.
+    """Lives in a thread, as nbclient's loop does. `close()` ends it, whatever it does."""
 
-    One that starts ahead of its round has the time to import what the notebook's optimizers will (1.2 s).
-    """
-
-    def __init__(
-        self, notebook: NotebookText, devices: str, variables: Mapping[str, str], *, is_ahead: bool = False
-    ) -> None:
+    def __init__(self, notebook: NotebookText, devices: str, variables: Mapping[str, str]) -> None:
         self.notebook = notebook
-        self._modules = "torch._dynamo" if is_ahead and b"optim" in notebook.data else ""
         self._devices = devices
         self._variables = variables
         self._client = _client_of(notebook)
@@ -83,7 +77,7 @@ class Kernel:
         variables = {**os.environ, **self._variables, overlay.VARIABLE: str(changed), values.VARIABLE: str(found)}
         folder = str(Path(self.notebook.name).parent)
         with self._client.setup_kernel(env={**variables, "PYTHONHASHSEED": "0"}, cwd=folder):
-            _call(self._client, "prepare", self._modules)
+            _call(self._client, "prepare", "")
             others, run_cells = self._asked.result()
             overlay.write(changed, others)
             self._client.nb = _read(self.notebook)

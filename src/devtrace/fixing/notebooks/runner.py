@@ -40,7 +40,7 @@ class NotebookRunner:
         notebook.check()
         kernel = self.spares.pop() if self.spares and not own else self._kernel(notebook, own)
         if self.spares == []:
-            self.spares.append(self._kernel(notebook, is_ahead=True))
+            self.spares.append(self._kernel(notebook))
         kernel.begin(notebook, {file: other.data for file, other in texts.items() if file != self.path}, self._run_cells)
         return kernel
 
@@ -53,9 +53,9 @@ class NotebookRunner:
         while self.spares:
             self.spares.pop().close()
 
-    def _kernel(self, notebook: NotebookText, own: frozenset[str] = frozenset(), *, is_ahead: bool = False) -> Kernel:
+    def _kernel(self, notebook: NotebookText, own: frozenset[str] = frozenset()) -> Kernel:
         variables = {OWN_PACKAGES: ",".join(sorted(own))} | ({ONE_DEVICE: "1"} if self.one_device else {})
-        return Kernel(notebook, self.simulate, variables, is_ahead=is_ahead)
+        return Kernel(notebook, self.simulate, variables)
 
     def _run_cells(self, client: Any) -> Ending:
         from nbclient.exceptions import CellExecutionError
