@@ -116,13 +116,14 @@ BUG: Final = ("x = torch.ones(3)", "y = torch.ones(3, device=device) + x\nprint(
 
 
 def test_a_kernel_that_is_restarted_or_interrupted_meanwhile_leaves_the_notebook_as_it_was(lab: Lab) -> None:
-    cells = (LOAD, *BUG, "import time\ntime.sleep(600)")
+    cells = (LOAD, *BUG, "import time\nprint('started', flush=True)\ntime.sleep(600)")
     notebook = lab.open("fix-restarted.ipynb", *cells)
     notebook.run(0)
     fix = Fix(notebook)
     fix.button("Fix the notebook").click()
     fix.wait("running")
     notebook.start(3)
+    expect(notebook.cell(3).locator(".jp-OutputArea-output")).to_contain_text("started")
     notebook.command("notebook:interrupt-kernel")
     notebook.wait_idle()
     expect(fix.button("Cancel")).to_be_visible()  # it has a kernel of its own
