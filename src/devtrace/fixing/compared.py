@@ -53,8 +53,7 @@ class Reference:
             differing = self.unsteady.differing(self.first, patched)
         ended = (self.first.ending, self.first.raised.partition(":")[0])
         is_alike = ended == (patched.ending, patched.raised.partition(":")[0])
-        count = len(self.first.values) + bool(self.first.output)
-        return Compared(is_alike, tuple(differing), count, patched.crossings - self.first.crossings)
+        return Compared(is_alike, tuple(differing), self.first.comparable, patched.crossings - self.first.crossings)
 
 
 @dataclass(frozen=True)

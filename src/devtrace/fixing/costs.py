@@ -49,13 +49,13 @@ class Costs:
             self.rounds.undo()
             return why
         counts = _counts(finding.rule, before, self.rounds.last)
-        self.rounds.changes[-1] = replace(self.rounds.changes[-1], counts=counts)
+        self.rounds.changes[-1] = replace(self.rounds.changes[-1], finding=_proven(finding, counts, before), counts=counts)
         return ""
 
     def _compare(self, finding: Finding, before: Run, after: Run) -> str:
         if after.ending != before.ending or after.error is not None:
             return sentence("fix.cost-ends", raised=after.raised)
-        if not before.values and not before.output:
+        if not before.comparable:
             return sentence("fix.cost-no-values")
         if needless(after, finding.rule) >= needless(before, finding.rule) or total(after) > total(before):
             return sentence("fix.cost-not-less")
@@ -89,6 +89,12 @@ def _counts(rule: str, before: Run, after: Run) -> tuple[int, int]:
     """Return all copies or waits before and after; those that need not be, where their number is all that changed."""
     all_before, all_after = total(before, rule), total(after, rule)
     return (all_before, all_after) if all_after < all_before else (needless(before, rule), needless(after, rule))
+
+
+def _proven(finding: Finding, counts: tuple[int, int], before: Run) -> Finding:
+    """Return a cost with how its fix was proven: by the run without it, which is what it was held against."""
+    proof = sentence("fix.compared-cost", count=before.comparable, before=counts[0], after=counts[1])
+    return replace(finding, edits=tuple(replace(each, grade="proven") for each in finding.edits), proof=proof)
 
 
 def _key(finding: Finding) -> tuple[str, str, str, str]:

@@ -24,6 +24,11 @@ class Run:
     crossings: int = 0  # copies between devices and waits for one
 
     @property
+    def comparable(self) -> int:
+        """Return how much another run can be held against: each value, and what was printed."""
+        return len(self.values) + bool(self.output)
+
+    @property
     def error(self) -> Finding | None:
         """Return the first device error."""
         return next((finding for finding in self.findings if finding.severity == "error"), None)
