@@ -49,7 +49,9 @@ class Costs:
             self.rounds.undo()
             return why
         counts = _counts(finding.rule, before, self.rounds.last)
-        self.rounds.changes[-1] = replace(self.rounds.changes[-1], finding=_proven(finding, counts, before), counts=counts)
+        self.rounds.changes[-1] = replace(
+            self.rounds.changes[-1], finding=_proven(finding, counts, before), counts=counts
+        )
         return ""
 
     def _compare(self, finding: Finding, before: Run, after: Run) -> str:
