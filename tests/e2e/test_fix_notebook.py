@@ -32,8 +32,8 @@ CELLS: Final = (
 class Fix:
     """Drives the part of the panel that fixes the notebook."""
 
-    def __init__(self, notebook: Notebook) -> None:
-        self.root = Sidebar.open(notebook).root.locator("[data-part=fix]")
+    def __init__(self, notebook: Notebook, link: str = "connected") -> None:
+        self.root = Sidebar.open(notebook, link).root.locator("[data-part=fix]")
 
     def button(self, name: str) -> Locator:
         return self.root.get_by_role("button", name=name)
@@ -72,6 +72,22 @@ def test_one_press_fixes_all_bugs_one_applies_them_and_one_runs_the_cells_again(
     notebook.page.keyboard.press("Control+z")
     expect(fix.button("Apply all changes")).to_be_visible()
     assert texts(notebook) == list(CELLS)
+
+
+def test_in_a_notebook_opened_afresh_what_the_changed_cells_need_runs_with_them(lab: Lab) -> None:
+    cells = (*CELLS[:4], "idle = 'nobody reads it'", *CELLS[4:])
+    notebook = lab.open("fix-fresh.ipynb", *cells)
+    fix = Fix(notebook, link="absent")
+    fix.button("Fix the notebook").click()
+    fix.wait("proven")
+    fix.button("Apply all changes").click()
+    expect(fix.root).to_contain_text("need cell 1")
+    fix.root.get_by_role("button", name="Run cell 1, cell 2, cell 3, ").click()
+    expect(fix.root.locator(".dt-fix-after")).to_contain_text("ran clean", timeout=ROUNDS)
+    expect(notebook.cell(6).locator(".jp-OutputArea-output").first).to_contain_text("done (3, 2)")
+    expect(fix.root).not_to_contain_text("need cell")
+    counts = "[...jupyterapp.shell.currentWidget.content.model.cells].map(cell => cell.executionCount)"
+    assert notebook.page.evaluate(counts) == [1, 2, 3, 4, None, 5, 6]
 
 
 def test_a_notebook_that_was_changed_meanwhile_is_left_alone_and_a_run_can_be_cancelled(lab: Lab) -> None:

@@ -24,7 +24,7 @@ Ask = Callable[..., NotebookFix]
 def fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NotebookFix:
     (tmp_path / "helpers.py").write_text("SCALE = 2\n")
     monkeypatch.chdir(tmp_path)
-    return NotebookFix(lambda: None)
+    return NotebookFix(lambda: None, {})
 
 
 def asked(cells: tuple[tuple[str, str], ...]) -> list[dict[str, Any]]:

@@ -20,6 +20,8 @@ interface ISharedText {
 
 export class NotebookFix {
   private _rerun: Rerun | null = null;
+  /** What had to run when Run was pressed: the kernel says anew after each cell what is left of it. */
+  private _pressed: Pick<IFixing, 'run' | 'needed'> | null = null;
   /** What was fixed: a proof is of these texts, and of no others. */
   private _asked: readonly ICellText[] = [];
   private _shown: IFixShown | null = null;
@@ -38,13 +40,19 @@ export class NotebookFix {
     if (fixing?.state === 'running') {
       this._rerun = null;
     }
-    const next = fixing && { fixing, labels: this._labels(), applied: this._applied(fixing) };
+    const next = fixing && this._next(fixing);
     const text = JSON.stringify(next);
     if (text !== this._text) {
       this._text = text;
       this._shown = next;
     }
     return this._shown;
+  }
+
+  private _next(fixing: IFixing): IFixShown {
+    const applied = this._applied(fixing);
+    const pressed = applied === 'running' || applied === 'clean' ? this._pressed : {};
+    return { fixing: { ...fixing, ...pressed }, labels: this._labels(), applied };
   }
 
   /** Asks for the fix of all cells, or of those as far as one. */
@@ -84,9 +92,11 @@ export class NotebookFix {
     if (!(this._widget instanceof NotebookPanel) || !fixing) {
       return;
     }
+    const { run, needed } = fixing;
+    this._pressed = { run, needed };
     this._set('running');
     const { content } = this._widget;
-    for (const id of fixing.run) {
+    for (const id of run) {
       const index = content.widgets.findIndex(({ model }) => model.id === id);
       if (index >= 0 && !this._widget.isDisposed) {
         content.activeCellIndex = index;

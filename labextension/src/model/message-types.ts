@@ -86,6 +86,7 @@ export interface IFixing {
   readonly closing: string;
   readonly changed: readonly IChangedCell[];
   readonly run: readonly string[];
+  readonly needed: readonly string[];
   readonly left?: IFixedBug;
 }
 

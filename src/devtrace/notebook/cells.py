@@ -183,7 +183,7 @@ class Tracing:
         self._observers: list[Observer] = []
         self._cells: list[Cell] = []
         self.ran: dict[str, tuple[str, str]] = {}  # label and text of the cells so far, by id, first run first
-        self.fix = NotebookFix(lambda: self._notify("fixing"))
+        self.fix = NotebookFix(lambda: self._notify("fixing"), namespace)
         self._undo = ExitStack()
 
     def names_of_user(self) -> dict[str, Any]:

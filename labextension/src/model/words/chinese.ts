@@ -235,6 +235,8 @@ export const CHINESE: Readonly<Record<keyof typeof ENGLISH, string>> = {
   'fix-all.apply': '应用全部改动',
   'fix-all.again': '重新修复',
   'fix-all.run': '重新运行 {names}',
+  'fix-all.run-needed': '运行 {names}',
+  'fix-all.needed': '改动的单元格依赖 {names}，其现有内容尚未在此内核中运行。',
   'fix-all.running': '正在运行 {names} …',
   'fix-all.clean': '✓ {names} 运行无误。',
   'fix-all.cell': '第 {number} 个单元格',

@@ -248,6 +248,9 @@ export const ENGLISH = {
   'fix-all.apply': 'Apply all changes',
   'fix-all.again': 'Fix again',
   'fix-all.run': 'Run {names} again',
+  'fix-all.run-needed': 'Run {names}',
+  'fix-all.needed':
+    'The changed cells need {names}, which {count:=has|have} not run in this kernel as {count:=it stands|they stand}.',
   'fix-all.running': 'Running {names} …',
   'fix-all.clean': '✓ {names} ran clean.',
   'fix-all.cell': 'cell {number}',

@@ -5,7 +5,7 @@ import { lineLabel } from '../../layout/finding-text';
 import { isRunning, type IFixShown } from '../../model/fixing';
 import type { IFixedBug } from '../../model/messages';
 import type { ISidebar } from '../../model/sidebar';
-import { listed, sentence } from '../../model/words/catalogue';
+import { listed, sentence, type Language } from '../../model/words/catalogue';
 import { changePreview } from '../change';
 import { withCode } from '../chips';
 import { button, h } from '../dom';
@@ -23,7 +23,7 @@ export function drawFix({ fix, link }: ISidebar, drawing: IDrawing): void {
   const bugs = [...fixing.bugs, ...(fixing.left ? [fixing.left] : [])];
   const list = h(body, 'ol', { class: 'dt-fix-bugs' });
   bugs.forEach(bug => list.append(drawBug(bug, bug === fixing.left, fix, drawing)));
-  body.append(status(fix, drawing), list, buttons(fix, isUsable, drawing));
+  body.append(status(fix, drawing), list, ...needed(fix, drawing), buttons(fix, isUsable, drawing));
 }
 
 /** `Round 2: In[4] runs.`, or what it came to. */
@@ -66,21 +66,18 @@ function drawBug(bug: IFixedBug, isLeft: boolean, { labels, applied }: IFixShown
 
 function buttons(fix: IFixShown, isUsable: boolean, drawing: IDrawing): HTMLElement {
   const { body, language } = drawing;
-  const { fixing, applied, labels } = fix;
+  const { fixing, applied } = fix;
   const row = h(body, 'div', { class: 'dt-fix-buttons' });
   if (isRunning(fix)) {
     row.append(action(drawing, 'fix-all.cancel', 'cancel-fix', true, actions => actions.cancelFix()));
     return row;
   }
-  const names = listed(
-    language,
-    fixing.run.map(cell => labels[cell] ?? '')
-  );
+  const names = named(fixing.run, fix, language);
   if (fixing.changed.length > 0 && applied === 'no') {
     row.append(action(drawing, 'fix-all.apply', 'apply-fix', true, actions => actions.applyFix(), true));
   } else if (applied === 'applied' || applied === 'failed') {
     const run = action(drawing, 'fix-all.apply', 'run-fixed', isUsable, actions => actions.runFixed(), true);
-    run.textContent = sentence(language, 'fix-all.run', { names });
+    run.textContent = sentence(language, fixing.needed.length > 0 ? 'fix-all.run-needed' : 'fix-all.run', { names });
     row.append(run);
   } else if (applied !== 'no') {
     const key = applied === 'clean' ? 'fix-all.clean' : 'fix-all.running';
@@ -88,6 +85,23 @@ function buttons(fix: IFixShown, isUsable: boolean, drawing: IDrawing): HTMLElem
   }
   row.append(action(drawing, 'fix-all.again', 'fix', isUsable && applied !== 'running', actions => actions.fix()));
   return row;
+}
+
+/** `The changed cells need cell 1 and cell 2 …`: why cells run that no fix has changed. */
+function needed(fix: IFixShown, { body, language }: IDrawing): HTMLElement[] {
+  const { length: count } = fix.fixing.needed;
+  if (count === 0 || fix.applied === 'no' || fix.applied === 'clean') {
+    return [];
+  }
+  const names = named(fix.fixing.needed, fix, language);
+  return [h(body, 'p', { class: 'dt-faint', text: sentence(language, 'fix-all.needed', { names, count }) })];
+}
+
+function named(cells: readonly string[], { labels }: IFixShown, language: Language): string {
+  return listed(
+    language,
+    cells.map(cell => labels[cell] ?? '')
+  );
 }
 
 type Label = 'fix-all.begin' | 'fix-all.cancel' | 'fix-all.apply' | 'fix-all.again';

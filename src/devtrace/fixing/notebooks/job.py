@@ -21,7 +21,6 @@ from typing import Any, Final, TextIO
 from devtrace.diagnosis.findings import Finding
 from devtrace.fixing.compared import Compared, Reference
 from devtrace.fixing.notebooks.kernel import Kernel
-from devtrace.fixing.notebooks.run_again import cells_to_run
 from devtrace.fixing.notebooks.runner import NotebookRunner
 from devtrace.fixing.notebooks.state import Bug, CellText, Changed, Hunk, beginning
 from devtrace.fixing.notebooks.text import NotebookText, runs
@@ -73,13 +72,8 @@ class Job:
         self._state["bugs"] = [self._bug(change) for change in rounds.changes]
         if rounds.left is not None:
             self._state["left"] = self._error(rounds.left)
-        changed = list(self._changed())
-        self._report(
-            state="proven" if is_proven else "left",
-            closing=self._closing(compared),
-            changed=changed,
-            run=self._to_run([each["cell"] for each in changed]),
-        )
+        state = "proven" if is_proven else "left"
+        self._report(state=state, closing=self._closing(compared), changed=list(self._changed()))
 
     def _read(self, file: str) -> SourceText:
         return self._text if file == self._path else SourceText(file, Path(file).read_bytes())
@@ -143,19 +137,11 @@ class Job:
                 yield from _hunks_of("", file, _plain(before), _plain(after))
 
     def _changed(self) -> Iterator[Changed]:
-        for cell, before, after in zip(self._ids, self._text.sources(), self._final(), strict=True):
-            if before != after:
-                yield {"cell": cell, "before": before, "after": after}
-
-    def _to_run(self, changed: list[str]) -> list[str]:
-        """Return the cells that have to run again, in order: those that changed, and what goes by what they give."""
-        edited = {self._ids.index(cell) for cell in changed}
-        return [self._ids[at] for at in cells_to_run(self._final(), edited)]
-
-    def _final(self) -> list[str]:
         final = self._rounds.texts.get(self._path, self._text)
         assert isinstance(final, NotebookText)
-        return [*final.sources()]
+        for cell, before, after in zip(self._ids, self._text.sources(), final.sources(), strict=True):
+            if before != after:
+                yield {"cell": cell, "before": before, "after": after}
 
 
 def _hunks_of(cell: str, file: str, old: list[str], new: list[str]) -> Iterator[Hunk]:

@@ -1,8 +1,9 @@
 """The notebook's errors fixed in the background: a process that runs it on simulated devices, and what that has said.
 
-    fix = NotebookFix(changed)
+    fix = NotebookFix(changed, namespace)
     fix.begin(cells, "cuda:1")          # `changed` is called at each line of the process, in a thread of its own
     fix.state                           # as the page shows it; None before the first
+    fix.cell_ended()                    # what has to run goes by what the kernel, whose namespace it is, has run
     fix.cancel()
 
 The process ends with this one: it reads an input that nobody else holds.
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from devtrace.fixing.notebooks.run_again import cells_needed, cells_to_run
 from devtrace.fixing.notebooks.state import beginning
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
@@ -32,9 +34,11 @@ _LOOK: Final = 0.2
 class NotebookFix:
     """At most one at a time: a second one ends the first."""
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+    def __init__(self, changed: Callable[[], None], namespace: Mapping[str, Any]) -> None:
         self.state: State | None = None
         self._changed = changed
+        self._namespace = namespace
+        self._cells: Sequence[State] = []
         self._process: subprocess.Popen[str] | None = None
 
     def begin(self, cells: Sequence[State], devices: str) -> threading.Thread:
@@ -42,7 +46,7 @@ class NotebookFix:
         pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
         # In a session of its own: Interrupt of a kernel goes to all of the kernel's group.
         process = subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, stderr=quiet, text=True, start_new_session=True)
-        self._process = process
+        self._process, self._cells = process, cells
         asked = {"folder": os.getcwd(), "devices": devices, "language": language.current(), "cells": [*cells]}
         assert process.stdin is not None
         process.stdin.write(json.dumps(asked) + "\n")
@@ -57,6 +61,11 @@ class NotebookFix:
         if self._process is not None and self.state is not None:
             self._end()
             self._set({**self.state, "state": "cancelled"})
+
+    def cell_ended(self) -> None:
+        state = self.state
+        if state is not None and state["changed"] and state != {**state, **self._what_runs(state["changed"])}:
+            self._set(state)
 
     def close(self) -> None:
         self._end()
@@ -82,8 +91,17 @@ class NotebookFix:
                 self._set({**self.state, "state": "failed", "closing": closing})
 
     def _set(self, state: State) -> None:
-        self.state = state
+        self.state = {**state, **self._what_runs(state["changed"])}
         self._changed()
+
+    def _what_runs(self, changed: Sequence[State]) -> State:
+        """Return the cells that have to run for the changes, in order, and which of them only as others need them."""
+        after = {each["cell"]: each["after"] for each in changed}
+        ids = [each["cell"] for each in self._cells]
+        texts = [str(after.get(each["cell"], each["source"])) for each in self._cells]
+        run = cells_to_run(texts, {ids.index(cell) for cell in after})
+        needed = cells_needed(texts, run, self._namespace)
+        return {"run": [ids[at] for at in sorted({*run, *needed})], "needed": [ids[at] for at in needed]}
 
 
 def wait_for(fix: NotebookFix, reader: threading.Thread, labels: Mapping[str, str]) -> Iterator[str]:

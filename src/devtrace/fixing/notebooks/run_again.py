@@ -1,18 +1,24 @@
-"""Which cells of a notebook have to run again once some of them have changed: those that go by what these give.
+"""Which cells of a notebook have to run again once some of them have changed, and which others have to run for that.
 
-cells_to_run(["net = Net()", "x = 3", "net.to(device)", "net(x)"], {0})      # [0, 2, 3]
+    cells_to_run(["net = Net()", "x = 3", "net(x)"], {0})            # [0, 2]
+    cells_needed(["net = Net()", "x = 3", "net(x)"], {0, 2}, {})     # [1]: this kernel has no x yet
 """
 
 import ast
 import builtins
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from devtrace.source.flow import binds, statements
-from devtrace.source.matching import chain, names_in, nodes_of, owner_of
+from devtrace.source.flow import DEFINED, binds, statements
+from devtrace.source.matching import assigned_names, chain, is_given, is_read, names_in, nodes_of, owner_of
 
 _MAGIC: Final = re.compile(r"^(\s*)[%!?].*$", re.MULTILINE)
+_SETTING: Final = re.compile(
+    r"^%(load_ext|reload_ext|devtrace(?! fix)|env|set_env|cd|config|matplotlib|pylab|autoreload|run)\b", re.MULTILINE
+)
+"""Magics that later cells go by, though they read no name of them."""
+_INPUT: Final = re.compile(r"_i\d+")
 _BUILTIN: Final = frozenset(dir(builtins))
 
 
@@ -20,29 +26,70 @@ def cells_to_run(sources: Sequence[str], changed: Collection[int]) -> list[int]:
     """Return the indexes of the cells that have changed, and of those below that read a name which these give."""
     given: set[str] = set()
     found = []
-    for at, source in enumerate(sources):
-        tree = _tree(source)
-        if at in changed or (tree is not None and not given.isdisjoint(names_in(tree))):
+    for at, tree in enumerate(map(_tree, sources)):
+        if at in changed or not given.isdisjoint(names_in(tree)):
             found.append(at)
-            given |= _given(tree) if tree is not None else set()
+            given |= _given(tree)
     return found
 
 
-def _tree(source: str) -> ast.Module | None:
+def cells_needed(sources: Sequence[str], to_run: Collection[int], namespace: Mapping[str, object]) -> list[int]:
+    """Return the indexes of the other cells that must run first, in the kernel that has this namespace.
+
+    They give or change what is read, and did not run as they are now, or go by cells that did not; IPython keeps what
+    ran as `_i1`, `_i2` ....
+    """
+    ran = {str(text).strip() for name, text in dict(namespace).items() if _INPUT.fullmatch(name)}
+    new = {at for at, source in enumerate(sources) if source.strip() not in ran}
+    stale = {*cells_to_run(sources, new)}
+    found, wanted = [], set[str]()
+    for at in range(max(to_run, default=-1), -1, -1):
+        tree = _tree(sources[at])
+        given = _given(tree)
+        useful = wanted if "*" in given else wanted & given
+        is_setting = at in new and _SETTING.search(sources[at]) is not None
+        is_needed = is_setting or (at in stale and bool(useful)) or not useful <= namespace.keys()
+        if at not in to_run and is_needed:
+            found.append(at)
+        is_run = at in to_run or is_needed
+        for statement in reversed(tree.body):
+            wanted -= binds(statement)
+            wanted |= _read(statement) if is_run else set()
+    return found[::-1]
+
+
+def _tree(source: str) -> ast.Module:
+    """Return what Python reads of a cell, which is nothing where another language or a magic has it."""
     try:
         return ast.parse(_MAGIC.sub(r"\1pass", source))
     except (SyntaxError, ValueError):
-        return None
+        return ast.Module([], [])
 
 
 def _given(tree: ast.Module) -> set[str]:
     """Return the names that a cell binds, and those whose objects it changes: `net.head = ...`, `net.to(device)`."""
     bound = {name for statement in statements(tree) for name in binds(statement)}
     stored = [*nodes_of(ast.Attribute, tree), *nodes_of(ast.Subscript, tree)]
-    changed: list[ast.AST] = [node for node in stored if type(getattr(node, "ctx", None)) is ast.Store]
+    changed: list[ast.AST] = [node for node in stored if is_given(node)]
     changed += [node.value for node in nodes_of(ast.Expr, tree) if owner_of(node.value) is not None]
     return (bound | {_root(node) for node in changed}) - _BUILTIN - {""}
 
 
 def _root(node: ast.AST) -> str:
     return getattr(list(chain(node))[-1], "id", "")
+
+
+def _read(statement: ast.stmt) -> set[str]:
+    """Return the names that a statement takes from outside, now or when its functions are called."""
+    read = {node.id for node in nodes_of(ast.Name, statement) if is_read(node)}
+    read |= {_root(node.target) for node in nodes_of(ast.AugAssign, statement)}
+    own = {*assigned_names(*_scopes(statement))} | {each.arg for each in nodes_of(ast.arg, statement)}
+    return read - own - _BUILTIN
+
+
+def _scopes(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Yield the code whose names are its own, and the targets that a loop or a comprehension gives values first."""
+    yield from (node for kind in DEFINED for node in nodes_of(kind, statement))
+    yield from (loop.target for loop in nodes_of(ast.For, statement))
+    yield from (each.target for each in nodes_of(ast.comprehension, statement))
+

@@ -39,7 +39,7 @@ class Changed(TypedDict):
 
 
 class Fixing(TypedDict):
-    """Progress, and in the end what came of it."""
+    """Progress, and in the end what came of it. `run`: what has to run, in order, `needed` only for the others."""
 
     state: Literal["running", "proven", "left", "failed", "cancelled"]
     round: int
@@ -48,8 +48,9 @@ class Fixing(TypedDict):
     closing: str
     changed: list[Changed]
     run: list[str]
+    needed: list[str]
     left: NotRequired[Bug]
 
 
 def beginning() -> Fixing:
-    return {"state": "running", "round": 0, "cell": "", "bugs": [], "closing": "", "changed": [], "run": []}
+    return {"state": "running", "round": 0, "cell": "", "bugs": [], "closing": "", "changed": [], "run": [], "needed": []}

@@ -65,7 +65,10 @@ class Panel:
         self._touched = False
         self._unobserve = tracing.observe(self._changed)
         self.cell_begins = self._lister.cell_begins
-        self.cell_ended = self._lister.cell_ended
+
+    def cell_ended(self, *result: Any) -> None:
+        self._lister.cell_ended(*result)
+        self.tracing.fix.cell_ended()
 
     def close(self) -> None:
         self._unobserve()
