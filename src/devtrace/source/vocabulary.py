@@ -99,8 +99,11 @@ MIXES: Final = ("add", "sub", "mul", "lerp", "where", "addcmul")
 CHECKS_FLOATS: Final = frozenset(("isfinite", "isinf", "isnan", "isneginf", "isposinf"))
 """They ask for what a computation never gives, unless something is wrong with it."""
 
-BY_NUMBER: Final = frozenset(("cuda", "xpu", "set_device", "device", "get_device_name", "get_device_properties"))
+BY_NUMBER: Final = frozenset(("cuda", "xpu", "set_device", "device", "to"))
 """Functions that take a device of the accelerator by its number alone."""
+_OF_ACCELERATORS: Final = ("torch.accelerator.", "torch.cuda.", "torch.xpu.")
+DEVICE_LISTS: Final = ("device_ids", "DataParallel", "DistributedDataParallel")
+"""An argument that is a list of devices, and modules whose second argument is one."""
 
 # Functions of Python.
 
@@ -130,6 +133,11 @@ def devices_named(text: str) -> list[str]:
     pattern = rf"\b((?:{kind})(?::\d+)?)\b|torch\.(?:({kind})\.)?\w+Tensor"
     found = [in_full(match[1] or match[2] or HOST) for match in re.finditer(pattern, text)]
     return list(dict.fromkeys(found))
+
+
+def takes_number(name: str, full: str) -> bool:
+    """Return whether the first argument of a function, of a full name if that is known, is a device by its number."""
+    return name in BY_NUMBER or full.startswith(_OF_ACCELERATORS)
 
 
 def is_move(method: str) -> bool:

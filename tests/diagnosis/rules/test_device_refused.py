@@ -58,7 +58,7 @@ def asks_as_current() -> None:
         (asks_in_a_method, "cuda:1", 'nn.Linear(2, 2).to("cuda:0")'),
         (asks_by_a_variable, "cuda:3", 'chosen = "cuda:0"'),
         (asks_by_number, "cuda:4", "torch.ones(3).cuda(0)"),
-        (asks_by_an_attribute, "cuda:5", ""),
+        (asks_by_an_attribute, "cuda:5", 'self.device = torch.device("cuda", 0)'),
         (asks_as_current, "cuda:6", "torch.cuda.set_device(0)"),
     ],
 )
@@ -67,7 +67,7 @@ def test_a_device_that_is_not_there_is_named_with_what_there_is(
 ) -> None:
     (finding,) = found(program)
     assert (finding.rule, finding.message) == ("device-refused", f"{device} does not exist; there is cuda:0.")
-    assert [edit.after.strip() for edit in finding.edits] == ([after] if after else [])
+    assert [edit.after.strip() for edit in finding.edits] == [after]
 
 
 def test_who_asked_is_shown() -> None:

@@ -129,8 +129,9 @@ def _name(node: ast.AST, scope: Scope, *, anything: bool) -> str:
     """Name the torch function of a piece of code: `Tensor.numpy`, `LSTM`; empty if there is none."""
     if isinstance(node, ast.Call):
         return _callee(node.func, scope, anything=anything)
-    if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        return _name(node.targets[0], scope, anything=anything)
+    match node:  # `with torch.cuda.device(7):` is refused as it is entered
+        case ast.Assign(targets=[inner]) | ast.With(items=[ast.withitem(context_expr=inner), *_]):
+            return _name(inner, scope, anything=anything)
     if isinstance(node, ast.BinOp | ast.Compare | ast.UnaryOp | ast.AugAssign):
         of_tensor = any(is_tensor(safe_values.evaluate(each, scope)) for each in operands(node))
         return _method(type(getattr(node, "op", node)).__name__.lower(), of_tensor=of_tensor, anything=anything)

@@ -1,0 +1,100 @@
+"""Which device a line asks for, and the code that says so: here, in a caller, in a `with` around it, as the default."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.source.flow import parameters
+from devtrace.source.matching import called_name, calls_in, variable
+from devtrace.source.plain_values import plain
+from devtrace.source.safe_values import MISSING, evaluate
+from devtrace.source.vocabulary import DEVICE_LISTS, full_name, takes_number
+
+Refused = Callable[[str], bool]
+
+
+class AskedDevice(NamedTuple):
+    """A device that code asks for: a literal, a variable, or what computes it."""
+
+    device: str
+    frame: FailingFrame
+    node: ast.AST
+
+    @property
+    def is_handed_in(self) -> bool:
+        """Return whether it is a parameter that the function has from its caller."""
+        name = variable(self.node)
+        return bool(name) and name in parameters(self.frame.body) and not self.frame.bindings(name)
+
+
+def asked_device(frames: Sequence[FailingFrame], is_refused: Refused) -> AskedDevice | None:
+    """Return the refused device of a line, by the outermost frame that hands it on; `frames` begin innermost."""
+    found = None
+    for frame in frames:
+        known = found.device if found is not None else ""
+        named = (each for code in _head(frame) for each in _asked(frame, code, is_refused))
+        found = next((each for each in named if known in ("", each.device)), found)
+        if found is not None and not found.is_handed_in:
+            break
+    return found or next(_around(frames, is_refused), None)
+
+
+def devices_named(frame: FailingFrame, node: ast.AST) -> list[str]:
+    """Return the devices that code stands for: by a text, a `torch.device`, a number where one is taken, a list."""
+    computed = plain(node, frame.scope())
+    value: Any = evaluate(node, frame.scope()) if computed is None else computed
+    values = value if type(value) in (list, tuple) else [value]
+    if all(type(each) is int for each in values):
+        kind = _kind_of_number(frame, node)
+        return [f"{kind}:{each}" for each in values if kind]
+    return [device for each in values if (device := access_paths.device_named_by(each))]
+
+
+def accelerator() -> str:
+    """Return the kind of device that a number alone stands for."""
+    return next(iter(access_paths.accelerators()), "cuda").partition(":")[0]
+
+
+def _head(frame: FailingFrame) -> list[ast.AST]:
+    """Return what a frame runs, of `with torch.cuda.device(7):` without its body."""
+    return getattr(frame.expression, "items", None) or [frame.expression]
+
+
+def _asked(frame: FailingFrame, code: ast.AST, is_refused: Refused) -> Iterator[AskedDevice]:
+    for node in ast.walk(code):
+        yield from (AskedDevice(each, frame, node) for each in devices_named(frame, node) if is_refused(each))
+
+
+def _around(frames: Sequence[FailingFrame], is_refused: Refused) -> Iterator[AskedDevice]:
+    """Yield the devices of `with torch.device(...)` around the frames' lines, then those set as the default."""
+    for frame in frames:
+        for outer in frame.source.ancestors(frame.source_node.node):
+            for item in getattr(outer, "items", ()):
+                is_known = evaluate(item.context_expr, frame.scope()) is not MISSING
+                if is_known or called_name(item.context_expr) == "device":
+                    yield from _asked(frame, item, is_refused)
+    for frame in frames:
+        for call in calls_in(frame.source.tree):
+            if called_name(call) == "set_default_device":
+                yield from _asked(frame, call, is_refused)
+
+
+def _kind_of_number(frame: FailingFrame, node: ast.AST) -> str:
+    """Return the kind of device that a number, or each of a list, means where it stands; empty if it means none."""
+    parent = frame.source.parent(node)
+    match parent:
+        case ast.keyword(arg=str() as word):
+            return accelerator() if word in ("device", "output_device", *DEVICE_LISTS) else ""
+        case ast.List() | ast.Tuple():
+            return _kind_of_number(frame, parent)
+        case ast.Call(args=[_, second, *_]) if second is node:
+            kind = plain(parent.args[0], frame.scope()) if called_name(parent) == "device" else None
+            return kind if isinstance(kind, str) else accelerator() if called_name(parent) in DEVICE_LISTS else ""
+        case ast.Call(args=[first, *_]) if first is node:
+            full = full_name(parent.func, frame.source, frame.variables)
+            return accelerator() if takes_number(called_name(parent), full) else ""
+    return ""
