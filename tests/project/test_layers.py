@@ -96,7 +96,7 @@ LONGEST_FILE = 400
 # Lines of Python that a package may have, "" for all that is not named. Data files are not counted. What needs more
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
-    "source explaining": 4_961,  # operators by the names of their methods
+    "source explaining": 4_947,  # operators by the names of their methods
     "diagnosis.evidence": 3_161,  # which device a line asks for
     "diagnosis.causes": 540,
     "diagnosis.fixes": 2_950,  # trust: lists of layers in lists
@@ -107,7 +107,7 @@ MOST_LINES = {
     "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 288,
     "diagnosis": 1_309,  # which number a cell had when it ran
     "recording": 6_202,
-    "simulation runtime": 5_439,
+    "simulation runtime": 5_456,
     "runtime.profiles": 48,  # the rows of our modes in a profile of the program
     # What PyTorch's own device tests ask beyond operators.
     "simulation.beyond": 586,  # and memory that the host has not
@@ -123,7 +123,7 @@ MOST_LINES = {
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "
     "diagnosis.evidence.casts_and_moves diagnosis.causes.of_dtypes diagnosis.fixes.casts "
     "diagnosis.fixes.replay_of_dtypes diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 982,
-    "": 11_751,  # by what a cost was proven
+    "": 11_756,  # by what a cost was proven
 }
 
 # `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.

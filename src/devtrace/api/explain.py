@@ -18,6 +18,7 @@ from devtrace.api.results import Report
 from devtrace.diagnosis.store import report_of
 from devtrace.explaining.device_error import WRAPPED, path_to_origin
 from devtrace.explaining.device_error import is_device_error as is_device_error
+from devtrace.runtime.collecting import no_collecting
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.subset import cut
 from devtrace.trace.tables import TraceData
@@ -25,6 +26,7 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.errors import expect_kind
 
 
+@no_collecting()
 def explain(error: BaseException | None = None) -> Report:
     """Explain an error; by default the one that is being handled, else the last that was shown.
 

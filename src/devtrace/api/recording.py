@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from devtrace.api.environment import is_simulated, running_simulation
 from devtrace.api.options import MAX_OPS, checked_budget
 from devtrace.api.results import Report, Trace, diagnose
+from devtrace.runtime.collecting import no_collecting
 from devtrace.runtime.job import rank_of_job, ranked_path
 from devtrace.runtime.requirements import sentence_of_fault, untested
 from devtrace.runtime.tracebacks import hide_our_frames, text_of
@@ -183,6 +184,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         if self._recording is not None:
             self._finish(error)
 
+    @no_collecting()
     def end(self, error: BaseException | None = None) -> None:
         """Take the recording out and make its trace; `error` is what ended the program."""
         with self._stack:  # simulated tensors answer for their device as long as the simulation runs
@@ -197,6 +199,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         self._recording.halt()
         self._finish(None, "interrupted")
 
+    @no_collecting()
     def _finish(self, error: BaseException | None, outcome: str = "") -> None:
         outcome = outcome or outcome_of(error)
         assert self._recording is not None

@@ -5,13 +5,11 @@ hooks, open calls from torch's own `_call_impl` frames. What made the op's input
 put into a recorder, inside the module calls that were open.
 """
 
-import gc
 import itertools
 import sys
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -88,7 +86,7 @@ class Explanation:
         self.stack.forget_locals()
 
     def make(self, simulated: Callable[[str], bool]) -> Recorded:
-        with Quiet(), _no_collecting():
+        with Quiet():
             variables = [access_paths.roots(frame) for _, frame in self.frames]
             walk = Walk(variables, most_objects=MOST_OBJECTS, most_items=MOST_ITEMS)
             self._note_what_was_left_out(walk)
@@ -254,15 +252,3 @@ class _Replay:
         if self.modules.row_of(module) < 0:
             self.modules.take(module, sites.NOWHERE)
         return self.modules.row_of(module)
-
-
-@contextmanager
-def _no_collecting() -> Iterator[None]:
-    """Hold Python's collector off: a program with many objects would be walked several times meanwhile."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
