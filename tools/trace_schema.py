@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from devtrace.trace.columns import TABLES, Column
+from devtrace.trace.columns import OPTIONAL_TABLES, TABLES, Column
 
 FILE: Final = Path(__file__).parents[1] / "src" / "devtrace" / "devtrace.schema.json"
 
@@ -82,12 +82,13 @@ def schema() -> dict[str, Any]:
                 "title": _TEXT,
                 "recorded": _TEXT,
                 "strings": {"type": "array", "items": _TEXT},
-                **tables,
+                **{name: table for name, table in tables.items() if name not in OPTIONAL_TABLES},
                 "findings": {"oneOf": [{"type": "null"}, {"type": "array", "items": {"$ref": "#/$defs/finding"}}]},
                 "truncated": _COUNT,
                 "notes": {"type": "array", "items": _TEXT},
             },
-            {"language": _TEXT, "outcome": _TEXT, "closing": _TEXT, "all_clear": {"type": "boolean"}},
+            {name: tables[name] for name in OPTIONAL_TABLES}
+            | {"language": _TEXT, "outcome": _TEXT, "closing": _TEXT, "all_clear": {"type": "boolean"}},
         ),
         "$defs": {
             "ints": _INTS,

@@ -78,12 +78,25 @@ export const TABLES = {
   },
   moves: { module: row('modules'), site: row('sites'), op: int, device: row('devices'), tensors: int },
   errors: { op: row('ops'), type: text, message: text },
-  ledger: { site: row('sites'), ops: ints, h2d: int, d2h: int, d2d: int, syncs: int, cpu_compute: int, bytes: wide }
+  ledger: { site: row('sites'), ops: ints, h2d: int, d2h: int, d2d: int, syncs: int, cpu_compute: int, bytes: wide },
+  autocasts: {
+    thread: row('threads'),
+    begin: int,
+    end: int,
+    device: text,
+    dtype: text,
+    enabled: int,
+    site: row('sites'),
+    left: row('sites')
+  }
 } as const satisfies Record<string, Record<string, IColumn>>;
 
 export type TableName = keyof typeof TABLES;
 
 export const TABLE_NAMES = Object.keys(TABLES) as TableName[];
+
+/** Tables that a file leaves out where they have no rows. */
+export const OPTIONAL_TABLES: readonly TableName[] = ['autocasts'];
 
 export type Ints = Int32Array | Float64Array;
 

@@ -1,7 +1,7 @@
 /**
  * From what a notebook or a file holds to a trace whose rules are checked: the mirror of `format.decode`.
  */
-import { columnsOf, isLists, TABLE_NAMES, type Table, type TableName, type Values } from './columns';
+import { columnsOf, isLists, OPTIONAL_TABLES, TABLE_NAMES, type Table, type TableName, type Values } from './columns';
 import { readComparison } from './comparison';
 import { damaged, FormatError, short } from './errors';
 import { isObject, readFinding, type IFinding, type JsonObject } from './findings';
@@ -76,10 +76,13 @@ function upgrade(data: unknown): JsonObject {
 }
 
 async function readTable<T extends TableName>(reader: ColumnReader, name: T, data: unknown): Promise<Table<T>> {
+  const columns = columnsOf(name);
+  if (data === undefined && OPTIONAL_TABLES.includes(name)) {
+    return readTable(reader, name, Object.fromEntries(columns.map(([column]) => [column, []])));
+  }
   if (!isObject(data)) {
     throw damaged(`the table ${name} is missing`);
   }
-  const columns = columnsOf(name);
   const values = await Promise.all(columns.map(([column]) => readValues(reader, name, column, data[column])));
   const length = isLists(values[0]) ? values[0].offsets.length - 1 : values[0].length;
   return {

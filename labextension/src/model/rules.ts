@@ -71,10 +71,10 @@ function checkOrder(trace: ITrace, extent: Extents): void {
 
 function checkCalls(trace: ITrace): void {
   const { begin, end, parent, length } = trace.calls;
+  if ([trace.calls, trace.autocasts].some(spans => !areSpans(trace, spans))) {
+    throw damaged('a call or a region of autocast begins after it ends, or outside the ops');
+  }
   for (let i = 0; i < length; i++) {
-    if (begin[i] < 0 || end[i] < begin[i] || end[i] > trace.ops.length) {
-      throw damaged('a call begins after it ends, or outside the ops');
-    }
     if (parent[i] >= i) {
       throw damaged('a call stands before its parent');
     }
@@ -82,6 +82,10 @@ function checkCalls(trace: ITrace): void {
       throw damaged('a call reaches outside its parent: calls must nest');
     }
   }
+}
+
+function areSpans({ ops }: ITrace, { begin, end }: Pick<ITrace['calls'], 'begin' | 'end'>): boolean {
+  return begin.every((first, i) => first >= 0 && end[i] >= first && end[i] <= ops.length);
 }
 
 function checkFinding(trace: ITrace, finding: IFinding, where: string): void {

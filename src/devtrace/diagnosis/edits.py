@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from devtrace.diagnosis.findings import Edit, Site
-from devtrace.source.matching import called_name, owner_of
+from devtrace.source.matching import called_name, nodes_of, owner_of
 from devtrace.source.parsing import Source, parse
 
 _TIGHT = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant, ast.List, ast.Tuple, ast.Dict)
@@ -50,6 +50,17 @@ class Code:
         if first.line == self.source.span(statement).line:
             return None
         return self._added(first.line - 1, first.column, lines)
+
+    def within(self, statement: ast.stmt, header: str) -> Edit | None:
+        """Put a statement that has its lines for itself under a header: `with torch.no_grad():`."""
+        span = self.source.span(statement)
+        lines = self._lines(span.line, span.end_line)
+        constants = map(self.source.span, nodes_of(ast.Constant, statement))
+        is_alone = lines.partition("  #")[0].strip() == self.text(statement)
+        if not is_alone or any(each.line < each.end_line for each in constants):
+            return None
+        inside = "\n".join(f"    {line}" for line in lines.split("\n"))
+        return self._checked(span.line, lines, f"{' ' * span.column}{header}\n{inside}")
 
     def removed(self, statement: ast.stmt) -> Edit | None:
         """Remove a statement that has its lines for itself, else nothing; `pass` remains where nothing else is left."""

@@ -11,7 +11,7 @@ import torch
 from devtrace.recording.budget.budget import Budget
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.recorded_ops import thread_name
-from devtrace.recording.context import errors_before_dispatch, hooks, jit_tracing, threads, waits
+from devtrace.recording.context import autocasts, errors_before_dispatch, hooks, jit_tracing, threads, waits
 from devtrace.recording.context.happenings import recorders
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
@@ -89,6 +89,7 @@ class Recording:
         return {
             **dict.fromkeys(("backward", "module_moves", "module_tree", "waits"), lambda _: None),
             "threads": lambda _: threads.install(self.recorder, patches),
+            "autocasts": lambda _: autocasts.install(self.recorder, patches),
             "jit_tracing": lambda _: jit_tracing.install(self.recorder, patches),
             "synchronizing": lambda _: waits.install_synchronizing(self.recorder, patches),
             "printing": lambda _: waits.install_printing(self.recorder, patches),

@@ -7,6 +7,7 @@ from devtrace.diagnosis.findings import Finding, ReportData, Site, estimated_cos
 from devtrace.drawing import palette
 from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.tables import TraceData
+from devtrace.trace.views import autocasts_of_ops
 from devtrace.words.catalogue import comma, sentence
 
 MOST_NOTES: Final = 5
@@ -30,7 +31,7 @@ def where(site: Site | None) -> str:
 
 def summary(report: ReportData) -> list[str]:
     """Return a sentence on each: all ops, all copies and syncs, advice, notes; no count where nothing was recorded."""
-    counts = [] if _only_failed(report) else [_ops(report), *_copies_and_syncs(report)]
+    counts = [] if _only_failed(report) else [_ops(report), *_copies_and_syncs(report), *_autocast(report)]
     closing = [report.trace.closing] if report.trace.closing else []
     return [*closing, *counts, *_advice(report), *([] if is_job(report) else _notes(report))]
 
@@ -101,3 +102,15 @@ def _copies_and_syncs(report: ReportData) -> list[str]:
     counts = [sentence(f"report.count-{kind}", count=total[kind]) for kind in kinds if total[kind]]
     copied = sentence("report.copied", size=total["bytes"]) if total["bytes"] else ""
     return [sentence("report.counts", counts=comma().join(counts), copied=copied)] if counts else []
+
+
+def _autocast(report: ReportData) -> list[str]:
+    """Return a sentence on what ran under autocast: how many ops, in which precision, entered where."""
+    regions = report.trace.autocasts
+    ran = Counter(row for row in autocasts_of_ops(report.trace).tolist() if row >= 0 and regions.number("enabled", row))
+    if not ran:
+        return []
+    dtypes = dict.fromkeys(str(regions[row].dtype) for row in ran)
+    lines = dict.fromkeys(str(site) for row in ran if (site := regions[row].site) is not None)
+    where = sentence("report.autocast-lines", lines=comma().join([*lines][:MOST_NOTES])) if lines else ""
+    return [sentence("report.autocast", count=ran.total(), dtypes=comma().join(dtypes), where=where)]

@@ -9,6 +9,7 @@ CASTS: Final[Mapping[str, str]] = {
     "short": "int16",
 }  # fmt: skip
 """Methods that cast, with the dtype that they cast to; modules have those for floating-point numbers."""
+DEFAULT: Final = "float32"
 NORMS: Final = tuple(
     f"aten.{name}" for name in ("native_layer_norm", "native_group_norm", "native_batch_norm", "_fused_rms_norm")
 )
@@ -42,6 +43,11 @@ COMPUTES_FLOATS: Final = frozenset((
     "sqrt", "std", "tanh", "true_divide", "var",
 ))  # fmt: skip
 """Ops that give the default dtype of whole numbers."""
+CAST_BY_AUTOCAST: Final = tuple(
+    f"aten.{name}."
+    for name in ("addmm", "mm", "bmm", "baddbmm", "addbmm", "convolution", "linear", "matmul", "_convolution")
+)
+"""Ops whose inputs autocast casts, on each kind of device."""
 PRODUCTS: Final = frozenset(("einsum", "linear", "matmul"))
 FILLED_BY: Final = ("arange", "full")
 """Factories whose numbers say the dtype."""

@@ -70,7 +70,7 @@ def _broken_order(trace: TraceData) -> Iterator[str]:
 def _broken_calls(trace: TraceData) -> Iterator[str]:
     calls = trace.calls
     begin, end, parent = calls.ints("begin"), calls.ints("end"), calls.ints("parent")
-    if bool(np.any(begin < 0) or np.any(end < begin) or np.any(end > len(trace.ops))):
+    if any(_is_outside(table, len(trace.ops)) for table in (calls, trace.autocasts)):
         yield sentence("damage.call-range")
     ids = np.arange(len(calls))
     if bool(np.any(parent >= ids)):
@@ -78,6 +78,11 @@ def _broken_calls(trace: TraceData) -> Iterator[str]:
     inside = parent >= 0
     if bool(np.any(begin[inside] < begin[parent[inside]]) or np.any(end[inside] > end[parent[inside]])):
         yield sentence("damage.call-nesting")
+
+
+def _is_outside(spans: Table[Any], ops: int) -> bool:
+    begin, end = spans.ints("begin"), spans.ints("end")
+    return bool(np.any(begin < 0) or np.any(end < begin) or np.any(end > ops))
 
 
 def _broken_finding(trace: TraceData, at: int, finding: Mapping[str, Any]) -> Iterator[str]:

@@ -47,8 +47,14 @@ COPY_DIRECTIONS: Final = ("h2d", "d2h", "d2d")
 
 LEDGER_COUNTS: Final = (*COPY_DIRECTIONS, "syncs", "cpu_compute", "bytes")
 
-OP_POSITIONS: Final = {("calls", "begin"), ("calls", "end"), ("moves", "op"), ("modules", "op")}
+OP_POSITIONS: Final = {
+    ("calls", "begin"), ("calls", "end"), ("moves", "op"), ("modules", "op"),
+    ("autocasts", "begin"), ("autocasts", "end"),
+}  # fmt: skip
 """Columns that say how many ops came before, and so are renumbered otherwise than references to an op."""
+
+OPTIONAL_TABLES: Final = ("autocasts",)
+"""Tables that a file leaves out where they have no rows: they came after others wrote files without them."""
 
 TABLES: Final[dict[str, tuple[Column, ...]]] = {
     "devices": _table(name="text", simulated="int"),
@@ -99,5 +105,12 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
     # Exact counts per site in user code, folded ops included. `ops` is indexed by device.
     "ledger": _table(
         site="row sites", ops="ints", **{name: "wide" if name == "bytes" else "int" for name in LEDGER_COUNTS}
+    ),
+    # Regions of torch.autocast, in the order in which they were entered; within another the inner one counts. begin and
+    # end as those of calls. `site`: where it was entered (-1: before the recording), `left`: where it was left (-1: not
+    # seen). `device`: the kind of devices that it is for ("cuda").
+    "autocasts": _table(
+        thread="row threads", begin="int", end="int", device="text", dtype="text", enabled="int",
+        site="row sites", left="row sites",
     ),
 }  # fmt: skip

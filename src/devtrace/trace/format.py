@@ -28,7 +28,7 @@ import numpy as np
 
 from devtrace.runtime.whole_files import put
 from devtrace.trace.checks import broken_rule
-from devtrace.trace.columns import TABLES, Column
+from devtrace.trace.columns import OPTIONAL_TABLES, TABLES, Column
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import FormatError
@@ -66,6 +66,7 @@ def encode(trace: TraceData) -> dict[str, Any]:
         **{
             table: {column.name: _encode_values(trace.values[table][column.name]) for column in columns}
             for table, columns in TABLES.items()
+            if table not in OPTIONAL_TABLES or len(trace.table(table))
         },
         "findings": None if trace.findings is None else [dict(finding) for finding in trace.findings],
         **({"language": trace.language} if trace.language else {}),
@@ -225,7 +226,7 @@ class _Reader:
         return value
 
     def table(self, name: str) -> dict[str, Values]:
-        table = self._data.get(name)
+        table = self._data.get(name, _without_rows(name) if name in OPTIONAL_TABLES else None)
         if not isinstance(table, dict):
             raise _damaged(sentence("damage.table", name=name))
         return {column.name: self._values(name, column, table.get(column.name)) for column in TABLES[name]}
@@ -268,6 +269,10 @@ class _Reader:
         self._left -= values
         if self._left < 0:
             raise _damaged(sentence("damage.total", where=where, most=MOST_VALUES))
+
+
+def _without_rows(name: str) -> dict[str, list[int]]:
+    return {column.name: [] for column in TABLES[name]}
 
 
 def _packed_parts(where: str, data: Any) -> tuple[int, int, int, bytes]:

@@ -160,6 +160,18 @@ class Copy(Row):
         return cast(Device, self._table.value("from", self.id))
 
 
+class Autocast(Row):
+    __slots__ = ()
+    thread: Thread
+    begin: int
+    end: int
+    device: str
+    dtype: str
+    enabled: int
+    site: Site | None
+    left: Site | None
+
+
 class Move(Row):
     __slots__ = ()
     module: Module

@@ -18,6 +18,8 @@ Mask = npt.NDArray[np.bool_]
 
 LONGEST_TEXT: Final = 20_000
 """Characters of one string (a source file, a message) in a trace that was cut."""
+SPANS: Final = ("calls", "autocasts")
+"""Tables whose rows last from one op to another."""
 _SITES: Final = ("site", "born", "moved", "chain")
 """Fields of findings, and of their parts, that name sites."""
 
@@ -28,7 +30,7 @@ def cut(trace: TraceData, keep: Mask) -> TraceData:
     kept = {
         "ops": keep,
         "tensors": _used_tensors(trace, keep),
-        "calls": before[trace.calls.ints("end")] > before[trace.calls.ints("begin")],
+        **{name: before[trace.table(name).ints("end")] > before[trace.table(name).ints("begin")] for name in SPANS},
         "copies": keep[trace.copies.ints("op")],
         "errors": keep[trace.errors.ints("op")],
     }

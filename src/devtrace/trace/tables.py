@@ -196,6 +196,7 @@ class TraceData:
     tensors = _Named(rows.Tensor)
     threads = _Named(rows.Thread)
     copies = _Named(rows.Copy)
+    autocasts = _Named(rows.Autocast)
     moves = _Named(rows.Move)
     errors = _Named(rows.Failure)
     ledger = _Named(rows.LedgerRow)

@@ -1,4 +1,4 @@
-"""Finds the tensor whose memory a tensor uses."""
+"""What follows from a trace's rows: whose memory a tensor uses, which region of autocast an op ran in."""
 
 import numpy as np
 
@@ -22,3 +22,15 @@ def storage_owners(trace: TraceData) -> Ints:
             break
         owners = further
     return owners
+
+
+def autocasts_of_ops(trace: TraceData) -> Ints:
+    """Return for each op the innermost region of autocast for its kind of device that it ran in, -1 for none."""
+    threads, devices, regions = trace.ops.ints("thread"), trace.ops.ints("device"), trace.autocasts
+    kinds = np.array([*(str(device).partition(":")[0] for device in trace.devices), ""])
+    found = np.full(len(trace.ops), -1, dtype=np.int32)
+    for row in range(len(regions)):
+        ops = np.arange(regions.number("begin", row), regions.number("end", row))
+        is_in = (threads[ops] == regions.number("thread", row)) & (kinds[devices[ops]] == regions.raw("device", row))
+        found[ops[is_in]] = row
+    return found

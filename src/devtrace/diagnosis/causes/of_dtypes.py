@@ -3,15 +3,16 @@
 import ast
 from typing import Final
 
+from devtrace.diagnosis.evidence import autocasts
 from devtrace.diagnosis.evidence.case import Case, Predicate, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.moves import moves_from
 from devtrace.diagnosis.evidence.origins import factory_call
-from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
-from devtrace.source.dtypes import COLLECTS, FROM_ARRAYS, GIVES_DTYPES, is_cast, is_floating
+from devtrace.source.dtypes import COLLECTS, FROM_ARRAYS
 from devtrace.source.matching import called_name, called_names, calls_in, keyword
 from devtrace.source.vocabulary import LIKE_DATA, MAKES_ON_HOST
 from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import short_op_name
 
 
 def number_does_not_fit(case: Case) -> Verdict | None:
@@ -46,26 +47,11 @@ def region_was_left(case: Case) -> Verdict | None:
     """An op under autocast made it, and what computes with it now is outside of that."""
     origin, found = case.origin, case.queries.source_node(case.born)
     if case.queries.evidence.saw_ops:
-        is_left = origin.arrival == "copied" and was_cast_by_autocast(case.queries, origin.op)
+        is_left = autocasts.made_it(case.queries, origin, case.odd_device)
     else:
         is_half = case.odd_device in ("float16", "bfloat16") and origin.arrival != "copied"
         is_left = is_half and found is not None and "autocast" in found.source.text
     return Verdict("autocast-off", case.born, case.name) if is_left else None
-
-
-def was_cast_by_autocast(queries: TraceQueries, op: int) -> bool:
-    """Return whether no word of its line made a copy of another dtype, in a program that has regions of autocast."""
-    found = queries.op_node(op)
-    if found is None or queries.op_name(op) != "aten._to_copy" or _casts(found):
-        return False
-    texts = (block.text for block in queries.trace.sources)
-    return "autocast" in found.source.text or any("autocast" in text for text in texts)
-
-
-def _casts(found: SourceNode) -> bool:
-    names = called_names(found.statement)
-    asked = any(keyword(call, "dtype") is not None for call in calls_in(found.statement))
-    return asked or any(is_cast(name) or any(word in name for word in GIVES_DTYPES) for name in names)
 
 
 def model_was_cast_later(case: Case) -> Verdict | None:
@@ -144,14 +130,9 @@ def factory_had_no_dtype(case: Case) -> Verdict | None:
     found = case.queries.op_node(origin.op)
     called = called_names(found.node) if found is not None else set[str]()
     is_data = not called.isdisjoint(LIKE_DATA) and case.queries.trace.ops.number("call", origin.op) < 0
-    if is_data or (origin.arrival == "computed" and not _is_of_whole_numbers(case)):
+    if is_data or (origin.arrival == "computed" and not autocasts.is_of_whole_numbers(case.queries, origin.op)):
         return None
     return Verdict("created-without-device", case.queries.born(origin.row), case.name)
-
-
-def _is_of_whole_numbers(case: Case) -> bool:
-    inputs = case.queries.inputs(case.origin.op)
-    return bool(inputs) and not any(is_floating(case.queries.trait(row)) for row in inputs)
 
 
 def another_dtype_was_computed(case: Case) -> Verdict | None:
@@ -164,7 +145,24 @@ def another_dtype_was_computed(case: Case) -> Verdict | None:
 def reason(case: Case, verdict: Verdict) -> str:
     if case.mismatch.of == "number":
         return ""
+    if verdict.cause == "autocast-off":
+        return _of_autocast(case)
     return sentence(f"{verdict.cause}.reason", odd=case.odd_device, expected=case.expected_device)
+
+
+def _of_autocast(case: Case) -> str:
+    """Say what autocast did to the tensor, and why it did nothing for the op that failed."""
+    queries, origin = case.queries, case.origin
+    made, here = (autocasts.region_of(queries, op) for op in (origin.op, case.op))
+    listed = autocasts.by_list(queries, origin, case.odd_device)
+    if listed >= 0:
+        op = short_op_name(queries.op_name(listed))
+        return sentence("autocast-off.reason-list", op=op, odd=case.odd_device)
+    if here is not None and here.enabled:
+        return sentence("autocast-off.reason-inside", odd=case.odd_device)
+    line = autocasts.entered(queries, here) if here else autocasts.left(queries, made) if made else None
+    variant = "" if line is None else "-disabled" if here else "-left"
+    return sentence(f"autocast-off.reason{variant}", odd=case.odd_device, line=line)
 
 
 BY_THE_OP: Final[tuple[Predicate, ...]] = (

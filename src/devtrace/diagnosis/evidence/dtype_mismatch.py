@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from devtrace.diagnosis.evidence import access_paths, mismatch
+from devtrace.diagnosis.evidence import access_paths, autocasts, mismatch
 from devtrace.diagnosis.evidence.dtype_sentences import DtypeError, dtype_error
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.lineage import lineage
@@ -17,13 +17,12 @@ from devtrace.diagnosis.evidence.moves import move_of, moves_from
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.source.dtypes import ASSIGNS, OF_WEIGHTS, is_floating
+from devtrace.source.dtypes import ASSIGNS, DEFAULT, OF_WEIGHTS, is_floating
 from devtrace.source.object_walk import parameters_of, registered
 from devtrace.trace.op_kinds import INDEXING
 
 _INDEX: Final = ("int64", "int32", "uint8", "bool")
 _HALVES: Final = ("float16", "bfloat16")
-DEFAULT: Final = "float32"
 
 
 def find_dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Mismatch | None:
@@ -152,6 +151,7 @@ def _half_gradients(snapshot: FailureSnapshot, op: int) -> Mismatch | None:
 def _odd(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[int], dtypes: list[str]) -> str:
     return (
         _of_the_model(queries, snapshot, op, rows, dtypes)
+        or _by_autocast(queries, op, rows)
         or _left_behind(queries, rows, dtypes)
         or _asked_here(queries, op, rows)
         or (mismatch.not_of_the_module(queries, op, dtypes) if queries.evidence.saw_ops else "")
@@ -185,6 +185,16 @@ def _of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, op: int, row
         return min(theirs, key=lambda dtype: rest[dtype])
     is_missed = rest[given[0]] > rest[theirs[0]] and not _was_cast_by_itself(queries, owned, given[0])
     return theirs[0] if is_missed else given[0]
+
+
+def _by_autocast(queries: TraceQueries, op: int, rows: list[int]) -> str:
+    """Return the dtype that autocast gave a tensor, where the op is outside of it; within, that of autocast's list."""
+    here = autocasts.region_of(queries, op)
+    is_within = here is not None and here.enabled
+    origins = {queries.trait(row): find_origin(queries, row) for row in rows}
+    claimed = autocasts.is_listed if is_within else autocasts.made_it
+    made = [dtype for dtype, origin in origins.items() if claimed(queries, origin, dtype)]
+    return made[0] if len(made) == 1 else ""
 
 
 def _rest_of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, row: int) -> Counter[str]:

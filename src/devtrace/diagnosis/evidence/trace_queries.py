@@ -22,7 +22,7 @@ from devtrace.source.parsing import Source, Span
 from devtrace.trace.ledger_counts import callers_of_backward
 from devtrace.trace.rows import Site as SiteRow
 from devtrace.trace.tables import Ints, TraceData
-from devtrace.trace.views import storage_owners
+from devtrace.trace.views import autocasts_of_ops, storage_owners
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -186,6 +186,10 @@ class TraceQueries:
     @cached_property
     def bases(self) -> Ints:
         return storage_owners(self.trace)
+
+    @cached_property
+    def autocasts(self) -> Ints:
+        return autocasts_of_ops(self.trace)
 
     def made_from(self, tensor: int) -> list[int]:
         """Return the tensors that a tensor was copied, viewed or else computed from."""

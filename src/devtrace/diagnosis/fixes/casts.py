@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterator
 from math import isinf
 
+from devtrace.diagnosis.evidence import autocasts
+from devtrace.diagnosis.evidence.access_paths import is_module
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame, torch_dtype
 from devtrace.diagnosis.findings import Edit
@@ -11,9 +13,19 @@ from devtrace.diagnosis.fixes import at_binding
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, failing_frame, suggested
-from devtrace.source.dtypes import NUMBERS, TAKES_NUMBER, is_floating
-from devtrace.source.matching import called_name, calls_in, keyword, match_code, variable
-from devtrace.source.safe_values import evaluate
+from devtrace.source.dtypes import CAST_BY_AUTOCAST, NUMBERS, TAKES_NUMBER, is_floating
+from devtrace.source.matching import (
+    assigned_names,
+    called_name,
+    calls_in,
+    keyword,
+    match_code,
+    names_in,
+    nodes_of,
+    variable,
+)
+from devtrace.source.object_walk import registered
+from devtrace.source.safe_values import MISSING, evaluate
 from devtrace.source.vocabulary import MAKES_ON_HOST, OF_DATA
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
@@ -104,3 +116,46 @@ def leave_out_cast(case: Case, verdict: Verdict) -> Iterator[Fix]:
     call = match_code("$model.$cast()", found.node)
     if call is not None:
         yield from suggested(help, found.code.replaced(found.node, found.code.text(call["model"])), moved=moved)
+
+
+def compute_under_autocast(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Put `with torch.autocast("cpu", dtype=torch.bfloat16):` around the line that left such a region.
+
+    It is for a line whose result goes into nothing that would fail next: what a cast gives has the dtype of all else.
+    """
+    queries = case.queries
+    region = autocasts.region_of(queries, case.origin.op)
+    block = autocasts.block_of(queries, region) if region is not None else None
+    name, here = f"{queries.op_name(case.op)}.", autocasts.region_of(queries, case.op)
+    is_cast = name.startswith(CAST_BY_AUTOCAST) and here is None
+    if block is None or not is_cast:
+        return
+    found, entered = block
+    manager, function = autocasts.manager_of(entered), found.source.function(entered)
+    header = f"with {found.source.segment(manager)}:"
+    rows = (case.odd_tensor, *case.mismatch.others_on_odd_device)
+    for frame in FailingFrame.all_of(case.snapshot, case.expected_device):
+        line, statement = frame.code.site, frame.source_node.statement
+        is_there = frame.source.text == found.source.text and frame.function is function
+        if is_there and _is_for_promoting_ops(frame, statement):
+            help, moved = sentence("fixed.under-autocast", code=header, line=line), [Moved(r, case.op) for r in rows]
+            yield from suggested(help, frame.code.within(statement, header), moved=moved)
+
+
+def _is_for_promoting_ops(frame: FailingFrame, statement: ast.stmt) -> bool:
+    """Return whether what a statement gives stays in its function, and no layer there takes it."""
+    given = assigned_names(*getattr(statement, "targets", ()))
+    if not given:
+        return False
+    for later in frame.statements():
+        if frame.source.span(later).line <= frame.line or names_in(later).isdisjoint(given):
+            continue
+        taken = [call for call in calls_in(later) if any(variable(each) in given for each in call.args)]
+        functions = [evaluate(call.func, frame.scope()) for call in taken]
+        if any(nodes_of(ast.Return, later)) or any(each is MISSING or _has_weights(each) for each in functions):
+            return False
+    return True
+
+
+def _has_weights(function: object) -> bool:
+    return is_module(function) and any(True for _ in registered(function))

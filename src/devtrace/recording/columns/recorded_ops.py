@@ -57,6 +57,19 @@ class Waited:
     device: torch.device
 
 
+@dataclass(slots=True)
+class Region:
+    """A region of `torch.autocast`: the ops of a thread from `op` to `end` (-1: it has not been left)."""
+
+    op: int
+    device: str
+    dtype: str
+    enabled: bool
+    site: int
+    end: int = -1
+    left: int = sites.NOWHERE
+
+
 class Budget(Protocol):
     """`budget.budget`, as far as those below it know it."""
 
@@ -89,6 +102,7 @@ class RecordedOps:
         self.copies: list[Copied] = []
         self.failures: list[Failed] = []
         self.waits: list[Waited] = []
+        self.regions: list[Region] = []
         self.nodes: dict[type, int] = {}
         self.first_tick = 0  # happenings with a lower one were before this recording
         self.rank = -1  # of this process in its job

@@ -1,0 +1,98 @@
+"""Notes where `torch.autocast` is entered and left: an op under it is cast, and no op says so.
+
+Its `__enter__` and `__exit__` are replaced while recording, those of `torch.cuda.amp.autocast` and of the decorator
+come by them. No op asks anything: which ones ran in a region is found at the end, by their numbers.
+"""
+
+import functools
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Final
+
+import torch
+from torch.compiler import is_compiling
+
+from devtrace.recording.columns import sites
+from devtrace.recording.columns.recorded_ops import Region
+from devtrace.recording.columns.thread_state import ThreadState
+from devtrace.recording.hot.recorder import Recorder
+from devtrace.runtime.patches import Patches
+
+KINDS: Final = ("cuda", "cpu")
+"""Kinds of devices for which a recording may begin within a region."""
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    regions = _Regions(recorder)
+    regions.begin()
+    kind = torch.autocast
+    patches.set(kind, "__enter__", regions.entering(kind.__enter__))
+    patches.set(kind, "__exit__", regions.leaving(kind.__exit__))
+
+
+class _Regions:
+    """Regions that each thread is in."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._open: dict[int, list[Region | None]] = defaultdict(list)
+
+    def begin(self) -> None:
+        """Note the regions that the program is in as the recording begins."""
+        for kind in KINDS:
+            if torch.is_autocast_enabled(kind):
+                self._add(self._entered(kind, 0, sites.NOWHERE))
+
+    def entering(self, original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        @functools.wraps(original)
+        def __enter__(self: Any) -> Any:  # noqa: N807
+            entered, kind = original(self), self.device
+            regions._add(regions._noted(lambda state, frame: regions._entered(kind, state.op, state.here(frame))))
+            return entered
+
+        regions = self
+        return __enter__
+
+    def leaving(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def __exit__(self: Any, *raised: Any) -> Any:  # noqa: N807
+            around = regions._open[threading.get_ident()]
+            region = around.pop() if around else None
+            if region is not None:
+                regions._noted(lambda state, frame: regions._left(region, state.op, state.here(frame)))
+            return original(self, *raised)
+
+        regions = self
+        return __exit__
+
+    def _noted(self, note: Callable[[ThreadState, FrameType], Region | None]) -> Region | None:
+        state = self._recorder.states.get(threading.get_ident())
+        try:
+            is_seen = state is not None and self._recorder.active and not is_compiling()
+            return note(state, sys._getframe(2)) if is_seen and state is not None else None
+        except Exception as fault:  # noqa: BLE001 (whatever it is, the program goes on)
+            self._recorder.fault(fault)
+            return None
+
+    def _add(self, region: Region | None) -> None:
+        self._open[threading.get_ident()].append(region)
+        if region is not None:
+            self._recorder.regions.append(region)
+
+    def _entered(self, kind: str, op: int, site: int) -> Region | None:
+        """One that is off within nothing changes nothing, as where a checkpoint computes once more."""
+        enabled = torch.is_autocast_enabled(kind)
+        around = self._open[threading.get_ident()]
+        if not enabled and not any(region is not None and region.device == kind for region in around):
+            return None
+        dtype = str(torch.get_autocast_dtype(kind)).removeprefix("torch.")
+        return Region(op, kind, dtype, enabled, site)
+
+    def _left(self, region: Region, op: int, site: int) -> Region:
+        region.end, region.left = op, site
+        if op == region.op and self._recorder.regions[-1] is region:
+            self._recorder.regions.pop()  # no op was recorded in it
+        return region
