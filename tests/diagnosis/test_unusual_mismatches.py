@@ -834,3 +834,28 @@ def test_an_item_of_a_list_that_was_handed_over_is_called_by_what_made_it() -> N
     found = error_of(program)
     assert found.culprit is not None
     assert found.culprit.name == "torch.zeros(2)"
+
+
+def test_what_was_made_above_a_loop_is_no_neighbour_of_the_batches_that_the_loop_moves() -> None:
+    def counted() -> None:
+        device = torch.device("cuda")
+        confusion = torch.zeros(3, 3, dtype=torch.long)
+        for _ in range(2):
+            labels, found = torch.tensor([0, 2]).to(device), torch.tensor([1, 2]).to(device)
+            confusion[labels, found] += 1
+
+    def weighed() -> None:
+        device = "cuda:0"
+        rows = torch.rand(2, 3, 4)
+        weights = torch.full((4,), 0.5)
+        total = torch.zeros((), device=device)
+        for row in rows:
+            batch = row.to(device)
+            total += (batch * weights).sum()
+
+    found = [error_of(counted), error_of(weighed)]
+    assert [[edit.after.strip() for edit in each.edits] for each in found] == [
+        ["confusion = torch.zeros(3, 3, dtype=torch.long).to(device)"],
+        ["weights = torch.full((4,), 0.5).to(device)"],
+    ]
+    assert not any("left this tensor behind" in each.message for each in found)

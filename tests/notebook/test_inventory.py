@@ -114,6 +114,20 @@ def test_an_optimizer_is_listed_by_the_devices_of_its_parameters_and_the_bytes_o
     assert devices(found) == {"cpu": (4, 20, 80)}
 
 
+def test_the_steps_that_an_optimizer_counts_on_the_cpu_put_it_on_no_second_device() -> None:
+    with devtrace.simulate("cuda:1"):
+        net = nn.Linear(4, 4).cuda()
+        optimizer = torch.optim.Adam(net.parameters())
+        net(torch.ones(1, 4, device="cuda")).sum().backward()
+        optimizer.step()
+        left = torch.optim.Adam(net.parameters())
+        left.load_state_dict(optimizer.state_dict())
+        left.state[net.weight]["exp_avg"] = left.state[net.weight]["exp_avg"].cpu()
+        found = listed(optimizer=optimizer, left=left)
+        assert list(devices(row("optimizer", found))) == ["cuda:0"]
+        assert devices(row("left", found))["cpu"][0] == 1
+
+
 def test_containers_and_stored_attributes_are_looked_into() -> None:
     x, y, z, net = torch.ones(1), torch.ones(2), torch.ones(3), Net()
     found = listed(batch={"ids": x}, pair=(1, [y]), trainer=SimpleNamespace(model=net, best={"w": z}))

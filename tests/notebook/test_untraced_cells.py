@@ -299,3 +299,32 @@ def test_an_operator_is_named_as_the_method_of_torch_that_it_calls(shell: Shell,
     shell.run("w, model = torch.ones(4, 4), torch.ones(4)")
     (report,) = shell.run(line).reports
     assert f" {op} " in report["text/plain"]
+
+
+@pytest.mark.parametrize("mark", ["", "%%devtrace\n"], ids=["untraced", "traced"])
+@pytest.mark.parametrize(
+    ("made", "line", "given"),
+    [
+        ("", 'm = nn.Linear(4, 4).to("cuda"); m(torch.ones(1, 4))', 'torch.ones(1, 4, device="cuda")'),
+        (
+            "net = nn.Linear(4, 2).cuda()",
+            "net(torch.rand(3, 4))",
+            "torch.rand(3, 4, device=next(net.parameters()).device)",
+        ),
+        (
+            "towers = {'left': nn.Linear(4, 2).cuda()}",
+            "towers['left'](torch.eye(4)).sum()",
+            "torch.eye(4, device=next(towers['left'].parameters()).device)",
+        ),
+    ],
+)
+def test_what_a_model_is_given_is_made_on_its_device(shell: Shell, made: str, line: str, given: str, mark: str) -> None:
+    shell.run(made)
+    (report,) = shell.run(mark + line).reports
+    assert f"give it the device: `{given}`" in " ".join(report["text/plain"].split())
+
+
+def test_where_the_cell_handled_the_error_the_advice_has_only_names_that_exist(shell: Shell) -> None:
+    shell.run("net = nn.Linear(4, 2).cuda()")
+    (report,) = shell.run("%%devtrace\ntry:\n    net(torch.rand(3, 4))\nexcept RuntimeError:\n    pass").reports
+    assert 'create it on cuda:0: `device="cuda:0"`' in report["text/plain"]

@@ -73,6 +73,20 @@ def test_a_template_closes_its_code(of: language.Language) -> None:
     assert [key for key, each in templates(of).items() if each.count("`") % 2] == []
 
 
+USUAL_NAMES = {"torch", "nn", "True", "False", "if", "f", "DistributedDataParallel", "float32", "N", "local_rank"}
+
+
+@every
+def test_no_advice_has_a_name_that_no_program_need_have(of: language.Language) -> None:
+    found: dict[str, set[str]] = {}
+    for key, each in templates(of).items():
+        if key.endswith((".help", ".advice")) or key.startswith("fixed."):
+            code = " ".join(re.sub(r"\{[^}]*\}|\"[^\"]*\"", " 0 ", part) for part in re.findall(r"`([^`]+)`", each))
+            names = set(re.findall(r"(?<![.\w])([A-Za-z]\w*)(?!\s*[=(\w])", code)) - USUAL_NAMES
+            found |= {key: names} if names else {}
+    assert found == {}
+
+
 @pytest.fixture
 def pseudo(monkeypatch: pytest.MonkeyPatch) -> None:
     """Speak a third language, which puts every sentence into brackets."""

@@ -288,11 +288,18 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
     if spared := spared_by(queries, found, op):
         return _worded(spared)
     if isinstance(node, ast.Subscript):  # `words[i]` reads the index, `x[mask]` counts
-        return _worded("read", kept=kept) if "_local_scalar_dense" in queries.op_name(op) else _worded("count")
+        if "_local_scalar_dense" in queries.op_name(op):
+            return _worded("read", kept=kept)
+        return _worded("count", name=one_line(found.source.segment(node.value)), mask=text)
     if is_written(queries, op) and queries.package(queries.trace.ops.number("site", op)):
         return _worded("format")
     if is_printed(found) or is_written(queries, op) or isinstance(node, ast.FormattedValue | ast.JoinedStr):
-        return _worded("write", step=_counter(found))
+        step = _counter(found)
+        return (
+            _worded("write", step=step)
+            if step
+            else (sentence("host-sync.to-write"), sentence("host-sync.now-and-then"))
+        )
     if _is_counted(queries, op):
         return _worded("ask", name=_first_path(found, read["x"]))
     if updated(statement) is not None:
@@ -301,7 +308,11 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
         return _worded("order", name=called_name(node))
     if isinstance(statement, ast.If | ast.Assert | ast.While) and node in (statement, *ast.walk(statement.test)):
         return _worded("decide")
-    return _worded("keep" if _is_kept(found) else "read", kept=kept)
+    if gathered := _gathered_in(found):
+        return _worded("keep", kept=kept, list=gathered)
+    return sentence(f"host-sync.to-{'keep' if _is_kept(found) else 'read'}"), sentence(
+        "host-sync.to-read.help", kept=kept
+    )
 
 
 def _is_counted(queries: TraceQueries, op: int) -> bool:
@@ -329,13 +340,13 @@ def _first_path(found: SourceNode, code: ast.AST) -> str:
 
 
 def _counter(found: SourceNode) -> str:
-    """Return the variable that counts the rounds of the loop around code: `i` of `for i, x in enumerate(loader)`."""
+    """Return the variable that counts a loop's rounds, or "": `i` of `for i, x in enumerate(loader)`."""
     for loop in loops_around(found, (ast.For,)):
         first, *_ = listed(loop.target)  # type: ignore[attr-defined]
         counts = {"enumerate", "range"} & {called_name(call) for call in calls_in(loop.iter)}  # type: ignore[attr-defined]
         if counts and variable(first):
             return variable(first)
-    return "step"
+    return ""
 
 
 def _worded(purpose: str, **names: str) -> tuple[str, str]:
@@ -366,8 +377,13 @@ def updated(statement: ast.stmt) -> tuple[ast.expr, ast.operator, ast.expr] | No
     return None
 
 
+def _gathered_in(found: SourceNode) -> str:
+    """Return the list that code appends a value to: `self.losses` of `self.losses.append(loss.item())`."""
+    append = match_code("$list.append(...)", found.source.parent(found.node))
+    is_alone = append is not None and alone(found.statement) is not None
+    return one_line(found.source.segment(append["list"])) if append is not None and is_alone else ""
+
+
 def _is_kept(found: SourceNode) -> bool:
-    """Return whether code keeps a value: `history.append(loss.item())`, `history[step] = loss.item()`."""
-    call, statement = found.source.parent(found.node), found.statement
-    is_append = match_code("$list.append(...)", call) is not None
-    return (is_append and alone(statement) is not None) or match_code("$list[$at] = $value", statement) is not None
+    """Return whether code keeps a value where it is found by a key: `history[step] = loss.item()`."""
+    return match_code("$list[$at] = $value", found.statement) is not None

@@ -152,6 +152,8 @@ class FailingFrame:
             or self._device_of_self()
             or self._device_variable(before)
             or self._device_of_module(before)
+            or self._device_literal()
+            or self._device_of_called(near)
             or (self._literal if self._trait == "dtype" else "")
         )
 
@@ -208,17 +210,26 @@ class FailingFrame:
         for path, tensor in registered(module):
             if "." not in path and self._on_expected_device(tensor):
                 return f"{self.own}.{path}.{self._trait}"
-        return self._device_of_parameters(self.own)
+        return self._device_of_parameters(self.own, module)
 
-    def _device_of_parameters(self, variable: str) -> str:
-        module = self.variables.get(variable)
+    def _device_of_parameters(self, code: str, module: object) -> str:
         first = first_parameter(module) if access_paths.is_module(module) else None
-        return f"next({variable}.parameters()).{self._trait}" if self._on_expected_device(first) else ""
+        return f"next({code}.parameters()).{self._trait}" if self._on_expected_device(first) else ""
 
     def _device_of_module(self, before: int) -> str:
         bound = (name for name in self.bound(before) if name != self.own and self.is_itself(name, before))
         names = (name for name in bound if not self._is_moved_from(name, before))
-        return next(filter(None, map(self._device_of_parameters, names)), "")
+        found = (self._device_of_parameters(name, self.variables.get(name)) for name in names)
+        return next(filter(None, found), "")
+
+    def _device_of_called(self, near: ast.AST | None) -> str:
+        """Return `next(self.net.parameters()).device` of the module that is given the code: `self.net(zeros(2))`."""
+        around = self.source.ancestors(near) if near is not None else ()
+        called = (found["module"] for each in around if (found := match_code("$module(...)", each)) is not None)
+        scope, text = self.scope(), self.code.text
+        return next(
+            filter(None, (self._device_of_parameters(text(each), evaluate(each, scope)) for each in called)), ""
+        )
 
     def _is_moved_from(self, variable: str, line: int) -> bool:
         """Return whether the function moves a variable's module at a line or below: `model.to(device)`."""

@@ -97,12 +97,19 @@ def _tensor_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Ste
 
 
 def _optimizer_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Steps:
-    """List an optimizer: its own tensors are its state, the bytes of the parameters that it steps are theirs."""
+    """List an optimizer: its own tensors are its state, the bytes of the parameters that it steps are theirs.
+
+    Adam's count of steps is a number on the CPU, where it belongs: it makes no optimizer one of several devices.
+    """
     totals = DeviceTotals()
     yield from _count(parameters_of(holding.value), asker, totals, all_totals)
+    stepped = frozenset(totals.by_device)
     for total in totals.by_device.values():
         total.bytes = 0
-    yield from _count((tensor for _, _, tensor in states_of(holding.value)), asker, totals, all_totals)
+    for _, _, tensor in states_of(holding.value):
+        info = asker.info(tensor) if is_a(tensor, asker.tensor) else None
+        is_number = info is not None and not info.shape and info.device not in stepped
+        yield from _count([tensor], asker, *([] if is_number else [totals]), all_totals)
     return _head(holding, totals.by_device)
 
 
