@@ -432,6 +432,13 @@ def all_ranks_on_one_device(device: torch.device) -> Tensors:
     return [value]
 
 
+@refused
+def a_model_of_ddp_of_all_ranks_on_one_device(device: torch.device) -> Tensors:
+    return list(
+        DistributedDataParallel(nn.Linear(2, 2).to("cuda:0"), process_group=dist.new_group(backend="nccl")).parameters()
+    )
+
+
 OTHERWISE_SUMMED = (batch_norm_over_all_ranks, fully_sharded_in_its_first_version)
 """Whose sums on the CPU are in another order."""
 

@@ -60,10 +60,11 @@ def test_nccl_refuses_a_tensor_on_the_cpu(name: str, job: tuple[Results, Any]) -
 
 
 @of_both
-def test_nccl_refuses_ranks_that_share_a_device(job: tuple[Results, Any]) -> None:
+@pytest.mark.parametrize("name", ["all_ranks_on_one_device", "a_model_of_ddp_of_all_ranks_on_one_device"])
+def test_nccl_refuses_ranks_that_share_a_device(name: str, job: tuple[Results, Any]) -> None:
     for number, rank in enumerate(job[0]):
         words = f"Duplicate GPU detected : rank {number} and rank {0 if number else 1} both on CUDA device 0"
-        assert words in rank["refused"]["all_ranks_on_one_device"]
+        assert words in rank["refused"][name]
 
 
 @of_both

@@ -9,7 +9,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any, Final
@@ -37,6 +37,8 @@ NAMESPACES: Final = ("c10d", "_c10d_functional")
 _OF_ONE_TENSOR: Final = ("_allgather_base", "all_gather_single", "_reduce_scatter_base", "reduce_scatter_single")
 _INTO_ONE: Final = ("gather_single", "gather_into_tensor")
 """Since torch 2.14; gloo has only `gather`."""
+_OF_DDP: Final = ("_verify_params_across_processes", "_broadcast_coalesced")
+"""Collectives of C++ alone, with which DDP begins: what NCCL refuses it refuses there."""
 _OF_TWO: Final = ("c10d::send", "c10d::recv_", "c10d::recv_any_source_")
 _METHODS_OF_TWO: Final = ("send", "recv", "recv_anysource")
 
@@ -64,6 +66,8 @@ def install(patches: Patches, undo: ExitStack) -> None:
     for name in _INTO_ONE:
         if hasattr(group, name):
             patches.set(group, name, _gathering(getattr(group, name)))
+    for name in _OF_DDP:
+        patches.set(dist, name, _of_all_parameters(getattr(dist, name)))
 
 
 class Options:
@@ -109,6 +113,14 @@ class _Member:
         self.rank = rank
         self.size = size
         self.known: set[int] = set()
+
+    def refuse(self, tensors: Iterable[torch.Tensor], *, is_of_all: bool = True) -> None:
+        """Refuse what is on the CPU, and where all ranks take part a device that another rank has."""
+        owners = {tag_of(tensor).owner for tensor in tensors if not tensor.is_meta}
+        if HOST in owners:
+            raise RuntimeError("No backend type associated with device type cpu")
+        for owner in owners - {FLOATING} if is_of_all else ():
+            self.find_others(owner)
 
     def find_others(self, device: SimulatedDevice) -> None:
         """Before its first collective on a device, NCCL learns of the other ranks where they are."""
@@ -194,6 +206,17 @@ def _gathering(method: Callable[..., Any]) -> Callable[..., Any]:
     return gather
 
 
+def _of_all_parameters(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def ask(group: Any, tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        member = _without_cpu.get(group) if not MEMORY.is_one else None
+        if member is not None:
+            member.refuse(tensors)
+        return function(group, tensors, *args, **kwargs)
+
+    return ask
+
+
 def _flat(out: torch.Tensor, data: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """NCCL counts values; gloo wants the ranks along the first dimension."""
     if out.dim() == data.dim() == 1 or not (out.is_contiguous() and data.is_contiguous()):
@@ -213,12 +236,7 @@ def check(func: Any, args: tuple[Any, ...]) -> None:
     member = _without_cpu.get(group) if group is not None else None
     if member is None:
         return
-    owners = {tag_of(tensor).owner for tensor in tensors_in(args) if not tensor.is_meta}
-    if HOST in owners:
-        raise RuntimeError("No backend type associated with device type cpu")
-    if func._schema.name not in _OF_TWO:
-        for owner in owners - {FLOATING}:
-            member.find_others(owner)
+    member.refuse(tensors_in(args), is_of_all=func._schema.name not in _OF_TWO)
 
 
 def _group_of(args: tuple[Any, ...]) -> Any:

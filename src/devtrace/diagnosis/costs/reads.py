@@ -12,7 +12,7 @@ from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
-from devtrace.source.flow import LOOPS, own_name, path_of
+from devtrace.source.flow import LOOPS, own_name, parameters, path_of
 from devtrace.source.matching import (
     alone,
     assigned_names,
@@ -346,7 +346,8 @@ def _counter(found: SourceNode) -> str:
         counts = {"enumerate", "range"} & {called_name(call) for call in calls_in(loop.iter)}  # type: ignore[attr-defined]
         if counts and variable(first):
             return variable(first)
-    return ""
+    function = found.source.function(found.node)
+    return "step" if function is not None and "step" in parameters(function) else ""
 
 
 def _worded(purpose: str, **names: str) -> tuple[str, str]:

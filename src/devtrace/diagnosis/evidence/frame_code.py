@@ -219,17 +219,13 @@ class FailingFrame:
     def _device_of_module(self, before: int) -> str:
         bound = (name for name in self.bound(before) if name != self.own and self.is_itself(name, before))
         names = (name for name in bound if not self._is_moved_from(name, before))
-        found = (self._device_of_parameters(name, self.variables.get(name)) for name in names)
-        return next(filter(None, found), "")
+        return next(filter(None, (self._device_of_parameters(n, self.variables.get(n)) for n in names)), "")
 
     def _device_of_called(self, near: ast.AST | None) -> str:
         """Return `next(self.net.parameters()).device` of the module that is given the code: `self.net(zeros(2))`."""
-        around = self.source.ancestors(near) if near is not None else ()
-        called = (found["module"] for each in around if (found := match_code("$module(...)", each)) is not None)
-        scope, text = self.scope(), self.code.text
-        return next(
-            filter(None, (self._device_of_parameters(text(each), evaluate(each, scope)) for each in called)), ""
-        )
+        around = (match_code("$module(...)", each) for each in self.source.ancestors(near)) if near else ()
+        called = ((self.code.text(each["module"]), evaluate(each["module"], self.scope())) for each in around if each)
+        return next(filter(None, (self._device_of_parameters(*each) for each in called)), "")
 
     def _is_moved_from(self, variable: str, line: int) -> bool:
         """Return whether the function moves a variable's module at a line or below: `model.to(device)`."""
