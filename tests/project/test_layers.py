@@ -97,17 +97,17 @@ LONGEST_FILE = 400
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
     "source explaining": 4_947,  # operators by the names of their methods
-    "diagnosis.evidence": 3_270,  # which device a line asks for
+    "diagnosis.evidence": 3_294,  # which device a line asks for
     "diagnosis.causes": 540,
     "diagnosis.fixes": 2_950,  # trust: lists of layers in lists
-    "diagnosis.rules diagnosis.costs": 3_527,
+    "diagnosis.rules diagnosis.costs": 3_539,
     # What a step makes on the CPU: constants, masks, and noise that is told from a program's own data.
     "diagnosis.costs.constants diagnosis.costs.noise": 193,
     # What a step reads and writes back; memory that is used before its copy is done; shares of what a step pays.
     "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 288,
     "diagnosis": 1_320,  # which number a cell had when it ran
     "recording": 6_338,
-    "simulation runtime": 5_456,
+    "simulation runtime": 5_474,
     "runtime.profiles": 48,  # the rows of our modes in a profile of the program
     # What PyTorch's own device tests ask beyond operators.
     "simulation.beyond": 586,  # and memory that the host has not
@@ -123,7 +123,7 @@ MOST_LINES = {
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "
     "diagnosis.evidence.casts_and_moves diagnosis.causes.of_dtypes diagnosis.fixes.casts "
     "diagnosis.fixes.replay_of_dtypes diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 1_051,
-    "": 11_819,  # by what a cost was proven
+    "": 11_826,  # by what a cost was proven
 }
 
 # `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.
