@@ -15,6 +15,7 @@ RuleSlug = Literal[
     "device-to-device-copy",
     "cpu-compute",
     "split-module",
+    "cuda-graph",
     "idle-optimizer",
     "memory-growth",
     "memory-peak",

@@ -20,7 +20,7 @@ from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.recording.memory import heights, shortages
 from devtrace.recording.memory.heights import Heights
-from devtrace.runtime import eager_paths, profiles, scripting, settling, warned_lines
+from devtrace.runtime import compiled, eager_paths, profiles, scripting, settling, warned_lines
 from devtrace.runtime.job import rank_of_job
 from devtrace.runtime.memory.alive import watching
 from devtrace.runtime.mode_stack import on_top
@@ -68,6 +68,8 @@ class Recording:
                 self.left_out |= {part: fault} if fault else {}
             settling.listeners.append(self.recorder.settled)
             stack.callback(settling.listeners.remove, self.recorder.settled)
+            compiled.listeners.append(self.recorder.took_a_number)
+            stack.callback(compiled.listeners.remove, self.recorder.took_a_number)
             for handle in self.optimizers.install():
                 stack.callback(handle.remove)
             watching.append(self.heights)
@@ -154,6 +156,7 @@ class Recording:
             evidence=live_objects.Recorded(self._end_of_gap(done), late),
             shortage=shortages.in_rows(short, rows, done.tensors.rows_of),
             heights=heights.in_rows(self.heights, rows, done.tensors.rows_of, done.op_of),
+            in_graphs=tuple({done.op_of(op): region for op, region in self.recorder.in_graphs.items()}.items()),
         )
         return Recorded(done.trace, live)
 

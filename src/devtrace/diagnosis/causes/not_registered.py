@@ -43,7 +43,7 @@ def _verdict(case: Case, passing: PassingMove) -> Verdict:
 def reason(case: Case, verdict: Verdict) -> str:
     step = unregistered_step(verdict)
     if step is None or verdict.name is None:
-        return sentence("not-registered.reason-unnamed", module=verdict.module_text)
+        return sentence("not-registered.reason-unnamed")
     is_container = type(step.value) in _CONTAINERS
     return sentence(
         "not-registered.reason-container" if is_container else "not-registered.reason",
