@@ -79,7 +79,7 @@ def test_what_gives_the_same_for_less_is_kept_with_the_counts() -> None:
     assert costs.rejected == []
 
 
-def test_a_fix_that_is_kept_says_how_it_was_proven() -> None:
+def test_how_a_fix_was_proven_is_in_its_finding() -> None:
     costs = costs_of(run_with(cost(9), y=2.0), run_with(once(), y=2.0))
     (kept,) = [change.finding for change in costs.rounds.changes]
     assert {edit.grade for edit in kept.edits} == {"proven"}

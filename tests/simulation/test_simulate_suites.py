@@ -10,6 +10,7 @@ from typing import Any, Optional
 import numpy as np
 import pytest
 import torch
+import torch._refs.fft
 from torch import nn
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -390,6 +391,66 @@ def test_the_backward_of_a_function_runs_on_the_stream_of_its_forward() -> None:
     (y * Twice.apply(x)).sum().backward()  # type: ignore[no-untyped-call]
     assert sorted(each == own for each in seen) == [False, True]
     assert torch.cuda.current_stream() == torch.cuda.default_stream()
+
+
+def test_a_hook_of_a_tensor_runs_on_the_stream_on_which_the_tensor_was_made() -> None:
+    seen = dict[str, Any]()
+
+    def noting(name: str) -> Callable[[torch.Tensor], None]:
+        return lambda grad: seen.update({name: torch.cuda.current_stream()})
+
+    x = torch.ones(2, device="cuda", requires_grad=True)
+    own, other = torch.cuda.Stream(), torch.cuda.Stream()
+    with torch.cuda.stream(own):
+        first = x * 2
+        first.register_hook(noting("first"))
+        with torch.cuda.stream(other):
+            inner = first.exp()
+        after = inner + 1
+    last = after.sum()
+    for name, tensor in {"x": x, "inner": inner, "after": after, "last": last}.items():
+        tensor.register_hook(noting(name))
+    last.backward()
+    plain = torch.cuda.default_stream()
+    assert seen == {"x": plain, "first": own, "inner": other, "after": own, "last": plain}
+    assert torch.cuda.current_stream() == plain
+
+
+def test_a_hook_may_change_the_gradient_or_fail_on_a_stream_of_its_own() -> None:
+    x = torch.ones(2, device="cuda", requires_grad=True)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        y = x * 2
+    handle = y.register_hook(lambda grad: grad * 10)
+    y.sum().backward(retain_graph=True)
+    assert x.grad is not None
+    assert x.grad.tolist() == [20, 20]
+    handle.remove()
+    y.register_hook(lambda grad: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        y.sum().backward()
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+
+
+def test_a_permutation_of_nothing_asks_no_generator() -> None:
+    for device, of in (("cuda", "cpu"), ("cpu", "cuda")):
+        assert torch.randperm(0, device=device, generator=torch.Generator(of)).shape == (0,)
+        with pytest.raises(RuntimeError, match="generator"):
+            torch.randperm(3, device=device, generator=torch.Generator(of))
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+@pytest.mark.parametrize("way", ["fft", "fftn", "rfft", "ifft", "hfft", "irfft"])
+@pytest.mark.parametrize("dtype", [torch.half, torch.complex32])
+def test_transforms_in_half_precision_are_refused_for_other_sizes_than_powers_of_two(
+    way: str, dtype: torch.dtype
+) -> None:
+    if way == "rfft" and dtype.is_complex:
+        return
+    for transform in (getattr(torch.fft, way), getattr(torch._refs.fft, way)):
+        with pytest.raises(RuntimeError, match="cuFFT only supports dimensions whose sizes are powers of two"):
+            transform(torch.ones(3, 6, device="cuda").to(dtype))
+        side = {} if way == "fftn" else {"n": 4}
+        assert transform(torch.ones(2, 4, device="cuda").to(dtype), **side).device == CUDA
 
 
 def test_generators_have_an_offset_and_share_a_state() -> None:

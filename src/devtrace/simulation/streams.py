@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from devtrace.runtime.patches import Patches
+from devtrace.simulation.beyond import backward_streams
 from devtrace.simulation.beyond.on_request import waited
 from devtrace.simulation.devices import Devices
 
@@ -26,6 +27,7 @@ class _Current(threading.local):
 
 def install(patches: Patches, devices: Devices) -> None:
     """`torch.Stream`, `torch.Event`, their torch.cuda versions, and what asks for the current stream."""
+    backward_streams.install(patches)
     scope = {"devices": devices, "numbers": itertools.count(1)}
     event: type = type("Event", (SimulatedEvent,), scope)
     stream: type = type("Stream", (SimulatedStream,), {**scope, "event_class": event})
@@ -36,6 +38,7 @@ def install(patches: Patches, devices: Devices) -> None:
 
     def set_stream(made: Any) -> None:
         current.streams[made.device_index] = made
+        backward_streams.switched(made)
         devices.set_current(made.device_index)
 
     def describe(index: int) -> tuple[int, int, int]:
