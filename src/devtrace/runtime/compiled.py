@@ -15,16 +15,16 @@ Fate = Literal["cut", "skipped"]
 """What becomes of the graph."""
 
 
-class Region(NamedTuple):
+class CompiledRegion(NamedTuple):
     """Code that runs as one compiled call; `outside` are the functions, by file and name, from which it was called."""
 
     fate: Fate
     outside: frozenset[tuple[str, str]]
 
 
-listeners: Final[list[Callable[[Region], None]]] = []
+listeners: Final[list[Callable[[CompiledRegion], None]]] = []
 _WRAPPER: Final = "compile_wrapper"
-_regions: Final[dict[tuple[Fate, frozenset[CodeType]], Region]] = {}
+_regions: Final[dict[tuple[Fate, frozenset[CodeType]], CompiledRegion]] = {}
 
 
 def takes_a_number() -> None:
@@ -35,7 +35,7 @@ def takes_a_number() -> None:
             listener(region)
 
 
-def _region(frame: FrameType | None) -> Region | None:
+def _region(frame: FrameType | None) -> CompiledRegion | None:
     while frame is not None and not _is_wrapper(frame):
         frame = frame.f_back
     fate = _fate(frame.f_locals.get("self"), frame.f_globals) if frame is not None else None
@@ -46,7 +46,7 @@ def _region(frame: FrameType | None) -> Region | None:
         codes.add(frame.f_code)
     key = fate, frozenset(codes)
     if key not in _regions:
-        _regions[key] = Region(fate, frozenset((code.co_filename, code.co_qualname) for code in codes))
+        _regions[key] = CompiledRegion(fate, frozenset((code.co_filename, code.co_qualname) for code in codes))
     return _regions[key]
 
 

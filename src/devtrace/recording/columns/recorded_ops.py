@@ -15,7 +15,7 @@ from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT, SEVERAL
 from devtrace.recording.columns.operator_info import operator_by_name
 from devtrace.recording.columns.tensor_rows import Rows
 from devtrace.recording.columns.thread_state import ThreadState
-from devtrace.runtime.compiled import Region
+from devtrace.runtime.compiled import CompiledRegion
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, is_tensor
 from devtrace.runtime.tracebacks import text_of
 from devtrace.source.safe_values import instance_dict
@@ -117,7 +117,7 @@ class RecordedOps:
         # Rows of parameters and buffers that were registered after such a gap, which may have made them: the next op,
         # and whether a layer of torch's made them as it was built.
         self.late: dict[int, tuple[int, bool]] = {}
-        self.in_graphs: dict[int, Region] = {}  # ops that took a number of the CPU in what is compiled with CUDA graphs
+        self.in_graphs: dict[int, CompiledRegion] = {}  # ops that took a number of the CPU there
         self.lock: Final = threading.RLock()
 
     def follow(self, name: str, base: int = sites.NOWHERE, parent: int = -1) -> ThreadState:

@@ -15,7 +15,7 @@ from devtrace.recording.columns.recorded_ops import RecordedOps, Waited, thread_
 from devtrace.recording.columns.tensor_rows import SETTLING
 from devtrace.recording.columns.thread_state import ThreadState, below_the_mode, current_task
 from devtrace.recording.folding import fold as folding
-from devtrace.runtime.compiled import Region
+from devtrace.runtime.compiled import CompiledRegion
 from devtrace.runtime.interrupts import uninterrupted
 from devtrace.runtime.quiet import Quiet, device_of
 
@@ -92,7 +92,7 @@ class Recorder(RecordedOps):
                 if not rows:
                     break
 
-    def took_a_number(self, region: Region) -> None:
+    def took_a_number(self, region: CompiledRegion) -> None:
         """Note the op that runs: a number of the CPU keeps it out of a CUDA graph."""
         state = self.states.get(threading.get_ident())
         if state is not None and self.active and len(self.in_graphs) < self.max_ops:
