@@ -117,7 +117,7 @@ class RecordedOps:
         # Rows of parameters and buffers that were registered after such a gap, which may have made them: the next op,
         # and whether a layer of torch's made them as it was built.
         self.late: dict[int, tuple[int, bool]] = {}
-        self.in_graphs: dict[int, CompiledRegion] = {}  # ops that took a number of the CPU there
+        self.in_graphs: dict[int, CompiledRegion] = {}  # of ops that took a number of the CPU in one
         self.lock: Final = threading.RLock()
 
     def follow(self, name: str, base: int = sites.NOWHERE, parent: int = -1) -> ThreadState:
