@@ -70,6 +70,29 @@ def test_a_mask_is_no_reason_to_refuse() -> None:
     assert x.grad is not None
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
+def test_of_einsum_cuda_refuses_what_multiplies_whole_numbers_and_computes_a_sum(dtype: torch.dtype) -> None:
+    """`i->` is torch's first sample of it, so its table says that CUDA has no such dtype where it has this sum."""
+    x = torch.ones(3, 3, dtype=dtype, device="cuda")
+    assert torch.einsum("i->", x[0]).item() == 3
+    with pytest.raises(NotImplementedError, match="baddbmm_cuda"):
+        torch.einsum("aij,ajk->aik", x[None], x[None])
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fnuz, torch.float8_e5m2fnuz])
+def test_numbers_of_eight_bits_that_nvidia_has_not_are_refused(dtype: torch.dtype) -> None:
+    """Torch's samples for these dtypes are all of `float8_e4m3fn`, which CUDA has."""
+    one = torch.ones((), device="cuda")
+
+    def product(kind: torch.dtype) -> torch.Tensor:
+        x = torch.ones(16, 16, device="cuda").to(kind)
+        return torch._scaled_mm(x, x.t().contiguous().t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+
+    assert product(torch.float8_e4m3fn).dtype == torch.bfloat16
+    with pytest.raises(RuntimeError, match="Cannot convert ScalarType Float8_e"):
+        product(dtype)
+
+
 def test_dtypes_that_both_have_are_computed() -> None:
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
         assert (torch.ones(4, 4, dtype=dtype, device="cuda") @ torch.ones(4, 4, dtype=dtype, device="cuda")).is_cuda

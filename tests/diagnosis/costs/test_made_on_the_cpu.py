@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -128,3 +129,45 @@ def test_all_states_in_one_tensor_are_no_warning() -> None:
             policy(torch.tensor(STATES, device=GPU)).sum()
 
     assert warnings(program) == []
+
+
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: Any) -> Any:
+        past = torch.tril(torch.ones(64, 64)).to(x.device)
+        return past @ self.layer(x)
+
+
+def test_the_mask_of_a_forward_is_warned_of_and_a_fresh_batch_and_a_line_each_hundred_steps_are_not() -> None:
+    """A new user met it as one of thirteen notes, with advice for the other twelve."""
+
+    def program() -> None:
+        model = Attention().to(GPU)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for i in range(60):
+            loss = model(torch.randn(64, 4).cuda()).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if i % 100 == 0:
+                assert loss.item() > 0
+
+    (found,) = warnings(program)
+    assert found.site is not None
+    assert (found.rule, found.count, found.site.function) == ("host-to-device-copy", 60, "Attention.forward")
+    assert [edit.after.strip() for edit in found.edits] == ["past = torch.tril(torch.ones(64, 64, device=x.device))"]
+
+
+def test_a_loss_that_is_printed_in_each_step_is_written_seldom_by_the_names_of_its_loop() -> None:
+    def program() -> None:
+        model = nn.Linear(4, 2).to(GPU)
+        for i in range(60):
+            loss = model(torch.randn(16, 4).cuda()).square().mean()
+            print(f"{i}: {loss.item():.3f}")
+
+    (found,) = warnings(program)
+    assert (found.rule, found.count) == ("host-sync", 60)
+    assert "`if i % 100 == 0`" in found.help
