@@ -324,6 +324,56 @@ def test_what_a_model_is_given_is_made_on_its_device(shell: Shell, made: str, li
     assert f"give it the device: `{given}`" in " ".join(report["text/plain"].split())
 
 
+SCHEDULE = """
+class Schedule:
+    def __init__(self, steps):
+        self.betas = torch.linspace(0, 1, steps)
+
+class Diffusion(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.schedule = Schedule(4)
+        self.body = nn.Linear(4, 4)
+
+    def noisy(self, rows):
+        return self.body(rows) + self.schedule.betas
+"""
+TABLE = """
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 4)
+        self.scale = torch.full((4,), 0.5)
+
+    def forward(self, x):
+        return self.out(x) * self.scale
+"""
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        (SCHEDULE, "diffusion = Diffusion()", "diffusion.to('cuda')", "diffusion.noisy(x)"),
+        (TABLE, "blocks = nn.Sequential(nn.Linear(4, 4), Scaled()).cuda()", "blocks(x)"),
+        (TOWER, "tower = Tower().to('cuda')", "tower(x)"),
+        ("body = nn.Sequential(nn.Linear(4, 4)).cuda()", "body.append(nn.Linear(4, 2))", "body(x)"),
+        ("frozen = nn.Linear(4, 4)", "y = nn.Linear(4, 4).cuda()(x)", "frozen(y)"),
+    ],
+)
+def test_of_a_model_of_earlier_cells_a_traced_cell_knows_all_that_an_untraced_one_does(
+    shell: Shell, cells: tuple[str, ...]
+) -> None:
+    *earlier, last = cells
+    for cell in earlier:
+        shell.run(cell)
+    texts = [shell.run(mark + last).reports[0]["text/plain"] for mark in ("", "%%devtrace\n")]
+    untraced, traced = ([" ".join(line.split()) for line in text.splitlines()] for text in texts)
+    known = [line for line in untraced if line.startswith(("Created", "Missed by", "Moved"))]
+    assert known
+    assert [line for line in known if line not in traced] == []
+    assert [any("Fix" in line for line in lines) for lines in (untraced, traced)] == [True, True]
+
+
 def test_where_the_cell_handled_the_error_the_advice_has_only_names_that_exist(shell: Shell) -> None:
     shell.run("net = nn.Linear(4, 2).cuda()")
     (report,) = shell.run("%%devtrace\ntry:\n    net(torch.rand(3, 4))\nexcept RuntimeError:\n    pass").reports

@@ -16,13 +16,14 @@ _MADE = (ast.Call, ast.BinOp, ast.UnaryOp, ast.ListComp)
 
 
 def birth(cells: Sequence[CellText], running: str, name: str, kind: str = "") -> Site | None:
-    """Return the statement that made the tensor `name`: `mask`, `model.scale`. `kind` is the class of its owner.
+    """Return the statement that made the tensor `name`: `mask`, `model.schedule.betas`.
 
-    `running` is the file of the cell that runs now; a name that it gave a value has no birth here.
+    `kind` is the class of its owner, `running` the file of the cell that runs now: a name that it gave a value has no
+    birth here.
     """
     if running not in (cell.file for cell in cells):
         return None
-    root, _, attribute = name.partition(".")
+    root, attribute = name.partition(".")[0], name.rpartition(".")[2] if "." in name else ""
     for cell, source, statement in _newest_first(cells):
         given = dict(given_by(source, statement)).get(name)
         if given is not None:

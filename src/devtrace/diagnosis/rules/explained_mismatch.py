@@ -119,6 +119,8 @@ def _birth_in_an_untraced_cell(case: Case, names: list[str]) -> Site | None:
         return None
     owner = names[0].rpartition(".")[0]
     kind = next((module.type for module in case.queries.trace.modules if module.path == owner), "")
+    plain = (name.last for name in case.names if name.text == names[0] and name.last.kind == "attribute")
+    kind = kind or next((type(reference.owner).__name__ for reference in plain), "")  # that of no module
     return untraced_cells.birth(live.cells, frames[-1].f_code.co_filename, names[0], kind)
 
 
