@@ -14,7 +14,7 @@ from devtrace.cli import misplaced
 from devtrace.cli.run_program import Program
 from devtrace.fixing.compared import Reference
 from devtrace.fixing.costs import Costs
-from devtrace.fixing.notebooks.runner import NotebookRunner
+from devtrace.fixing.notebooks.runner import NotebookRunner, python_that_forks
 from devtrace.fixing.notebooks.text import NotebookText
 from devtrace.fixing.patch import relative, unified_diff
 from devtrace.fixing.program import ProgramRunner
@@ -124,7 +124,8 @@ def _runner(options: argparse.Namespace) -> Runner:
     if options.module is None and not os.path.exists(words[0]):
         raise UsageError.of("script-missing.fix", script=repr(words[0]), folder=os.getcwd())
     if options.module is None and words[0].endswith(".ipynb"):
-        return NotebookRunner(os.path.abspath(words[0]), options.simulate, options.timeout)
+        path = os.path.abspath(words[0])
+        return NotebookRunner(path, options.simulate, options.timeout, forks=python_that_forks())
     if options.module is None:
         misplaced.warn_at_exit("fix", Program(words[0], tuple(words[1:])), options.takes_value)
     return ProgramRunner(tuple(words), options.simulate, options.timeout)

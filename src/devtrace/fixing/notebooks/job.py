@@ -21,7 +21,7 @@ from typing import Any, Final, TextIO
 from devtrace.diagnosis.findings import Finding
 from devtrace.fixing.compared import Compared, Reference
 from devtrace.fixing.notebooks.kernel import Kernel
-from devtrace.fixing.notebooks.runner import NotebookRunner
+from devtrace.fixing.notebooks.runner import NotebookRunner, python_that_forks
 from devtrace.fixing.notebooks.state import Bug, CellText, Changed, Hunk, beginning
 from devtrace.fixing.notebooks.text import NotebookText, runs
 from devtrace.fixing.rounds import Change, Rounds
@@ -48,7 +48,10 @@ class Job:
         self._devices = devices
         self._out = out
         self._state = beginning()
-        self._runner = NotebookRunner(self._path, devices, cell_begins=self._cell_begins, spares=[])
+        self._forks = python_that_forks()
+        self._runner = NotebookRunner(
+            self._path, devices, cell_begins=self._cell_begins, spares=[], forks=self._forks
+        )
         self._reference: list[Kernel] = []  # runs beside the rounds: the notebook as it was, on one memory
         self._rounds = Rounds(
             lambda texts, own: self._runner.run({self._path: self._text, **texts}, own),
@@ -69,6 +72,8 @@ class Job:
             self._runner.close()
             for kernel in self._reference:
                 kernel.close()
+            if self._forks is not None:
+                self._forks.close()
         self._state["bugs"] = [self._bug(change) for change in rounds.changes]
         if rounds.left is not None:
             self._state["left"] = self._error(rounds.left)

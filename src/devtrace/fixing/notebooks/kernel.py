@@ -3,6 +3,8 @@
 nbclient runs the cells. What devtrace needs is run between them, outside of the notebook and of its history.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import tempfile
@@ -10,13 +12,16 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.fixing import values
 from devtrace.fixing.notebooks.text import NotebookText
 from devtrace.fixing.runs import Ending
 from devtrace.runtime import overlay
 from devtrace.words.errors import UsageError
+
+if TYPE_CHECKING:
+    from devtrace.fixing.notebooks.forks import Forks
 
 _CALL: Final = "__import__('devtrace.notebook.rounds', fromlist=['x']).{}(get_ipython(), {!r})"
 RunCells = Callable[[Any], Ending]
@@ -27,8 +32,11 @@ Found = tuple[Mapping[str, Any], Ending, str]
 class Kernel:
     """Lives in a thread, as nbclient's loop does. `close()` ends it, whatever it does."""
 
-    def __init__(self, notebook: NotebookText, devices: str, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, notebook: NotebookText, devices: str, variables: Mapping[str, str], forks: Forks | None = None
+    ) -> None:
         self.notebook = notebook
+        self._forks = forks
         self._devices = devices
         self._variables = variables
         self._client = _client_of(notebook)
@@ -76,6 +84,8 @@ class Kernel:
     def _run_once(self, found: Path, changed: Path) -> None:
         variables = {**os.environ, **self._variables, overlay.VARIABLE: str(changed), values.VARIABLE: str(found)}
         folder = str(Path(self.notebook.name).parent)
+        if self._forks is not None:
+            self._forks.serve(self._client.create_kernel_manager())
         with self._client.setup_kernel(env={**variables, "PYTHONHASHSEED": "0"}, cwd=folder):
             _call(self._client, "prepare", "")
             others, run_cells = self._asked.result()

@@ -3,12 +3,15 @@
 What is told of the run is the notebook's: lines, cells and edits of its cells.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from devtrace.diagnosis.findings import Edit, Finding, from_json
 from devtrace.fixing.notebooks.kernel import Kernel
@@ -17,6 +20,9 @@ from devtrace.fixing.runs import Ending, Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime.device_spec import ONE_DEVICE
 from devtrace.source.user_code import OWN_PACKAGES
+
+if TYPE_CHECKING:
+    from devtrace.fixing.notebooks.forks import Forks
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,7 @@ class NotebookRunner:
     one_device: bool = False
     cell_begins: Callable[[int], None] = lambda number: None  # told the number that a cell gets, before it runs
     spares: list[Kernel] | None = None
+    forks: Forks | None = None
 
     def run(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> Run:
         return self.result(self.begin(texts, own))
@@ -39,9 +46,8 @@ class NotebookRunner:
         notebook = NotebookText(self.path, text.data)
         notebook.check()
         kernel = self.spares.pop() if self.spares and not own else self._kernel(notebook, own)
-        if self.spares == []:
-            self.spares.append(self._kernel(notebook))
-        kernel.begin(notebook, {file: other.data for file, other in texts.items() if file != self.path}, self._run_cells)
+        others = {file: other.data for file, other in texts.items() if file != self.path}
+        kernel.begin(notebook, others, partial(self._run_cells, notebook))
         return kernel
 
     def result(self, kernel: Kernel) -> Run:
@@ -55,11 +61,13 @@ class NotebookRunner:
 
     def _kernel(self, notebook: NotebookText, own: frozenset[str] = frozenset()) -> Kernel:
         variables = {OWN_PACKAGES: ",".join(sorted(own))} | ({ONE_DEVICE: "1"} if self.one_device else {})
-        return Kernel(notebook, self.simulate, variables)
+        return Kernel(notebook, self.simulate, variables, self.forks)
 
-    def _run_cells(self, client: Any) -> Ending:
+    def _run_cells(self, notebook: NotebookText, client: Any) -> Ending:
         from nbclient.exceptions import CellExecutionError
 
+        if self.spares == []:
+            self.spares.append(self._kernel(notebook))  # not before: the first hunk waits for no other kernel
         end = monotonic() + self.timeout if self.timeout is not None else None
         number = 0
         for index, cell in enumerate(client.nb.cells):
@@ -76,6 +84,18 @@ class NotebookRunner:
             if end is not None and monotonic() >= end:
                 return "time"
         return "ended"
+
+
+def python_that_forks() -> Forks | None:
+    """Let a Python import torch that can then become kernels; None without jupyter_client or on another system."""
+    try:
+        from devtrace.fixing.notebooks import forks
+    except ImportError:
+        return None
+    made = forks.Forks() if forks.IS_POSSIBLE else None
+    if made is not None:
+        made.start()
+    return made
 
 
 def _run_of(data: Mapping[str, Any], ending: Ending, notebook: NotebookText) -> Run:

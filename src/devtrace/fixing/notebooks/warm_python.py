@@ -1,0 +1,72 @@
+"""A Python that has imported what takes longest, and becomes a kernel as often as one is asked for, each time in a fork.
+
+    python -m devtrace.fixing.notebooks.warm_python      reads {"argv", "cwd", "env"}, a line each; writes process ids
+
+It runs no op and starts no thread before it forks. A fork is a kernel like any other: in a session of its own, with
+the environment that it is given, and it ends when this process does, which ends with its standard input.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import importlib.util
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+_FIRST: Final = (
+    "ipykernel.kernelapp", "ipykernel.ipkernel", "torch", "devtrace.notebook.magic", "devtrace.notebook.rounds",
+    "devtrace.recording.recording", "devtrace.simulation.simulation", "devtrace.diagnosis.diagnose",
+    "devtrace.diagnosis.store",
+)  # fmt: skip
+_LATER: Final = ("torch._dynamo", "devtrace.report.mime", "devtrace.contract.findings_json")
+"""Once the first kernel runs: every optimizer imports torch._dynamo, which takes as long as torch itself."""
+
+
+def _load(names: Sequence[str]) -> None:
+    for name in names:
+        if importlib.util.find_spec(name.partition(".")[0]) is not None:
+            importlib.import_module(name)
+    gc.collect()
+
+
+def _asked() -> dict[str, Any] | None:
+    """Fork for each request; return it in the fork, and None in this process once nobody asks any more."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a fork: who asked looks whether it is there
+    names: tuple[str, ...] = _FIRST
+    while line := sys.stdin.readline():
+        _load(names)
+        child = os.fork()
+        if child == 0:
+            return dict(json.loads(line))
+        print(child, flush=True)
+        names = _LATER
+        _load(names)
+    return None
+
+
+def _become_kernel(asked: dict[str, Any]) -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    parent = os.getppid()
+    os.setsid()
+    os.chdir(asked["cwd"])
+    os.environ.clear()
+    os.environ.update(asked["env"])
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.close(nothing)
+    sys.stdin = open(0, closefd=False)
+    sys.argv = [*asked["argv"], f"--IPKernelApp.parent_handle={parent}"]
+    importlib.import_module("ipykernel.kernelapp").launch_new_instance()
+
+
+if __name__ == "__main__":
+    del sys.path[0]  # as ipykernel's launcher does; IPython adds the kernel's folder
+    wanted = _asked()
+    if wanted is not None:
+        _become_kernel(wanted)
