@@ -73,7 +73,7 @@ class Forks:
 
 
 class Fork:
-    """What jupyter_client takes for a Popen: a process that is no child of this one, and leads a group."""
+    """Stands for a Popen with jupyter_client: a process that is no child of this one, and leads a group."""
 
     stdin = stdout = stderr = None
 

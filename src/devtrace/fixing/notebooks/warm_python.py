@@ -2,8 +2,8 @@
 
     python -m devtrace.fixing.notebooks.warm_python      reads {"argv", "cwd", "env"}, a line each; writes process ids
 
-It runs no op and starts no thread before it forks. A fork is a kernel like any other: in a session of its own, with
-the environment that it is given, and it ends when this process does, which ends with its standard input.
+It runs no op and starts no thread before it forks. A fork is a kernel like any other, in a session of its own and with
+the environment that it is given. It ends when this process does, which ends with its standard input.
 """
 
 from __future__ import annotations
