@@ -55,6 +55,7 @@ FILES = [
     "test_linalg",
 ]
 PASSED = ("passed", "skipped")
+_OWN = "super(self.__class__, self)"
 
 
 class Failure(NamedTuple):
@@ -77,7 +78,12 @@ def tests_of_torch() -> Path:
             f"suites-missing: got no tests of PyTorch; put its sources in {WORK}/pytorch (a deb-src line for apt does)"
         )
     subprocess.run(["tar", "xf", archives[-1]], cwd=WORK, check=True)
-    return tests_of_torch()
+    tests = tests_of_torch()
+    for file in tests.glob("test_*.py"):
+        text = file.read_text(encoding="utf-8")
+        if _OWN in text:  # the class of a device inherits `setUp` in newer releases, and would call itself
+            file.write_text(text.replace(_OWN, "super()"), encoding="utf-8")
+    return tests
 
 
 def run(tests: Path, file: str, device: str, seconds: float) -> dict[str, dict[str, str]]:
