@@ -1,6 +1,7 @@
 /**
  * Builds the scripts of the views for pages without our extension: `views.js` in both languages, for a page of its own, and one in each
- * language alone, which html that upgrades itself carries in every output. And `live.js`, the view that an anywidget brings along.
+ * language alone, which html that upgrades itself carries in every output: with the view of memory (`views.en.memory.js`) or, as most
+ * traces have nothing to show in it, without. And `live.js`, the view that an anywidget brings along.
  */
 import { readFile } from 'node:fs/promises';
 import { build, transform } from 'esbuild';
@@ -22,7 +23,18 @@ const entry = {
   bundle: true,
   minify: true,
   format: 'iife',
+  mangleProps: /^_[a-z]/,
   metafile: true
+};
+
+/** The view of memory, and what only it needs. */
+const MEMORY = /^labextension\/src\/(view|model|layout|paint)\/memory\.ts$/;
+
+const withoutMemory = {
+  name: 'without-memory',
+  setup({ onLoad }) {
+    onLoad({ filter: /view\/memory\.ts$/ }, () => ({ contents: 'export const mountMemory = null;', loader: 'ts' }));
+  }
 };
 
 /** The texts of a language whose keys some of these sources name, or a family of (`panel.${name}`): a test holds that each is named so. */
@@ -57,12 +69,11 @@ const code = Object.keys(metafile.inputs).filter(
   path => path.endsWith('.ts') && !/words\/(english|chinese)/.test(path)
 );
 const sources = await Promise.all(code.map(path => readFile(path, 'utf8')));
+const plain = sources.filter((_, i) => !MEMORY.test(code[i]));
 for (const language of Object.keys(WORDS)) {
-  await build({
-    ...entry,
-    outfile: `src/devtrace/static/views.${language}.js`,
-    plugins: [styles, only(language, sources)]
-  });
+  const outfile = `src/devtrace/static/views.${language}`;
+  await build({ ...entry, outfile: `${outfile}.memory.js`, plugins: [styles, only(language, sources)] });
+  await build({ ...entry, outfile: `${outfile}.js`, plugins: [styles, withoutMemory, only(language, plain)] });
 }
 
 await build({

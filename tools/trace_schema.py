@@ -49,6 +49,14 @@ _CULPRIT: Final = {
     "chain": {"type": "array", "items": _ID},
     "certainty": {"enum": ["seen", "inferred"]},
 }
+_CURVE: Final = {
+    "device": _TEXT,
+    "limit": _COUNT,
+    "exact": {"type": "boolean"},
+    "parts": {"type": "array", "items": {"type": "array", "items": _TEXT, "minItems": 2, "maxItems": 2}},
+    "ops": {"$ref": "#/$defs/ints"},
+    "bytes": {"$ref": "#/$defs/ints"},
+}
 _EDIT: Final = {"file": _TEXT, "cell": _ID, "line": _COUNT, "before": _TEXT, "after": _TEXT}
 _LINE: Final = {"label": _TEXT, "site": _ID, "remark": _TEXT}
 _HOLDER: Final = {"name": _TEXT, "kind": _TEXT, "bytes": _COUNT, "born": _ID, "site": _ID, "count": _COUNT}
@@ -88,11 +96,13 @@ def schema() -> dict[str, Any]:
                 "notes": {"type": "array", "items": _TEXT},
             },
             {name: tables[name] for name in OPTIONAL_TABLES}
+            | {"memory": {"type": "array", "items": {"$ref": "#/$defs/curve"}}}
             | {"language": _TEXT, "outcome": _TEXT, "closing": _TEXT, "all_clear": {"type": "boolean"}},
         ),
         "$defs": {
             "ints": _INTS,
             "lists": _LISTS,
+            "curve": _object(_CURVE),
             "culprit": _object(_CULPRIT),
             "edit": _object(_EDIT, {"grade": {"enum": ["proven", "safe"]}}),
             "line": _object(_LINE),

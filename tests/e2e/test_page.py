@@ -15,7 +15,7 @@ from devtrace.interchange.diff import diff
 from devtrace.trace.tables import TraceData
 from e2e.views import TABS
 from folders import ROOT
-from samples import training
+from samples import training, with_memory
 from traces import head_trace, odd_trace
 
 pytestmark = pytest.mark.e2e
@@ -50,6 +50,44 @@ def test_a_finding_picked_on_the_page_is_selected_in_its_other_views(page: Page,
     report.locator('[data-devtrace="finding"][data-rule="device-mismatch"]').click()
     page.get_by_role("tab", name="Ops", exact=True).click()
     page.locator('[data-devtrace="ops"] [aria-selected="true"] .dt-op-name').first.wait_for()
+
+
+def test_memory_is_stacked_by_kind_and_a_kind_opens_by_name(page: Page, tmp_path: Path) -> None:
+    opened(page, with_memory(limit=1000), tmp_path)
+    page.get_by_role("tab", name="Memory", exact=True).click()
+    memory = page.locator('[data-devtrace="memory"][data-ready="true"]')
+    expect(memory.get_by_role("button", name="at most 600 B of 1000 B")).to_be_visible()
+    kinds = memory.locator("path").evaluate_all("areas => areas.map(area => area.dataset.kind)")
+    assert kinds == ["parameter", "activation"]
+    memory.get_by_role("button", name="activations 500 B").click()
+    expect(memory.get_by_text("model.blocks 500 B")).to_be_visible()
+    expect(memory.locator("path")).to_have_count(1)
+    memory.get_by_role("button", name="All kinds").click()
+    expect(memory.locator("path")).to_have_count(2)
+
+
+def test_the_op_of_the_peak_is_selected_in_the_other_views(page: Page, tmp_path: Path) -> None:
+    opened(page, with_memory(limit=0), tmp_path)
+    page.get_by_role("tab", name="Memory", exact=True).click()
+    page.get_by_role("button", name="at most 600 B", exact=True).click()
+    page.get_by_role("tab", name="Lines", exact=True).click()
+    expect(page.locator('[data-devtrace="lines"] [data-line="2"]')).to_have_attribute("aria-selected", "true")
+
+
+def test_keys_go_from_point_to_point_of_the_memory(page: Page, tmp_path: Path) -> None:
+    opened(page, with_memory(limit=0), tmp_path)
+    page.get_by_role("tab", name="Memory", exact=True).click()
+    plot = page.get_by_role("slider", name="cuda:0, at most 600 B")
+    plot.press("Home")
+    expect(plot).to_have_attribute("aria-valuetext", "Op 1: 100 B")
+    plot.press("ArrowRight")
+    expect(plot).to_have_attribute("aria-valuetext", "Op 2: 600 B")
+
+
+def test_a_trace_without_memory_has_no_tab_for_it(page: Page, tmp_path: Path) -> None:
+    opened(page, make_traces.failing(), tmp_path)
+    expect(page.get_by_role("tab", name="Ops", exact=True)).to_be_visible()
+    expect(page.get_by_role("tab", name="Memory")).to_have_count(0)
 
 
 def test_a_page_asks_for_nothing(page: Page, tmp_path: Path) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from devtrace.api.results import Trace
 from devtrace.trace.builder import TraceBuilder
+from devtrace.trace.curve import Curve, Part
 from devtrace.trace.rows import Op, Tensor
 
 FORWARD = ("aten.addmm.default", "aten.relu.default", "aten.addmm.default", "aten.mse_loss.default")
@@ -200,3 +204,15 @@ def facts_of(op: Op) -> list[Any]:
 def _tensor(tensor: Tensor) -> list[Any]:
     source = tensor.source and _tensor(tensor.source)
     return [tensor.device, tensor.shape, tensor.dtype, tensor.bytes, tensor.name, str(tensor.site), source]
+
+
+def with_memory(limit: int) -> Trace:
+    """A trace of two ops whose device held 100 bytes of parameters, then 500 of activations too."""
+    sample = Sample()
+    for line in (1, 2):
+        sample.op("aten.addmm.default", "cuda:0", site=sample.site(line, "model(x)"))
+    parts = (
+        Part("parameter", "model.blocks", np.array([100, 100])),
+        Part("activation", "model.blocks", np.array([0, 500])),
+    )
+    return Trace.of(replace(sample.builder.build(), memory=(Curve("cuda:0", limit, True, np.arange(2), parts),)))

@@ -9,7 +9,7 @@ import pytest
 from devtrace.drawing.palette import Theme, shade
 from devtrace.report.figures import FIGURES, MOST_STEPS, figure
 from devtrace.words.errors import UsageError
-from samples import Sample, training
+from samples import Sample, training, with_memory
 from traces import empty_trace, head_trace, odd_trace
 
 TRACES = {"training": training(), "head": head_trace(), "odd": odd_trace(), "empty": empty_trace()}
@@ -93,3 +93,10 @@ def test_a_figure_that_there_is_not_is_refused_with_those_that_there_are() -> No
     assert str(caught.value) == (
         "figure-unknown: got figure('pie'); there are 'devices', 'copies', 'modules' and 'memory'; name one of them."
     )
+
+
+def test_memory_of_which_owners_are_known_is_stacked_by_kind_below_its_limit() -> None:
+    drawn = figure(with_memory(limit=1000), "memory")
+    assert [line.name for line in drawn.data] == ["parameters", "activations", "limit 1000 B"]
+    assert [list(line.y) for line in drawn.data] == [[100, 100], [0, 500], [1000, 1000]]
+    assert drawn.layout.title.text == "cuda:0: at most 600 B of 1000 B"

@@ -29,6 +29,7 @@ export async function readTrace(data: unknown, otherwise: Language = 'en'): Prom
     notes: readTexts(object, 'notes'),
     allClear: object['all_clear'] === true,
     closing: readText(object, 'closing'),
+    memory: Array.isArray(object['memory']) ? object['memory'] : [],
     strings: readTexts(object, 'strings'),
     findings: readFindings(object['findings']),
     comparison: null,

@@ -19,6 +19,8 @@ export interface ITrace extends Tables {
   readonly allClear: boolean;
   /** A sentence on how the program failed, "" if it did not or a finding is about it. */
   readonly closing: string;
+  /** What `readMemory` reads: a curve for each accelerator that held enough to be looked at. */
+  readonly memory: readonly unknown[];
   readonly strings: readonly string[];
   /** null: no diagnosis was made. */
   readonly findings: readonly IFinding[] | null;

@@ -4,21 +4,13 @@
 import type { IFlow } from '../layout/flow';
 import type { IRoute } from '../layout/routes';
 import { formatBytes } from '../layout/units';
+import { svgElement } from './svg';
 
 /** From the tip backwards. */
 const HEADS = { right: 'l-8,-4.5v9z', down: 'l-4.5,-8h9z', up: 'l-4.5,8h9z' } as const;
 
-const SVG = 'http://www.w3.org/2000/svg';
-
 export function arrowsElement(owner: Node, flow: IFlow, routes: readonly IRoute[]): SVGElement {
-  const doc = owner.ownerDocument ?? document;
-  const make = (tag: string, attributes: Record<string, string>): SVGElement => {
-    const element: SVGElement = doc.createElementNS(SVG, tag);
-    for (const [name, value] of Object.entries(attributes)) {
-      element.setAttribute(name, value);
-    }
-    return element;
-  };
+  const make = svgElement.bind(null, owner);
   const svg = make('svg', {
     class: 'dt-arrows',
     'aria-hidden': 'true',

@@ -10,6 +10,7 @@ import { mountComparison } from './comparison';
 import { h, newId } from './dom';
 import { mountFindings } from './findings';
 import { mountLines } from './lines';
+import { mountMemory } from './memory';
 import { mountModules } from './modules';
 import { mountOps } from './ops';
 import { deviceChip, withCode } from './chips';
@@ -49,6 +50,9 @@ export function mountReport(
   const mountViews = (): (() => void) =>
     mountTabs(root, { id, language: trace.language }, [
       { name: 'timeline', mount: panel => mountTimeline(panel, trace, selection, theme) },
+      ...(trace.memory.length > 0
+        ? [{ name: 'memory' as const, mount: (panel: HTMLElement) => mountMemory(panel, trace, selection, theme) }]
+        : []),
       { name: 'modules', mount: panel => mountModules(panel, trace, selection) },
       { name: 'lines', mount: panel => mountLines(panel, trace, selection) },
       { name: 'ops', mount: panel => mountOps(panel, trace, selection, id) }

@@ -9,7 +9,7 @@ import { steppedTo } from './rows';
 const TAB_KEYS = { ArrowRight: 1, ArrowLeft: -1 };
 
 export interface ITab {
-  readonly name: 'timeline' | 'modules' | 'lines' | 'ops';
+  readonly name: 'timeline' | 'memory' | 'modules' | 'lines' | 'ops';
   readonly mount: (panel: HTMLElement) => () => void;
 }
 

@@ -15,13 +15,12 @@ from devtrace.api.options import may_be_a_device
 from devtrace.api.results import Report, Trace, diagnose
 from devtrace.diagnosis.evidence.elsewhere import Elsewhere, matches
 from devtrace.diagnosis.findings import Culprit, Finding, Site, worst_first
-from devtrace.diagnosis.rules.out_of_memory import mib
 from devtrace.recording.memory.peaks import Peak
 from devtrace.source.vocabulary import FILLS
 from devtrace.trace.views import storage_owners
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DeviceError
-from devtrace.words.text_format import short_op_name
+from devtrace.words.text_format import format_memory, short_op_name
 
 RULE: Final = "expectation"
 ONE: Final = {"syncs": "sync", "copies": "copy"}
@@ -147,7 +146,9 @@ def peak_error(peak: Peak | None) -> DeviceError | None:
     highest = peak.beyond() if peak is not None else 0
     if peak is None or not highest:
         return None
-    return DeviceError.of("peak-unexpected", device=peak.device, size=mib(highest), most=mib(peak.most))
+    return DeviceError.of(
+        "peak-unexpected", device=peak.device, size=format_memory(highest), most=format_memory(peak.most)
+    )
 
 
 def with_expectation(report: Report, expected: str) -> Report:

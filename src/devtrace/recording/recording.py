@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import takewhile
 from types import FrameType
 from typing import Any
@@ -29,6 +30,7 @@ from devtrace.runtime.torch_names import install_part
 from devtrace.runtime.tracebacks import chain_of, entries_of
 from devtrace.source import live_objects
 from devtrace.source.live_objects import Live
+from devtrace.trace.tables import TraceData
 
 
 class Recording:
@@ -72,6 +74,7 @@ class Recording:
             stack.callback(compiled.listeners.remove, self.recorder.took_a_number)
             for handle in self.optimizers.install():
                 stack.callback(handle.remove)
+            self.heights.begin()
             watching.append(self.heights)
             stack.callback(watching.remove, self.heights)
             state = self.recorder.follow(thread_name())
@@ -158,7 +161,14 @@ class Recording:
             heights=heights.in_rows(self.heights, rows, done.tensors.rows_of, done.op_of),
             in_graphs=tuple({done.op_of(op): region for op, region in self.recorder.in_graphs.items()}.items()),
         )
-        return Recorded(done.trace, live)
+        return Recorded(self._with_memory(done.trace), live)
+
+    def _with_memory(self, trace: TraceData) -> TraceData:
+        try:
+            return replace(trace, memory=heights.curves_of(self.heights, trace, self.recorder.origin))
+        except Exception as fault:  # noqa: BLE001 (the trace has all else)
+            self.recorder.fault(fault)
+            return replace(trace, notes=tuple(self.recorder.noted()))
 
     def _end_of_gap(self, done: Assembled) -> int:
         """Return the first op of the trace, of any thread, after the last one before a gap; -1 without a gap."""

@@ -10,15 +10,15 @@ from typing import Any, Final
 import numpy as np
 from plotly.graph_objects import Figure
 
-from devtrace.drawing import palette
+from devtrace.drawing import memory, palette
 from devtrace.drawing.lanes import Whole, begins, durations
 from devtrace.drawing.palette import Theme
 from devtrace.trace.columns import PHASES
+from devtrace.trace.memory import spans
 from devtrace.trace.tables import Ints, TraceData
-from devtrace.trace.views import storage_owners
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
-from devtrace.words.text_format import escape_markup, format_time, safe_line
+from devtrace.words.text_format import escape_markup, format_memory, format_time, safe_line
 
 MOST_BARS: Final = 15
 MOST_STEPS: Final = 1500
@@ -195,7 +195,12 @@ def _module_words(trace: TraceData, id: int, by_device: list[int]) -> str:
 
 
 def _memory(trace: TraceData, theme: Theme) -> Figure:
-    """Draw the bytes on each device over time: at the least, since a tensor counts from its birth to its last use."""
+    """Draw the bytes on each device over time, by what they are for where that is known.
+
+    Elsewhere at the least: a tensor counts from its birth to its last use.
+    """
+    if trace.memory:
+        return _owned_memory(trace, theme)
     lines = []
     steps = _levels(trace)
     for id in _ordered(trace, steps):
@@ -215,9 +220,33 @@ def _memory(trace: TraceData, theme: Theme) -> Figure:
     )  # fmt: skip
 
 
+def _owned_memory(trace: TraceData, theme: Theme) -> Figure:
+    """Draw the kinds of each device's memory on top of each other, and its limit as a line."""
+    lines: list[dict[str, Any]] = []
+    for curve in trace.memory:
+        times = begins(trace)[np.clip(curve.ops, 0, len(trace.ops) - 1)] / 1e6
+        several = f"{_safe(curve.device)} " if len(trace.memory) > 1 else ""
+        for kind, sizes in curve.kinds:
+            lines.append({
+                "type": "scatter", "x": times, "y": sizes, "name": f"{several}{sentence(f'memory.{kind}')}",
+                "line": {"shape": "hv", "width": 0}, "mode": "lines", "stackgroup": curve.device,
+                "fillcolor": memory.colour(kind, theme), "hovertemplate": sentence("figure.at"),
+            })  # fmt: skip
+        if curve.limit:
+            lines.append({
+                "type": "scatter", "x": times[[0, -1]], "y": [curve.limit] * 2, "mode": "lines",
+                "name": several + sentence("memory.limit", size=format_memory(curve.limit)),
+                "line": {"dash": "dash", "color": "#808080"},
+            })  # fmt: skip
+    return _canvas(
+        lines, " · ".join(_safe(memory.title(curve)) for curve in trace.memory), theme, height=380,
+        xaxis={"title": "ms"}, yaxis={"tickformat": ".2s", "ticksuffix": "B", "rangemode": "tozero"},
+    )  # fmt: skip
+
+
 def _levels(trace: TraceData) -> dict[int, tuple[Whole, Whole]]:
     """Return for each device the moments at which its memory changes, and the bytes from then on."""
-    first, last, root = _lives(trace)
+    first, last, root = spans(trace)
     device, bytes = trace.tensors.ints("device"), trace.tensors.ints("bytes").astype(np.int64)
     start = begins(trace)
     own = (root == np.arange(len(root))) & (last >= 0)
@@ -229,21 +258,6 @@ def _levels(trace: TraceData) -> dict[int, tuple[Whole, Whole]]:
             begun = np.where(first[rows] >= 0, start[first[rows]], 0)
             levels[id] = _steps(np.concatenate([begun, ends]), np.concatenate([bytes[rows], -bytes[rows]]))
     return levels
-
-
-def _lives(trace: TraceData) -> tuple[Ints, Ints, Ints]:
-    """Return for each tensor its first op (-1: a module had it before), its last (views count), its memory's owner."""
-    tensors, ops = trace.tensors, trace.ops
-    producer, root = tensors.ints("producer"), storage_owners(trace)
-    last = producer.astype(np.int64)
-    first = np.where(producer >= 0, producer, len(ops)).astype(np.int64)
-    for name in ("inputs", "outputs"):
-        used = ops.lists(name)
-        np.maximum.at(last, used.flat, used.rows)
-        np.minimum.at(first, used.flat, used.rows)
-    np.maximum.at(last, root, last.copy())
-    has_role = tensors.ints("role") != trace.string_id("")
-    return np.where(has_role & (producer < 0) | (first == len(ops)), -1, first), last, root
 
 
 def _steps(times: Ints, changes: Ints) -> tuple[Whole, Whole]:

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from devtrace.diagnosis.findings import Finding, Line, ReportData, Site
+from devtrace.drawing import memory
 from devtrace.drawing.svg import timeline, without_loose_words
 from devtrace.report import parts
-from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import escape_markup, safe_line, short_op_name
 
@@ -27,7 +27,7 @@ def fragment(report: ReportData, *, picture: bool = True) -> str:
     findings = "".join(_finding(report, number, finding) for number, finding in shown[:MOST_FINDINGS])
     more = len(shown) - MOST_FINDINGS
     rest = [sentence("report.more", count=more)] if more > 0 else []
-    drawn = _picture(report.trace) if picture else ""
+    drawn = _picture(report) if picture else ""
     end = _rows(map(_marked_up, [*rest, *parts.summary(report)]))
     of_job = _rows(map(_marked_up, parts.of_the_job(report)))
     findings = f"<ol>\n{findings}</ol>\n" if findings else ""
@@ -35,8 +35,10 @@ def fragment(report: ReportData, *, picture: bool = True) -> str:
     return f'<div data-devtrace="report" data-op-count="{len(report.trace.ops)}">\n{findings}{end}\n{drawn}\n</div>'
 
 
-def _picture(trace: TraceData) -> str:
-    drawn = without_loose_words(timeline(trace))
+def _picture(report: ReportData) -> str:
+    trace = report.trace
+    ways = [timeline(trace), *(memory.picture(each, len(trace.ops)) for each in parts.curves_of_limits(report))]
+    drawn = without_loose_words("".join(ways))
     return _HIDING_TEXT.format(drawn) if drawn else ""
 
 

@@ -73,8 +73,11 @@ def built() -> bool:
 
 
 @cache
-def views(language: str = "") -> str:
-    """Read the built script, in one language alone or in all, so escaped that it cannot end its element."""
-    alone = STATIC / f"views.{language}.js"
+def views(language: str = "", *, memory: bool = True) -> str:
+    """Read the built script, in one language alone or in all, so escaped that it cannot end its element.
+
+    In one language it may be without the view of memory, in which most traces have nothing to show.
+    """
+    alone = STATIC / f"views.{language}{'.memory' if memory else ''}.js"
     script = alone if language and alone.exists() else STATIC / "views.js"
     return script.read_text(encoding="utf-8").replace("</", "<\\/")

@@ -6,11 +6,14 @@ from typing import Final
 from devtrace.diagnosis.findings import Finding, ReportData, Site, estimated_cost
 from devtrace.drawing import palette
 from devtrace.trace.columns import LEDGER_COUNTS
+from devtrace.trace.curve import Curve, Part
 from devtrace.trace.tables import TraceData
 from devtrace.trace.views import autocasts_of_ops
 from devtrace.words.catalogue import comma, sentence
+from devtrace.words.text_format import format_memory
 
 MOST_NOTES: Final = 5
+MOST_PARTS: Final = 3
 
 
 def shown(report: ReportData) -> list[tuple[int, Finding]]:
@@ -33,7 +36,33 @@ def summary(report: ReportData) -> list[str]:
     """Return a sentence on each: all ops, all copies and syncs, advice, notes; no count where nothing was recorded."""
     counts = [] if _only_failed(report) else [_ops(report), *_copies_and_syncs(report), *_autocast(report)]
     closing = [report.trace.closing] if report.trace.closing else []
-    return [*closing, *counts, *_advice(report), *([] if is_job(report) else _notes(report))]
+    memory = [_peak(curve, report.trace) for curve in curves_of_limits(report) if not _has_holders(report)]
+    return [*closing, *counts, *memory, *_advice(report), *([] if is_job(report) else _notes(report))]
+
+
+def curves_of_limits(report: ReportData) -> list[Curve]:
+    """Return the memory of those devices of which it was asked: by a limit, or by `memory=True`."""
+    return [curve for curve in report.trace.memory if curve.limit or _has_holders(report)]
+
+
+def _has_holders(report: ReportData) -> bool:
+    return any(each.holders for each in report.findings)
+
+
+def _peak(curve: Curve, trace: TraceData) -> str:
+    """Say how much a device held at most, where, and the largest parts of it."""
+    op = int(curve.ops[curve.peak])
+    site = trace.ops[op].site if 0 <= op < len(trace.ops) else None
+    user = site.caller or site if site is not None else None
+    key = "memory.peak-of" if curve.limit else "memory.peak" if curve.is_exact else "memory.at-least"
+    sizes = {"size": format_memory(int(curve.total[curve.peak])), "limit": format_memory(curve.limit)}
+    largest = [_part(part, size) for part, size in curve.at_peak()[:MOST_PARTS]]
+    return sentence(key, device=curve.device, where=str(user) if user else where(None), parts=largest, **sizes)
+
+
+def _part(part: Part, size: int) -> str:
+    words = {"size": format_memory(size), "kind": sentence(f"memory.{part.kind}")}
+    return sentence("memory.part-of", name=part.name, **words) if part.name else sentence("memory.part", **words)
 
 
 def is_job(report: ReportData) -> bool:

@@ -48,7 +48,7 @@ def upgrading(report: ReportData, data: dict[str, Any], above: str = "") -> str:
         return static
     trace = as_script(data)
     slot = f"devtrace-{hashlib.sha256(trace.encode()).hexdigest()[:16]}"
-    size, text = _packed(views(_language(report)))
+    size, text = _packed(_views(report))
     script = _LOADER % {
         "slot": slot,
         "height": FRAME_HEIGHT,
@@ -61,12 +61,12 @@ def upgrading(report: ReportData, data: dict[str, Any], above: str = "") -> str:
 
 def script_size(report: ReportData) -> int:
     """Return the bytes that the script of the views adds to an output."""
-    return len(_packed(views(_language(report)))[1]) + len(_LOADER) if built() else 0
+    return len(_packed(_views(report))[1]) + len(_LOADER) if built() else 0
 
 
-def _language(report: ReportData) -> str:
-    """Return the language in which a report was made: its output needs no other."""
-    return report.trace.language or "en"
+def _views(report: ReportData) -> str:
+    """Return the views in the language in which a report was made, and those alone that it has anything for."""
+    return views(report.trace.language or "en", memory=bool(report.trace.memory))
 
 
 @cache

@@ -13,13 +13,13 @@ from typing import Any
 
 import torch
 
-from devtrace.runtime.memory.alive import knowing
+from devtrace.runtime.memory.alive import existing, knowing
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.torch_names import replace
 from devtrace.simulation.beyond.on_request import show_waits
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.handlers import handlers
-from devtrace.simulation.memory import answers
+from devtrace.simulation.memory import answers, shares
 
 TOTAL_MEMORY = 16 << 30
 CAPABILITY = (9, 0)
@@ -64,6 +64,8 @@ def install(patches: Patches, undo: ExitStack, devices: Devices) -> None:
     driver = Driver(devices)
     knowing.append(answers.alive)
     undo.callback(knowing.remove, answers.alive)
+    existing.append(shares.blocks)
+    undo.callback(existing.remove, shares.blocks)
     replace("driver", _shared_answers(driver), patches)
     for name, function in _driver_names(driver).items():
         patches.set(torch._C, name, function)

@@ -29,6 +29,7 @@ import numpy as np
 from devtrace.runtime.whole_files import put
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.columns import OPTIONAL_TABLES, TABLES, Column
+from devtrace.trace.curve import KINDS, Curve, Part
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import FormatError
@@ -72,6 +73,7 @@ def encode(trace: TraceData) -> dict[str, Any]:
         **({"language": trace.language} if trace.language else {}),
         **({"outcome": trace.outcome, "all_clear": trace.all_clear} if trace.outcome else {}),
         **({"closing": trace.closing} if trace.closing else {}),
+        **({"memory": [_encode_curve(curve) for curve in trace.memory]} if trace.memory else {}),
         "truncated": trace.truncated,
         "notes": list(trace.notes),
     }
@@ -93,6 +95,7 @@ def decode(data: object) -> TraceData:
         language=reader.text("language"),
         outcome=reader.text("outcome"),
         closing=reader.text("closing"),
+        memory=tuple(map(reader.curve, reader.items("memory", dict, "damage.objects"))),
         all_clear=current.get("all_clear") is True,
     )
     if broken := broken_rule(trace):
@@ -133,6 +136,18 @@ def _encode_values(values: Values) -> Any:
         lags = [int(values.offsets[-1] - values.offsets[-1 - period]) for period in _periods(values.offsets)]
         return {"offsets": _encode_ints(values.offsets), "flat": _encode_ints(values.flat, lags)}
     return _encode_ints(values)
+
+
+def _encode_curve(curve: Curve) -> dict[str, Any]:
+    """Write a curve: `bytes` has its points for the first part, then for the next."""
+    return {
+        "device": curve.device,
+        "limit": curve.limit,
+        "exact": curve.is_exact,
+        "parts": [[part.kind, part.name] for part in curve.parts],
+        "ops": _encode_ints(curve.ops),
+        "bytes": _encode_ints(np.concatenate([part.bytes for part in curve.parts])),
+    }
 
 
 def _encode_ints(values: Ints, lags: Sequence[int] = ()) -> Any:
@@ -230,6 +245,22 @@ class _Reader:
         if not isinstance(table, dict):
             raise _damaged(sentence("damage.table", name=name))
         return {column.name: self._values(name, column, table.get(column.name)) for column in TABLES[name]}
+
+    def curve(self, data: dict[str, Any]) -> Curve:
+        parts, ops = data.get("parts"), self._ints("memory.ops", data.get("ops"), wide=True)
+        sizes = self._ints("memory.bytes", data.get("bytes"), wide=True)
+        if not isinstance(parts, list) or not parts or len(sizes) != len(parts) * len(ops) or not len(ops):
+            raise _damaged(sentence("damage.list", where="memory.parts", kinds=sentence("damage.objects")))
+        named = [each for each in parts if isinstance(each, list) and len(each) == 2 and each[0] in KINDS]
+        if len(named) < len(parts):
+            raise _damaged(sentence("damage.list", where="memory.parts", kinds=sentence("damage.objects")))
+        points = len(ops)
+        drawn = tuple(
+            Part(kind, str(name), sizes[at * points : (at + 1) * points]) for at, (kind, name) in enumerate(named)
+        )
+        limit = data.get("limit")
+        known = limit if isinstance(limit, int) and limit > 0 else 0
+        return Curve(str(data.get("device", "")), known, data.get("exact") is True, ops, drawn)
 
     def _values(self, table: str, column: Column, data: Any) -> Values:
         where = f"{table}.{column.name}"

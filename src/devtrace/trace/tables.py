@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from devtrace.trace import rows
 from devtrace.trace.columns import TABLES, Column
+from devtrace.trace.curve import Curve
 
 Ints = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 RowT = TypeVar("RowT")
@@ -169,6 +170,8 @@ class TraceData:
     """"ended", "interrupted", "failed: IndexError: ..."; "" where nobody saw the end."""
     closing: str = ""
     """A sentence on how the program failed, if no finding is about it."""
+    memory: tuple[Curve, ...] = ()
+    """Of each accelerator that held enough to be looked at."""
     all_clear: bool = False
     """True if it ended, used an accelerator and left nothing of a model elsewhere; findings may say otherwise."""
     _tables: dict[str, Table[Any]] = field(default_factory=dict, repr=False, init=False)

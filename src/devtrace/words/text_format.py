@@ -50,6 +50,14 @@ def escape_markup(text: str, longest: int = LONGEST) -> str:
     return escape(escape_invisible(text, longest), quote=True)
 
 
+def format_memory(size: int) -> str:
+    """Write a size as torch's own error of memory does, in units of 1024."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size} B"
+
+
 def format_bytes(count: int) -> str:
     """Format bytes: 0 B, 512 B, 1.5 KB, 38.6 MB."""
     value, unit = float(count), 0

@@ -84,9 +84,28 @@ export const ENGLISH = {
   'report.folded': '{count:repeated op|repeated ops} counted, not kept',
   'report.views': 'Views',
   'tab.timeline': 'Timeline',
+  'tab.memory': 'Memory',
   'tab.modules': 'Modules',
   'tab.lines': 'Lines',
   'tab.ops': 'Ops',
+
+  // What holds memory.
+  'memory.parameter': 'parameters',
+  'memory.buffer': 'buffers',
+  'memory.optimizer-state': 'optimizer state',
+  'memory.gradient': 'gradients',
+  'memory.named': 'other tensors',
+  'memory.activation': 'activations',
+  'memory.temporary': 'temporaries',
+  'memory.peak': 'at most {size}',
+  'memory.peak-of': 'at most {size} of {limit}',
+  'memory.at-least': 'at least {size} in use',
+  'memory.go': 'Select the op of the peak',
+  'memory.limit': 'limit {size}',
+  'memory.at': 'Op {op}: {size}',
+  'memory.names': 'Show by name',
+  'memory.kinds': 'All kinds',
+  'memory.others': 'others',
 
   // An op or a call in words.
   'fact.device': 'device',

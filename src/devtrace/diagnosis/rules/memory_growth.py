@@ -16,9 +16,10 @@ from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.memory import letting_go
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.diagnosis.memory.keeper import Keeper
-from devtrace.diagnosis.rules.out_of_memory import MOST_HOLDERS, holder_of, lines_of, mib, what
+from devtrace.diagnosis.rules.out_of_memory import MOST_HOLDERS, holder_of, lines_of, what
 from devtrace.source.memory.shortage import Height, Key
 from devtrace.words.catalogue import one_after_another, sentence
+from devtrace.words.text_format import format_memory
 
 _HEIGHTS: Final = 3
 """At so many heights, one after the other, there was more of it than before."""
@@ -82,7 +83,11 @@ def _finding(memory: Memory, group: Group, keeps: Keeper) -> Finding:
     find = letting_go.of_graphs if group.kind == "graph" else letting_go.to_the_host
     help_, edits = find(memory, group) or (sentence("out-of-memory.help-cpu", name=group.name), ())
     holder = holder_of(memory, group)
-    sizes = {"size": mib(group.bytes), "total": mib(memory.total), "what": what(group.kind, group.name)}
+    sizes = {
+        "size": format_memory(group.bytes),
+        "total": format_memory(memory.total),
+        "what": what(group.kind, group.name),
+    }
     return Finding(
         rule="memory-growth",
         severity="warning",
@@ -109,10 +114,11 @@ def highest_memory(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
         memory = Memory(queries, height.memory, height.op)
         holders = tuple(holder_of(memory, group) for group in memory.groups[:MOST_HOLDERS])
         limit = memory.shortage.limit
-        sizes = {"size": mib(memory.shortage.allocated), "limit": mib(limit)}
+        sizes = {"size": format_memory(memory.shortage.allocated), "limit": format_memory(limit)}
         first = sentence(f"memory-peak.{'of' if limit else 'message'}", device=memory.shortage.device, **sizes)
         largest = [
-            sentence("memory-peak.part", size=mib(each.bytes), what=what(each.kind, each.name)) for each in holders[:3]
+            sentence("memory-peak.part", size=format_memory(each.bytes), what=what(each.kind, each.name))
+            for each in holders[:3]
         ]
         yield Finding(
             rule="memory-peak",

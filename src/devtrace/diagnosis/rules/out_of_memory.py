@@ -13,6 +13,7 @@ from devtrace.diagnosis.findings import Finding, Holder, Line
 from devtrace.diagnosis.memory import remedies
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.words.catalogue import one_after_another, sentence
+from devtrace.words.text_format import format_memory
 
 MOST_HOLDERS: Final = 40
 _MOST_LINES: Final = 6
@@ -51,15 +52,19 @@ def holder_of(memory: Memory, group: Group) -> Holder:
 
 def _sentences(memory: Memory) -> Iterator[str]:
     shortage = memory.shortage
-    sizes = {"asked": mib(shortage.asked), "held": mib(memory.total), "limit": mib(shortage.limit)}
+    sizes = {
+        "asked": format_memory(shortage.asked),
+        "held": format_memory(memory.total),
+        "limit": format_memory(shortage.limit),
+    }
     key = "out-of-memory.message" if shortage.limit else "out-of-memory.message-real"
     yield sentence(key, device=shortage.device, **sizes)
     if memory.groups:
         top = memory.groups[0]
-        yield sentence("out-of-memory.most", size=mib(top.bytes), what=what(top.kind, top.name))
+        yield sentence("out-of-memory.most", size=format_memory(top.bytes), what=what(top.kind, top.name))
     gap = shortage.reserved - shortage.allocated
     if gap > shortage.reserved // 10:
-        yield sentence("out-of-memory.gap", size=mib(gap))
+        yield sentence("out-of-memory.gap", size=format_memory(gap))
 
 
 def lines_of(holders: tuple[Holder, ...], most: int = _MOST_LINES) -> Iterator[Line]:
@@ -70,16 +75,8 @@ def lines_of(holders: tuple[Holder, ...], most: int = _MOST_LINES) -> Iterator[L
             kept = holder.site if holder.site is not None and holder.site.line != site.line else None
             whose = what(holder.kind, holder.name)
             remark = sentence("out-of-memory.kept-at", what=whose, line=kept.line) if kept is not None else whose
-            yield Line(mib(holder.bytes), site, remark)
+            yield Line(format_memory(holder.bytes), site, remark)
 
 
 def what(kind: str, name: str) -> str:
     return sentence(f"out-of-memory.of-{kind}", name=name) if name else sentence("out-of-memory.of-temporary")
-
-
-def mib(size: int) -> str:
-    """Write a size as torch's own error does, in units of 1024."""
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if size >= unit:
-            return f"{size / unit:.1f} {name}"
-    return f"{size} B"

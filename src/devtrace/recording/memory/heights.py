@@ -13,11 +13,17 @@ from collections.abc import Callable, Mapping
 from time import process_time
 from typing import Any, Final, NamedTuple
 
+import torch
+
 from devtrace.recording.columns.tensor_rows import Array
 from devtrace.recording.memory.census import Owned, census
+from devtrace.recording.memory.lives import Log, lives_in
 from devtrace.recording.memory.shortages import alive_on, running, shortage_of, with_rest
 from devtrace.runtime.memory.alive import Alive
 from devtrace.source.memory.shortage import Height, Key
+from devtrace.trace.curve import Curve
+from devtrace.trace.memory import curves, lives_until_use
+from devtrace.trace.tables import TraceData
 
 _STEP: Final = 1.2
 _SPENT: Final = 0.02  # of the time that the program took so far
@@ -36,10 +42,11 @@ class Seen(NamedTuple):
     counts: tuple[Mapping[Key, int], ...]
 
 
-class Heights:
+class Heights(Log):
     """Heights of all devices in one recording; `closely`: asked for, so it may take longer."""
 
     def __init__(self, recorder: Any, closely: bool) -> None:
+        super().__init__()
         self.marks: dict[Any, int] = {}
         self.seen: dict[Any, Seen] = {}
         self._recorder = recorder
@@ -48,7 +55,7 @@ class Heights:
         self._first = _CLOSE_FIRST if closely else _FIRST
         self._begun = process_time()
         self._spent = 0.0
-        self._lock = threading.Lock()
+        self._looking = threading.Lock()
 
     def passed(self, device: Any, allocated: int) -> None:
         now = process_time()
@@ -56,14 +63,14 @@ class Heights:
         last = self.seen[device].alive.allocated if device in self.seen else 0
         if self._spent > max(self._first, self._share * (now - self._begun)) and allocated < 2 * last:
             return
-        if self._recorder.active and self._lock.acquire(blocking=False):
+        if self._recorder.active and self._looking.acquire(blocking=False):
             try:
                 self._look(device)
             except Exception as fault:  # noqa: BLE001 (the program goes on)
                 self._recorder.fault(fault)
             finally:
                 self._spent += process_time() - now
-                self._lock.release()
+                self._looking.release()
 
     def _look(self, device: Any) -> None:
         state = self._recorder.states.get(threading.get_ident())
@@ -75,6 +82,18 @@ class Heights:
         last = self.seen.get(device)
         before = (*last.counts, _counts(last.owned)) if last is not None else ()
         self.seen[device] = Seen(state.op, alive._replace(storages=[], asked=0), owned, before)
+
+
+def curves_of(heights: Heights, trace: TraceData, origin: int) -> tuple[Curve, ...]:
+    """Return the memory of each accelerator: of a simulated one as it was, of another as far as ops used it."""
+    events = heights.events()
+    devices = [str(each) for each in trace.devices]
+    known = [alive for each in devices if each != "cpu" and (alive := alive_on(torch.device(each))) is not None]
+    limits = {str(each.device): each.limit for each in known}
+    if len(events):
+        return tuple(curves(trace, lives_in(trace, events, origin), limits, is_exact=True))
+    used = curves(trace, lives_until_use(trace), limits, is_exact=False)
+    return tuple(each for each in used if each.device not in ("cpu", "meta"))
 
 
 def _counts(owned: list[Owned]) -> Mapping[Key, int]:

@@ -1,6 +1,6 @@
 """What lives on a device, as a simulation of it knows; a real device knows its sums alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, Protocol
 
 
@@ -19,14 +19,27 @@ knowing: Final[list[Callable[[Any], Alive | None]]] = []
 """Each answers for the devices that it simulates."""
 
 
-class Heights(Protocol):
-    """One that is told when a simulated device's memory is higher than its mark, by default LEAST."""
+class Watch(Protocol):
+    """One that is told of each block that a simulated device gives, and when it has given more than a mark.
+
+    Of each block `log` gets LOG_FIELDS: the moment, what has the block, its bytes (GIVEN_BACK: it ends), the device's
+    index. A block also ends where its owner takes another. `marks` are by device, LEAST where there is none.
+    """
 
     marks: dict[Any, int]
+    log: list[int]
+
+    def pack(self) -> None:
+        """Make room in the log, which has LOG_FULL numbers."""
 
     def passed(self, device: Any, allocated: int) -> None:
         """Look at what there is, and set the mark of the device higher."""
 
 
 LEAST: Final = 2 << 20
-watching: Final[list[Heights]] = []
+LOG_FIELDS: Final = 4
+LOG_FULL: Final = LOG_FIELDS << 14
+GIVEN_BACK: Final = -1
+watching: Final[list[Watch]] = []
+existing: Final[list[Callable[[], Iterable[tuple[int, int, int]]]]] = []
+"""Each yields what has a block of its devices now: the owner's number, the bytes, the device's index."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 import weakref
 from collections import deque
+from collections.abc import Iterator
+from time import perf_counter_ns as clock
 from typing import Any
 
 import torch
 
-from devtrace.runtime.memory.alive import LEAST, watching
+from devtrace.runtime.memory.alive import GIVEN_BACK, LEAST, LOG_FULL, watching
 from devtrace.simulation.memory.allocator import CachingAllocator, Endless
 from devtrace.simulation.memory.refusal import out_of_memory
 
@@ -83,6 +85,8 @@ class Share(weakref.ref[Any]):
         memory.give(block)
         before._live -= 1
         owner._live += 1
+        if owner.device is None:
+            _log_end(self, before)
 
     def _fit(self, owner: SimulatedDevice, nbytes: int) -> None:
         """Take memory; raise CUDA's error, before anything is counted, where the device has no more."""
@@ -93,8 +97,13 @@ class Share(weakref.ref[Any]):
             assert isinstance(memory, CachingAllocator)
             raise out_of_memory(owner.index, owner.total, memory, nbytes)
         self.owner, self.nbytes, self.memory, self.block = owner, nbytes, memory, block
-        if watching and owner.device and memory.allocated > watching[-1].marks.get(owner.device, LEAST):
-            watching[-1].passed(owner.device, memory.allocated)
+        if watching and owner.device:
+            watch = watching[-1]
+            watch.log.extend((clock(), id(self), block if isinstance(block, int) else block.size, owner.index))
+            if len(watch.log) >= LOG_FULL:
+                watch.pack()
+            if memory.allocated > watch.marks.get(owner.device, LEAST):
+                watch.passed(owner.device, memory.allocated)
 
 
 alive: dict[int, Share] = {}
@@ -122,6 +131,12 @@ def count_out_the_freed() -> None:
         if alive.pop(id(share), None) is not None:  # else an interrupt came before it was counted in
             share.memory.give(share.block)
             share.owner._live -= 1
+            _log_end(share, share.owner)
+
+
+def _log_end(share: Share, owner: SimulatedDevice) -> None:
+    if watching and owner.device:
+        watching[-1].log.extend((clock(), id(share), GIVEN_BACK, owner.index))
 
 
 def alive_on(owner: SimulatedDevice) -> list[tuple[torch.UntypedStorage, int]]:
@@ -132,3 +147,11 @@ def alive_on(owner: SimulatedDevice) -> list[tuple[torch.UntypedStorage, int]]:
     mine = [share for share in list(alive.values()) if share.memory is owner._memory and share.block]
     found = [(share.storage(), share.block.size) for share in mine if share.storage is not None]
     return [(storage, size) for storage, size in found if storage is not None]
+
+
+def blocks() -> Iterator[tuple[int, int, int]]:
+    """Yield what has memory of a simulated device: its number, the bytes, the device's index."""
+    count_out_the_freed()
+    for share in list(alive.values()):
+        if share.owner.device is not None and share.memory is share.owner._memory:
+            yield id(share), share.block if isinstance(share.block, int) else share.block.size, share.owner.index

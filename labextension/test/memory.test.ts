@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  AREA,
+  ceilingOf,
+  formatMemory,
+  highestOf,
+  layersOf,
+  letterPoint,
+  outlineOf,
+  placesOf,
+  pointAt,
+  totalOf
+} from '../src/layout/memory';
+import { MEMORY_KINDS, readMemory } from '../src/model/memory';
+import { memoryLook } from '../src/paint/memory';
+
+const FILE = {
+  device: 'cuda:0',
+  limit: 1000,
+  exact: true,
+  parts: [
+    ['parameter', 'model.blocks'],
+    ['parameter', 'model.head'],
+    ['activation', 'model.blocks']
+  ],
+  ops: [-1, 5, 10],
+  bytes: [100, 100, 100, 20, 20, 20, 0, 500, 0]
+};
+
+test('layers lie on top of each other, from what stays the longest', async () => {
+  const [curve] = await readMemory([FILE]);
+  const layers = layersOf(curve, null);
+  assert.deepEqual(
+    layers.map(({ kind, below, bytes }) => [kind, [...below], [...bytes]]),
+    [
+      ['parameter', [0, 0, 0], [120, 120, 120]],
+      ['activation', [120, 120, 120], [0, 500, 0]]
+    ]
+  );
+  assert.deepEqual([...totalOf(curve)], [120, 620, 120]);
+  assert.equal(highestOf(totalOf(curve)), 1);
+});
+
+test('a kind that is opened shows its names alone', async () => {
+  const [curve] = await readMemory([FILE]);
+  assert.deepEqual(
+    layersOf(curve, 'parameter').map(({ name, below }) => [name, below[0]]),
+    [
+      ['model.blocks', 0],
+      ['model.head', 100]
+    ]
+  );
+});
+
+test('the limit is at the top unless it is far above, and of one kind never', async () => {
+  const [near, far] = await readMemory([FILE, { ...FILE, limit: 5000 }]);
+  assert.equal(ceilingOf(near, layersOf(near, null), true), 1000);
+  assert.equal(ceilingOf(far, layersOf(far, null), true), 620);
+  assert.equal(ceilingOf(near, layersOf(near, 'parameter'), false), 120);
+});
+
+test('an outline goes there along its top and back along its bottom, in steps', async () => {
+  const [curve] = await readMemory([FILE]);
+  const places = placesOf(curve, 20);
+  assert.deepEqual([...places], [0, AREA.width / 4, AREA.width / 2]);
+  const [layer] = layersOf(curve, null);
+  assert.equal(
+    outlineOf(layer, places, 120),
+    'M0.0 160.0H0.0V0.0H250.0V0.0H500.0V0.0H1000V160.0H500.0V160.0H250.0V160.0H0.0Z'
+  );
+  assert.deepEqual(
+    [-5, 0, 249, 250, 999].map(x => pointAt(places, x)),
+    [0, 0, 0, 1, 2]
+  );
+});
+
+test('a letter stands in the longest stretch that has room for it', async () => {
+  const [curve] = await readMemory([FILE]);
+  const [parameters, activations] = layersOf(curve, null);
+  const places = placesOf(curve, 20);
+  assert.equal(letterPoint(parameters, places, 620), 2);
+  assert.equal(letterPoint(activations, places, 620), 1);
+  assert.equal(letterPoint(parameters, places, 1e6), null);
+});
+
+test('sizes are written as in an error of torch', () => {
+  assert.deepEqual([0, 512, 1024, 46664192, 3 * 2 ** 30].map(formatMemory), [
+    '0 B',
+    '512 B',
+    '1.0 KiB',
+    '44.5 MiB',
+    '3.0 GiB'
+  ]);
+});
+
+test('memory that is damaged is refused in a sentence', async () => {
+  const damages = [7, { ...FILE, parts: 'all' }, { ...FILE, bytes: [1] }, { ...FILE, parts: [['x'], ['y'], ['z']] }];
+  for (const damage of damages) {
+    await assert.rejects(readMemory([damage]), /trace-damaged/);
+  }
+});
+
+test('no two kinds have the same colour or letter, in either theme or without colour', () => {
+  for (const appearance of [
+    { dark: false, palette: 'colour' },
+    { dark: true, palette: 'colour' },
+    { dark: false, palette: 'grey' }
+  ] as const) {
+    const looks = MEMORY_KINDS.map(kind => memoryLook(kind, appearance));
+    assert.equal(new Set(looks.map(({ fill }) => fill)).size, MEMORY_KINDS.length);
+    assert.equal(new Set(looks.map(({ letter }) => letter)).size, MEMORY_KINDS.length);
+  }
+});

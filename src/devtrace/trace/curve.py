@@ -1,0 +1,63 @@
+"""A device's memory over a trace: what held how much of it, at the moments at which there was most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Sizes = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+
+KINDS: Final = ("parameter", "buffer", "optimizer-state", "gradient", "named", "activation", "temporary")
+"""What memory is for, from the bottom of a picture up: what stays the longest first."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What is of one kind and of one name: its bytes at each point of the curve."""
+
+    kind: str
+    name: str
+    bytes: Sizes
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A device's memory; `limit` 0: nobody knows it. `is_exact`: until release, else until the last use at least."""
+
+    device: str
+    limit: int
+    is_exact: bool
+    ops: Sizes
+    parts: tuple[Part, ...]
+
+    @cached_property
+    def total(self) -> Sizes:
+        return _sum([part.bytes for part in self.parts])
+
+    @property
+    def peak(self) -> int:
+        """Return the point at which there is most."""
+        return int(self.total.argmax())
+
+    @property
+    def kinds(self) -> Iterator[tuple[str, Sizes]]:
+        """Yield each kind that has anything, with its bytes at each point."""
+        for kind in KINDS:
+            own = [part.bytes for part in self.parts if part.kind == kind]
+            if own:
+                yield kind, _sum(own)
+
+    def at_peak(self) -> list[tuple[Part, int]]:
+        """Return the parts with their bytes at the peak, the largest first."""
+        sizes = [(part, int(part.bytes[self.peak])) for part in self.parts]
+        return sorted((each for each in sizes if each[1]), key=lambda each: -each[1])
+
+
+def _sum(sizes: list[Sizes]) -> Sizes:
+    added: Sizes = np.stack(sizes).sum(axis=0, dtype=np.int64)
+    return added
