@@ -46,6 +46,11 @@ def test_elsewhere():
 def test_memory(mebibytes):
     torch.ones(mebibytes << 18, device="cuda:0")
 
+@pytest.mark.devices(simulate="cuda:1,32MB")
+@pytest.mark.parametrize("mebibytes", [4, 64])
+def test_limit(mebibytes):
+    torch.ones(mebibytes << 18, device="cuda:0")
+
 @pytest.mark.devices(simulate="cuda:1", copies=1)
 class TestCopies:
     def test_one(self): torch.ones(3).to("cuda")
@@ -79,9 +84,11 @@ def test_marked_tests_fail_on_what_their_marker_forbids_and_others_are_left_alon
     assert outcomes == {
         "test_clean": "PASSED", "test_mixed": "FAILED", "test_syncs": "FAILED", "test_elsewhere": "FAILED",
         "test_memory[1]": "PASSED", "test_memory[3]": "FAILED",
+        "test_limit[4]": "PASSED", "test_limit[64]": "FAILED",
         "TestCopies::test_one": "PASSED", "TestCopies::test_two": "FAILED", "test_after": "PASSED",
     }, got.stdout  # fmt: skip
     assert "3.0 MiB on cuda:0 at the peak" in got.stdout
+    assert "cuda:0 ran out of memory: this line asked for 64.0 MiB, and 0 B of 32.0 MiB are held." in got.stdout
     assert "devtrace: 1 sync, at most 0 allowed\n  1×  test_project.py line " in got.stdout
     assert "devtrace: 2 copies, at most 1 allowed\n  1×  test_project.py line " in got.stdout
     assert "`torch.ones(3)` is on cpu; all computation was expected on cuda:0." in got.stdout

@@ -70,8 +70,8 @@ def test_the_op_of_the_peak_is_selected_in_the_other_views(page: Page, tmp_path:
     opened(page, with_memory(limit=0), tmp_path)
     page.get_by_role("tab", name="Memory", exact=True).click()
     page.get_by_role("button", name="at most 600 B", exact=True).click()
-    page.get_by_role("tab", name="Lines", exact=True).click()
-    expect(page.locator('[data-devtrace="lines"] [data-line="2"]')).to_have_attribute("aria-selected", "true")
+    page.get_by_role("tab", name="Ops", exact=True).click()
+    expect(page.locator('[data-devtrace="ops"] [aria-selected="true"] .dt-op-name')).to_have_count(1)
 
 
 def test_keys_go_from_point_to_point_of_the_memory(page: Page, tmp_path: Path) -> None:

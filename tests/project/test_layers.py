@@ -108,15 +108,16 @@ MOST_LINES = {
     # What a step reads and writes back; memory that is used before its copy is done; shares of what a step pays.
     "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 288,
     "diagnosis": 1_321,  # which number a cell had when it ran
-    "recording": 6_352,
-    "simulation runtime": 5_481,
+    "recording": 6_360,
+    "simulation runtime": 5_483,
     "runtime.profiles": 48,  # the rows of our modes in a profile of the program
     # What PyTorch's own device tests ask beyond operators.
     "simulation.beyond": 648,  # memory that the host has not, and streams of hooks
     "simulation.beyond.scripts": 160,  # devices in TorchScript, whose interpreter asks C++: a graph that asks us
-    "words": 440,
-    "source.memory runtime.memory simulation.memory recording.memory diagnosis.memory "
-    "diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 2_559,
+    "words": 442,
+    # Memory with names, its limits, and what it was for over time, with its picture.
+    "source.memory runtime.memory simulation.memory recording.memory diagnosis.memory trace.memory trace.curve "
+    "drawing.memory diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 3_109,
     # One press in a page fixes the notebook: a job in a process of its own, what runs again, kernels that start ahead
     # of their round (first hunk within 10 s) and the run on one memory that a patch is held against.
     "fixing.notebooks": 1_130,  # and which cells the kernel lacks; kernels that are forks of one Python
@@ -125,7 +126,7 @@ MOST_LINES = {
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "
     "diagnosis.evidence.casts_and_moves diagnosis.causes.of_dtypes diagnosis.fixes.casts "
     "diagnosis.fixes.replay_of_dtypes diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 1_051,
-    "": 11_827,  # by what a cost was proven
+    "": 11_911,  # by what a cost was proven
 }
 
 # `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.

@@ -32,7 +32,8 @@ class Residual(nn.Module):
         self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x + self.down(torch.relu(self.up(x)))
+        added: torch.Tensor = x + self.down(torch.relu(self.up(x)))
+        return added
 
 
 def trained(simulate: str = "cuda:1", steps: int = 3) -> tuple[Trace, int, int]:
