@@ -128,3 +128,19 @@ test('a text of several lines goes on until its end', () => {
     ['quoted:b"""', 'keyword:if', 'digits:1']
   ]);
 });
+
+test('a line whose ops ran under autocast has the dtype of the region', async () => {
+  const trace = await traceOf({
+    sources: [{ file: 'a', text: 'with cast():\n    f()\ng()', line: 1 }],
+    sites: [
+      { file: 'a', line: 2 },
+      { file: 'a', line: 3 }
+    ],
+    ops: [0, 1].map(site => ({ site, start: site, device: 0 })),
+    autocasts: [{ thread: 0, device: 'cpu', dtype: 'float16', begin: 0, end: 1, enabled: 1 }]
+  });
+  assert.deepEqual(
+    sourceBlocks(trace)[0].lines.map(({ autocast }) => autocast),
+    ['', 'float16', '']
+  );
+});

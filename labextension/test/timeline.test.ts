@@ -257,3 +257,35 @@ test('rows lie below each other, and those in view are found among ten thousand'
     stack.rows.filter(row => row.y + row.height >= 50_000 && row.y <= 50_400)
   );
 });
+
+/** Six ops on two devices, of which the second to the fifth are in a region and the third in one that is off within it. */
+const underAutocast = (): Promise<ITrace> => {
+  const region = { thread: 0, device: 'cpu', dtype: 'bfloat16' };
+  return traceOf({
+    ops: opsInTurn(6, op => ({ device: op === 4 ? 1 : 0, start: 10 * op, duration: 10 })),
+    autocasts: [
+      { ...region, begin: 1, end: 5, enabled: 1 },
+      { ...region, begin: 2, end: 3, enabled: 0 }
+    ]
+  });
+};
+
+test('ops under autocast are a stripe of their lane, the innermost region for its device decides', async () => {
+  const { autocasts, lanes } = buildTimeline(await underAutocast(), 'time');
+  const cpu = lanes.find(0, 0);
+  const spans = [...autocasts.order.keys()].map(at => [autocasts.start[at], autocasts.end[at]]);
+  assert.deepEqual(spans, [
+    [10, 20],
+    [30, 40]
+  ]);
+  assert.deepEqual([autocasts.rows[cpu], autocasts.rows[cpu + 1]], [0, 2]);
+});
+
+test('the card of an op names the dtype of its region of autocast', async () => {
+  const trace = await underAutocast();
+  const said = (op: number): string[] =>
+    opFacts(trace, op)
+      .filter(({ key }) => key === 'fact.autocast')
+      .map(({ text }) => text);
+  assert.deepEqual([1, 2, 4, 5].map(said), [['bfloat16'], [], [], []]);
+});

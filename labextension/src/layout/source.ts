@@ -1,6 +1,7 @@
 /**
  * The source that a trace carries, line by line, with what each line caused and what was found there.
  */
+import { autocastDtype, autocastOfOps } from '../model/autocasts';
 import type { Severity } from '../model/findings';
 import { addCounts, countOps, countsBySite, type ILedgerCounts } from '../model/ledger';
 import { utf16Column } from '../model/source-span';
@@ -22,6 +23,8 @@ export interface ILine {
   /** Nanoseconds of the ops that the trace keeps of it. */
   readonly time: number;
   readonly marks: readonly IMark[];
+  /** The dtype of the region of autocast in which its ops ran, "" for none. */
+  readonly autocast: string;
   /** Sites on the line, the costliest first. */
   readonly sites: readonly number[];
 }
@@ -47,9 +50,16 @@ export function sourceBlocks(trace: ITrace): ISourceBlock[] {
   const bySource = sitesBySource(trace);
   const marks = marksBySite(trace);
   const times = timesBySite(trace);
+  const autocasts = autocastsBySite(trace);
   const blocks = Array.from({ length: Math.min(trace.sources.length, MOST_BLOCKS) }, (_, source) => {
     const key = sourceKey(trace.sources.file[source], trace.sources.cell[source]);
-    return block(trace, source, { sites: bySource.get(key) ?? new Map<number, number[]>(), costs, marks, times });
+    return block(trace, source, {
+      sites: bySource.get(key) ?? new Map<number, number[]>(),
+      costs,
+      marks,
+      times,
+      autocasts
+    });
   });
   return blocks.sort((a, b) => b.alarm - a.alarm || b.ops - a.ops);
 }
@@ -102,6 +112,17 @@ interface ISourceFacts {
   readonly costs: ReadonlyMap<number, ILedgerCounts>;
   readonly marks: ReadonlyMap<number, readonly SiteMark[]>;
   readonly times: ReadonlyMap<number, number>;
+  readonly autocasts: ReadonlyMap<number, string>;
+}
+
+function autocastsBySite(trace: ITrace): Map<number, string> {
+  const found = new Map<number, string>();
+  autocastOfOps(trace).forEach((region, op) => {
+    if (region >= 0) {
+      found.set(userSite(trace, trace.ops.site[op]), autocastDtype(trace, region));
+    }
+  });
+  return found;
 }
 
 /** As the ledger does, an op of a package counts at the user's line that called it. */
@@ -115,7 +136,8 @@ function timesBySite(trace: ITrace): Map<number, number> {
   return times;
 }
 
-function block(trace: ITrace, source: number, { sites: byLine, costs, marks, times }: ISourceFacts): ISourceBlock {
+function block(trace: ITrace, source: number, facts: ISourceFacts): ISourceBlock {
+  const { sites: byLine, costs, marks, times, autocasts } = facts;
   const { sources } = trace;
   const lines = linesOf(trace, source).map((text, i): ILine => {
     const number = sources.line[source] + i;
@@ -124,7 +146,8 @@ function block(trace: ITrace, source: number, { sites: byLine, costs, marks, tim
     sites.sort((a, b) => countOps(costs.get(b) ?? null) - countOps(costs.get(a) ?? null));
     const onLine = sites.flatMap(site => (marks.get(site) ?? []).map(mark => spanned(trace, site, number, text, mark)));
     const time = sites.reduce((sum, site) => sum + (times.get(site) ?? 0), 0);
-    return { number, text, cost: addCounts(known), time, marks: onLine, sites };
+    const autocast = sites.map(site => autocasts.get(site)).find(dtype => dtype !== undefined) ?? '';
+    return { number, text, cost: addCounts(known), time, marks: onLine, autocast, sites };
   });
   const isAlarm = ({ kind }: IMark): boolean => kind === 'error';
   return {

@@ -7,6 +7,7 @@ import { search } from '../layout/tracks';
 import { deviceName } from '../model/trace';
 import { sentence } from '../model/words/catalogue';
 import { paintArrows, paintCulprits } from './arrows';
+import { paintAutocasts } from './autocasts';
 import { paintCalls } from './calls';
 import { paintCollectives } from './collectives';
 import { paintOf, snap, type Context, type IFrame } from './context';
@@ -66,6 +67,7 @@ function paintRows(ctx: Context, frame: IFrame): void {
       ctx.fillStyle = frame.theme.faintLine;
       ctx.fillRect(0, y + row.height, frame.width, 1 / frame.ratio);
       paintLane(ctx, frame, row, y);
+      paintAutocasts(ctx, frame, row, y);
     }
   }
 }

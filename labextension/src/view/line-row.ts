@@ -136,11 +136,20 @@ function pieces({ owner, trace }: ILinesContext, line: ILine, tokens: readonly I
 function tags({ owner, trace }: ILinesContext, line: ILine): HTMLElement[] {
   const counts = new Map<IMark['kind'], number>();
   line.marks.forEach(({ kind }) => counts.set(kind, (counts.get(kind) ?? 0) + 1));
-  return [...counts].map(([kind, count]) => {
+  const found = [...counts].map(([kind, count]) => {
     const isStory = kind === 'born' || kind === 'moved';
     const tag = kind === 'born' ? 'lines.created-tag' : 'lines.moved-tag';
     const sign = isStory ? sentence(trace.language, tag) : severityLook(kind, false).sign;
     const text = count > 1 ? `${sign} ×${count}` : sign;
     return h(owner, 'span', { class: `dt-tag dt-tag-${kind}`, text });
   });
+  return line.autocast === '' ? found : [...found, autocastTag({ owner, trace }, line.autocast)];
+}
+
+function autocastTag(
+  { owner, trace: { language } }: Pick<ILinesContext, 'owner' | 'trace'>,
+  dtype: string
+): HTMLElement {
+  const text = sentence(language, 'lines.autocast-tag', { dtype });
+  return h(owner, 'span', { class: 'dt-tag dt-tag-autocast', text, title: sentence(language, 'lines.autocast-title') });
 }

@@ -113,6 +113,7 @@ export const CHINESE: Readonly<Record<keyof typeof ENGLISH, string>> = {
   'fact.out': '输出',
   'fact.module': '模块',
   'fact.phase': '阶段',
+  'fact.autocast': '`autocast`',
   'fact.line': '代码行',
   'fact.error': '错误',
   'fact.copy': '复制',
@@ -192,6 +193,8 @@ export const CHINESE: Readonly<Record<keyof typeof ENGLISH, string>> = {
   'lines.bytes': '复制了 {size}',
   'lines.created-tag': '创建',
   'lines.moved-tag': '移动',
+  'lines.autocast-tag': '`autocast` {dtype}',
+  'lines.autocast-title': '此行的运算在 `torch.autocast` 之下执行',
 
   'ops.label': '运算',
   'ops.number': '#',

@@ -118,6 +118,7 @@ export const ENGLISH = {
   'fact.out': 'out',
   'fact.module': 'module',
   'fact.phase': 'phase',
+  'fact.autocast': 'autocast',
   'fact.line': 'line',
   'fact.error': 'error',
   'fact.copy': 'copy',
@@ -201,6 +202,8 @@ export const ENGLISH = {
   'lines.bytes': 'copied {size}',
   'lines.created-tag': 'created',
   'lines.moved-tag': 'moved',
+  'lines.autocast-tag': 'autocast {dtype}',
+  'lines.autocast-title': 'Ops of this line ran under torch.autocast',
 
   // The ops.
   'ops.label': 'Ops',
