@@ -283,9 +283,9 @@ test('ops under autocast are a stripe of their lane, the innermost region for it
 
 test('the card of an op names the dtype of its region of autocast', async () => {
   const trace = await underAutocast();
-  const said = (op: number): string[] =>
+  const dtypesOf = (op: number): string[] =>
     opFacts(trace, op)
       .filter(({ key }) => key === 'fact.autocast')
       .map(({ text }) => text);
-  assert.deepEqual([1, 2, 4, 5].map(said), [['bfloat16'], [], [], []]);
+  assert.deepEqual([1, 2, 4, 5].map(dtypesOf), [['bfloat16'], [], [], []]);
 });
