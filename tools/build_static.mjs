@@ -22,6 +22,8 @@ const entry = {
   entryPoints: ['labextension/src/view/standalone.ts'],
   bundle: true,
   minify: true,
+  // Members that a class keeps to itself: nothing outside of the script reads them by name.
+  mangleProps: /^_[a-z]/,
   format: 'iife',
   mangleProps: /^_[a-z]/,
   metafile: true

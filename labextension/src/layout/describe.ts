@@ -1,7 +1,7 @@
 /**
  * An op in words: what the hover card, the read-out and the table say of it.
  */
-import { autocastAt, autocastDtype } from '../model/autocasts';
+import { autocastOfOps } from '../model/autocasts';
 import { deviceName, listed, modulePath, moduleOf, opName, siteLabel, tensorLabel, type ITrace } from '../model/trace';
 import { joined, sentence, type Key } from '../model/words/catalogue';
 import { rankOfOp, rankRanges } from './ranks';
@@ -34,7 +34,7 @@ export function opFacts(trace: ITrace, op: number): IFact[] {
     ...copyFacts(trace, op),
     fact(trace, 'fact.module', modulePath(trace, moduleOf(trace, op))),
     fact(trace, 'fact.phase', phaseName(trace, strings[ops.phase[op]])),
-    fact(trace, 'fact.autocast', autocastDtype(trace, autocastAt(trace, op))),
+    fact(trace, 'fact.autocast', autocastOfOps(trace)[op] ?? ''),
     fact(trace, 'fact.line', site < 0 ? '' : `${siteLabel(trace, site)}  ${strings[sites.text[site]]}`),
     fact(trace, 'fact.error', failure)
   ].filter(({ text }) => text !== '');

@@ -1,7 +1,7 @@
 /**
  * The source that a trace carries, line by line, with what each line caused and what was found there.
  */
-import { autocastDtype, autocastOfOps } from '../model/autocasts';
+import { autocastOfOps } from '../model/autocasts';
 import type { Severity } from '../model/findings';
 import { addCounts, countOps, countsBySite, type ILedgerCounts } from '../model/ledger';
 import { utf16Column } from '../model/source-span';
@@ -117,9 +117,9 @@ interface ISourceFacts {
 
 function autocastsBySite(trace: ITrace): Map<number, string> {
   const found = new Map<number, string>();
-  autocastOfOps(trace).forEach((region, op) => {
-    if (region >= 0) {
-      found.set(userSite(trace, trace.ops.site[op]), autocastDtype(trace, region));
+  autocastOfOps(trace).forEach((dtype, op) => {
+    if (dtype) {
+      found.set(userSite(trace, trace.ops.site[op]), dtype);
     }
   });
   return found;

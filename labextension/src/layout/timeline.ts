@@ -104,16 +104,16 @@ function buildSyncs(trace: ITrace, { lanes, laneOf }: ILanes, start: Float64Arra
 }
 
 function buildAutocasts(trace: ITrace, { lanes, laneOf }: ILanes, start: Float64Array, end: Float64Array): ITracks {
-  const regions = autocastOfOps(trace);
   const runs = new Runs();
-  const current = new Int32Array(lanes.length).fill(-1);
-  regions.forEach((region, op) => {
+  const last = new Int32Array(lanes.length).fill(-2);
+  const dtypes = autocastOfOps(trace);
+  for (let op = 0; op < dtypes.length; op++) {
     const lane = laneOf[op];
-    if (region >= 0) {
-      runs.add(lane, start[op], end[op], region !== current[lane]);
+    if (dtypes[op]) {
+      runs.add(lane, start[op], end[op], last[lane] < 0);
     }
-    current[lane] = region;
-  });
+    last[lane] = dtypes[op] ? op : -1;
+  }
   return runs.tracks(lanes.length);
 }
 

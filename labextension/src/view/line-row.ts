@@ -143,13 +143,6 @@ function tags({ owner, trace }: ILinesContext, line: ILine): HTMLElement[] {
     const text = count > 1 ? `${sign} ×${count}` : sign;
     return h(owner, 'span', { class: `dt-tag dt-tag-${kind}`, text });
   });
-  return line.autocast === '' ? found : [...found, autocastTag({ owner, trace }, line.autocast)];
-}
-
-function autocastTag(
-  { owner, trace: { language } }: Pick<ILinesContext, 'owner' | 'trace'>,
-  dtype: string
-): HTMLElement {
-  const text = sentence(language, 'lines.autocast-tag', { dtype });
-  return h(owner, 'span', { class: 'dt-tag dt-tag-autocast', text, title: sentence(language, 'lines.autocast-title') });
+  const text = sentence(trace.language, 'lines.autocast-tag', { dtype: line.autocast });
+  return line.autocast === '' ? found : [...found, h(owner, 'span', { class: 'dt-tag', text })];
 }

@@ -24,21 +24,21 @@ if(!slot)return;
 slot.dataset.taken="";
 if(window.parent!==window)slot.style.minHeight="%(height)dpx";
 (async()=>{try{
-const text="%(views)s";
-const bytes=new DataView(new ArrayBuffer(text.length/5*4));
-for(let at=0;at<text.length;at+=5){
+const t="%(views)s";
+const b=new DataView(new ArrayBuffer(t.length/5*4));
+for(let at=0;at<t.length;at+=5){
 let word=0;
-for(let i=at;i<at+5;i++){const n=text.charCodeAt(i);word=word*85+n-35-(n>38)-(n>60)-(n>62)-(n>92);}
-bytes.setUint32(at/5*4,word);
+for(let i=at;i<at+5;i++){const n=t.charCodeAt(i);word=word*85+n-35-(n>38)-(n>60)-(n>62)-(n>92);}
+b.setUint32(at/5*4,word);
 }
-const inflated=new Blob([bytes.buffer.slice(0,%(size)d)]).stream().pipeThrough(new DecompressionStream("deflate"));
-const script=document.createElement("script");
-script.textContent=await new Response(inflated).text();
-document.head.append(script);
-script.remove();
+const sent=new Blob([b.buffer.slice(0,%(size)d)]).stream().pipeThrough(new DecompressionStream("deflate"));
+const tag=document.createElement("script");
+tag.textContent=await new Response(sent).text();
+document.head.append(tag);
+tag.remove();
 await devtraceMount.upgrade(slot,%(trace)s);
 }catch{}})();
-})()"""
+})()""".replace("\n", "")
 
 
 def upgrading(report: ReportData, data: dict[str, Any], above: str = "") -> str:

@@ -194,7 +194,6 @@ export const CHINESE: Readonly<Record<keyof typeof ENGLISH, string>> = {
   'lines.created-tag': '创建',
   'lines.moved-tag': '移动',
   'lines.autocast-tag': '`autocast` {dtype}',
-  'lines.autocast-title': '此行的运算在 `torch.autocast` 之下执行',
 
   'ops.label': '运算',
   'ops.number': '#',

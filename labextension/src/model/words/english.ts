@@ -203,7 +203,6 @@ export const ENGLISH = {
   'lines.created-tag': 'created',
   'lines.moved-tag': 'moved',
   'lines.autocast-tag': 'autocast {dtype}',
-  'lines.autocast-title': 'Ops of this line ran under torch.autocast',
 
   // The ops.
   'ops.label': 'Ops',
