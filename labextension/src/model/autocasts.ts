@@ -6,7 +6,7 @@ import { deviceName, type ITrace } from './trace';
 const known = new WeakMap<ITrace, string[]>();
 
 /** By op the dtype that it was cast to, as the innermost region for its kind of device says; where it was not, a hole. */
-export function autocastOfOps(trace: ITrace): readonly (string | undefined)[] {
+export function autocastOfOps(trace: ITrace): ReadonlyArray<string | undefined> {
   const found = known.get(trace) ?? [];
   if (!known.has(trace)) {
     const { autocasts, ops, strings } = trace;
