@@ -22,8 +22,6 @@ const entry = {
   entryPoints: ['labextension/src/view/standalone.ts'],
   bundle: true,
   minify: true,
-  // Members that a class keeps to itself: nothing outside of the script reads them by name.
-  mangleProps: /^_[a-z]/,
   format: 'iife',
   mangleProps: /^_[a-z]/,
   metafile: true
