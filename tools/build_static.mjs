@@ -27,13 +27,15 @@ const entry = {
   metafile: true
 };
 
-/** The view of memory, and what only it needs. */
+/** The view of memory, and what only it needs. The outputs of notebooks have no room for it, nor for what shows autocast. */
 const MEMORY = /^labextension\/src\/(view|model|layout|paint)\/memory\.ts$/;
 
 const withoutMemory = {
   name: 'without-memory',
   setup({ onLoad }) {
     onLoad({ filter: /view\/memory\.ts$/ }, () => ({ contents: 'export const mountMemory = null;', loader: 'ts' }));
+    const nothing = 'export const paintAutocasts = () => {}, autocastOfOps = () => [];';
+    onLoad({ filter: /(paint|model)\/autocasts\.ts$/ }, () => ({ contents: nothing, loader: 'ts' }));
   }
 };
 
