@@ -104,6 +104,6 @@ def test_a_cell_has_a_limit_by_its_own_line_or_by_the_sessions(shell: Shell) -> 
     shell.run("%devtrace simulate cuda:1,32MB")
     ran = shell.run("%%devtrace --memory", "small = torch.zeros(1 << 20, device='cuda')\nsmall.add_(1)")
     assert ran.error is None
-    assert "cuda:0 held at most 4.0 MiB of 32.0 MiB" in str(shell.traced[-1])
+    assert "cuda:0 held at most 4.0 MiB of 32.0 MiB" in str(shell.traced[-1].report)
     assert isinstance(shell.run("torch.zeros(16 << 20, device='cuda')").error, torch.OutOfMemoryError)
     shell.run("%devtrace simulate off")
