@@ -15,8 +15,8 @@ import devtrace
 from devtrace.diagnosis.findings import Finding
 
 
-def explained(program: Callable[[], object]) -> Finding:
-    with devtrace.simulate("cuda:1"), pytest.raises((RuntimeError, TypeError)) as raised:
+def explained(program: Callable[[], object], simulate: str = "cuda:1") -> Finding:
+    with devtrace.simulate(simulate), pytest.raises((RuntimeError, TypeError)) as raised:
         program()
     return devtrace.explain(raised.value).findings[0]
 
@@ -432,3 +432,24 @@ def test_what_layers_of_a_plain_list_computed_is_put_right_in_the_list() -> None
         "self.filters = nn.ModuleList([])",
         "bank(torch.ones(4, 1, 8, device=next(bank.parameters()).device))",
     ]
+
+
+def spread(x: torch.Tensor) -> torch.Tensor:
+    a = x * 2
+    b = (a - a.min()) / (a.max() - a.min()) + a.mean()
+    c = (b - b.min()) / (b.max() - b.min()) + b.mean()
+    d = (c - c.min()) / (c.max() - c.min()) + c.mean()
+    return (d - d.min()) / (d.max() - d.min()) + d.mean()
+
+
+def test_a_variable_that_others_use_more_than_once_is_read_once() -> None:
+    """Read as often as it is used, it took all the steps that an explanation has."""
+
+    def program() -> None:
+        chosen = torch.device("cuda")
+        scale = spread(torch.ones(3, device="cuda:1"))
+        table = torch.zeros(3, device=chosen)
+        table = torch.lerp(table, scale, 0.5)
+
+    finding = explained(program, "cuda:2")
+    assert (line_of_birth(finding), finding.cause) == ("table = torch.zeros(3, device=chosen)", "wrong-device")

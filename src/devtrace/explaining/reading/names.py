@@ -116,7 +116,7 @@ def _given(reader: Reader, found: Binding, activation: Activation) -> Value | No
     run = activation.at(found.line)
     if found.loops:
         return _element(reader, found.value, found.position, run)
-    value = reader.part(reader.see(found.value, run), found.position, found.value, run)
+    value = reader.given(found.value, found.position, run)
     return _with_appended(reader, found, value, activation) if isinstance(value, Several) else value
 
 
