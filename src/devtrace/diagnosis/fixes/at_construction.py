@@ -21,7 +21,7 @@ from devtrace.words.text_format import one_line
 
 
 class _Attribute(NamedTuple):
-    """Where a method reads its object's device: `device` of `torch.zeros(n, device=self.device)`."""
+    """Attribute in which a method reads its object's device: `device` of `torch.zeros(n, device=self.device)`."""
 
     file: str
     function: str
