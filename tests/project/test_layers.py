@@ -99,7 +99,7 @@ MOST_LINES = {
     "source explaining": 4_965,  # operators by the names of their methods
     "diagnosis.evidence": 3_295,  # which device a line asks for
     "diagnosis.causes": 540,
-    "diagnosis.fixes": 3_034,  # trust: lists of layers in lists
+    "diagnosis.fixes": 3_035,  # trust: lists of layers in lists
     "diagnosis.rules diagnosis.costs": 3_543,
     # What keeps a number out of a CUDA graph: where it is met in compiled code, and its rule.
     "runtime.compiled diagnosis.rules.cuda_graph": 168,

@@ -80,8 +80,9 @@ def _has(owner: object, read_at: _Attribute, device: str) -> bool:
 def _parameter_for(read_at: _Attribute, owner: object, call: ast.Call) -> str:
     """Return the constructor's parameter that becomes the attribute, if a call has not given it; else nothing."""
     made = next((each for kind in classes_of(type(owner)) if (each := class_dict(kind).get("__init__"))), None)
-    source = read(made.__code__.co_filename) if type(made) is FunctionType else None
-    function = source.body_of(made.__code__) if source is not None else None
+    code = made.__code__ if type(made) is FunctionType else None
+    source = read(code.co_filename) if code is not None else None
+    function = source.body_of(code) if source is not None and code is not None else None
     if source is None or function is None or None in {each.arg for each in call.keywords}:
         return ""
     own, *names = parameters(function)
