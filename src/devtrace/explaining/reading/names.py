@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from devtrace.explaining.reading.reader import Reader
+from devtrace.explaining.reading.reader import ITSELF, Reader
 from devtrace.explaining.reading.runs import (
     is_as_given,
     is_passed_by,
@@ -20,7 +20,7 @@ from devtrace.explaining.reading.runs import (
     run_around,
     stored_in,
 )
-from devtrace.explaining.reading.values import END, Activation, Definition, Known, Several, Value
+from devtrace.explaining.reading.values import END, Activation, Definition, Known, Several, TensorValue, Value
 from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import children, is_module
 from devtrace.source import parsing
@@ -116,8 +116,23 @@ def _given(reader: Reader, found: Binding, activation: Activation) -> Value | No
     run = activation.at(found.line)
     if found.loops:
         return _element(reader, found.value, found.position, run)
-    value = reader.given(found.value, found.position, run)
+    value = _read_once(reader, found, run)
     return _with_appended(reader, found, value, activation) if isinstance(value, Several) else value
+
+
+def _read_once(reader: Reader, found: Binding, run: Activation) -> Value | None:
+    """Return what a statement of a run gave a variable, read once for all that uses it.
+
+    A variable that is used twice for the next one, which is used twice itself, would be read as often as both say.
+    """
+    key = id(found.value), found.position
+    known, value = reader.given.get(key, (None, None))
+    if known is not None and known.scope is run.scope and known.bound is run.bound and known.level <= run.level:
+        return value
+    value = reader.part(reader.see(found.value, run), found.position, found.value, run)
+    if not isinstance(value, TensorValue) or value.row != ITSELF:
+        reader.given[key] = run, value
+    return value
 
 
 def _with_appended(reader: Reader, found: Binding, value: Several, activation: Activation) -> Several:

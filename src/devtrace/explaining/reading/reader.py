@@ -83,7 +83,7 @@ class Reader:
         self._handlers = handlers
         self._definers = definers
         self._busy: set[tuple[int, int]] = set()
-        self._given: dict[tuple[int, Position], tuple[Activation, Value | None]] = {}
+        self.given: dict[tuple[int, Position], tuple[Activation, Value | None]] = {}
         self._sites: dict[int, int] = {}  # of tensors whose birth is being sought: of the expression that made one
         self._sought: Counter[int] = Counter()  # tensors whose birth is being sought, by how many names
         self._activations: dict[int, Activation | None] = {}
@@ -171,19 +171,6 @@ class Reader:
         finally:
             self._busy.discard(key)
 
-    def given(self, node: ast.expr, position: Position, run: Activation) -> Value | None:
-        """Return what a statement of a run gave a variable, read once for all that uses it.
-
-        A variable that is used twice for the next one, which is used twice itself, would be read as often as both say.
-        """
-        known, value = self._given.get((id(node), position), (None, None))
-        if known is not None and known.scope is run.scope and known.bound is run.bound and known.level <= run.level:
-            return value
-        value = self.part(self.see(node, run), position, node, run)
-        if not isinstance(value, TensorValue) or value.row != ITSELF:
-            self._given[id(node), position] = run, value
-        return value
-
     def definitions(self, node: ast.AST, activation: Activation) -> list[Definition]:
         """Return the expressions that gave a variable, an attribute or an item its value, the likeliest first."""
         definer, key = self._definers.get(type(node)), (id(node), -2)
@@ -221,12 +208,11 @@ class Reader:
         nested = self._sought[key]
         if not self._is_known(tensor) and nested < MOST_ALIASES:
             self._sought[key] += 1
-            given, self._given = self._given, {}  # what made one tensor did not make another: `for _ in range(2)`
+            given, self.given = self.given, {}  # what made one tensor did not make another: `for _ in range(2)`
             try:
                 self._find_birth(tensor, device, definitions, is_outermost=not nested)
             finally:
-                self._sought[key] -= 1
-                self._given = given
+                self._sought[key], self.given = self._sought[key] - 1, given
         if nested and not self._is_known(tensor):
             return TensorValue(ITSELF, device, dims, dtype=dtype_of(tensor))
         stamp = stamps.get(tensor)
