@@ -299,3 +299,30 @@ def test_of_a_condition_the_part_is_found_that_was_asked() -> None:
     x, y = Asked(), Asked()
     asked_in_a_row("nan", x, y)
     assert (x.texts, y.texts) == (["x", "x", "x"], ["y", "y", "y"])
+
+
+LONG = "import torch\n" + "\n".join(f"def f{n}(x):\n    y = [x + {n} for x in x]\n    return y\n" for n in range(50))
+
+
+@pytest.mark.parametrize("asked_first", [(), (40, 120), (150, 3)])
+def test_a_node_is_found_and_has_its_surroundings_whatever_was_asked_for_before(asked_first: tuple[int, ...]) -> None:
+    source = parse(f"{LONG}# {asked_first}\n")
+    assert source is not None
+    for line in asked_first:
+        source.node_at(Span(line, -1, -1, -1))
+    for node in ast.walk(source.tree):
+        for inner in ast.iter_child_nodes(node):
+            assert isinstance(inner, ast.expr_context | ast.operator) or source.parent(inner) is node
+    body = source.function_at(6)
+    assert body is not None
+    assert (body.name, source.outermost(body.body[0])) == ("f1", body)
+
+
+def test_a_part_is_the_function_or_class_of_the_file_around_lines_of_a_function() -> None:
+    text = "a = 1\n@wrapped\nclass C:\n    b = a\n    def run(self):\n        c = b\n        return c\n\nd = 2\n"
+    source = parse(text, "f.py")
+    assert source is not None
+    part = source.part(6, 6)
+    assert part is not None
+    assert (part.first, part.text) == (2, "".join(text.splitlines(keepends=True)[1:7]))
+    assert [source.part(line, line) for line in (1, 2, 4, 9)] == [None] * 4

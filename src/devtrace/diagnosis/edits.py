@@ -181,10 +181,18 @@ class Edited:
 
     @classmethod
     def of(cls, source: Source, edit: Edit) -> Edited | None:
-        """Return the source with an edit; None if it is not Python any more."""
-        after = parse(applied(source.text, [edit], source.first, source.indent), source.file, source.first)
+        """Return the source with an edit; None if it is not Python any more.
+
+        Of a source with an edit in a function only what is around that is read again.
+        """
         first = edit.line if edit.before else edit.line + 1
-        return cls(after, first, first + edit.after.count("\n")) if after is not None else None
+        part = source.part(first, edit.line + edit.before.count("\n"))
+        for each in (part, source) if part is not None else (source,):
+            after = parse(applied(each.text, [edit], each.first, source.indent), each.file, each.first)
+            found = cls(after, first, first + edit.after.count("\n")) if after is not None else None
+            if found is None or all(found.source.function(new) is not None for new in found.statements()):
+                break  # else it is below the function, where all names of the file count
+        return found
 
     def statements(self) -> Iterator[ast.stmt]:
         """Return the statements that begin on a new line."""

@@ -15,7 +15,8 @@ _PLAIN: Final = (bool, int, float, str, type(None), list, tuple, dict)
 
 def was_passed_by(statement: ast.stmt, source: Source, at: ast.AST, ran: Container[int], scope: Scope) -> bool:
     """Return whether a statement is in a branch that did not run on the way to a node. `ran`: lines that ran."""
-    around, inner = set(source.ancestors(at)), ast.AST()
+    around: set[ast.AST] = set(source.ancestors(at))
+    inner: ast.AST = source.tree
     for outer in source.ancestors(statement):
         if outer in around and outer is not at:
             return False

@@ -13,7 +13,17 @@ from collections.abc import Container, Iterator
 from typing import Final, NamedTuple
 
 from devtrace.source.branches import is_on_every_way
-from devtrace.source.matching import called_name, chain, listed, names_in, nodes_of, owner_of, same_code, variable
+from devtrace.source.matching import (
+    blocks_of,
+    called_name,
+    chain,
+    listed,
+    names_in,
+    nodes_of,
+    owner_of,
+    same_code,
+    variable,
+)
 from devtrace.source.parsing import FunctionNode, Source, kept_with_source
 from devtrace.source.vocabulary import changes_itself, is_move
 
@@ -21,19 +31,16 @@ FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 DEFINED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_BLOCKS: Final = ("body", "cases", "handlers", "orelse", "finalbody")
 Position = tuple[int, ...]
 
 
 def statements(body: ast.AST) -> Iterator[ast.stmt]:
     """Yield a body's own statements, in the order of the source, not those of functions and classes in it."""
-    for name in _BLOCKS:
-        inner = getattr(body, name, [])
-        for node in inner if isinstance(inner, list) else ():
-            if isinstance(node, ast.stmt):
-                yield node
-            if not isinstance(node, DEFINED):
-                yield from statements(node)
+    for node in blocks_of(body):
+        if isinstance(node, ast.stmt):
+            yield node
+        if not isinstance(node, DEFINED):
+            yield from statements(node)
 
 
 class Target(NamedTuple):

@@ -6,6 +6,7 @@ match_code("$x.to($device)", node)        # {"x": <Name>, "device": <Attribute>}
 from __future__ import annotations
 
 import ast
+from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from functools import cache
 from typing import Any, Final, TypeGuard, TypeVar
@@ -107,7 +108,22 @@ def chain(node: ast.AST) -> Iterator[ast.AST]:
 
 def nodes_of(kind: type[N], *trees: ast.AST) -> Iterator[N]:
     """Yield the nodes of one kind in pieces of code, these themselves among them."""
-    return (node for tree in trees for node in nodes_in(tree) if isinstance(node, kind))
+    found = _with_statements if issubclass(kind, ast.stmt) else nodes_in
+    return (node for tree in trees for node in found(tree) if isinstance(node, kind))
+
+
+def blocks_of(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements right in a piece of code, and the branches that have some: cases, handlers."""
+    blocks = (getattr(node, name, None) for name in ("body", "cases", "handlers", "orelse", "finalbody"))
+    return (each for block in blocks if isinstance(block, list) for each in block)
+
+
+def _with_statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield a piece of code and the statements in it, in the order of `ast.walk`, which finds expressions too."""
+    waiting = deque([tree])
+    while waiting:
+        yield (node := waiting.popleft())
+        waiting.extend(blocks_of(node))
 
 
 def nodes_in(tree: ast.AST) -> Iterable[ast.AST]:

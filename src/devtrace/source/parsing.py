@@ -5,6 +5,7 @@ import linecache
 import re
 import textwrap
 import threading
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from opcode import opname
 from types import CodeType
 from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
-from devtrace.source.matching import nodes_in
+from devtrace.source.matching import nodes_in, nodes_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -38,7 +39,8 @@ def lines_of(text: str) -> list[str]:
     return found if found[-1] else found[:-1]
 
 
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+NamedFunction = ast.FunctionDef | ast.AsyncFunctionDef
+FunctionNode = NamedFunction | ast.Lambda
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,22 +55,12 @@ class Source:
     kept: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def _parents(self) -> dict[ast.AST, ast.AST]:
-        return {inner: outer for outer in nodes_in(self.tree) for inner in ast.iter_child_nodes(outer)}
+    def _nodes(self) -> "_Nodes":
+        return _Nodes(self.tree)
 
     @cached_property
     def _lines(self) -> list[str]:
         return lines_of(self.text)
-
-    @cached_property
-    def _on_line(self) -> dict[int, list[ast.expr | ast.stmt]]:
-        """Return the expressions and statements that each line of the text has a part of."""
-        found: dict[int, list[ast.expr | ast.stmt]] = defaultdict(list)
-        for node in nodes_in(self.tree):
-            if isinstance(node, ast.expr | ast.stmt):
-                for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
-                    found[line].append(node)
-        return found
 
     @cached_property
     def functions(self) -> list[FunctionNode]:
@@ -78,7 +70,7 @@ class Source:
     def imports(self) -> dict[str, str]:
         """Return the full names of what is imported anywhere, by the names that it gets: T is torch."""
         found: dict[str, str] = {}
-        for node in nodes_in(self.tree):
+        for node in nodes_of(ast.stmt, self.tree):
             if isinstance(node, ast.Import):
                 found |= {each.asname: each.name for each in node.names if each.asname}
                 roots = (each.name.partition(".")[0] for each in node.names if not each.asname)
@@ -90,10 +82,28 @@ class Source:
     def beginning(self, kind: type[N], first: int, last: int) -> Iterator[N]:
         """Yield the expressions or statements that begin on some lines of the file."""
         for line in range(first - self.first + 1, last - self.first + 2):
-            yield from (each for each in self._on_line.get(line, ()) if isinstance(each, kind) and each.lineno == line)
+            yield from (each for each in self._nodes.at(line) if isinstance(each, kind) and each.lineno == line)
 
     def parent(self, node: ast.AST) -> ast.AST | None:
-        return self._parents.get(node)
+        return self._nodes.parent(node)
+
+    def part(self, first: int, last: int) -> "Source | None":
+        """Return the outermost function or class around some lines of the file, as a source of its own.
+
+        None where they are in no function: code of a file may be about any of its names.
+        """
+        there = self._nodes.at(last - self.first + 1)
+        named = (each for each in there if isinstance(each, NamedFunction))
+        within = next((each for each in named if self.span(each).line < first), None)
+        if within is None:
+            return None
+        start, end = lines_of_statement(self.outermost(within))
+        return parse("".join(self._lines[start - 1 : end]), self.file, self.first + start - 1)
+
+    def outermost(self, node: ast.AST) -> ast.AST:
+        """Return the statement of the file that a node is in."""
+        around = list(self.ancestors(node))
+        return around[-2] if len(around) > 1 else node
 
     def block(self, statement: ast.AST) -> list[ast.stmt]:
         """Return the list of statements that contains one; an empty list for what no list contains."""
@@ -121,16 +131,19 @@ class Source:
         above = list(self.ancestors(node))[1:]
         return next((outer for outer in above if isinstance(outer, FunctionNode)), None)
 
-    def function_at(self, first: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    def function_at(self, first: int) -> NamedFunction | None:
         """Return the function that begins at a line of this text, its decorators included."""
-        named = (each for each in self.functions if not isinstance(each, ast.Lambda))
-        return next((each for each in named if _first_line(each) == first), None)
+        return next((each for each in self._beginning_at(first) if isinstance(each, NamedFunction)), None)
 
     def body_of(self, code: CodeType) -> FunctionNode | None:
         """Return the function that a code object runs; None for a file, a cell or a class."""
-        first = code.co_firstlineno - self.first + 1
-        at_line = (each for each in self.functions if _first_line(each) == first)
-        return next((each for each in at_line if getattr(each, "name", "<lambda>") == code.co_name), None)
+        begin = self._beginning_at(code.co_firstlineno - self.first + 1)
+        return next((each for each in begin if getattr(each, "name", "<lambda>") == code.co_name), None)
+
+    def _beginning_at(self, line: int) -> Iterator[FunctionNode]:
+        """Yield the functions that begin at a line of this text, with their decorators."""
+        near = (each for node in self._nodes.at(line) for each in (node, self.parent(node)))
+        return (each for each in near if isinstance(each, FunctionNode) and lines_of_statement(each)[0] == line)
 
     def span(self, node: ast.AST) -> Span:
         """Return a node's span in the file."""
@@ -159,7 +172,7 @@ class Source:
 
         Without columns: the statement that begins at the line, else the innermost one around it.
         """
-        there: list[_At] = [(self.span(node), node) for node in self._on_line.get(span.line - self.first + 1, ())]
+        there: list[_At] = [(self.span(node), node) for node in self._nodes.at(span.line - self.first + 1)]
         if span.column < 0:
             statements = [each for each in there if isinstance(each[1], ast.stmt)]
             first = min(
@@ -193,10 +206,45 @@ def _smallness(found: _At) -> tuple[int, int, int, int, bool]:
     return at.line, at.column, -at.end_line, -at.end_column, isinstance(node, ast.expr)
 
 
-def _first_line(function: FunctionNode) -> int:
-    """Return the line of a function's first decorator, else its own."""
-    decorators: list[ast.expr] = getattr(function, "decorator_list", [])
-    return min([function.lineno, *(each.lineno for each in decorators)])
+def lines_of_statement(node: ast.AST) -> tuple[int, int]:
+    """Return the first and the last line of a statement, or a lambda, with its decorators."""
+    lines = [getattr(each, "lineno", 1) for each in (node, *getattr(node, "decorator_list", ()))]
+    return min(lines), getattr(node, "end_lineno", None) or max(lines)
+
+
+class _Nodes:
+    """The nodes of a line, and what is around a node: of a long file only statements that were asked for are walked."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._tree = tree
+        self._starts = [lines_of_statement(each)[0] for each in tree.body]
+        self._parents: dict[ast.AST, ast.AST] = {}
+        self._on_line: dict[int, list[ast.expr | ast.stmt]] = defaultdict(list)
+        self._known: set[int] = set()
+
+    def at(self, line: int) -> list[ast.expr | ast.stmt]:
+        """Return the expressions and statements that a line of the text has a part of."""
+        first, last = bisect_left(self._starts, line), bisect_right(self._starts, line)
+        self._add(range(max(first - 1, 0), last))
+        return self._on_line.get(line, [])
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        if node is not self._tree and node not in self._parents:
+            self.at(getattr(node, "lineno", 0))
+            if node not in self._parents:  # it knows no line of its own
+                self._add(range(len(self._starts)))
+        return self._parents.get(node)
+
+    def _add(self, numbers: range) -> None:
+        for number in [each for each in numbers if each not in self._known]:
+            self._known.add(number)
+            statement = self._tree.body[number]
+            self._parents[statement] = self._tree
+            for node in ast.walk(statement):
+                self._parents.update(dict.fromkeys(ast.iter_child_nodes(node), node))
+                if isinstance(node, ast.expr | ast.stmt):
+                    for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                        self._on_line[line].append(node)
 
 
 _kept: Final[OrderedDict[tuple[str, str, int], Source | None]] = OrderedDict()

@@ -10,7 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.source.matching import run_names
+from devtrace.source.flow import FUNCTIONS
+from devtrace.source.matching import nodes_of, run_names
 from devtrace.source.parsing import Source
 from devtrace.trace.tables import Ints
 
@@ -87,7 +88,7 @@ def _way(frame: FailingFrame) -> tuple[Ints, Ints]:
 def _led_to(names: set[str], source: Source) -> set[str]:
     """Return the names of functions and classes, and of all that those of this file call."""
     bodies: dict[str, list[ast.AST]] = defaultdict(list)
-    for node in source.functions:
+    for node in (each for each in nodes_of(ast.stmt, source.tree) if isinstance(each, FUNCTIONS)):
         outer, name = source.parent(node), getattr(node, "name", "")
         bodies[outer.name if name == "__init__" and isinstance(outer, ast.ClassDef) else name].append(node)
     found, new = set(names), names - {""}

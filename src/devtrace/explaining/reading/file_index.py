@@ -4,6 +4,7 @@ import ast
 from collections import defaultdict
 from dataclasses import dataclass, field
 from types import CodeType
+from typing import Any
 
 from devtrace.recording.columns import sites
 from devtrace.runtime.tracebacks import codes_in
@@ -59,7 +60,7 @@ _Spots = dict[Span | int, tuple[CodeType, int]]
 
 def site_of(node: ast.AST, source: Source, caller: int) -> int:
     """Return the site of an expression, else of its line; NOWHERE where no instruction is of it."""
-    spots, span = _spots(source), source.span(node)
+    spots, span = _spots(source, source.outermost(node)), source.span(node)
     statement = source.statement(node)
     is_first = statement is not None and source.span(statement).line == span.line  # the line stands for it all
     found = spots.get(span) or (None if is_first else spots.get(_of_method(node, span))) or spots.get(span.line)
@@ -79,11 +80,13 @@ def _of_method(node: ast.AST, span: Span) -> Span:
 
 
 @kept_with_source
-def _spots(source: Source) -> _Spots:
-    """Return the instructions of a source by their span; of a line, by its number, the first."""
+def _spots(source: Source, statement: Any) -> _Spots:
+    """Return the instructions of a statement of a file by their span; of a line, by its number, the first."""
     found: _Spots = {}
     try:
-        whole = compile(source.tree, source.file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        whole = compile(
+            ast.Module([statement], []), source.file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
+        )
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return found
     for code in codes_in(whole):
