@@ -8,7 +8,7 @@ import {
   layersOf,
   letterPoint,
   outlineOf,
-  placesOf,
+  leftsOf,
   pointAt,
   totalOf
 } from '../src/layout/memory';
@@ -62,15 +62,15 @@ test('the limit is at the top unless it is far above, and of one kind never', as
 
 test('an outline goes there along its top and back along its bottom, in steps', async () => {
   const [curve] = await readMemory([FILE]);
-  const places = placesOf(curve, 20);
-  assert.deepEqual([...places], [0, AREA.width / 4, AREA.width / 2]);
+  const lefts = leftsOf(curve, 20);
+  assert.deepEqual([...lefts], [0, AREA.width / 4, AREA.width / 2]);
   const [layer] = layersOf(curve, null);
   assert.equal(
-    outlineOf(layer, places, 120),
+    outlineOf(layer, lefts, 120),
     'M0.0 160.0H0.0V0.0H250.0V0.0H500.0V0.0H1000V160.0H500.0V160.0H250.0V160.0H0.0Z'
   );
   assert.deepEqual(
-    [-5, 0, 249, 250, 999].map(x => pointAt(places, x)),
+    [-5, 0, 249, 250, 999].map(x => pointAt(lefts, x)),
     [0, 0, 0, 1, 2]
   );
 });
@@ -78,10 +78,10 @@ test('an outline goes there along its top and back along its bottom, in steps', 
 test('a letter stands in the longest stretch that has room for it', async () => {
   const [curve] = await readMemory([FILE]);
   const [parameters, activations] = layersOf(curve, null);
-  const places = placesOf(curve, 20);
-  assert.equal(letterPoint(parameters, places, 620), 2);
-  assert.equal(letterPoint(activations, places, 620), 1);
-  assert.equal(letterPoint(parameters, places, 1e6), null);
+  const lefts = leftsOf(curve, 20);
+  assert.equal(letterPoint(parameters, lefts, 620), 2);
+  assert.equal(letterPoint(activations, lefts, 620), 1);
+  assert.equal(letterPoint(parameters, lefts, 1e6), null);
 });
 
 test('sizes are written as in an error of torch', () => {

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from devtrace.cli.main import main
 from devtrace.trace import format
 from devtrace.trace.format import load
 from devtrace.trace.merge_ranks import with_rank
@@ -215,6 +216,29 @@ MISPLACED = [
     ("run", ["--untraced"], "import torch; torch.ones(1) + 'x'", "`devtrace run --untraced train.py`"),
     ("fix", ["--write"], "import torch; torch.ones(1)", "`devtrace fix --write train.py`"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("words", "flag", "near"),
+    [
+        (["run", "--budgt", "5%", "train.py"], "devtrace run --budgt", "--budget"),
+        (["run", "--simulat=cuda:2", "train.py"], "devtrace run --simulat=cuda:2", "--simulate"),
+        (["report", "a.devtrace", "--failon", "error"], "devtrace report --failon", "--fail-on"),
+        (["fix", "--round", "3", "train.py"], "devtrace fix --round", "--rounds"),
+    ],
+)
+def test_a_flag_that_is_misspelt_is_answered_with_what_was_probably_meant(
+    words: list[str], flag: str, near: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"devtrace: unknown-flag: got {flag}; its flags are --")
+    assert err.endswith(f"; perhaps {near} was meant.\n")
+
+
+def test_a_flag_like_no_other_is_answered_with_where_all_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--xyzzy", "train.py"]) == 2
+    assert capsys.readouterr().err.endswith("; devtrace run --help explains them.\n")
 
 
 @pytest.mark.parametrize(("command", "words", "text", "code"), MISPLACED)

@@ -61,34 +61,34 @@ def run(warm: Warm, folder: Path, program: str, *flags: str) -> tuple[int, str, 
 
 
 def test_run_memory_prints_the_owners_at_the_peak(warm: Warm, tmp_path: Path) -> None:
-    code, out, told = run(warm, tmp_path, SCORES, "--simulate", "cuda:1", "--memory")
+    code, out, err = run(warm, tmp_path, SCORES, "--simulate", "cuda:1", "--memory")
     assert (code, out) == (0, "scored\n")
-    assert "cuda:0 held at most" in told
-    assert "the parameters of `scorer`" in told
-    assert "the gradients of `scorer`" in told
-    assert "the optimizer state in `optimizer`" in told
-    assert "what `scorer` keeps for backward" in told
+    assert "cuda:0 held at most" in err
+    assert "the parameters of `scorer`" in err
+    assert "the gradients of `scorer`" in err
+    assert "the optimizer state in `optimizer`" in err
+    assert "what `scorer` keeps for backward" in err
 
 
-def test_run_with_a_limit_says_how_near_the_program_came(warm: Warm, tmp_path: Path) -> None:
-    code, out, told = run(warm, tmp_path, SCORES, "--simulate", "cuda:1,64MB")
+def test_run_with_a_limit_shows_how_near_the_program_came(warm: Warm, tmp_path: Path) -> None:
+    code, out, err = run(warm, tmp_path, SCORES, "--simulate", "cuda:1,64MB")
     assert (code, out) == (0, "scored\n")
-    assert "of 64.0 MiB, at program.py line " in told
-    assert "activations of `scorer`" in told.replace("\n", " ")
+    assert "of 64.0 MiB, at program.py line " in err
+    assert "activations of `scorer`" in err.replace("\n", " ")
 
 
-def test_a_program_that_does_not_fit_ends_as_on_a_device_and_is_told_who_holds_what(warm: Warm, tmp_path: Path) -> None:
-    code, out, told = run(warm, tmp_path, SCORES, "--simulate", "cuda:1,6MB")
+def test_a_program_that_does_not_fit_ends_as_on_a_device_with_what_is_alive(warm: Warm, tmp_path: Path) -> None:
+    code, out, err = run(warm, tmp_path, SCORES, "--simulate", "cuda:1,6MB")
     assert (code, out) == (1, "")
-    assert "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate" in told
-    assert "cuda:0 ran out of memory" in told
-    assert "of 6.0 MiB are held" in told.replace("\n", " ")
+    assert "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate" in err
+    assert "cuda:0 ran out of memory" in err
+    assert "of 6.0 MiB are held" in err.replace("\n", " ")
 
 
 def test_an_error_that_the_program_caught_is_a_note(warm: Warm, tmp_path: Path) -> None:
-    code, out, told = run(warm, tmp_path, CAUTIOUS, "--simulate", "cuda:1,24MB")
+    code, out, err = run(warm, tmp_path, CAUTIOUS, "--simulate", "cuda:1,24MB")
     assert (code, out) == (0, f"{1 << 22}\n")
-    assert "cuda:0 ran out of memory 2 times; the program caught the error and went on." in told
+    assert "cuda:0 ran out of memory 2 times; the program caught the error and went on." in err
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def curve(*parts: tuple[str, list[int]], limit: int = 0) -> Curve:
     return Curve("cuda:0", limit, True, np.arange(points), made)
 
 
-def test_a_picture_is_well_formed_and_says_its_peak() -> None:
+def test_a_picture_is_well_formed_and_has_its_peak() -> None:
     drawn = picture(curve(("parameter", [1 << 20] * 4), ("activation", [0, 1 << 20, 3 << 20, 0])), ops=4)
     root = ElementTree.fromstring(drawn)
     assert root.get("aria-label") == "cuda:0: at most 4.0 MiB"
@@ -62,7 +62,7 @@ def test_names_from_a_trace_are_not_taken_for_markup() -> None:
 
 
 @pytest.mark.parametrize("tag", ["en", "zh"])
-def test_a_device_with_a_limit_says_in_words_what_it_held_at_most_and_where(
+def test_a_device_with_a_limit_has_a_sentence_with_its_peak_and_the_line(
     tag: Language, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(CHOICE, "user", tag)
@@ -80,7 +80,7 @@ def test_without_a_limit_no_sentence_and_no_picture_is_added() -> None:
     assert "at most 600 B" in fragment(diagnose(with_memory(limit=1000)))
 
 
-def test_a_curve_of_a_trace_without_ops_says_no_line() -> None:
+def test_a_curve_of_a_trace_without_ops_names_no_line() -> None:
     [known] = with_memory(limit=1000).memory
     trace = Trace.of(replace(Sample().builder.build(), memory=(replace(known, ops=known.ops * 0 - 1),)))
     assert "600 B" in str(diagnose(trace))

@@ -128,7 +128,7 @@ def test_storages_that_are_emptied_and_filled_again_fall_and_rise() -> None:
     assert int(curve.total[:-2].min()) < 2 * MIB or len(curve.ops) < 4
 
 
-def test_a_device_that_holds_next_to_nothing_has_no_curve() -> None:
+def test_a_device_with_next_to_nothing_in_it_has_no_curve() -> None:
     with devtrace.record(simulate="cuda:2") as recording:
         torch.ones(16, device="cuda:1").sum()
         kept = torch.zeros(MIB, device="cuda:0")
@@ -246,7 +246,7 @@ def test_nothing_lives_longer_because_its_memory_is_watched() -> None:
     assert recording.trace.memory == () or recording.trace.memory[0].is_exact
 
 
-def test_without_a_simulation_nothing_is_said_of_the_memory_of_the_cpu() -> None:
+def test_without_a_simulation_no_memory_of_the_cpu_is_shown() -> None:
     with devtrace.record() as recording:
         torch.ones(2 * MIB).sum()
     trace: TraceData = recording.trace

@@ -60,44 +60,44 @@ export function ceilingOf(curve: ICurve, layers: readonly ILayer[], whole: boole
 }
 
 /** Where the points are from left to right; each holds until the next, the last until the end. */
-export function placesOf(curve: ICurve, opCount: number): Float64Array {
+export function leftsOf(curve: ICurve, opCount: number): Float64Array {
   return Float64Array.from(curve.ops, op => (AREA.width * Math.min(Math.max(op, 0), opCount)) / Math.max(opCount, 1));
 }
 
 /** The outline of a layer, in steps. */
-export function outlineOf({ below, bytes }: ILayer, places: Float64Array, ceiling: number): string {
+export function outlineOf({ below, bytes }: ILayer, lefts: Float64Array, ceiling: number): string {
   const y = (size: number): string => (AREA.height * (1 - size / ceiling)).toFixed(1);
-  const end = (i: number): number => places[i + 1] ?? AREA.width;
-  const there = Array.from(places, (x, i) => `H${x.toFixed(1)}V${y(below[i] + bytes[i])}`).join('');
-  const back = Array.from(places, (x, i) => `V${y(below[i])}H${x.toFixed(1)}`)
+  const end = (i: number): number => lefts[i + 1] ?? AREA.width;
+  const there = Array.from(lefts, (x, i) => `H${x.toFixed(1)}V${y(below[i] + bytes[i])}`).join('');
+  const back = Array.from(lefts, (x, i) => `V${y(below[i])}H${x.toFixed(1)}`)
     .reverse()
     .join('');
-  return `M${places[0].toFixed(1)} ${y(below[0])}${there}H${end(places.length - 1)}${back}Z`;
+  return `M${lefts[0].toFixed(1)} ${y(below[0])}${there}H${end(lefts.length - 1)}${back}Z`;
 }
 
 /** A layer that is as high, over as much of the width, has room for its letter. */
 const ROOM = { width: AREA.width / 30, height: 13 } as const;
 
 /** The point in the middle of the longest stretch in which a layer has room for its letter; null where it has none. */
-export function letterPoint({ bytes }: ILayer, places: Float64Array, ceiling: number): number | null {
+export function letterPoint({ bytes }: ILayer, lefts: Float64Array, ceiling: number): number | null {
   let [begin, best, widest] = [0, 0, ROOM.width];
   let found: number | null = null;
   bytes.forEach((size, i) => {
     begin = (AREA.height * size) / ceiling < ROOM.height ? i + 1 : begin;
-    const end = places[i + 1] ?? AREA.width;
-    if (begin <= i && end - places[begin] >= widest) {
-      [best, widest] = [begin, end - places[begin]];
-      found = pointAt(places, places[best] + widest / 2);
+    const end = lefts[i + 1] ?? AREA.width;
+    if (begin <= i && end - lefts[begin] >= widest) {
+      [best, widest] = [begin, end - lefts[begin]];
+      found = pointAt(lefts, lefts[best] + widest / 2);
     }
   });
   return found;
 }
 
-/** The point that is shown at a place: the last one at or before it. */
-export function pointAt(places: Float64Array, x: number): number {
+/** The point that is shown there: the last one at or before it. */
+export function pointAt(lefts: Float64Array, x: number): number {
   return Math.max(
     0,
-    places.findLastIndex(place => place <= x)
+    lefts.findLastIndex(left => left <= x)
   );
 }
 

@@ -9,7 +9,7 @@ import {
   layersOf,
   letterPoint,
   outlineOf,
-  placesOf,
+  leftsOf,
   pointAt,
   totalOf,
   type ILayer
@@ -61,7 +61,7 @@ interface IAround {
 /** The picture of one device, with its legend: sizes are those of the point that is looked at, at first the peak. */
 class CurveView {
   private readonly _total: Float64Array;
-  private readonly _places: Float64Array;
+  private readonly _lefts: Float64Array;
   private readonly _peak: number;
   private readonly _plot: HTMLElement;
   private readonly _legend: HTMLElement;
@@ -76,13 +76,13 @@ class CurveView {
   ) {
     const { root, trace, selection, theme, disposables } = _around;
     this._total = totalOf(_curve);
-    this._places = placesOf(_curve, trace.ops.length);
+    this._lefts = leftsOf(_curve, trace.ops.length);
     this._peak = this._at = highestOf(this._total);
     const label = `${_curve.device}, ${this._words()}`;
     this._plot = h(root, 'div', {
       class: 'dt-memory-plot',
       role: 'slider',
-      aria: { label, valuemin: '0', valuemax: String(this._places.length - 1) },
+      aria: { label, valuemin: '0', valuemax: String(this._lefts.length - 1) },
       attributes: { tabindex: '0' }
     });
     this._status = h(root, 'p', { class: 'dt-faint' });
@@ -119,17 +119,17 @@ class CurveView {
     const { disposables } = this._around;
     const pointOf = (event: MouseEvent): number => {
       const { left, width } = this._plot.getBoundingClientRect();
-      return pointAt(this._places, (AREA.width * (event.clientX - left)) / Math.max(width, 1));
+      return pointAt(this._lefts, (AREA.width * (event.clientX - left)) / Math.max(width, 1));
     };
     disposables.listen(this._plot, 'pointermove', event => this._look(pointOf(event)));
     disposables.listen(this._plot, 'pointerleave', () => this._look(this._picked ?? this._peak));
     disposables.listen(this._plot, 'click', event => this._pick(pointOf(event)));
     disposables.listen(this._plot, 'keydown', event => {
-      const to = steppedTo(event.key, this._at, this._places.length, POINT_KEYS);
+      const to = steppedTo(event.key, this._at, this._lefts.length, POINT_KEYS);
       if (to !== null || event.key === 'Enter') {
         event.preventDefault();
         event.stopPropagation();
-        this._pick(Math.min(Math.max(to ?? this._at, 0), this._places.length - 1));
+        this._pick(Math.min(Math.max(to ?? this._at, 0), this._lefts.length - 1));
       }
     });
   }
@@ -160,7 +160,7 @@ class CurveView {
     const shown = this._layers.flatMap((layer, i) => {
       const { fill, ink, letter } = memoryLook(layer.kind, theme.appearance);
       const opacity = this._opened === null ? '1' : String(1 - 0.55 * (i / this._layers.length));
-      const d = outlineOf(layer, this._places, ceiling);
+      const d = outlineOf(layer, this._lefts, ceiling);
       const area = svgElement(root, 'path', { d, fill, 'fill-opacity': opacity, 'data-kind': layer.kind });
       return [{ area, mark: this._mark(layer, ceiling, { ink, letter }) }];
     });
@@ -170,7 +170,7 @@ class CurveView {
     const areas = svgElement(root, 'svg', { ...size, width: '100%', height: String(AREA.height) });
     areas.append(...shown.map(({ area }) => area));
     const peak = h(root, 'i', { class: 'dt-memory-peak', text: '▼', aria: { hidden: 'true' } });
-    place(peak, this._places[this._peak], 1 - this._total[this._peak] / ceiling);
+    position(peak, this._lefts[this._peak], 1 - this._total[this._peak] / ceiling);
     const cursor = h(root, 'i', { class: 'dt-memory-cursor' });
     const marks = shown.flatMap(({ mark }) => (mark === null ? [] : [mark]));
     this._plot.replaceChildren(areas, ...marks, ...lines, ...(this._opened === null ? [peak] : []), cursor);
@@ -178,14 +178,14 @@ class CurveView {
   }
 
   private _mark(layer: ILayer, ceiling: number, look: { ink: string; letter: string }): HTMLElement | null {
-    const at = letterPoint(layer, this._places, ceiling);
+    const at = letterPoint(layer, this._lefts, ceiling);
     if (at === null) {
       return null;
     }
     const text = this._opened === null ? look.letter : nameOf(this._around.trace, layer);
     const mark = h(this._around.root, 'i', { class: 'dt-memory-mark', text, style: { color: look.ink } });
     mark.setAttribute('aria-hidden', 'true');
-    place(mark, Math.min(this._places[at], 0.8 * AREA.width), 1 - (layer.below[at] + layer.bytes[at] / 2) / ceiling);
+    position(mark, Math.min(this._lefts[at], 0.8 * AREA.width), 1 - (layer.below[at] + layer.bytes[at] / 2) / ceiling);
     return mark;
   }
 
@@ -193,7 +193,7 @@ class CurveView {
     const { root, trace } = this._around;
     const text = sentence(trace.language, 'memory.limit', { size: formatMemory(this._curve.limit) });
     const line = h(root, 'i', { class: 'dt-memory-limit', text });
-    place(line, 0, 1 - this._curve.limit / ceiling);
+    position(line, 0, 1 - this._curve.limit / ceiling);
     return line;
   }
 
@@ -202,7 +202,7 @@ class CurveView {
     this._at = point;
     const { root, trace } = this._around;
     const cursor = this._plot.querySelector<HTMLElement>('.dt-memory-cursor');
-    cursor?.style.setProperty('left', `${(100 * this._places[point]) / AREA.width}%`);
+    cursor?.style.setProperty('left', `${(100 * this._lefts[point]) / AREA.width}%`);
     const op = Math.max(this._curve.ops[point], 0);
     const text = sentence(trace.language, 'memory.at', { op: op + 1, size: formatMemory(this._total[point]) });
     this._status.textContent = text;
@@ -263,8 +263,8 @@ function nameOf(trace: ITrace, { name }: ILayer): string {
   return name === '' ? sentence(trace.language, 'memory.others') : name;
 }
 
-/** Put an element at a place from the left, and a share from the top. */
-function place(element: HTMLElement, x: number, share: number): void {
+/** Put an element at a distance from the left, and a share from the top. */
+function position(element: HTMLElement, x: number, share: number): void {
   element.style.setProperty('left', `${(100 * x) / AREA.width}%`);
   element.style.setProperty('top', `${AREA.height * share}px`);
 }

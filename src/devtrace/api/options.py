@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from devtrace.runtime.device_spec import spec_of
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import UsageError
 
 MAX_OPS: Final = 100_000
@@ -163,6 +163,13 @@ def with_values(words: Sequence[str], takes_value: Mapping[str, bool], *, to_pro
 def nearest(given: str, known: Iterable[str]) -> str:
     """Return the name that was probably meant; empty where none is like it."""
     return next(iter(get_close_matches(given, list(known), n=1)), "")
+
+
+def unknown_flag(word: str, flags: Sequence[object], *, command: str, help: str) -> UsageError:
+    """Return the error of a flag that a command has not; a flag begins with its name."""
+    near = nearest(word.partition("=")[0], (str(flag).partition(" ")[0] for flag in flags))
+    slug = "unknown-flag.near" if near else "unknown-flag"
+    return UsageError.of(slug, flag=word, near=near, flags=comma().join(map(str, flags)), command=command, help=help)
 
 
 FLAGS: Final = (

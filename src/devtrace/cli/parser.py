@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from devtrace.api.options import with_values
+from devtrace.api.options import unknown_flag, with_values
 from devtrace.words.catalogue import sentence
 from devtrace.words.wrapping import wrap
 
@@ -18,13 +18,18 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, description: str = "", epilog: str = "", **options: Any) -> None:
         options |= {"description": _paragraph(description), "epilog": _paragraph(epilog)}
-        super().__init__(add_help=False, formatter_class=_Formatter, **options)
+        super().__init__(add_help=False, allow_abbrev=False, formatter_class=_Formatter, **options)
         self._positionals.title, self._optionals.title = sentence("cli.arguments"), sentence("cli.options")
         self.add_argument("-h", "--help", action="help", help=sentence("cli.help"))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         given = sys.argv[1:] if args is None else list(args)
-        return super().parse_known_args(with_values(given, self.takes_value, to_program=True), namespace)
+        words = with_values(given, self.takes_value, to_program=True)
+        options, unknown = super().parse_known_args(words, namespace)
+        for word in unknown:
+            if word.startswith("-"):
+                raise unknown_flag(word, [*self.takes_value], command=self.prog, help=f"{self.prog} --help")
+        return options, unknown
 
     @property
     def takes_value(self) -> dict[str, bool]:

@@ -92,9 +92,9 @@ def _letter(kind: str, outline: tuple[Any, Sequence[float], Sequence[float]], th
         return ""
     at = longest[len(longest) // 2]
     look = looks()[kind]
-    place = f'x="{50 * (int(x[at]) + ends[at]) / COLUMNS:.1f}%" y="{(bottom[at] + top[at]) / 2 + 4:.1f}"'
+    position = f'x="{50 * (int(x[at]) + ends[at]) / COLUMNS:.1f}%" y="{(bottom[at] + top[at]) / 2 + 4:.1f}"'
     ink = f'font-weight="600" text-anchor="middle" fill="{look[f"{theme}_ink"]}"'
-    return f"<text {place} {ink}>{look['letter']}</text>"
+    return f"<text {position} {ink}>{look['letter']}</text>"
 
 
 def _limit(curve: Curve, highest: int) -> str:

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from devtrace.api.options import FLAGS, Flag, Keyword, Options, nearest, with_values
+from devtrace.api.options import FLAGS, Flag, Keyword, Options, nearest, unknown_flag, with_values
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import UsageError
 
@@ -191,8 +191,7 @@ def _flag(word: str, words: Iterator[str]) -> tuple[Flag, str]:
     name, equals, value = word.partition("=")
     flag = _FLAG.get(name)
     if flag is None:
-        near = nearest(name, _FLAG)
-        raise UsageError.of("unknown-flag.near" if near else "unknown-flag", flag=word, near=near, flags=_any_of(FLAGS))
+        raise unknown_flag(word, FLAGS, command="%%devtrace", help="%devtrace help")
     if flag.metavar and not equals:
         value = next(words, "")
     if bool(flag.metavar) != bool(value) or value.startswith("--"):

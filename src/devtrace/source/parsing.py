@@ -213,7 +213,7 @@ def lines_of_statement(node: ast.AST) -> tuple[int, int]:
 
 
 class _Nodes:
-    """The nodes of a line, and what is around a node: of a long file only statements that were asked for are walked."""
+    """Nodes of a line, and what is around a node: of a long file only statements that were asked for are walked."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._tree = tree

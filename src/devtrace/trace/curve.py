@@ -18,7 +18,7 @@ KINDS: Final = ("parameter", "buffer", "optimizer-state", "gradient", "named", "
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """What is of one kind and of one name: its bytes at each point of the curve."""
+    """Bytes of one kind and of one name at each point of the curve."""
 
     kind: str
     name: str

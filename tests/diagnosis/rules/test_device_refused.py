@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -89,15 +90,51 @@ def test_a_kind_of_device_that_is_not_there_is_named(kind: str) -> None:
 
 @pytest.mark.parametrize(("simulate", "there"), [(None, "there is cpu"), (ONE, "there is cuda:0")])
 def test_a_file_of_a_device_that_is_not_there_is_mapped(simulate: str | None, there: str) -> None:
-    saved = io.BytesIO()
-    with devtrace.simulate("cuda:4"):
-        torch.save(torch.ones(3, device="cuda:3"), saved)
-    saved.seek(0)
+    saved = file_from("cuda:3")
     (finding,) = found(lambda: torch.load(saved), simulate)
     assert finding.message.endswith(f"which does not exist here; {there}.")
     assert [edit.after.strip() for edit in finding.edits] == [
         '(finding,) = found(lambda: torch.load(saved, map_location="cpu"), simulate)'
     ]
+
+
+def test_a_device_that_a_line_maps_a_file_to_is_what_it_asks_for_and_not_where_the_file_was_saved() -> None:
+    def by_a_text(saved: io.BytesIO) -> None:
+        torch.load(saved, map_location="cuda:3")
+
+    def by_a_variable(saved: io.BytesIO) -> None:
+        where = torch.device("cuda", 3)
+        torch.load(saved, map_location=where)
+
+    def by_names_of_old_devices(saved: io.BytesIO) -> None:
+        torch.load(saved, map_location={"cuda:1": "cpu", "cuda:2": "cuda:3"})
+
+    edits = []
+    for program, origin in ((by_a_text, "cpu"), (by_a_variable, "cpu"), (by_names_of_old_devices, "cuda:2")):
+        (finding,) = found(partial(program, file_from(origin)), ONE)
+        assert finding.message == "cuda:3 does not exist; there is cuda:0."
+        edits += [edit.after.strip() for edit in finding.edits]
+    assert edits == [
+        'torch.load(saved, map_location="cuda:0")',
+        'where = torch.device("cuda", 0)',
+        'torch.load(saved, map_location={"cuda:1": "cpu", "cuda:2": "cuda:0"})',
+    ]
+
+
+def test_a_device_that_a_file_is_mapped_from_is_not_asked_for() -> None:
+    saved, other = file_from("cuda:3"), file_from("cuda:3")
+    (finding,) = found(lambda: torch.load(saved, map_location={"cuda:1": "cpu"}))
+    assert finding.message == "The file was saved from cuda:3, which does not exist here; there is cuda:0."
+    (finding,) = found(lambda: torch.load(other, map_location={"cuda:3": "cuda:5", "cuda:2": "cpu"}))
+    assert finding.message == "cuda:5 does not exist; there is cuda:0."
+
+
+def file_from(device: str) -> io.BytesIO:
+    saved = io.BytesIO()
+    with devtrace.simulate("cuda:4"):
+        torch.save(torch.ones(3, device=device), saved)
+    saved.seek(0)
+    return saved
 
 
 @pytest.mark.parametrize(

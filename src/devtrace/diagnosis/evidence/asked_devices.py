@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.source.flow import parameters
-from devtrace.source.matching import called_name, calls_in, variable
+from devtrace.source.matching import called_name, calls_in, nodes_of, variable
 from devtrace.source.plain_values import plain
 from devtrace.source.safe_values import MISSING, evaluate
 from devtrace.source.vocabulary import DEVICE_LISTS, full_name, takes_number
@@ -65,8 +65,10 @@ def _head(frame: FailingFrame) -> list[ast.AST]:
 
 
 def _asked(frame: FailingFrame, code: ast.AST, is_refused: Refused) -> Iterator[AskedDevice]:
+    mapped_from = {key for each in nodes_of(ast.Dict, code) for key in each.keys}
     for node in ast.walk(code):
-        yield from (AskedDevice(each, frame, node) for each in devices_named(frame, node) if is_refused(each))
+        if node not in mapped_from:
+            yield from (AskedDevice(each, frame, node) for each in devices_named(frame, node) if is_refused(each))
 
 
 def _around(frames: Sequence[FailingFrame], is_refused: Refused) -> Iterator[AskedDevice]:

@@ -41,7 +41,9 @@ def device_refused(queries: TraceQueries, snapshot: FailureSnapshot, op: int, te
         names = [f"`{path.text}`" for path in paths if type(path.last.value).__name__ != "DTensor"]
     there = access_paths.accelerators() or [HOST]
     frames = FailingFrame.all_of(snapshot, there[0]) if key in ("absent", "file") else []
-    answer = _absent(frames, ":".join(names), there) if key == "absent" else _mapped(frames)
+    answer = _absent(frames, ":".join(names), there) if key in ("absent", "file") else _Answer()
+    if key == "file":  # it is where the file was saved, if no line says so
+        key, answer = ("absent", answer) if answer.device else (key, _mapped(frames))
     device = answer.device or ":".join(names)
     values: dict[str, Any] = {"device": device, "names": names, "there": there, "count": len(there)}
     return Finding(
@@ -62,8 +64,8 @@ def _absent(frames: Sequence[FailingFrame], kind: str, there: list[str]) -> _Ans
     """Return the device that a line asks for and is not there, who says so, and how to name one that is."""
 
     def is_refused(device: str) -> bool:
-        same_kind = device.partition(":")[0] == kind if kind else ":" in device
-        return same_kind and device not in there
+        is_meant = kind in (device, device.partition(":")[0]) if kind else ":" in device
+        return is_meant and device not in there
 
     asked = asked_device(frames, is_refused)
     if asked is None:

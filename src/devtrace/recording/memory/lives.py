@@ -24,7 +24,7 @@ _UNSPLIT: Final = 1 << 20
 
 
 class Log:
-    """What simulated devices log of their memory while it is watched; a long log keeps its heights."""
+    """Log of the memory of simulated devices while it is watched; a long one keeps its heights."""
 
     def __init__(self) -> None:
         self.log: list[int] = []
