@@ -32,6 +32,7 @@ def fold(recorded: RecordedOps, state: ThreadState, most: int, limit: int) -> No
     _fold_rows(recorded, state, chunk, kept, left)
     _fold_copies(recorded, state, chunk, into)
     _fold_calls(state, chunk.number[kept], int(chunk.number[-1]))
+    _fold_regions(recorded, state, chunk.number[kept], int(chunk.number[-1]))
     state.chunks = [left]
     gone = set((chunk.number[~kept] | state.index << THREAD_SHIFT).tolist())
     recorded.failures[:] = [failed for failed in recorded.failures if failed.op not in gone]
@@ -135,3 +136,14 @@ def _fold_calls(state: ThreadState, numbers: Array, last: int) -> None:
         if begin < end or call.end > last:
             left.extend(call)
     state.ended = left
+
+
+def _fold_regions(recorded: RecordedOps, state: ThreadState, numbers: Array, last: int) -> None:
+    """Forget the regions of autocast that have been left and all of whose ops are gone."""
+    left = []
+    for region in recorded.regions:
+        begin, end = np.searchsorted(numbers, (region.op & NUMBERS, region.end & NUMBERS))
+        is_of_another = region.op >> THREAD_SHIFT != state.index
+        if is_of_another or region.end < 0 or begin < end or region.end & NUMBERS > last:
+            left.append(region)
+    recorded.regions[:] = left
