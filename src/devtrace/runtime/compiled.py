@@ -38,7 +38,7 @@ def takes_a_number() -> None:
 def _region(frame: FrameType | None) -> CompiledRegion | None:
     while frame is not None and not _is_wrapper(frame):
         frame = frame.f_back
-    fate = _fate(frame.f_locals.get("self"), frame.f_globals) if frame is not None else None
+    fate = _fate(frame.f_locals.get("self")) if frame is not None else None
     if frame is None or fate is None:
         return None
     codes = set[CodeType]()
@@ -54,11 +54,12 @@ def _is_wrapper(frame: FrameType) -> bool:
     return frame.f_code.co_name == _WRAPPER and frame.f_globals.get("__name__") == "torch._dynamo.eval_frame"
 
 
-def _fate(context: Any, dynamo: dict[str, Any]) -> Fate | None:
+def _fate(context: Any) -> Fate | None:
     """Ask a compiler's settings: those of inductor, whose graphs are cut where it parts them, or the plain backend."""
     settings = getattr(context, "compiler_config", None) or {}
     if settings.get("triton.cudagraphs"):
         return "cut" if settings.get("graph_partition") else "skipped"
-    innermost = dynamo.get("innermost_backend")
-    backend = innermost(context.callback) if innermost is not None else None
+    backend = getattr(context, "callback", None)
+    while (inner := getattr(backend, "_torchdynamo_orig_backend", None)) is not None:
+        backend = inner
     return "skipped" if getattr(backend, "compiler_name", "") == "cudagraphs" else None
