@@ -27,6 +27,7 @@ NOT_OF_TORCH: Final = frozenset({
     "_lru_list_elem", "_initializing", "_bootstrap_inner", "_showwarnmsg", "_args", "_closed",  # Python and ipywidgets
     "_ink", "_on_",  # endings of names of our own
     "_oh", "_raw_saved_",  # IPython; how attributes of a node of autograd begin
+    "_torchdynamo_orig_backend",  # attribute of what wraps a compiler, which no path names; test_cuda_graph needs it
 })  # fmt: skip
 SILENT: Final = ("modules", "trace_impl", "pinned", "calls", "vocabulary")
 """Parts that have another way, or that these programs do not come by."""
