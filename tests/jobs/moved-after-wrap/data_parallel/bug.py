@@ -10,7 +10,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 def run() -> None:
     rank = int(os.environ["LOCAL_RANK"])
-    dist.init_process_group("nccl")
+    dist.init_process_group("cpu:gloo,cuda:nccl")
     torch.cuda.set_device(rank)
     model = DistributedDataParallel(nn.Linear(8, 2))
     model.to(rank)
