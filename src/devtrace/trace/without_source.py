@@ -4,6 +4,7 @@ Names of files, variables and modules stay, and what findings quote. Edits are c
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -20,5 +21,14 @@ def without_source(trace: TraceData) -> TraceData:
     texts = [(table, each.name) for table, columns in TABLES.items() for each in columns if each.kind == "text"]
     used = {id for table, name in texts for id in bare.table(table).ints(name).tolist()}
     kept = tuple(text if id in used else "" for id, text in enumerate(strings))
-    findings = None if trace.findings is None else tuple({**each, "edits": []} for each in trace.findings)
+    findings = None if trace.findings is None else tuple(_without_code(each) for each in trace.findings)
     return replace(bare, strings=kept, findings=findings)
+
+
+def _without_code(finding: dict[str, Any]) -> dict[str, Any]:
+    """Return a finding without its edits, and without their code in its advice."""
+    code = [line.strip() for edit in finding["edits"] for line in edit["after"].splitlines() if line.strip()]
+    help = finding["help"]
+    for line in code:
+        help = help.replace(line, "...")
+    return {**finding, "edits": [], "help": help}
