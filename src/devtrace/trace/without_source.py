@@ -3,6 +3,7 @@
 Names of files, variables and modules stay, and what findings quote. Edits are code, and so go.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +26,7 @@ def without_source(trace: TraceData) -> TraceData:
     return replace(bare, strings=kept, findings=findings)
 
 
-def _without_code(finding: dict[str, Any]) -> dict[str, Any]:
+def _without_code(finding: Mapping[str, Any]) -> dict[str, Any]:
     """Return a finding without its edits, and without their code in its advice."""
     code = [line.strip() for edit in finding["edits"] for line in edit["after"].splitlines() if line.strip()]
     help = finding["help"]
