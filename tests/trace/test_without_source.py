@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import devtrace
 from devtrace.api.results import diagnose
+from devtrace.trace.builder import TraceBuilder
+from devtrace.trace.without_source import without_source
 from warm import Warm
 
 PROGRAM = """import torch
@@ -32,3 +35,13 @@ def test_a_trace_without_source_has_no_line_of_it_and_still_has_all_lines_number
     assert (found.rule, found.message, found.edits) == (before.rule, before.message, ())
     assert found.site is not None
     assert (found.site.line, found.site.text) == (4, "")
+
+
+def test_advice_keeps_its_words_where_the_code_of_an_edit_is_left_out() -> None:
+    edit = {"after": "    mask = torch.ones(\n        3, device=x.device\n    )\n"}
+    quoted = {"help": "move it where it is made (once): `mask = torch.ones( 3, device=x.device )`", "edits": [edit]}
+    whole = {"help": edit["after"].strip(), "edits": [edit]}
+    bare = without_source(replace(TraceBuilder().build(), findings=(quoted, whole))).findings
+    assert bare is not None
+    assert [each["help"] for each in bare] == ["move it where it is made (once): `...`", "..."]
+    assert [each["edits"] for each in bare] == [[], []]

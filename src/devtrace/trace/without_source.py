@@ -11,6 +11,7 @@ import numpy as np
 
 from devtrace.trace.columns import TABLES
 from devtrace.trace.tables import TraceData
+from devtrace.words.text_format import one_line
 
 
 def without_source(trace: TraceData) -> TraceData:
@@ -28,8 +29,8 @@ def without_source(trace: TraceData) -> TraceData:
 
 def _without_code(finding: Mapping[str, Any]) -> dict[str, Any]:
     """Return a finding without its edits, and without their code in its advice."""
-    code = [line.strip() for edit in finding["edits"] for line in edit["after"].splitlines() if line.strip()]
     help = finding["help"]
-    for line in code:
-        help = help.replace(line, "...")
+    for edit in finding["edits"]:
+        code = edit["after"].strip()
+        help = "..." if help == code else help.replace(f"`{one_line(code)}`", "`...`")
     return {**finding, "edits": [], "help": help}
