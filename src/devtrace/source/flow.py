@@ -181,6 +181,15 @@ def parameters(body: ast.AST, *, starred: bool = False) -> list[str]:
     return [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs, *rest)]
 
 
+def defaults(function: ast.AST | None) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the parameters of a function that have a default, each with that."""
+    if isinstance(function, FUNCTIONS):
+        given = function.args
+        positional = zip(reversed([*given.posonlyargs, *given.args]), reversed(given.defaults), strict=False)
+        words = zip(given.kwonlyargs, given.kw_defaults, strict=True)
+        yield from ((each.arg, value) for each, value in (*positional, *words) if value is not None)
+
+
 def own_name(source: Source, node: ast.AST) -> str:
     """Return the name by which the method around a node knows its object: `self`, or whatever it is called.
 

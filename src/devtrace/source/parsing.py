@@ -14,7 +14,7 @@ from opcode import opname
 from types import CodeType
 from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
-from devtrace.source.matching import nodes_in, nodes_of
+from devtrace.source.matching import nodes_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,10 +61,6 @@ class Source:
     @cached_property
     def _lines(self) -> list[str]:
         return lines_of(self.text)
-
-    @cached_property
-    def functions(self) -> list[FunctionNode]:
-        return [node for node in nodes_in(self.tree) if isinstance(node, FunctionNode)]
 
     @cached_property
     def imports(self) -> dict[str, str]:
@@ -128,19 +124,18 @@ class Source:
 
     def function(self, node: ast.AST) -> FunctionNode | None:
         """Return the innermost function around a node; of a function the one around it."""
-        above = list(self.ancestors(node))[1:]
-        return next((outer for outer in above if isinstance(outer, FunctionNode)), None)
+        return next((outer for outer in list(self.ancestors(node))[1:] if isinstance(outer, FunctionNode)), None)
 
     def function_at(self, first: int) -> NamedFunction | None:
         """Return the function that begins at a line of this text, its decorators included."""
-        return next((each for each in self._beginning_at(first) if isinstance(each, NamedFunction)), None)
+        return next((each for each in self.functions_at(first) if isinstance(each, NamedFunction)), None)
 
     def body_of(self, code: CodeType) -> FunctionNode | None:
         """Return the function that a code object runs; None for a file, a cell or a class."""
-        begin = self._beginning_at(code.co_firstlineno - self.first + 1)
+        begin = self.functions_at(code.co_firstlineno - self.first + 1)
         return next((each for each in begin if getattr(each, "name", "<lambda>") == code.co_name), None)
 
-    def _beginning_at(self, line: int) -> Iterator[FunctionNode]:
+    def functions_at(self, line: int) -> Iterator[FunctionNode]:
         """Yield the functions that begin at a line of this text, with their decorators."""
         near = (each for node in self._nodes.at(line) for each in (node, self.parent(node)))
         return (each for each in near if isinstance(each, FunctionNode) and lines_of_statement(each)[0] == line)

@@ -249,12 +249,10 @@ class _Reader:
     def curve(self, data: dict[str, Any]) -> Curve:
         parts, ops = data.get("parts"), self._ints("memory.ops", data.get("ops"), wide=True)
         sizes = self._ints("memory.bytes", data.get("bytes"), wide=True)
-        if not isinstance(parts, list) or not parts or len(sizes) != len(parts) * len(ops) or not len(ops):
+        points, given = len(ops), parts if isinstance(parts, list) else []
+        named = [each for each in given if isinstance(each, list) and len(each) == 2 and each[0] in KINDS]
+        if not named or not points or len(named) < len(given) or len(sizes) != len(named) * points:
             raise _damaged(sentence("damage.list", where="memory.parts", kinds=sentence("damage.objects")))
-        named = [each for each in parts if isinstance(each, list) and len(each) == 2 and each[0] in KINDS]
-        if len(named) < len(parts):
-            raise _damaged(sentence("damage.list", where="memory.parts", kinds=sentence("damage.objects")))
-        points = len(ops)
         drawn = tuple(
             Part(kind, str(name), sizes[at * points : (at + 1) * points]) for at, (kind, name) in enumerate(named)
         )

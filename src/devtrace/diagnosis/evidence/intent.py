@@ -20,8 +20,9 @@ from devtrace.diagnosis.evidence.moves import move_of
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.source.flow import path_of
+from devtrace.source.flow import defaults, path_of
 from devtrace.source.matching import called_name, calls_in, given_trait, keyword, match_code, owner_of
+from devtrace.source.parsing import NamedFunction
 from devtrace.source.safe_values import evaluate, instance_dict
 from devtrace.source.vocabulary import BY_NUMBER, is_move
 
@@ -176,13 +177,7 @@ def _is_for_any_device(variable: str) -> bool:
 
 
 def _with_defaults(function: ast.AST | None) -> set[str]:
-    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-        return set()
-    arguments = function.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    given = positional[len(positional) - len(arguments.defaults) :] if arguments.defaults else []
-    words = [each for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default]
-    return {each.arg for each in (*given, *words)}
+    return {name for name, _ in defaults(function)} if isinstance(function, NamedFunction) else set()
 
 
 def _objects_name_an_accelerator(frame: FailingFrame) -> bool:

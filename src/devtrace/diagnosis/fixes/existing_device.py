@@ -11,7 +11,7 @@ from devtrace.diagnosis.evidence.asked_devices import AskedDevice, accelerator, 
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.findings import Edit, Line
 from devtrace.diagnosis.fixes.register_on_module import assignments
-from devtrace.source.flow import FUNCTIONS, bindings, given_by, parameters
+from devtrace.source.flow import bindings, defaults, given_by, parameters
 from devtrace.source.matching import assigned_names, chain, names_in, nodes_of, variable
 from devtrace.source.plain_values import plain
 from devtrace.source.safe_values import class_dict, evaluate
@@ -51,8 +51,8 @@ def _sources_of(asked: AskedDevice) -> Iterator[_Origin]:
         inner = (each.id for each in nodes_of(ast.Name, *values) if asked.device in devices_named(frame, each))
         yield from ((frame.code, each) for other in inner if other != name for each in _values_of(frame, other))
         yield from ((frame.code, each) for each in values)
-        if asked.is_handed_in and isinstance(frame.function, FUNCTIONS):
-            yield from ((frame.code, each) for each in _default_of(frame.function, name))
+        if asked.is_handed_in:
+            yield from ((frame.code, value) for each, value in defaults(frame.function) if each == name)
     yield frame.code, asked.node
 
 
@@ -60,15 +60,6 @@ def _values_of(frame: FailingFrame, name: str) -> list[ast.expr]:
     """Return what a function gave a variable last."""
     bound = (pair for statement in frame.bindings(name)[-1:] for pair in given_by(frame.source, statement))
     return [each.value for path, each in bound if path == name]
-
-
-def _default_of(function: ast.AST, name: str) -> list[ast.expr]:
-    """Return the default value of a parameter."""
-    taken: ast.arguments = function.args  # type: ignore[attr-defined]
-    positional = [each.arg for each in (*taken.posonlyargs, *taken.args)]
-    pairs = zip(reversed(positional), reversed(taken.defaults), strict=False)
-    words = zip((each.arg for each in taken.kwonlyargs), taken.kw_defaults, strict=True)
-    return [value for each, value in (*pairs, *words) if each == name and value is not None]
 
 
 def _of_attribute(asked: AskedDevice, owned: ast.expr, attribute: str) -> Iterator[_Origin]:

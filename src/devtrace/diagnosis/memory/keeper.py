@@ -22,6 +22,7 @@ from devtrace.source.matching import (
     keyword,
     listed,
     names_in,
+    nodes_in,
     nodes_of,
     owner_of,
 )
@@ -196,16 +197,16 @@ def _bodies(
     sources = [found for each in files if each and (found := queries.read(each, 1)) is not None]
     tails = (".".join(["", *parts[at:]]) for at in range(len(parts)))
     for path in dict.fromkeys([*tails, *(f".{part}" for part in parts)]):
-        yield ((source, each, path) for source in sources for each in (*source.functions, source.tree))
+        yield ((source, each, path) for source in sources for each in (*_functions(source), source.tree))
 
 
 def _of_variable(source: Source, name: str, first: int) -> Iterator[tuple[Source, ast.AST, str]]:
     """Yield the function that a variable is of, seen from one that begins at a line, and those that share it."""
-    begun = next((each for each in source.functions if _begins(source, each) == first), source.tree)
+    begun = next(source.functions_at(first - source.first + 1), source.tree)
     around = (each for each in source.ancestors(begun) if isinstance(each, FunctionNode))
     body = next((each for each in around if _binds(each, name)), source.tree)
     yield source, body, name
-    for other in source.functions:
+    for other in _functions(source):
         if other is not body and body in source.ancestors(other) and not _binds(other, name):
             yield source, other, name
 
@@ -214,9 +215,8 @@ def _binds(function: ast.AST, name: str) -> bool:
     return name in parameters(function, starred=True) or any(name in binds(each) for each in statements(function))
 
 
-def _begins(source: Source, function: ast.AST) -> int:
-    decorators = getattr(function, "decorator_list", [])
-    return min(source.span(each).line for each in (function, *decorators))
+def _functions(source: Source) -> list[FunctionNode]:
+    return [node for node in nodes_in(source.tree) if isinstance(node, FunctionNode)]
 
 
 def _keeps(statement: ast.stmt, path: str) -> tuple[Way, ast.expr | None]:

@@ -14,7 +14,7 @@ from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source import parsing
 from devtrace.source.branches import was_passed_by
-from devtrace.source.flow import FUNCTIONS, binds, given_by, moves_itself, parameters, statements, targets
+from devtrace.source.flow import FUNCTIONS, binds, defaults, given_by, moves_itself, parameters, statements, targets
 from devtrace.source.matching import alone, called_name, hands_on, owner_of
 from devtrace.source.parsing import Span
 from devtrace.source.safe_values import MISSING, Scope, class_dict, classes_of, evaluate, with_wrapped
@@ -264,15 +264,11 @@ def _argument(call: ast.Call, name: str, names: list[str]) -> Iterator[ast.expr]
 
 def _default(name: str, activation: Activation) -> Iterator[Definition]:
     """Yield the default of a live frame's parameter, if the parameter is that very object: `mean=MEAN`."""
-    arguments = getattr(activation.body, "args", None)
-    if activation.scope is None or not isinstance(arguments, ast.arguments):
+    if activation.scope is None:
         return
-    positional = [*arguments.posonlyargs, *arguments.args]
-    pairs = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
-    pairs += [(each, value) for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value]
     given = activation.scope.locals.get(name, MISSING)
-    for parameter, value in pairs:
-        if parameter.arg == name and evaluate(value, activation.scope) is given is not MISSING:
+    for parameter, value in defaults(activation.body):
+        if parameter == name and evaluate(value, activation.scope) is given is not MISSING:
             yield Definition(value, (), activation)
 
 

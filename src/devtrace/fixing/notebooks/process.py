@@ -91,7 +91,7 @@ class NotebookFix:
                 self._set({**self.state, "state": "failed", "closing": closing})
 
     def _set(self, state: State) -> None:
-        self.state = {**state, **self._what_runs(state["changed"])}
+        self.state = {**state, **self._what_runs(state["changed"])} if state["changed"] else state
         self._changed()
 
     def _what_runs(self, changed: Sequence[State]) -> State:

@@ -132,18 +132,18 @@ def _fold_calls(state: ThreadState, numbers: Array, last: int) -> None:
     """Forget the calls all of whose ops are gone."""
     left = array("q")
     for call in state.ended_calls():
-        begin, end = np.searchsorted(numbers, (call.begin, call.end))
-        if begin < end or call.end > last:
+        if _has_ops(call.begin, call.end, numbers, last):
             left.extend(call)
     state.ended = left
 
 
 def _fold_regions(recorded: RecordedOps, state: ThreadState, numbers: Array, last: int) -> None:
     """Forget the regions of autocast that have been left and all of whose ops are gone."""
-    left = []
-    for region in recorded.regions:
-        begin, end = np.searchsorted(numbers, (region.op & NUMBERS, region.end & NUMBERS))
-        is_of_another = region.op >> THREAD_SHIFT != state.index
-        if is_of_another or region.end < 0 or begin < end or region.end & NUMBERS > last:
-            left.append(region)
-    recorded.regions[:] = left
+    ended = [each for each in recorded.regions if each.op >> THREAD_SHIFT == state.index and each.end >= 0]
+    gone = {id(each) for each in ended if not _has_ops(each.op & NUMBERS, each.end & NUMBERS, numbers, last)}
+    recorded.regions[:] = [each for each in recorded.regions if id(each) not in gone]
+
+
+def _has_ops(begin: int, end: int, numbers: Array, last: int) -> bool:
+    """Return whether an op of a span is among the numbers, or may come after the last that was packed."""
+    return end > last or bool(np.diff(np.searchsorted(numbers, (begin, end)))[0])
