@@ -6,7 +6,7 @@ import json
 from typing import Final
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, TimeoutError, expect
 
 from e2e.lab import Lab
 from e2e.notebook import Notebook
@@ -39,7 +39,11 @@ class Fix:
         return self.root.get_by_role("button", name=name)
 
     def wait(self, state: str) -> None:
-        self.root.locator(f'.dt-fix-status[data-state="{state}"]').wait_for(timeout=ROUNDS)
+        """Wait for a state; where it does not come, the failure tells what the panel says instead."""
+        try:
+            self.root.locator(f'.dt-fix-status[data-state="{state}"]').wait_for(timeout=ROUNDS)
+        except TimeoutError as late:
+            raise AssertionError(f"expected {state!r}, got {self.root.inner_html()}") from late
 
 
 def texts(notebook: Notebook) -> list[str]:

@@ -1,8 +1,8 @@
 """Kernels as forks of one Python that has imported torch, where the system and the kernel's command allow it.
 
     forks = Forks()
-    forks.serve(manager)      # jupyter_client's: it asks us for the process of its kernel
-    forks.close()             # the kernels end too
+    forks.serve(manager, folder)      # jupyter_client's: it asks us for the process of its kernel
+    forks.close()                     # the kernels end too
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
@@ -23,6 +24,9 @@ _WARM: Final = (sys.executable, "-m", "devtrace.fixing.notebooks.warm_python")
 _LAUNCHER: Final = [sys.executable, "-m", "ipykernel_launcher"]
 IS_POSSIBLE: Final = hasattr(os, "pidfd_open")
 """On Linux, which has these: on macOS frameworks that torch is linked with forbid forks, on Windows there are none."""
+
+_LONGEST_ADDRESS: Final = 100
+"""Of a socket's file, which may have 107 bytes; a dash and the number of a channel follow."""
 
 
 class Forks:
@@ -38,9 +42,15 @@ class Forks:
         with self._lock:
             self._begun()
 
-    def serve(self, manager: Any) -> None:
-        """Let a kernel manager of jupyter_client start its kernel as a fork."""
+    def serve(self, manager: Any, folder: Path) -> None:
+        """Let a kernel manager of jupyter_client start its kernel as a fork, and talk with it in files of a folder.
+
+        A port is free when the manager looks for one, and seconds later, when the kernel takes it, it may be another's.
+        """
         manager.provisioner = Provisioner.of(manager, self)
+        address = str(folder / "kernel")
+        if len(address) < _LONGEST_ADDRESS:
+            manager.transport, manager.ip = "ipc", address
 
     def begin(self, argv: list[str], cwd: str, env: dict[str, str]) -> Fork | None:
         """Return a new kernel's process; None where this Python has ended."""

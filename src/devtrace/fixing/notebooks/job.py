@@ -30,7 +30,7 @@ from devtrace.fixing.source_text import SourceText
 from devtrace.runtime.device_spec import count_of
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
-from devtrace.words.errors import DevtraceError
+from devtrace.words.errors import DevtraceError, named
 from devtrace.words.text_format import one_line
 
 NAME: Final = "notebook.ipynb"
@@ -68,6 +68,9 @@ class Job:
         except DevtraceError as error:
             self._report(state="failed", closing=str(error))
             return
+        except Exception as fault:
+            self._report(state="failed", closing=named(fault))
+            raise
         finally:
             self._runner.close()
             for kernel in self._reference:

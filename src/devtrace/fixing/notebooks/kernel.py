@@ -67,7 +67,7 @@ class Kernel:
 
         try:
             with tempfile.TemporaryDirectory(prefix="devtrace-fix-") as folder:
-                self._run_once(Path(folder) / "findings.json", Path(folder) / "texts.json")
+                self._run_once(Path(folder))
         except CancelledError:
             pass
         except NoSuchKernel as error:
@@ -81,11 +81,12 @@ class Kernel:
         if not self._found.done():
             self._found.set_exception(error)
 
-    def _run_once(self, found: Path, changed: Path) -> None:
+    def _run_once(self, own: Path) -> None:
+        found, changed = own / "findings.json", own / "texts.json"
         variables = {**os.environ, **self._variables, overlay.VARIABLE: str(changed), values.VARIABLE: str(found)}
         folder = str(Path(self.notebook.name).parent)
         if self._forks is not None:
-            self._forks.serve(self._client.create_kernel_manager())
+            self._forks.serve(self._client.create_kernel_manager(), own)
         with self._client.setup_kernel(env={**variables, "PYTHONHASHSEED": "0"}, cwd=folder):
             _call(self._client, "prepare", "")
             others, run_cells = self._asked.result()

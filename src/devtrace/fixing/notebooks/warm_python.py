@@ -2,7 +2,7 @@
 
     python -m devtrace.fixing.notebooks.warm_python      reads {"argv", "cwd", "env"}, a line each; writes process ids
 
-It runs no op and starts no thread before it forks. A fork is a kernel like any other, in a session of its own and with
+It runs no op and starts no thread before it forks. A fork is a kernel like any other, in a group of its own and with
 the environment that it is given. It ends when this process does, which ends with its standard input.
 """
 
@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 _FIRST: Final = (
@@ -40,9 +41,12 @@ def _asked() -> dict[str, Any] | None:
     names: tuple[str, ...] = _FIRST
     while line := sys.stdin.readline():
         _load(names)
+        this = os.getpid()
         child = os.fork()
         if child == 0:
-            return dict(json.loads(line))
+            return {"parent": this, **json.loads(line)}
+        with suppress(OSError):
+            os.setpgid(child, child)  # here too: whoever gets its number may end its group at once
         print(child, flush=True)
         names = _LATER
         _load(names)
@@ -51,8 +55,7 @@ def _asked() -> dict[str, Any] | None:
 
 def _become_kernel(asked: dict[str, Any]) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    parent = os.getppid()
-    os.setsid()
+    os.setpgid(0, 0)
     os.chdir(asked["cwd"])
     os.environ.clear()
     os.environ.update(asked["env"])
@@ -61,7 +64,7 @@ def _become_kernel(asked: dict[str, Any]) -> None:
     os.dup2(2, 1)
     os.close(nothing)
     sys.stdin = open(0, closefd=False)
-    sys.argv = [*asked["argv"], f"--IPKernelApp.parent_handle={parent}"]
+    sys.argv = [*asked["argv"], f"--IPKernelApp.parent_handle={asked['parent']}"]
     importlib.import_module("ipykernel.kernelapp").launch_new_instance()
 
 
