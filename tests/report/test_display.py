@@ -24,7 +24,7 @@ import readme_example
 from built import SCRIPT
 from devtrace.api.results import Report, Trace, diagnose
 from devtrace.contract.findings_json import FINDINGS_TYPE
-from devtrace.diagnosis.findings import Culprit, Finding, Site
+from devtrace.diagnosis.findings import Culprit, Edit, Finding, Grade, Site
 from devtrace.drawing.svg import without_loose_words
 from devtrace.report import mime, page, renderer
 from devtrace.report.html import MOST_FINDINGS, fragment
@@ -152,6 +152,27 @@ def test_the_html_names_the_tensor_the_line_that_made_it_the_move_and_the_fix() 
         "Fix move it as you attach it: model.out_head = nn.Linear(768, 2).to(device)",
     ):
         assert part in text
+
+
+@pytest.mark.parametrize(
+    ("spoken", "grade", "label"),
+    [("en", "proven", "Proven"), ("en", "safe", "Safe"), ("zh", "proven", "已证明"), ("zh", "safe", "安全")],
+)
+def test_a_fix_that_was_run_names_what_it_was_compared_with(
+    spoken: language.Language, grade: Grade, label: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(language.CHOICE, "user", spoken)
+    edit = Edit("a.py", None, 3, "x = 1", "x = 2", grade)
+    report = Report(
+        empty_trace(), (Finding("host-sync", "warning", help="h", edits=(edit,), proof="the same 4 values"),)
+    )
+    assert re.search(rf"^  {label} +the same 4 values$", report.text, re.MULTILINE)
+    assert f"<b>{label}</b> the same 4 values" in fragment(report)
+
+
+def test_words_without_an_edit_have_no_grade() -> None:
+    report = Report(empty_trace(), (Finding("host-sync", "warning", message="m", help="h", proof="was run"),))
+    assert "was run" not in report.text
 
 
 def test_notes_are_not_shown_and_many_findings_are_counted() -> None:

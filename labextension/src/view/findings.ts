@@ -203,7 +203,8 @@ function details(context: IViewContext, finding: IFinding): HTMLElement {
     add(sentence(trace.language, 'label.fix'), help, ...fixButtons(context, finding));
   }
   if (finding.proof) {
-    add(sentence(trace.language, 'label.proof'), h(owner, 'span', { text: finding.proof }));
+    const grade = finding.edits[0]?.grade ?? 'safe';
+    add(sentence(trace.language, `label.${grade}`), h(owner, 'span', { text: finding.proof }));
   }
   for (const edit of finding.edits.slice(0, MOST_STEPS)) {
     add(sentence(trace.language, 'label.edit'), changePreview(owner, editLabel(trace.language, edit), edit));

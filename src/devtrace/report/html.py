@@ -58,8 +58,7 @@ def _finding(report: ReportData, number: int, finding: Finding) -> str:
     site = finding.site
     where = f"<b>{escape_markup(parts.where(site))}</b>{_code(site) if site and site.text else ''}"
     lines = [f"{where} &ensp; {right}", *map(_labelled, finding.lines)]
-    if finding.help:
-        lines.append(f"<b>{sentence('label.fix')}</b> {_marked_up(finding.help)}")
+    lines += (f"<b>{label}</b> {_marked_up(words)}" for label, words in parts.advice(finding).items())
     word = escape_markup(sentence(f"severity.{finding.severity}"))
     return (
         f'<li value="{number}" title="{word}" data-devtrace="finding" data-rule="{escape_markup(finding.rule)}" '

@@ -28,6 +28,12 @@ def headline(finding: Finding, trace: TraceData) -> tuple[str, str, str]:
     return f"{finding.count:,}×" if finding.count > 1 else "", op, " + ".join(finding.devices)
 
 
+def advice(finding: Finding) -> dict[str, str]:
+    """Return by label the fix, and what it was proven by, or why it is only safe, if it was run."""
+    graded = {sentence(f"label.{finding.edits[0].grade}"): finding.proof} if finding.proof and finding.edits else {}
+    return ({sentence("label.fix"): finding.help} if finding.help else {}) | graded
+
+
 def where(site: Site | None) -> str:
     return str(site) if site is not None else sentence("report.no-line")
 

@@ -54,13 +54,13 @@ def in_one_line(finding: Finding) -> str:
 
 
 def _finding_lines(finding: Finding, trace: TraceData, width: int) -> list[str]:
-    labels = [*(line.label for line in finding.lines), sentence("label.fix")]
-    beside = max(map(columns, labels)) + 2
+    advice = parts.advice(finding)
+    beside = max(map(columns, [*(line.label for line in finding.lines), *advice, sentence("label.fix")])) + 2
     lines = _wrapped(finding.message, width, f"{palette.sign(finding.severity)} ", "  ")
     lines += _headline(finding, trace, width)
     lines += (line for each in finding.lines for line in _line(each, beside, width))
-    if finding.help:
-        lines += _wrapped(finding.help, width, "  " + pad(labels[-1], beside), " " * (beside + 2))
+    for label, words in advice.items():
+        lines += _wrapped(words, width, "  " + pad(label, beside), " " * (beside + 2))
     return lines
 
 
