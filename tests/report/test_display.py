@@ -155,13 +155,13 @@ def test_the_html_names_the_tensor_the_line_that_made_it_the_move_and_the_fix() 
 
 
 @pytest.mark.parametrize(
-    ("spoken", "grade", "label"),
+    ("chosen", "grade", "label"),
     [("en", "proven", "Proven"), ("en", "safe", "Safe"), ("zh", "proven", "已证明"), ("zh", "safe", "安全")],
 )
 def test_a_fix_that_was_run_names_what_it_was_compared_with(
-    spoken: language.Language, grade: Grade, label: str, monkeypatch: pytest.MonkeyPatch
+    chosen: language.Language, grade: Grade, label: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(language.CHOICE, "user", spoken)
+    monkeypatch.setattr(language.CHOICE, "user", chosen)
     edit = Edit("a.py", None, 3, "x = 1", "x = 2", grade)
     report = Report(
         empty_trace(), (Finding("host-sync", "warning", help="h", edits=(edit,), proof="the same 4 values"),)
