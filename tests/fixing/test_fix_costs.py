@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import textwrap
@@ -83,7 +84,7 @@ def test_how_a_fix_was_proven_is_in_its_finding() -> None:
     costs = costs_of(run_with(cost(9), y=2.0), run_with(once(), y=2.0))
     (kept,) = [change.finding for change in costs.rounds.changes]
     assert {edit.grade for edit in kept.edits} == {"proven"}
-    assert kept.proof == "the same output and 2 values as without it, 9 copies or waits before and 1 after"
+    assert kept.proof == "the same output and 2 values as without it, 8 copies or waits fewer (9 before, 1 after)"
 
 
 @pytest.mark.parametrize(
@@ -210,12 +211,17 @@ def test_a_bug_and_the_costs_behind_it_are_fixed_in_one_patch(
     """In processes of their own: only a seed that devtrace gives them lets the random numbers agree."""
     monkeypatch.chdir(tmp_path)
     Path("train.py").write_text(text)
-    assert main(["fix", "--costs", "train.py"]) == 0
+    assert main(["fix", "--costs", "--json", "fixed.json", "train.py"]) == 0
     printed = capfd.readouterr()
     summary = [line.removeprefix("devtrace: ") for line in printed.err.splitlines() if line.startswith("devtrace: ")]
-    assert [line.partition(":")[0] for line in summary[-4:]] == [
-        "fixed", "cheaper, with the same values", "cheaper, with the same values", "proven",
+    assert [line.partition(":")[0] for line in summary[-6:]] == [
+        "fixed", "cheaper, with the same values", "  Proven", "cheaper, with the same values", "  Proven", "proven",
     ]  # fmt: skip
+    saved = json.loads(Path("fixed.json").read_text())
+    assert [each["edits"][0]["grade"] for each in saved["findings"]] == ["proven"] * 3
+    assert [f"  Proven: {each['proof']}" for each in saved["findings"][1:]] == [summary[-4], summary[-2]]
+    assert "11 copies or waits fewer (12 before, 1 after)" in summary[-2]
+    assert [each["severity"] for each in saved["left"]] == ["note"] * len(saved["left"])
     assert "(27 before, 16 after) 12 copies to the device" in printed.err
     assert "(12 before, 1 after) `loss.item()` made the CPU wait" in printed.err
     assert "(27 before, 16 after) 12 copies" in printed.out

@@ -12,6 +12,7 @@ from typing import Any
 
 from devtrace.cli import misplaced
 from devtrace.cli.run_program import Program
+from devtrace.contract import findings_json
 from devtrace.fixing.compared import Reference
 from devtrace.fixing.costs import Costs
 from devtrace.fixing.notebooks.runner import NotebookRunner, python_that_forks
@@ -48,6 +49,7 @@ def add_to(commands: Any) -> None:
     )
     fix.add_argument("--timeout", metavar="S", type=float, help=sentence("cli.fix.timeout"))
     fix.add_argument("--patch", metavar="F", type=Path, help=sentence("cli.fix.patch"))
+    fix.add_argument("--json", metavar="F", type=Path, help=sentence("cli.fix.json"))
     fix.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help=sentence("cli.module"))
     fix.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help=sentence("cli.script"))
     fix.set_defaults(command=run, takes_value=fix.takes_value)
@@ -65,8 +67,9 @@ def run(options: argparse.Namespace) -> int:
 
 def run_rounds(runner: Runner, options: argparse.Namespace) -> int:
     """Run a program until nothing is left or nothing helps; print and write what came of it."""
-    if options.patch is not None and not os.access(options.patch.parent, os.W_OK):  # before the runs, not after
-        raise UsageError.of("not-written", file=options.patch, reason=os.strerror(EACCES), what=sentence("cli.patch"))
+    for path, what in ((options.patch, "cli.patch"), (options.json, "cli.findings")):
+        if path is not None and not os.access(path.parent, os.W_OK):  # before the runs, not after
+            raise UsageError.of("not-written", file=path, reason=os.strerror(EACCES), what=sentence(what))
     reference = Reference(partial(_of_reference, runner))
     rounds = Rounds(runner.run, _read, options.rounds, reference, announce=_announce)
     rounds.go()
@@ -82,6 +85,10 @@ def run_rounds(runner: Runner, options: argparse.Namespace) -> int:
     _print(_summary(rounds, costs, options))
     if options.patch is not None:
         write_as_asked(options.patch, lambda path: put(path, patch), sentence("cli.patch"))
+    if options.json is not None:
+        made = (change.finding for change in rounds.changes)
+        fixed = findings_json.of_fixes((options.module or options.script)[0], made, rounds.last.findings)
+        write_as_asked(options.json, lambda path: findings_json.write(fixed, path), sentence("cli.findings"))
     if folder:
         _print([sentence("fix.elsewhere", folder=folder)])
     for (package, installed), texts in packages.items():
@@ -174,6 +181,8 @@ def _summary(rounds: Rounds, costs: Costs, options: argparse.Namespace) -> Itera
     for change in rounds.changes:
         key = "fix.mended" if change.counts is None else "fix.cheaper"
         yield sentence(key, site=change.finding.site, message=_reason(change))
+        if change.counts is not None:
+            yield "  " + sentence("fix.proof", proof=change.finding.proof)
     for finding, why in costs.rejected:
         yield sentence("fix.cost-left", site=finding.site, why=why, message=one_line(finding.message))
     if options.costs and last.ending != "ended":

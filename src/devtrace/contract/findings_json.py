@@ -64,6 +64,12 @@ def of_tests(entries: Iterable[Entry]) -> dict[str, Any]:
     return {**_head("pytest"), "findings": [each.to_json() for each in entries]}
 
 
+def of_fixes(program: str, fixed: Iterable[Finding], left: Iterable[Finding]) -> dict[str, Any]:
+    """Return what was fixed, each with its grade and its proof, and what the last run still found."""
+    parts = {"findings": fixed, "left": left}
+    return _head(program) | {key: [Entry(each).to_json() for each in part] for key, part in parts.items()}
+
+
 def compact(
     report: ReportData, entries: Sequence[Entry] | None = None, *, folder: str = "", most: int | None = None
 ) -> dict[str, Any]:

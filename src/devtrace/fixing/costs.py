@@ -95,7 +95,8 @@ def _counts(rule: str, before: Run, after: Run) -> tuple[int, int]:
 
 def _proven(finding: Finding, counts: tuple[int, int], before: Run) -> Finding:
     """Return a cost with how its fix was proven: by the run without it, which is what it was held against."""
-    proof = sentence("fix.compared-cost", count=before.comparable, before=counts[0], after=counts[1])
+    paid, pays = counts
+    proof = sentence("fix.compared-cost", count=before.comparable, fewer=paid - pays, before=paid, after=pays)
     return replace(finding, edits=tuple(replace(each, grade="proven") for each in finding.edits), proof=proof)
 
 
