@@ -619,3 +619,77 @@ def test_an_error_in_a_script_has_the_words_of_its_operator() -> None:
         model(torch.ones(2, device="cuda"), often=2)
     with pytest.raises(RuntimeError, match="missing value for argument 'x'"):
         model()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda whole, far: whole.div_(far),
+        lambda whole, far: torch._foreach_div_([whole], [far]),
+        lambda whole, far: whole.mul_(far.float()),
+        lambda whole, far: torch.atan2(far, far, out=whole),
+    ],
+)
+def test_a_result_that_does_not_fit_is_refused_before_the_device_of_what_is_read(call: Callable[..., Any]) -> None:
+    """TensorIterator goes from operand to operand, and the result comes first."""
+    with pytest.raises(RuntimeError, match=r"^result type Float can't be cast to the desired"):
+        call(torch.ones(2, dtype=torch.uint8, device="cuda:0"), torch.ones(2, dtype=torch.uint8, device="cuda:1"))
+
+
+def test_a_result_that_is_elsewhere_or_fits_is_refused_for_its_device() -> None:
+    near, far = torch.ones(2, device="cuda:0"), torch.ones(2, device="cuda:1")
+    for call in (lambda: near.div_(far), lambda: torch.ones(2, dtype=torch.int64).add_(near), lambda: near / far):
+        with pytest.raises(RuntimeError, match="on the same device"):
+            call()
+
+
+def test_lu_without_pivoting_is_cudas_alone() -> None:
+    matrices = torch.rand(2, 3, 4, 4, dtype=torch.float64, device="cuda") + 4 * torch.eye(4, device="cuda")
+    permutation, lower, upper = torch.linalg.lu(matrices, pivot=False)
+    factors, pivots = torch.linalg.lu_factor(matrices, pivot=False)
+    right = torch.rand(2, 3, 4, 2, dtype=torch.float64, device="cuda")
+    torch.testing.assert_close(lower @ upper, matrices)
+    torch.testing.assert_close(matrices @ torch.linalg.lu_solve(factors, pivots, right), right)
+    assert (permutation.numel(), permutation.device, pivots.device) == (0, upper.device, upper.device)
+    assert torch.linalg.lu_factor_ex(torch.zeros(2, 2, device="cuda"), pivot=False).info == 1
+    with pytest.raises(RuntimeError, match="is zero"):
+        torch.linalg.lu_factor(torch.zeros(2, 2, device="cuda"), pivot=False)
+    with pytest.raises(RuntimeError, match="LU without pivoting is not implemented on the CPU"):
+        torch.linalg.lu(torch.eye(2), pivot=False)
+    with pytest.raises(RuntimeError, match=r"2 or more dimensions"):
+        torch.linalg.lu_factor(torch.zeros(2, device="cuda"), pivot=False)
+
+
+def test_sums_without_what_is_no_number_take_complex_ones() -> None:
+    numbers = torch.tensor([1 + 2j, complex("nan"), 3], device="cuda", requires_grad=True)
+    assert torch.nansum(numbers) == 4 + 2j
+    assert torch.nansum(torch.stack([numbers, numbers]), 1, keepdim=True).shape == (2, 1)
+    assert torch.nanmean(numbers) == 2 + 1j
+    with pytest.raises(RuntimeError, match="does not support complex"):
+        torch.nansum(numbers.cpu())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_sparse_halves_are_added(dtype: torch.dtype) -> None:
+    points = of_points().to(dtype)
+    assert (points - points).to_dense().tolist() == [0, 0, 0, 0]
+    assert (points + points).device == CUDA
+    assert points.add_(points).to_dense().tolist() == [2, 0, 4, 0]
+
+
+def test_weights_of_four_bits_are_multiplied_as_on_the_cpu() -> None:
+    data, numbers = torch.rand(3, 64), torch.randint(0, 16, (32, 64), dtype=torch.int32)
+    scales = torch.rand(2, 32, 2)
+    packed = torch._convert_weight_to_int4pack_for_cpu(numbers, 2)
+    expected = torch._weight_int4pack_mm_for_cpu(data, packed, 32, scales)
+    pairs = (numbers[:, ::2] << 4 | numbers[:, 1::2]).to(torch.uint8).to("cuda")
+    packed = torch._convert_weight_to_int4pack(pairs, 2)
+    assert (packed.shape, packed.dtype) == ((4, 2, 32, 1), torch.int32)
+    product = torch._weight_int4pack_mm(data.to("cuda"), packed, 32, scales.to("cuda"))
+    assert product.device.type == "cuda"
+    assert torch.equal(product.cpu(), expected)
+
+
+def test_the_result_of_a_chain_of_products_is_where_its_matrices_are() -> None:
+    with pytest.raises(RuntimeError, match=r"expected out tensor to be on device cuda:0 but got"):
+        torch.linalg.multi_dot([torch.ones(2, 2, device="cuda")] * 2, out=torch.empty(0))

@@ -119,6 +119,7 @@ def iterator(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
                 raise RuntimeError("Trying to pass too many CPU scalars to non-CPU kernel!")
         elif arg.owner is not common:
             _compare_shapes(found)
+            _compare_dtypes(func, found, common)
             if arg.host_scalar and words:
                 raise RuntimeError(words.strip().format(name=arg.name))
             raise two_devices(common.device or _CPU, arg.device)
@@ -131,6 +132,22 @@ def _compare_shapes(found: list[Arg]) -> None:
         if arg.written and not _only_written(arg) and arg.tensor.shape != whole:
             shapes = list(arg.tensor.shape), list(whole)
             raise RuntimeError("output with shape {} doesn't match the broadcast shape {}".format(*shapes))
+
+
+def _compare_dtypes(func: torch._ops.OpOverload, found: list[Arg], common: SimulatedDevice) -> None:
+    """Raise torch's words for a result that does not fit where it goes, at which TensorIterator looks first.
+
+    Of tensors without elements, and for a list by the operator of its elements.
+    """
+    if not found[0].written or found[0].owner is not common:
+        return
+    operator = getattr(torch.ops.aten, func._schema.name.partition("::")[2].removeprefix("_foreach_"))
+    first, *rest = (arg.tensor.new_empty((0,) * arg.tensor.dim()) for arg in found)
+    try:
+        operator(*rest, out=first) if _only_written(found[0]) else operator(first, *rest)
+    except (RuntimeError, TypeError) as error:
+        if str(error).startswith("result type "):
+            raise type(error)(str(error)) from None
 
 
 def _only_written(arg: Arg) -> bool:

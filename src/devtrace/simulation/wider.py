@@ -16,6 +16,7 @@ from devtrace.runtime.patches import Patches
 from devtrace.runtime.requirements import release_of
 from devtrace.runtime.tables import rows_of
 from devtrace.simulation import batch_statistics
+from devtrace.simulation.beyond import cuda_kernels
 from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of, tensors_in
 
 _WIDER = {
@@ -25,6 +26,7 @@ _WIDER = {
     torch.bool: torch.uint8,
     **dict.fromkeys((torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64), torch.float64),
 }
+_BY_OPERATOR = {**batch_statistics.BY_OPERATOR, **cuda_kernels.BY_OPERATOR}
 _REAL_AND_COMPLEX = {torch.float16: torch.complex32, torch.complex32: torch.float16}
 
 
@@ -90,8 +92,8 @@ def check_sizes(func: Any, args: tuple[Any, ...]) -> None:
 def instead_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
     """Return what computes an operator that the CPU has refused, if CUDA has it for one of its tensors' dtypes."""
     name = func._schema.name.removeprefix("aten::")
-    if name in batch_statistics.BY_OPERATOR:
-        return batch_statistics.BY_OPERATOR[name]
+    if name in _BY_OPERATOR and not func._schema.is_mutable:
+        return _BY_OPERATOR[name]
     only_cuda = table().get(name.rstrip("_"), frozenset())
     narrow = next((t.dtype for t in tensors_in((*args, *kwargs.values())) if t.dtype in only_cuda), None)
     return None if narrow is None else Wider(func, narrow)
