@@ -223,7 +223,14 @@ async function panels(): Promise<ISidebar[]> {
   const parts = kinds.map(kind => ({ path: '1', kind, type: '2', devices: shares, shape: [1], dtype: 'float32' }));
   const owned = { name: '1', names: ['2'], type: '3' };
   const inventory = {
-    devices: ['cpu', 'cuda:0', '?'].map(device => ({ device, simulated: true, tensors: 1, parameters: 2, bytes: 3 })),
+    devices: ['cpu', 'cuda:0', '?'].map((device, limit) => ({
+      device,
+      simulated: true,
+      tensors: 1,
+      parameters: 2,
+      bytes: 3,
+      memory: { used: 1, highest: 2, limit, holders: [{ what: '4', bytes: 5 }] }
+    })),
     holdings: [
       { ...owned, kind: 'model' as const, devices: shares, parts, parts_left_out: 3 },
       ...(['model', 'optimizer', 'tensor'] as const).map(kind => ({ ...owned, kind, devices: [share('cpu')] as never }))

@@ -262,6 +262,27 @@ def test_names_are_listed_by_device_and_a_mixed_model_by_what_differs(lab: Lab) 
     expect(sidebar.row_of("x")).to_have_count(0)
 
 
+def test_a_device_shows_what_is_in_use_of_it_and_the_names_that_keep_most(lab: Lab) -> None:
+    cells = (
+        "%load_ext devtrace\n%devtrace simulate cuda:1,64MB\nimport torch",
+        "net = torch.nn.Linear(1024, 1024).cuda()\nlosses = []",
+        "for _ in range(3):\n    losses.append(net(torch.ones(512, 1024, device='cuda')).mean())",
+        "del net, losses",
+    )
+    notebook = lab.open("memory.ipynb", *cells)
+    sidebar = Sidebar.open(notebook, link="absent")
+    for index in range(3):
+        notebook.run(index)
+    memory = sidebar.device("cuda:0").locator('[data-memory="cuda:0"]')
+    expect(memory).to_contain_text("10.0 MiB of 64.0 MiB in use, at most 12.0 MiB")
+    expect(memory.locator("li").first).to_contain_text("graphs that losses keeps")
+    expect(memory.locator("li").first).to_contain_text("6.0 MiB")
+    expect(memory.locator("li").nth(1)).to_contain_text("the parameters of net")
+    assert violations(lab.page) == []
+    notebook.run(3)
+    expect(memory).to_have_count(0)
+
+
 def test_every_command_is_in_the_palette_and_does_what_its_label_promises(lab: Lab) -> None:
     notebook = lab.open("palette.ipynb", LOAD, "torch.ones(3) + 1")
     notebook.run(0)

@@ -849,7 +849,9 @@ def test_devices_lists_names_by_device_and_the_findings_of_all_cells(shell: Shel
     assert lines[0] == "cpu: 2 tensors, 20 B"
     assert "x Tensor float32 (3,) 12 B" in lines
     assert "model.bias Parameter float32 (2,)" in lines
-    assert "cuda:0 (simulated): 1 tensor, 24 B" in lines
+    at = lines.index("cuda:0 (simulated): 1 tensor, 24 B")
+    assert " in use, at most " in lines[at + 1]
+    assert "512 B is the parameters of `model`" in lines
     assert any(line.startswith("✗ In[") and "model.bias" in line for line in lines)
     assert "<td>x</td>" in shown["text/html"]
 

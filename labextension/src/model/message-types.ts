@@ -49,6 +49,19 @@ export interface IDeviceTotal {
   readonly tensors: number;
   readonly parameters: number;
   readonly bytes: number;
+  readonly memory?: IDeviceMemory;
+}
+
+export interface IDeviceMemory {
+  readonly used: number;
+  readonly highest: number;
+  readonly limit: number;
+  readonly holders: readonly IHolder[];
+}
+
+export interface IHolder {
+  readonly what: string;
+  readonly bytes: number;
 }
 
 export interface IHolding {

@@ -10,6 +10,7 @@ import type { IToKernel, IToPanel, IToView } from './message-types';
 export type {
   IChangedCell,
   IDeviceShare,
+  IDeviceMemory,
   IDeviceTotal,
   IFixedBug,
   IFixing,

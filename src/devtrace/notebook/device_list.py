@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from devtrace.drawing import palette
 from devtrace.notebook.cells import Traced, Tracing
-from devtrace.notebook.inventory.inventory import Row, drain, listing
+from devtrace.notebook.inventory.inventory import Row, drain
+from devtrace.notebook.inventory.memory import listing_with_memory
 from devtrace.words.catalogue import comma, sentence
-from devtrace.words.text_format import escape_markup, format_bytes, safe_line
+from devtrace.words.text_format import escape_markup, format_bytes, format_memory, safe_line
 
 MOST_NAMES: Final = 100
 MOST_FINDINGS: Final = 20
@@ -35,7 +36,7 @@ class DeviceList:
 
 def device_list(tracing: Tracing) -> DeviceList:
     """Look at the names of the notebook; nothing of them is run or changed."""
-    inventory = drain(listing(tracing.names_of_user(), simulated=bool(tracing.simulated)))
+    inventory = drain(listing_with_memory(tracing.names_of_user(), simulated=bool(tracing.simulated)))
     return DeviceList((*_names(inventory), _findings(list(tracing.history))))
 
 
@@ -50,7 +51,16 @@ def _names(inventory: Row) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
         lines = [line for row in rows[:MOST_NAMES] for line in _lines(row, device)]
         more = len(rows) - MOST_NAMES
         left_out = [("", sentence("devices.more", count=more))] if more > 0 else []
-        yield f"{device}{simulated}{size}", (*lines, *left_out)
+        yield f"{device}{simulated}{size}", (*_memory(total), *lines, *left_out)
+
+
+def _memory(total: Row) -> Iterator[tuple[str, str]]:
+    if "memory" in total:
+        used, highest, limit = (format_memory(total["memory"][each]) for each in ("used", "highest", "limit"))
+        key = "devices.in-use-of" if total["memory"]["limit"] else "devices.in-use"
+        yield "", sentence(key, size=used, highest=highest, limit=limit)
+        for holder in total["memory"]["holders"]:
+            yield "", sentence("memory-peak.part", size=format_memory(holder["bytes"]), what=holder["what"])
 
 
 def _lines(row: Row, device: str) -> Iterator[tuple[str, str]]:

@@ -278,6 +278,9 @@ export const CHINESE: Readonly<Record<keyof typeof ENGLISH, string>> = {
   'panel.open-trace': '在标签页中显示 {label} 的追踪记录',
   'panel.no-findings': '没有诊断',
 
+  'held.in-use': '已用 {size}，最多 {highest}',
+  'held.in-use-of': '已用 {size}，上限 {limit}，最多 {highest}',
+  'held.most': '占用最多者',
   'held.models': '模型',
   'held.optimizers': '优化器',
   'held.tensors': '张量',

@@ -293,6 +293,9 @@ export const ENGLISH = {
   'panel.no-findings': 'No findings',
 
   // The panel's list of what lives where.
+  'held.in-use': '{size} in use, at most {highest}',
+  'held.in-use-of': '{size} of {limit} in use, at most {highest}',
+  'held.most': 'Held most by',
   'held.models': 'Models',
   'held.optimizers': 'Optimizers',
   'held.tensors': 'Tensors',

@@ -2,10 +2,12 @@
  * What the notebook's names hold, by device: how much of it is where, then every model, optimizer and tensor. A model on several devices
  * comes first, with the parts that lie elsewhere.
  */
+import { formatMemory } from '../../layout/memory';
 import { formatBytes, formatCount } from '../../layout/units';
-import type { IDeviceShare, IDeviceTotal, IHolding, IInventory, IPart } from '../../model/messages';
+import type { IDeviceMemory, IDeviceShare, IDeviceTotal, IHolding, IInventory, IPart } from '../../model/messages';
 import type { ISidebar } from '../../model/sidebar';
 import { joined, sentence, type Language } from '../../model/words/catalogue';
+import { withCode } from '../chips';
 import { button, h } from '../dom';
 import { barOf, chipOf, swatchOf } from './device';
 import type { IDrawing } from './drawing';
@@ -16,7 +18,7 @@ const FIRST = 100;
 
 export function drawDevices({ inventory }: ISidebar, drawing: IDrawing): void {
   const { body, language } = drawing;
-  if (inventory === null || inventory.holdings.length === 0) {
+  if (inventory === null || inventory.devices.length === 0) {
     const text = sentence(language, inventory === null ? 'held.later' : 'held.nothing');
     body.append(h(body, 'p', { class: 'dt-none', text }));
     return;
@@ -49,13 +51,16 @@ function deviceFold(total: IDeviceTotal, { devices: all, holdings }: IInventory,
     h(body, 'span', { class: 'dt-faint dt-number', text: sentence(language, 'count.tensors', { count: tensors }) })
   ];
   const fill = (into: HTMLElement): void => {
+    if (total.memory !== undefined) {
+      into.append(memoryOf(name, total.memory, drawing));
+    }
     for (const kind of ['model', 'optimizer', 'tensor'] as const) {
       const rows = only.filter(holding => holding.kind === kind);
       if (rows.length > 0) {
         into.append(h(into, 'h4', { text: sentence(language, `held.${kind}s`) }), listOf(rows, drawing));
       }
     }
-    if (only.length === 0) {
+    if (only.length === 0 && tensors > 0) {
       into.append(h(into, 'p', { class: 'dt-none', text: sentence(language, 'held.parts') }));
     }
   };
@@ -63,6 +68,33 @@ function deviceFold(total: IDeviceTotal, { devices: all, holdings }: IInventory,
   fold.classList.add('dt-side-device');
   fold.dataset['device'] = name;
   return fold;
+}
+
+/** `44.5 MiB of 64.0 MiB in use, at most 60.0 MiB`, and below who holds most of it. */
+function memoryOf(device: string, memory: IDeviceMemory, { body, language }: IDrawing): HTMLElement {
+  const { used, highest, limit, holders } = memory;
+  const sizes = { size: formatMemory(used), highest: formatMemory(highest), limit: formatMemory(limit) };
+  const rows = holders.map(({ what, bytes }) => {
+    const text = h(body, 'span', { class: 'dt-side-what' }, ...withCode(body, what));
+    return h(
+      body,
+      'li',
+      { class: 'dt-side-held' },
+      text,
+      h(body, 'span', { class: 'dt-number', text: formatMemory(bytes) })
+    );
+  });
+  const label = sentence(language, 'held.most');
+  return h(
+    body,
+    'div',
+    { class: 'dt-side-memory', data: { memory: device } },
+    h(body, 'p', { text: sentence(language, limit > 0 ? 'held.in-use-of' : 'held.in-use', sizes) }),
+    ...(limit > 0 ? [barOf(body, device, used / limit)] : []),
+    ...(rows.length > 0
+      ? [h(body, 'h4', { text: label }), h(body, 'ul', { class: 'dt-side-list', aria: { label } }, ...rows)]
+      : [])
+  );
 }
 
 function listOf(rows: readonly IHolding[], { body, scope, language }: IDrawing): HTMLElement {

@@ -20,7 +20,8 @@ from time import monotonic
 from typing import Any, Final
 
 from devtrace.notebook.cells import Traced, Tracing
-from devtrace.notebook.inventory.inventory import Steps, listing
+from devtrace.notebook.inventory.inventory import Steps
+from devtrace.notebook.inventory.memory import listing_with_memory
 from devtrace.notebook.left_on_devices import users_names
 from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.idle import Lister
@@ -200,7 +201,7 @@ class Panel:
 
     def _listing(self) -> Steps:
         """List the user's own names, and the results that the notebook keeps in Out."""
-        return listing(users_names(self._namespace), simulated=bool(self.tracing.simulated))
+        return listing_with_memory(users_names(self._namespace), simulated=bool(self.tracing.simulated))
 
     def _listed(self, inventory: Message) -> None:
         if inventory != self._inventory:

@@ -32,7 +32,9 @@ from devtrace.source.safe_values import instance_dict
 MOST_OBJECTS: Final = 200_000
 MOST_NODES: Final = 1_000_000
 NOBODY: Final = ("", "", 0)
-_HISTORY: Final = ("Out", "_oh", "_", "__", "___")
+WORTH: Final = 0.01
+"""Of all memory: less that no name leads to is not named."""
+HISTORY: Final = ("Out", "_oh", "_", "__", "___")
 _Base: Final[Any] = torch._C.TensorBase
 _node_of: Final = _Base.grad_fn.__get__
 
@@ -110,7 +112,7 @@ class Census:
                     self.nodes.add(below)
                     stack.append(below)
 
-    def walk(self, roots: Iterable[Root], visit: Callable[[Any, str, int], bool]) -> None:
+    def walk(self, roots: Iterable[Root], visit: Callable[[Any, str, int], bool]) -> Iterator[None]:
         """Visit what variables lead to, with the path and by how many steps more than the variable's own name.
 
         All variables of a frame come before what they lead to: `losses` is no part of a function that closes over it.
@@ -129,6 +131,7 @@ class Census:
                             depth = (contained or 1) + (text == "")
                             step = (path + text, depth, self.scope) if whose is None else (text, 0, whose)
                             queue.append((inner, *step))
+                yield
 
     def parts_of_models(self, value: Any, path: str, contained: int) -> bool:
         """Claim the parts of models, and go on to what is in them."""
@@ -204,7 +207,7 @@ class Census:
             self.errors.add(id(error))
             for frame in _ended(error, self.running):
                 local = [Root(name, value, self.scope) for value in list(frame.f_locals.values()) if may_lead(value)]
-                self.walk(local, lambda value, _, __: self._of_traceback(value, name))
+                deque(self.walk(local, lambda value, _, __: self._of_traceback(value, name)), maxlen=0)
                 forget_locals(frame)
             error = error.__cause__ or error.__context__
 
@@ -214,6 +217,26 @@ class Census:
             self.graph(value, "traceback", name)
             return False
         return not issubclass(type(value), BaseException)
+
+    def of_torch(self, value: Any, path: str, contained: int) -> bool:
+        """Claim the graph of what torch's own code works on: the `input` of a Sequential."""
+        if is_tensor(value):
+            self.graph(value, "activation", "", contained=0)
+        return type(value) in (list, tuple)
+
+    def asked(self, own: list[Root], notebook: list[Root], torchs: list[Root]) -> Iterator[None]:
+        """Ask the user's variables, the notebook's history and what torch works on, in steps of an object each."""
+        yield from self.walk(own, self.parts_of_models)
+        yield from self.walk(own, self.states_of_optimizers)
+        yield from self.walk(notebook, self.history)
+        yield from self.walk(own, self.kept)
+        for name in ("last_exc", "last_value"):
+            error = getattr(sys, name, None)
+            if isinstance(error, BaseException):
+                self.error(error, f"sys.{name}")
+        for visit in (self.variable, self.graph_of_variable):
+            yield from self.walk(own, visit)
+        yield from self.walk(torchs, self.of_torch)
 
     def nameless(self) -> None:
         """Claim what no name leads to yet: a list that is being made, a sum in the middle of its rounds."""
@@ -254,35 +277,13 @@ def census(frames: list[FrameType], alive: Alive, epochs: set[int], at_once: boo
         found = Census(alive, epochs)
         found.running.update(frames)
         try:
-            return _taken(found, frames, at_once)
+            deque(found.asked(*_roots(frames)), maxlen=0)
+            if not at_once:
+                found.nameless()
+            return [*found.found.values(), *found.rest()]
         finally:
             for frame in frames:
                 forget_locals(frame)
-
-
-def _taken(found: Census, frames: list[FrameType], at_once: bool) -> list[Owned]:
-    own, notebook, torchs = _roots(frames)
-    found.walk(own, found.parts_of_models)
-    found.walk(own, found.states_of_optimizers)
-    found.walk(notebook, found.history)
-    found.walk(own, found.kept)
-    for name in ("last_exc", "last_value"):
-        error = getattr(sys, name, None)
-        if isinstance(error, BaseException):
-            found.error(error, f"sys.{name}")
-    for visit in (found.variable, found.graph_of_variable):
-        found.walk(own, visit)
-    found.walk(torchs, lambda value, path, contained: _of_torch(found, value))
-    if not at_once:
-        found.nameless()
-    return [*found.found.values(), *found.rest()]
-
-
-def _of_torch(found: Census, value: Any) -> bool:
-    """Claim the graph of what torch's own code works on: the `input` of a Sequential."""
-    if is_tensor(value):
-        found.graph(value, "activation", "", contained=0)
-    return type(value) in (list, tuple)
 
 
 def _roots(frames: list[FrameType]) -> tuple[list[Root], list[Root], list[Root]]:
@@ -303,7 +304,7 @@ def _roots(frames: list[FrameType]) -> tuple[list[Root], list[Root], list[Root]]
                 Root(*each, file) for each in list(frame.f_globals.items()) if may_lead(each[1])
             ]
     known = [*users, *packages, *(root for each in others.values() for root in each)]
-    notebook = [root for root in known if root.name in _HISTORY or root.name[1:].isdigit()]
+    notebook = [root for root in known if root.name in HISTORY or root.name[1:].isdigit()]
     return [root for root in known if root.name[:1] != "_" and root.name != "Out"], notebook, torchs
 
 

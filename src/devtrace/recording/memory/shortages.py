@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from devtrace.recording.columns.tensor_rows import Array
-from devtrace.recording.memory.census import NOBODY, Owned, census
+from devtrace.recording.memory.census import NOBODY, WORTH, Owned, census
 from devtrace.runtime.memory.alive import Alive, knowing
 from devtrace.runtime.tracebacks import outward, text_of
 from devtrace.source.memory.shortage import Holding, Shortage
@@ -23,7 +23,6 @@ from devtrace.source.memory.shortage import Holding, Shortage
 _GPU: Final = re.compile(r"GPU (\d+) has a total capacity of ([\d.]+ \w+)")
 _ASKED: Final = re.compile(r"Tried to allocate ([\d.]+ \w+)")
 _ALLOCATED: Final = re.compile(r"Of the allocated memory ([\d.]+ \w+) is allocated by PyTorch")
-_WORTH: Final = 0.01
 _UNITS: Final = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
@@ -74,12 +73,21 @@ def _note(recorder: Recorder, error: BaseException, frames: list[FrameType]) -> 
 def with_rest(owned: list[Owned], allocated: int) -> list[Owned]:
     """Add what nothing leads to: what the line had in hand, where nobody knows the storages or it has ended."""
     rest = allocated - sum(each.bytes for each in owned)
-    return [*owned, Owned("temporary", "", rest, -1, -1, NOBODY, 0)] if rest > _WORTH * allocated else owned
+    return [*owned, Owned("temporary", "", rest, -1, -1, NOBODY, 0)] if rest > WORTH * allocated else owned
 
 
 def alive_on(device: torch.device) -> Alive | None:
     """Return what lives on a device, where it is simulated."""
     return next((answer for ask in knowing if (answer := ask(device)) is not None), None)
+
+
+def of_device(device: torch.device) -> Alive | None:
+    """Return the counts of a device that has anything, simulated or not."""
+    found = alive_on(device)
+    if found is None and torch.cuda.is_available() and torch.cuda.is_initialized():
+        total = torch.cuda.get_device_properties(device).total_memory
+        found = _real("", device)._replace(limit=total)
+    return found if found is not None and found.highest else None
 
 
 def running(frame: FrameType | None) -> list[FrameType]:
@@ -92,12 +100,12 @@ def running(frame: FrameType | None) -> list[FrameType]:
 def _real(text: str, device: torch.device) -> Alive:
     """Return what a real device's allocator says; the error names the size of the segment, not of the tensor."""
     asked, capacity = (_ASKED.search(text), _GPU.search(text))
-    reserved = allocated = 0
+    reserved = allocated = highest = 0
     if torch.cuda.is_available():
         reserved, allocated = torch.cuda.memory_reserved(device), torch.cuda.memory_allocated(device)
-    return Alive(
-        device, _bytes(asked[1]) if asked else 0, _bytes(capacity[2]) if capacity else 0, reserved, allocated, []
-    )
+        highest = torch.cuda.max_memory_allocated(device)
+    sizes = (_bytes(asked[1]) if asked else 0, _bytes(capacity[2]) if capacity else 0)
+    return Alive(device, *sizes, reserved, allocated, [], highest)
 
 
 def _bytes(text: str) -> int:

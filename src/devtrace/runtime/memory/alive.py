@@ -13,6 +13,7 @@ class Alive(NamedTuple):
     reserved: int
     allocated: int
     storages: list[tuple[Any, int]]
+    highest: int = 0
 
 
 knowing: Final[list[Callable[[Any], Alive | None]]] = []

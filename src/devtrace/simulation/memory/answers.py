@@ -109,4 +109,5 @@ def alive(device: torch.device) -> Alive | None:
     if found is None:
         return None
     memory = found.memory
-    return Alive(device, found.refused, memory.limit or 0, memory.reserved, memory.allocated, alive_on(found))
+    sums = (memory.limit or 0, memory.reserved, memory.allocated)
+    return Alive(device, found.refused, *sums, alive_on(found), memory.highest)
