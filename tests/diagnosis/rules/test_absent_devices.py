@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 
 import pytest
 import torch
@@ -180,7 +183,69 @@ def of_a_tuple() -> None:
     nn.DataParallel(nn.Linear(2, 2).cuda(), device_ids=(0, 1))
 
 
+def made_by_a_partial() -> None:
+    zeros = partial(torch.zeros, dtype=torch.float32, device=torch.device("cuda:3"))
+    zeros(4)
+
+
+SPARE = "cuda:8"
+
+
+def by_a_constant_of_the_file() -> None:
+    nn.Linear(2, 2).to(SPARE)
+
+
+def of_many_counted() -> None:
+    nn.DataParallel(nn.Linear(2, 2).cuda(), device_ids=[*range(3)])
+
+
+def of_a_list_that_is_gone_through() -> None:
+    shards = [torch.device("cuda", index) for index in range(2)]
+    for shard in shards:
+        torch.ones(2).to(shard)
+
+
+def of_a_loop_over_names() -> None:
+    for name in ("cuda:0", "cuda:7"):
+        torch.zeros(1, device=name)
+
+
+def by_a_flag() -> None:
+    parser = ArgumentParser()
+    parser.add_argument("-d", "--run-on", default="cuda:4")
+    options = parser.parse_args([])
+    torch.ones(2, device=options.run_on)
+
+
+def by_a_flag_with_a_number() -> None:
+    parser = ArgumentParser()
+    parser.add_argument("--local-gpu", dest="gpu", type=int, default=2)
+    options = parser.parse_args([])
+    torch.cuda.set_device(options.gpu)
+
+
+@dataclass
+class Settings:
+    """A dataclass with a device as its default."""
+
+    put_on: str = "cuda:9"
+
+
+def by_a_device_of_a_setting() -> None:
+    settings = Settings()
+    chosen = torch.device(settings.put_on)
+    torch.ones(2).to(chosen)
+
+
 CASES = [
+    (made_by_a_partial, "cuda:3", 'zeros = partial(torch.zeros, dtype=torch.float32, device=torch.device("cuda:0"))'),
+    (by_a_constant_of_the_file, "cuda:8", 'SPARE = "cuda:0"'),
+    (of_many_counted, "cuda:1", f"nn.DataParallel(nn.Linear(2, 2).cuda(), device_ids=[*range({MODULO})])"),
+    (of_a_list_that_is_gone_through, "cuda:1", f'shards = [torch.device("cuda", index) for index in range({MODULO})]'),
+    (of_a_loop_over_names, "cuda:7", 'for name in ("cuda:0", "cuda:0"):'),
+    (by_a_flag, "cuda:4", 'parser.add_argument("-d", "--run-on", default="cuda:0")'),
+    (by_a_flag_with_a_number, "cuda:2", 'parser.add_argument("--local-gpu", dest="gpu", type=int, default=0)'),
+    (by_a_device_of_a_setting, "cuda:9", 'put_on: str = "cuda:0"'),
     (in_a_loop, "cuda:1", f'chosen = f"cuda:{{number % {MODULO}}}"'),
     (in_the_call, "cuda:5", f'nn.Linear(2, 2).to(f"cuda:{{rank % {MODULO}}}")'),
     (by_percent, "cuda:4", f'torch.ones(2).to(f"cuda:{{shard % {MODULO}}}")  # noqa: UP031 (so do many)'),
@@ -240,3 +305,93 @@ def test_a_number_from_elsewhere_is_asked_for_by_its_name(monkeypatch: pytest.Mo
     rank = int(__import__("os").environ["LOCAL_RANK"])
     finding = found(lambda: torch.cuda.set_device(rank))
     assert (finding.edits, finding.help) == ((), "set `rank` to a device that exists; it is 2 here")
+
+
+def test_a_flag_that_the_command_has_is_set_there_not_by_its_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["train.py", "--run-on=cuda:4"])
+    finding = found(by_a_flag)
+    assert (finding.edits, finding.help) == ((), "set `options.run_on` to a device that exists; it is cuda:4 here")
+
+
+def without_a_colon() -> None:
+    chosen = "cuda0"
+    torch.ones(2).to(chosen)
+
+
+def as_others_call_it() -> None:
+    nn.Linear(2, 2).to(device="gpu")
+
+
+def as_others_number_it() -> None:
+    torch.zeros(2, device=torch.device("gpu:0"))
+
+
+def in_capitals() -> None:
+    nn.Linear(2, 2).to("CUDA")
+
+
+def with_a_dash() -> None:
+    chosen = {"train": "cuda-0", "test": "cpu"}
+    torch.zeros(2).to(chosen["train"])
+
+
+def with_a_number_that_is_not_there() -> None:
+    torch.zeros(2, device="cuda4")
+
+
+def of_a_number_below_zero() -> None:
+    torch.zeros(2, device="cuda:-1")
+
+
+def of_a_variable_below_zero() -> None:
+    gpu = -1
+    chosen = torch.device(f"cuda:{gpu}")
+    torch.zeros(2, device=chosen)
+
+
+def of_an_argument_below_zero(gpu: int = -1) -> None:
+    torch.ones(2).to("cuda:%d" % gpu)  # noqa: UP031
+
+
+def computed_without_a_colon() -> None:
+    index = 0
+    nn.Linear(2, 2).to(f"cuda{index}")
+
+
+def added_without_a_colon() -> None:
+    index = 0
+    torch.ones(2).to("gpu" + str(index))
+
+
+def by_a_misspelt_default() -> None:
+    parser = ArgumentParser()
+    parser.add_argument("--device", default="gpu")
+    options = parser.parse_args([])
+    nn.Linear(2, 2).to(options.device)
+
+
+MISSPELT = [
+    (without_a_colon, "cuda0", 'chosen = "cuda:0"'),
+    (as_others_call_it, "gpu", 'nn.Linear(2, 2).to(device="cuda")'),
+    (as_others_number_it, "gpu:0", 'torch.zeros(2, device=torch.device("cuda:0"))'),
+    (in_capitals, "CUDA", 'nn.Linear(2, 2).to("cuda")'),
+    (with_a_dash, "cuda-0", 'chosen = {"train": "cuda:0", "test": "cpu"}'),
+    (with_a_number_that_is_not_there, "cuda4", 'torch.zeros(2, device="cuda:0")'),
+    (of_a_number_below_zero, "cuda:-1", 'torch.zeros(2, device="cuda:0")'),
+    (of_a_variable_below_zero, "cuda:-1", 'chosen = torch.device(f"cuda:{gpu}" if gpu >= 0 else "cpu")'),
+    (of_an_argument_below_zero, "cuda:-1", 'torch.ones(2).to("cuda:%d" % gpu if gpu >= 0 else "cpu")  # noqa: UP031'),
+    (computed_without_a_colon, "cuda0", 'nn.Linear(2, 2).to(f"cuda:{index}")'),
+    (added_without_a_colon, "gpu0", 'torch.ones(2).to("cuda:" + str(index))'),
+    (by_a_misspelt_default, "gpu", 'parser.add_argument("--device", default="cuda")'),
+]
+
+
+@pytest.mark.parametrize(("program", "text", "after"), MISSPELT, ids=[each[0].__name__ for each in MISSPELT])
+@pytest.mark.parametrize("explained", [found, untraced])
+def test_a_text_that_names_no_device_is_spelt_as_it_was_meant(
+    program: Callable[[], None], text: str, after: str, explained: Callable[[Callable[[], None]], Finding]
+) -> None:
+    finding = explained(program)
+    message = f"`{text}` is not the name of a device; there is cuda:0."
+    assert (finding.rule, finding.message) == ("device-refused", message)
+    assert [edit.after.strip() for edit in finding.edits] == [after]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
@@ -15,6 +16,8 @@ from devtrace.source.safe_values import MISSING, evaluate
 from devtrace.source.vocabulary import DEVICE_LISTS, full_name, takes_number
 
 Refused = Callable[[str], bool]
+Named = Callable[[FailingFrame, ast.AST], Iterable[str]]
+MOST_NUMBERS: Final = 64
 
 
 class AskedDevice(NamedTuple):
@@ -30,28 +33,52 @@ class AskedDevice(NamedTuple):
         name = variable(self.node)
         return bool(name) and name in parameters(self.frame.body) and not self.frame.bindings(name)
 
+    def is_named_by(self, node: ast.AST) -> bool:
+        return self.device in (*devices_named(self.frame, node), plain(node, self.frame.scope()))
 
-def asked_device(frames: Sequence[FailingFrame], is_refused: Refused) -> AskedDevice | None:
-    """Return the refused device of a line, by the outermost frame that hands it on; `frames` begin innermost."""
+
+def asked_device(frames: Sequence[FailingFrame], is_refused: Refused, named: Named | None = None) -> AskedDevice | None:
+    """Return the refused device of a line, by the outermost frame that hands it on; `frames` begin innermost.
+
+    What code names is a device, unless it is `named` otherwise.
+    """
+    named = named or devices_named
     found = None
     for frame in frames:
         known = found.device if found is not None else ""
-        named = (each for code in _head(frame) for each in _asked(frame, code, is_refused))
-        found = next((each for each in named if known in ("", each.device)), found)
+        asked = (each for code in _head(frame) for each in _asked(frame, code, is_refused, named))
+        found = next((each for each in asked if known in ("", each.device)), found)
         if found is not None and not found.is_handed_in:
             break
-    return found or next(_around(frames, is_refused), None)
+    return found or next(_around(frames, is_refused, named), None)
 
 
 def devices_named(frame: FailingFrame, node: ast.AST) -> list[str]:
-    """Return the devices that code stands for: by a text, a `torch.device`, a number where one is taken, a list."""
+    """Return the devices that code stands for: by a text, a `torch.device`, a number where one is taken, a list.
+
+    Of a `functools.partial` they are the ones that it was given.
+    """
     computed = plain(node, frame.scope())
     value: Any = evaluate(node, frame.scope()) if computed is None else computed
+    if value is MISSING:
+        value = _numbers(node, frame)
+    if type(value) is partial:
+        value = [*value.args, *value.keywords.values()]
     values = value if type(value) in (list, tuple) else [value]
     if all(type(each) is int for each in values):
         kind = _kind_of_number(frame, node)
         return [f"{kind}:{each}" for each in values if kind]
     return [device for each in values if (device := access_paths.device_named_by(each))]
+
+
+def _numbers(node: ast.AST, frame: FailingFrame) -> list[int]:
+    """Return the numbers of `list(range(4))` or `[*range(4)]`."""
+    match node:
+        case ast.Call(func=ast.Name(id="list" | "tuple"), args=[inner]) | ast.List(elts=[ast.Starred(value=inner)]):
+            given = inner.args if isinstance(inner, ast.Call) and called_name(inner) == "range" else []
+            ends = [end for each in given if type(end := plain(each, frame.scope())) is int]
+            return [*range(*ends)[:MOST_NUMBERS]] if ends and len(ends) == len(given) else []
+    return []
 
 
 def accelerator() -> str:
@@ -64,25 +91,25 @@ def _head(frame: FailingFrame) -> list[ast.AST]:
     return getattr(frame.expression, "items", None) or [frame.expression]
 
 
-def _asked(frame: FailingFrame, code: ast.AST, is_refused: Refused) -> Iterator[AskedDevice]:
+def _asked(frame: FailingFrame, code: ast.AST, is_refused: Refused, named: Named) -> Iterator[AskedDevice]:
     mapped_from = {key for each in nodes_of(ast.Dict, code) for key in each.keys}
     for node in ast.walk(code):
         if node not in mapped_from:
-            yield from (AskedDevice(each, frame, node) for each in devices_named(frame, node) if is_refused(each))
+            yield from (AskedDevice(each, frame, node) for each in named(frame, node) if is_refused(each))
 
 
-def _around(frames: Sequence[FailingFrame], is_refused: Refused) -> Iterator[AskedDevice]:
+def _around(frames: Sequence[FailingFrame], is_refused: Refused, named: Named) -> Iterator[AskedDevice]:
     """Yield the devices of `with torch.device(...)` around the frames' lines, then those set as the default."""
     for frame in frames:
         for outer in frame.source.ancestors(frame.source_node.node):
             for item in getattr(outer, "items", ()):
                 is_known = evaluate(item.context_expr, frame.scope()) is not MISSING
                 if is_known or called_name(item.context_expr) == "device":
-                    yield from _asked(frame, item, is_refused)
+                    yield from _asked(frame, item, is_refused, named)
     for frame in frames:
         for call in calls_in(frame.source.tree):
             if called_name(call) == "set_default_device":
-                yield from _asked(frame, call, is_refused)
+                yield from _asked(frame, call, is_refused, named)
 
 
 def _kind_of_number(frame: FailingFrame, node: ast.AST) -> str:

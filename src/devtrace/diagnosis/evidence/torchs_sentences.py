@@ -11,6 +11,7 @@ REFUSALS: Final = {
     r"|not compiled with (XPU) enabled|Could not run 'aten::.*' with arguments from the '(MPS|XPU)' backend",
     "file": r"Attempting to deserialize object on (?:an? )?(CUDA|MPS|XPU|HPU)\b(?: device)?(?: (\d+))?",
     "forked": r"Cannot re-initialize (\w+) in forked subprocess|(CUDA) error: initialization error",
+    "misspelt": r"Invalid device string: '([^'\n]*)'|^Expected one of cpu, .* at start of device string: ([^\n]*)",
     "mixed": r"got mixed torch\.Tensor and DTensor",
     "duplicate": r"Duplicate GPU detected\s*:\s*rank (\d+) and rank (\d+)",
 }

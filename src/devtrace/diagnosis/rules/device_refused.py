@@ -4,18 +4,20 @@ model.to("cuda:1")                          # bad where there is one device
 torch.load("best.pt", map_location="cpu")   # good where there is none
 """
 
+import ast
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from devtrace.diagnosis.evidence import access_paths
-from devtrace.diagnosis.evidence.asked_devices import asked_device
+from devtrace.diagnosis.evidence.asked_devices import AskedDevice, asked_device
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.torchs_sentences import REFUSALS
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Edit, Finding, Line
 from devtrace.diagnosis.fixes.existing_device import existing_device, who_asked
+from devtrace.diagnosis.fixes.respelt_device import meant
 from devtrace.source.matching import called_name, calls_in
 from devtrace.source.plain_values import plain
 from devtrace.words.catalogue import sentence
@@ -35,13 +37,15 @@ def device_refused(queries: TraceQueries, snapshot: FailureSnapshot, op: int, te
     key, found = next(((key, found) for key, found in matches if found), ("", None))
     if found is None:
         return None
-    names = [each.lower() for each in found.groups() if each]
+    names = [each if key == "misspelt" else each.lower() for each in found.groups() if each]
     if key == "mixed":
         paths = [paths[0] for row in queries.inputs(op) if (paths := snapshot.names(row))]
         names = [f"`{path.text}`" for path in paths if type(path.last.value).__name__ != "DTensor"]
     there = access_paths.accelerators() or [HOST]
-    frames = FailingFrame.all_of(snapshot, there[0]) if key in ("absent", "file") else []
+    frames = FailingFrame.all_of(snapshot, there[0]) if key in ("absent", "file", "misspelt") else []
     answer = _absent(frames, ":".join(names), there) if key in ("absent", "file") else _Answer()
+    if key == "misspelt":
+        answer = _misspelt(frames, "".join(names), there)
     if key == "file":  # it is where the file was saved, if no line says so
         key, answer = ("absent", answer) if answer.device else (key, _mapped(frames))
     device = answer.device or ":".join(names)
@@ -68,12 +72,25 @@ def _absent(frames: Sequence[FailingFrame], kind: str, there: list[str]) -> _Ans
         return is_meant and device not in there
 
     asked = asked_device(frames, is_refused)
-    if asked is None:
-        return _Answer()
+    return _instead(asked, frames[0], there) if asked is not None else _Answer()
+
+
+def _misspelt(frames: Sequence[FailingFrame], text: str, there: list[str]) -> _Answer:
+    """Return the text that names no device, who says so, and the device that it was meant for."""
+
+    def texts(frame: FailingFrame, node: ast.AST) -> list[str]:
+        value = plain(node, frame.scope())
+        return [value] if type(value) is str else []
+
+    asked = asked_device(frames, lambda value: text in (value, value.partition(":")[0]), texts)  # torch may name a part
+    return _instead(asked, frames[0], [meant(asked.device, there)]) if asked is not None else _Answer(text)
+
+
+def _instead(asked: AskedDevice, failing: FailingFrame, there: list[str]) -> _Answer:
     edits = existing_device(asked, there)
     value, code = plain(asked.node, asked.frame.scope()), asked.frame.code.text(asked.node)
     words = sentence("device-refused.absent-named-help", code=code, value=value) if value is not None else ""
-    return _Answer(asked.device, who_asked(asked, frames[0]), edits, edits[0].after.strip() if edits else words)
+    return _Answer(asked.device, who_asked(asked, failing), edits, edits[0].after.strip() if edits else words)
 
 
 def _mapped(frames: Sequence[FailingFrame]) -> _Answer:

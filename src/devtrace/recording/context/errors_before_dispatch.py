@@ -7,6 +7,7 @@ an op. The failing expression then names the function, and looking up its names 
 import ast
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from types import BuiltinFunctionType, FrameType, FunctionType, MethodDescriptorType, ModuleType, TracebackType
 from typing import Any, NamedTuple
 
@@ -173,7 +174,8 @@ def _method_of_a_result(name: str) -> str:
 
 
 def _unwrapped(value: Any) -> Any:
-    """Return torch's own function, where one of a simulated device wraps it."""
+    """Return torch's own function, where one of a simulated device or a `functools.partial` wraps it."""
+    value = value.func if type(value) is partial else value
     ours = isinstance(value, FunctionType) and is_torch_or_ours(value.__code__.co_filename)
     return value.__dict__.get("__wrapped__", value) if ours else value
 
