@@ -97,17 +97,19 @@ LONGEST_FILE = 400
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
     "source explaining": 5_041,  # operators by the names of their methods
-    "diagnosis.evidence": 3_321,  # which device a line asks for, in any spelling
+    "diagnosis.evidence": 3_341,  # which device a line asks for, in any spelling
     "diagnosis.causes": 540,
     "diagnosis.fixes": 3_145,  # trust: lists of layers in lists, misspelt devices
-    "diagnosis.rules diagnosis.costs": 3_562,
+    "diagnosis.rules diagnosis.costs": 3_566,
+    # What a dtype costs: casts for nothing, and numpy's float64 in a float32 model.
+    "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 271,
     # What keeps a number out of a CUDA graph: where it is met in compiled code, and its rule.
     "runtime.compiled diagnosis.rules.cuda_graph": 169,  # and on torch 2.10
     # What a step makes on the CPU: constants, masks, and noise that is told from a program's own data.
     "diagnosis.costs.constants diagnosis.costs.noise": 193,
     # What a step reads and writes back; memory that is used before its copy is done; shares of what a step pays.
     "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 288,
-    "diagnosis": 1_329,  # which number a cell had when it ran
+    "diagnosis": 1_350,  # casts, of which the ledger has no column
     "recording": 6_374,
     "simulation runtime": 5_502,
     "runtime.profiles": 48,  # the rows of our modes in a profile of the program

@@ -15,6 +15,7 @@ RuleSlug = Literal[
     "device-to-device-copy",
     "cpu-compute",
     "split-module",
+    "dtype-cost",
     "cuda-graph",
     "idle-optimizer",
     "memory-growth",

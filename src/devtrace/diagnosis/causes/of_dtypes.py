@@ -7,10 +7,10 @@ from devtrace.diagnosis.evidence import autocasts
 from devtrace.diagnosis.evidence.case import Case, Predicate, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.moves import moves_from
-from devtrace.diagnosis.evidence.origins import factory_call
-from devtrace.source.dtypes import COLLECTS, FROM_ARRAYS
-from devtrace.source.matching import called_name, called_names, calls_in, keyword
-from devtrace.source.vocabulary import LIKE_DATA, MAKES_ON_HOST
+from devtrace.diagnosis.evidence.origins import factory_call, is_of_an_array
+from devtrace.source.dtypes import COLLECTS
+from devtrace.source.matching import called_names
+from devtrace.source.vocabulary import LIKE_DATA
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
 
@@ -64,18 +64,11 @@ def model_was_cast_later(case: Case) -> Verdict | None:
 
 
 def came_from_numpy(case: Case) -> Verdict | None:
-    """It shares an array's memory, or took an array's dtype; Python's numbers become tensors of the default dtype."""
-    origin = case.origin
-    found = case.queries.source_node(case.queries.born(origin.row)) if origin.op >= 0 else None
-    if origin.arrival not in ("given", "made"):
+    if case.origin.arrival not in ("given", "made"):
         return None
     if _is_collated(case):
         return Verdict("numpy-boundary", case.born, case.name, certainty="inferred")
-    if found is None:
-        return None
-    calls = [each for each in calls_in(found.statement) if keyword(each, "dtype") is None]
-    takes_over = case.odd_device == "float64" and any(called_name(each) in FROM_ARRAYS for each in calls)
-    is_array = takes_over or not called_names(found.statement).isdisjoint(MAKES_ON_HOST)
+    is_array = is_of_an_array(case.queries, case.origin)
     return Verdict("numpy-boundary", case.born, case.name) if is_array else None
 
 

@@ -9,10 +9,19 @@ from typing import Final
 from devtrace.diagnosis.evidence.moves import crossed
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.slugs import Arrival, Trait
-from devtrace.source.dtypes import NORMS
-from devtrace.source.matching import called_name, chain, keyword, match_code, nodes_of, same_code
+from devtrace.source.dtypes import FROM_ARRAYS, NORMS
+from devtrace.source.matching import (
+    called_name,
+    called_names,
+    calls_in,
+    chain,
+    keyword,
+    match_code,
+    nodes_of,
+    same_code,
+)
 from devtrace.source.parsing import Source
-from devtrace.source.vocabulary import MAKES, full_name
+from devtrace.source.vocabulary import MAKES, MAKES_ON_HOST, full_name
 from devtrace.trace.op_kinds import INDEXED
 
 MOST: Final = 64
@@ -106,6 +115,16 @@ def is_factory_without(trait: Trait, call: ast.Call, source: Source) -> bool:
     """Return whether a call is of a factory as `torch.zeros(n)` is, without a device= or dtype=."""
     module, _, name = full_name(call.func, source).rpartition(".")
     return module == "torch" and name in MAKES and keyword(call, trait) is None
+
+
+def is_of_an_array(queries: TraceQueries, origin: Origin) -> bool:
+    """Return whether a tensor shares an array's memory or took its dtype; Python's numbers take the default dtype."""
+    found = queries.source_node(queries.born(origin.row)) if origin.op >= 0 else None
+    if found is None or origin.arrival not in ("given", "made"):
+        return False
+    calls = [each for each in calls_in(found.statement) if keyword(each, "dtype") is None]
+    takes_over = queries.trait(origin.row) == "float64" and any(called_name(each) in FROM_ARRAYS for each in calls)
+    return takes_over or not called_names(found.statement).isdisjoint(MAKES_ON_HOST)
 
 
 def trait_argument(found: SourceNode, trait: Trait) -> ast.expr | None:

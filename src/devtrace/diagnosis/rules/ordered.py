@@ -12,6 +12,7 @@ from devtrace.diagnosis.rules.cuda_graph import numbers_in_graphs
 from devtrace.diagnosis.rules.device_comparison import compared_with_a_string
 from devtrace.diagnosis.rules.device_to_device_copy import device_to_device_copies
 from devtrace.diagnosis.rules.device_to_host_copy import device_to_host_copies
+from devtrace.diagnosis.rules.dtype_cost import dtype_costs
 from devtrace.diagnosis.rules.error_rules import ERROR_RULES
 from devtrace.diagnosis.rules.host_sync import host_syncs
 from devtrace.diagnosis.rules.host_to_device_copy import host_to_device_copies
@@ -30,6 +31,7 @@ COST_RULES: Final[Mapping[RuleSlug, Callable[[TraceQueries, Tally], Iterable[Fin
     "device-to-device-copy": device_to_device_copies,
     "cpu-compute": left_on_host,
     "split-module": split_modules,
+    "dtype-cost": dtype_costs,
     "cuda-graph": numbers_in_graphs,
     "idle-optimizer": idle_optimizers,
     "memory-growth": growing_memory,
