@@ -6,7 +6,9 @@ import json
 import os
 import re
 import select
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 from devtrace.diagnosis.findings import Finding
 from devtrace.fixing.notebooks.forks import IS_POSSIBLE, Forks
 from devtrace.fixing.notebooks.runner import NotebookRunner
+from devtrace.words.errors import DevtraceError
 
 pytestmark = pytest.mark.skipif(not IS_POSSIBLE, reason="forks are for Linux")
 
@@ -76,3 +79,34 @@ def test_a_kernel_ends_with_the_python_that_it_is_a_fork_of(forks: Forks, tmp_pa
 def test_a_kernel_starts_as_ever_where_no_python_forks(forks: Forks, notebook: str) -> None:
     forks.close()
     assert NotebookRunner(notebook, "cuda:1", forks=forks).run({}).ending == "raised"
+
+
+def test_a_run_that_is_closed_while_its_kernel_starts_never_begins(forks: Forks, notebook: str) -> None:
+    path = Path(notebook)
+    path.write_bytes(path.read_bytes().replace(b"import os, sys", b"import os, sys; open('began', 'w')"))
+    kernel = NotebookRunner(notebook, "cuda:1", forks=forks).begin({})
+    kernel.close()
+    forks.close()
+    with pytest.raises(DevtraceError, match="kernel"):
+        kernel.result()
+    for thread in [each for each in threading.enumerate() if each.name == "devtrace-kernel"]:
+        thread.join()
+    assert not path.with_name("began").exists()
+
+
+def test_whether_a_fork_is_there_may_be_asked_in_two_threads_at_once(forks: Forks, tmp_path: Path) -> None:
+    fork = forks.begin(["ipykernel_launcher", "-f", str(tmp_path / "kernel.json")], str(tmp_path), {**os.environ})
+    assert fork is not None
+    with ThreadPoolExecutor(4) as pool:
+        assert {*pool.map(lambda _: fork.poll(), range(20_000))} == {None}
+
+
+def test_what_its_imports_print_is_no_answer_of_the_python_that_forks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('hello')")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    forks = Forks()
+    fork = forks.begin(["ipykernel_launcher", "-f", str(tmp_path / "kernel.json")], str(tmp_path), {**os.environ})
+    forks.close()
+    assert fork is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +63,60 @@ def test_a_run_that_is_cancelled_changes_nothing_and_its_process_ends(fix: Noteb
     reader.join()
     assert fix.state is not None
     assert (fix.state["state"], fix.state["changed"]) == ("cancelled", [])
+
+
+BUG = (
+    ("a", "import torch\nx = torch.ones(3)"),
+    ("b", "y = torch.ones(3, device='cuda:0') + x"),
+)
+
+
+class Names(Mapping[str, object]):
+    """A kernel's names, and what happens at the moment in which they are read."""
+
+    def __init__(self, happens: Callable[[], None]) -> None:
+        self.happens = happens
+
+    def __getitem__(self, name: str) -> object:
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        self.happens()
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def test_a_fix_that_is_cancelled_as_its_end_comes_is_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    cancelled = NotebookFix(lambda: None, Names(lambda: cancelled.cancel()))
+    cancelled.begin(asked(BUG), "cuda:1").join()
+    assert cancelled.state is not None
+    assert (cancelled.state["state"], cancelled.state["changed"]) == ("cancelled", [])
+
+
+def test_a_fault_of_ours_ends_a_fix_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault() -> None:
+        raise ZeroDivisionError("once")
+
+    monkeypatch.chdir(tmp_path)
+    fix = NotebookFix(lambda: None, Names(fault))
+    fix.begin(asked(BUG), "cuda:1").join()
+    assert fix.state is not None
+    assert (fix.state["state"], fix.state["closing"]) == ("failed", "ZeroDivisionError: once")
+
+
+BUSY = """
+kernel = get_ipython().kernel
+post, loop = kernel._post_dummy_stop_aborting_message, kernel.shell_channel_thread.io_loop
+kernel._post_dummy_stop_aborting_message = lambda subshell: loop.call_later(1, post, subshell)
+"""
+"""What a busy machine makes of a kernel: for a while after a cell has failed it refuses what it is asked to run."""
+
+
+def test_a_kernel_that_still_refuses_to_run_anything_after_a_failure_is_asked_again(fix: NotebookFix) -> None:
+    (first, source), *rest = BUG
+    fix.begin(asked(((first, source + BUSY), *rest)), "cuda:1").join()
+    assert fix.state is not None
+    assert (fix.state["state"], len(fix.state["bugs"])) == ("proven", 1)

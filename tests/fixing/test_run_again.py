@@ -65,3 +65,9 @@ def test_a_name_that_its_cell_failed_to_give_is_needed_though_the_cell_ran() -> 
     sources = ("x = 1", "y = missing()", "x + y")
     namespace = {"_i1": sources[0], "_i2": sources[1], "x": 1}
     assert cells_needed(sources, {2}, namespace) == [1]
+
+
+def test_a_cell_that_is_too_deep_for_a_reader_gives_and_reads_nothing() -> None:
+    deep = "z = x" + " + 1" * 20_000
+    assert cells_to_run(["x = 1", deep, "x + 1"], {0}) == [0, 2]
+    assert cells_needed(["x = 1", deep, "x + z"], {2}, {}) == [0]

@@ -122,7 +122,7 @@ MOST_LINES = {
     "drawing.memory diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 3_201,  # and between cells, by name
     # One press in a page fixes the notebook: a job in a process of its own, what runs again, kernels that start ahead
     # of their round (first hunk within 10 s) and the run on one memory that a patch is held against.
-    "fixing.notebooks": 1_147,  # and which cells the kernel lacks; kernels that are forks of one Python
+    "fixing.notebooks": 1_215,  # and which cells the kernel lacks; forks of one Python; each ends, once
     "contract": 474,  # findings for programs, with the 219 lines that interchange had
     # Errors of dtypes: their odd tensor, causes, fixes and rule; the dtypes of what is only read.
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "

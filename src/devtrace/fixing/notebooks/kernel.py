@@ -42,6 +42,7 @@ class Kernel:
         self._client = _client_of(notebook)
         self._asked: Future[tuple[Mapping[str, bytes], RunCells]] = Future()
         self._found: Future[Found] = Future()
+        self._is_closed = False
         threading.Thread(target=self._live, name="devtrace-kernel").start()
 
     def begin(self, notebook: NotebookText, others: Mapping[str, bytes], run_cells: RunCells) -> None:
@@ -57,9 +58,11 @@ class Kernel:
             raise
 
     def close(self) -> None:
+        self._is_closed = True  # it looks at this once its process is there for others to end
         self._client.shutdown_kernel = "immediate"
-        if not self._asked.cancel() and getattr(self._client.km, "provisioner", None) is not None:
-            self._client.km.provisioner.process.kill()
+        process = getattr(getattr(self._client.km, "provisioner", None), "process", None)
+        if not self._asked.cancel() and process is not None:
+            process.kill()
 
     def _live(self) -> None:
         from jupyter_client.kernelspec import NoSuchKernel
@@ -68,14 +71,14 @@ class Kernel:
         try:
             with tempfile.TemporaryDirectory(prefix="devtrace-fix-") as folder:
                 self._run_once(Path(folder))
-        except CancelledError:
+        except (CancelledError, DeadKernelError):
             pass
         except NoSuchKernel as error:
             self._failed(UsageError.of("fix-no-run.no-kernel", kernel=repr(error.name)))
-        except DeadKernelError:
-            self._failed(UsageError.of("fix-no-run.dead"))
         except Exception as error:  # noqa: BLE001 (whoever asked gets it)
             self._failed(error)
+        finally:
+            self._failed(UsageError.of("fix-no-run.dead"))
 
     def _failed(self, error: Exception) -> None:
         if not self._found.done():
@@ -86,8 +89,10 @@ class Kernel:
         variables = {**os.environ, **self._variables, overlay.VARIABLE: str(changed), values.VARIABLE: str(found)}
         folder = str(Path(self.notebook.name).parent)
         if self._forks is not None:
-            self._forks.serve(self._client.create_kernel_manager(), own)
+            self._forks.serve(self._client.create_kernel_manager(), own, lambda: not self._is_closed)
         with self._client.setup_kernel(env={**variables, "PYTHONHASHSEED": "0"}, cwd=folder):
+            if self._is_closed:
+                return
             _call(self._client, "prepare", "")
             others, run_cells = self._asked.result()
             overlay.write(changed, others)
@@ -129,16 +134,24 @@ def _is_printed(output: Any) -> bool:
 
 
 def _call(client: Any, function: str, argument: str) -> None:
-    """Run a function of devtrace's in the kernel, as no cell of the notebook."""
+    """Run a function of devtrace's in the kernel, as no cell of the notebook.
+
+    After a cell has failed a kernel refuses to run what was asked for before. Until a thread of its own has ended that
+    it also refuses what comes later, as this does: it is asked for again.
+    """
     import nbformat
     from nbclient.exceptions import CellExecutionError
 
+    replies = ["aborted"]
     client.timeout = None
+    client.on_cell_executed = lambda execute_reply, **_: replies.append(execute_reply["content"]["status"])
     cells = client.nb.cells
     cells.append(nbformat.v4.new_code_cell(_CALL.format(function, argument)))  # nbclient runs none that has no place
     try:
-        client.execute_cell(cells[-1], len(cells) - 1, store_history=False)
+        while replies[-1] == "aborted":
+            client.execute_cell(cells[-1], len(cells) - 1, store_history=False)
     except CellExecutionError as error:
         raise UsageError.of("fix-no-run.without-devtrace", fault=f"{error.ename}: {error.evalue}") from None
     finally:
+        client.on_cell_executed = None
         cells.pop()

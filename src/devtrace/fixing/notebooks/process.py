@@ -24,6 +24,7 @@ from devtrace.fixing.notebooks.run_again import cells_needed, cells_to_run
 from devtrace.fixing.notebooks.state import beginning
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
+from devtrace.words.errors import named
 
 COMMAND: Final = (sys.executable, "-m", "devtrace.fixing.notebooks.job")
 State = dict[str, Any]
@@ -40,58 +41,76 @@ class NotebookFix:
         self._namespace = namespace
         self._cells: Sequence[State] = []
         self._process: subprocess.Popen[str] | None = None
+        self._lock = threading.Lock()
 
     def begin(self, cells: Sequence[State], devices: str) -> threading.Thread:
         self._end()
         pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
         # In a session of its own: Interrupt of a kernel goes to all of the kernel's group.
         process = subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, stderr=quiet, text=True, start_new_session=True)
-        self._process, self._cells = process, cells
+        with self._lock:
+            self._process, self._cells, self.state = process, cells, dict(beginning())
         asked = {"folder": os.getcwd(), "devices": devices, "language": language.current(), "cells": [*cells]}
         assert process.stdin is not None
         process.stdin.write(json.dumps(asked) + "\n")
         process.stdin.flush()
-        self.state = dict(beginning())
         self._changed()
         reader = threading.Thread(target=self._follow, args=(process,), name="devtrace-fix", daemon=True)
         reader.start()
         return reader
 
     def cancel(self) -> None:
-        if self._process is not None and self.state is not None:
-            self._end()
-            self._set({**self.state, "state": "cancelled"})
+        if self._end() and self.state is not None and self.state["state"] == "running":
+            self.state = {**self.state, "state": "cancelled"}
+            self._changed()
 
     def cell_ended(self) -> None:
         state = self.state
-        if state is not None and state["changed"] and state != {**state, **self._what_runs(state["changed"])}:
-            self._set(state)
+        if state is not None and state["changed"]:
+            now = {**state, **self._what_runs(state["changed"])}
+            if now != state:
+                self._set(now, lambda: self.state is state)
 
     def close(self) -> None:
         self._end()
 
-    def _end(self) -> None:
-        process, self._process = self._process, None
+    def _end(self) -> bool:
+        """End the process; return whether there was one. What it has said and nobody has taken yet is passed over."""
+        with self._lock:
+            process, self._process = self._process, None
         if process is not None:
             with suppress(OSError):
                 process.terminate()
                 assert process.stdin is not None
                 process.stdin.close()
+        return process is not None
 
     def _follow(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if process is self._process:
-                self._set(json.loads(line))
-        process.wait()
-        if process is self._process:
-            self._process = None
-            if self.state is not None and self.state["state"] == "running":
-                closing = sentence("fix.job-ended", code=process.returncode)
-                self._set({**self.state, "state": "failed", "closing": closing})
+        def is_asked() -> bool:
+            return process is self._process
 
-    def _set(self, state: State) -> None:
-        self.state = {**state, **self._what_runs(state["changed"])} if state["changed"] else state
+        closing = ""
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                state = json.loads(line)
+                self._set({**state, **(self._what_runs(state["changed"]) if state["changed"] else {})}, is_asked)
+        except Exception as fault:  # noqa: BLE001 (whatever it is, whoever waits for the end hears of one)
+            process.kill()
+            closing = named(fault)
+        code = process.wait()
+        if self.state is not None and self.state["state"] == "running":
+            closing = closing or sentence("fix.job-ended", code=code)
+            self._set({**self.state, "state": "failed", "closing": closing}, is_asked)
+        with self._lock:
+            self._process = None if is_asked() else self._process
+
+    def _set(self, state: State, is_still: Callable[[], bool]) -> None:
+        """Make this the state unless something else was asked for while it was worked out."""
+        with self._lock:
+            if not is_still():
+                return
+            self.state = state
         self._changed()
 
     def _what_runs(self, changed: Sequence[State]) -> State:
@@ -108,7 +127,7 @@ def wait_for(fix: NotebookFix, reader: threading.Thread, labels: Mapping[str, st
     """Yield what there is to read: each round as it begins, then each bug with its change. Ctrl-C cancels."""
     shown = 0
     try:
-        while reader.is_alive():
+        while reader.is_alive() and (fix.state is None or fix.state["state"] == "running"):
             reader.join(_LOOK)
             if fix.state is not None and fix.state["round"] > shown:
                 shown = fix.state["round"]

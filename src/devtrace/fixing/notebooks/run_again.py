@@ -12,6 +12,7 @@ from typing import Final
 
 from devtrace.source.flow import DEFINED, binds, statements
 from devtrace.source.matching import assigned_names, chain, is_given, is_read, names_in, nodes_of, owner_of
+from devtrace.source.parsing import parse
 
 _MAGIC: Final = re.compile(r"^(\s*)[%!?].*$", re.MULTILINE)
 _SETTING: Final = re.compile(
@@ -60,10 +61,8 @@ def cells_needed(sources: Sequence[str], to_run: Collection[int], namespace: Map
 
 def _tree(source: str) -> ast.Module:
     """Return what Python reads of a cell, which is nothing where another language or a magic has it."""
-    try:
-        return ast.parse(_MAGIC.sub(r"\1pass", source))
-    except (SyntaxError, ValueError):
-        return ast.Module([], [])
+    parsed = parse(_MAGIC.sub(r"\1pass", source))
+    return parsed.tree if parsed is not None else ast.Module([], [])
 
 
 def _given(tree: ast.Module) -> set[str]:

@@ -1,8 +1,9 @@
 """A Python that has imported what takes longest, and becomes a kernel as often as one is asked for, each time in a fork.
 
-    python -m devtrace.fixing.notebooks.warm_python      reads {"argv", "cwd", "env"}, a line each; writes process ids
+    python -m devtrace.fixing.notebooks.warm_python      reads {"argv", "cwd", "env"}, a line each; answers with process ids
 
-It runs no op and starts no thread before it forks. A fork is a kernel like any other, in a group of its own and with
+Its standard input is a socket, for both ways. It runs no op, and no thread is there when it forks: numpy's BLAS ends its
+own for that. A fork is a kernel like any other, in a group of its own and with
 the environment that it is given. It ends when this process does, which ends with its standard input.
 """
 
@@ -14,6 +15,7 @@ import importlib.util
 import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -39,7 +41,8 @@ def _asked() -> dict[str, Any] | None:
     """Fork for each request; return it in the fork, and None in this process once nobody asks any more."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a fork: who asked looks whether it is there
     names: tuple[str, ...] = _FIRST
-    while line := sys.stdin.readline():
+    ways = socket.socket(fileno=os.dup(0)).makefile("rw", encoding="utf-8")
+    while line := ways.readline():
         _load(names)
         this = os.getpid()
         child = os.fork()
@@ -47,7 +50,7 @@ def _asked() -> dict[str, Any] | None:
             return {"parent": this, **json.loads(line)}
         with suppress(OSError):
             os.setpgid(child, child)  # here too: whoever gets its number may end its group at once
-        print(child, flush=True)
+        print(child, file=ways, flush=True)
         names = _LATER
         _load(names)
     return None
@@ -61,7 +64,6 @@ def _become_kernel(asked: dict[str, Any]) -> None:
     os.environ.update(asked["env"])
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
-    os.dup2(2, 1)
     os.close(nothing)
     sys.stdin = open(0, closefd=False)
     sys.argv = [*asked["argv"], f"--IPKernelApp.parent_handle={asked['parent']}"]
