@@ -14,7 +14,7 @@ import pytest
 from torch import nn
 
 from devtrace.runtime import overlay
-from devtrace.source.parsing import MOST_TEXT, Source, Span, lines_of, parse, read, span_at
+from devtrace.source.parsing import MOST_TEXT, Source, Span, lines_of, lines_of_statement, parse, read, span_at
 from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict, values
 
 
@@ -326,3 +326,17 @@ def test_a_part_is_the_function_or_class_of_the_file_around_lines_of_a_function(
     assert part is not None
     assert (part.first, part.text) == (2, "".join(text.splitlines(keepends=True)[1:7]))
     assert [source.part(line, line) for line in (1, 2, 4, 9)] == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("table", [2, 3, 7]),  # `ｔａｂｌｅ` is the same name to Python; a decorator belongs to its function
+        ("fit", [5]),
+        ("nowhere", []),
+    ],
+)
+def test_a_name_is_looked_for_in_the_statements_that_mention_it(name: str, lines: list[int]) -> None:
+    source = parse("import torch\nx.ｔａｂｌｅ = 1\n@table\ndef f(): pass\nmodel.ﬁt(x)\ny = 2\ndef g():\n    table()\n")
+    assert source is not None
+    assert [lines_of_statement(each)[0] for each in source.mentioning(name)] == lines

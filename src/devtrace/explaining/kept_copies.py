@@ -16,7 +16,7 @@ from devtrace.explaining.reading.values import END, Activation, Known, ReadOp
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.recording.context import hooks
-from devtrace.recording.context.module_tree import is_module, own_tensors
+from devtrace.recording.context.module_tree import is_module, own_registered
 from devtrace.runtime.quiet import device_of, dtype_of, is_tensor, shape_of
 from devtrace.source import parsing
 from devtrace.source.matching import called_name, calls_in, owner_of
@@ -26,10 +26,12 @@ from devtrace.source.object_walk import registered, states_of
 def add_attached(reader: Reader, modules: Iterable[Any]) -> None:
     """Note when each parameter and buffer was registered that has not moved since."""
     for module in modules:
-        for role, name, tensor in own_tensors(module):
-            at = hooks.registered(module, name) if role != "attribute" else None
+        for _, name, tensor in own_registered(module):
             stamp = stamps.get(tensor)
-            if at is None or stamp[2] < 0 or stamp[3] is not None or stamp[0] == reader.rows.epoch:
+            if stamp[2] < 0 or stamp[3] is not None or stamp[0] == reader.rows.epoch:
+                continue
+            at = hooks.registered(module, name)
+            if at is None:
                 continue
             row, layout = next(reader.rows.next), reader.rows.layout(tensor)[2]
             op = ReadOp("attached", COMPUTE, stamp[2], [], row, layout, BEFORE_ALL, tick=at.tick, is_seen=True)

@@ -86,16 +86,22 @@ def members(owner: Any, most: int | None = None) -> Iterator[Reference]:
     Of a list or a dictionary with more items than `most` only so many are looked at.
     """
     kind = type(owner)
-    if kind is FunctionType:
-        yield from _closed_over(owner)
-    elif kind is MethodType:
+    if kind is dict:
+        return _entries(owner, most)
+    if id(kind) in _BARE:
+        return _items(kind, owner, most)
+    return _closed_over(owner) if kind is FunctionType else _of_object(owner, most)
+
+
+def _of_object(owner: Any, most: int | None) -> Iterator[Reference]:
+    if type(owner) is MethodType:
         yield Reference(owner, "attribute", "__self__", owner.__self__)
-    elif kind is partial:
+    elif type(owner) is partial:
         yield Reference(owner, "attribute", "keywords", owner.keywords)
         yield Reference(owner, "attribute", "args", owner.args)
     else:
         yield from stored(owner, most)
-        if id(kind) not in _BARE and not issubclass(kind, tuple):
+        if not issubclass(type(owner), tuple):
             yield from _of_class(owner)
 
 

@@ -13,6 +13,7 @@ from functools import cached_property, wraps
 from opcode import opname
 from types import CodeType
 from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
+from unicodedata import normalize
 
 from devtrace.source.matching import nodes_of
 
@@ -82,6 +83,13 @@ class Source:
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         return self._nodes.parent(node)
+
+    def mentioning(self, name: str) -> list[ast.stmt]:
+        """Return the file's statements whose text has a name, as it is or as Python reads it: `ﬁt` is `fit`."""
+        spans = (lines_of_statement(each) for each in self.tree.body)
+        texts = ("".join(self._lines[first - 1 : last]) for first, last in spans)
+        found = (name in text or name in normalize("NFKC", text) for text in texts)
+        return [each for each, mentions in zip(self.tree.body, found, strict=True) if mentions]
 
     def part(self, first: int, last: int) -> "Source | None":
         """Return the outermost function or class around some lines of the file, as a source of its own.

@@ -39,7 +39,8 @@ class TraceBuilder:
         columns = self._columns[table]
         id = self.count(table)
         for column in TABLES[table]:
-            columns[column.name].append(self._encoded(column, fields.pop(column.name, None)))
+            value = fields.pop(column.name, None)
+            columns[column.name].append(value if type(value) is int else self._encoded(column, value))
         if fields:
             raise TypeError(f"{table} has no column {', '.join(fields)}; it has {', '.join(columns)}")
         return id

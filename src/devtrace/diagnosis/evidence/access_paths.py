@@ -263,7 +263,7 @@ class Walk:
 def _is_ours(kind: type) -> bool:
     """Return whether a class is devtrace's, as the recording's: no name of the user's leads through it."""
     module = class_dict(kind).get("__module__")
-    return type(module) is str and module.partition(".")[0] == "devtrace"
+    return type(module) is str and module[:8] == "devtrace" and module[8:9] in ("", ".")
 
 
 def roots(frame: types.FrameType) -> dict[str, tuple[Any, ReferenceKind]]:

@@ -10,9 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.source.flow import FUNCTIONS
 from devtrace.source.matching import nodes_of, run_names
-from devtrace.source.parsing import Source
+from devtrace.source.parsing import NamedFunction, Source, kept_with_source
 from devtrace.trace.tables import Ints
 
 
@@ -87,12 +86,21 @@ def _way(frame: FailingFrame) -> tuple[Ints, Ints]:
 
 def _led_to(names: set[str], source: Source) -> set[str]:
     """Return the names of functions and classes, and of all that those of this file call."""
-    bodies: dict[str, list[ast.AST]] = defaultdict(list)
-    for node in (each for each in nodes_of(ast.stmt, source.tree) if isinstance(each, FUNCTIONS)):
-        outer, name = source.parent(node), getattr(node, "name", "")
-        bodies[outer.name if name == "__init__" and isinstance(outer, ast.ClassDef) else name].append(node)
-    found, new = set(names), names - {""}
+    bodies, found, new = _bodies(source), set(names), names - {""}
     while new:
-        new = set[str]().union(*(run_names(body) for name in new for body in bodies[name])) - found
+        new = set[str]().union(*(run_names(body) for name in new for body in bodies.get(name, ()))) - found
         found |= new
     return found
+
+
+@kept_with_source
+def _bodies(source: Source) -> dict[str, list[ast.stmt]]:
+    """Return a file's functions by name, the `__init__` of a class by the name of the class."""
+    made_by: dict[ast.stmt, str] = {}
+    bodies: dict[str, list[ast.stmt]] = defaultdict(list)
+    for node in nodes_of(ast.stmt, source.tree):  # a class comes before what is in it
+        if isinstance(node, ast.ClassDef):
+            made_by |= dict.fromkeys(node.body, node.name)
+        elif isinstance(node, NamedFunction):
+            bodies[made_by.get(node, node.name) if node.name == "__init__" else node.name].append(node)
+    return bodies

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from devtrace.explaining.reading.file_index import index_of
+from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.names import of_module
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import (
@@ -262,6 +262,6 @@ def _of_frames(reader: Reader, owner: Any, name: str) -> Iterator[Definition]:
 
 def _only_elsewhere(reader: Reader, name: str) -> Iterator[Definition]:
     """Yield the one statement in the user's files that gives an attribute of this name a value."""
-    found = [(value, run) for run in reader.files() for value in index_of(run.source).attributes.get(name, ())]
+    found = [(value, run) for run in reader.files() for value in named(run.source, name).attributes]
     for value, run in found:
         yield Definition(value, (), run_around(reader, value, run), is_one_of_many=len(found) > 1)

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from devtrace.explaining.reading.file_index import index_of
+from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.names import elements, wholes
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import given_to, run_around, stored_in
@@ -207,6 +207,6 @@ def _written_out(reader: Reader, node: ast.Subscript, key: Any, activation: Acti
 
 def _only_key(reader: Reader, key: str) -> Iterator[Definition]:
     """Yield the one entry with this key that the user's files write."""
-    found = [(value, run) for run in reader.files() for value in index_of(run.source).entries.get(key, ())]
+    found = [(value, run) for run in reader.files() for value in named(run.source, key).entries]
     for value, run in found:
         yield Definition(value, (), run_around(reader, value, run), is_one_of_many=len(found) > 1)

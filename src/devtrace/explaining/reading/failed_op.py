@@ -14,7 +14,7 @@ import torch
 from devtrace.diagnosis.evidence import torchs_sentences
 from devtrace.diagnosis.evidence.torchs_sentences import RefusedGradient
 from devtrace.explaining.reading.expressions import asked
-from devtrace.explaining.reading.file_index import index_of
+from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import is_theirs, results, run_around, run_of
 from devtrace.explaining.reading.values import Activation, Several, TensorValue, Value
@@ -193,5 +193,5 @@ def _backward_pass(reader: Reader) -> tuple[ast.Call, Activation] | None:
         calls = list({id(call): call for call in calls}.values())
         if calls:
             return (calls[0], run.at_node(calls[0])) if len(calls) == 1 else None
-    found = [(call, run) for run in reader.files() for call in index_of(run.source).calls.get("backward", ())]
+    found = [(call, run) for run in reader.files() for call in named(run.source, "backward").calls]
     return (found[0][0], run_around(reader, *found[0])) if len(found) == 1 else None

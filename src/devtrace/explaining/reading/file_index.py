@@ -1,58 +1,55 @@
-"""Two indexes of a file, each made in one walk: what it has of one name, and the instruction of each expression."""
+"""What a file has of one name, and the instruction of each expression in a statement of it."""
 
 import ast
-from collections import defaultdict
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
 from devtrace.recording.columns import sites
 from devtrace.runtime.tracebacks import codes_in
-from devtrace.source.matching import called_name, match_code, nodes_in, variable
+from devtrace.source.matching import called_name, match_code, variable
 from devtrace.source.parsing import Source, Span, kept_with_source
 
 
 @dataclass(frozen=True)
-class FileIndex:
+class Named:
     """All that a file has of one name, in whatever function."""
 
-    calls: dict[str, list[ast.Call]] = field(default_factory=lambda: defaultdict(list))
-    attributes: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
-    entries: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
+    calls: list[ast.Call] = field(default_factory=list)
+    attributes: list[ast.expr] = field(default_factory=list)
+    entries: list[ast.expr] = field(default_factory=list)
 
 
 @kept_with_source
-def index_of(source: Source) -> FileIndex:
-    found = FileIndex()
-    for node in nodes_in(source.tree):
+def named(source: Source, name: str) -> Named:
+    """Return what a file has of a name: of a long one only statements that mention it are walked."""
+    found = Named()
+    for node in ast.walk(ast.Module(source.mentioning(name), [])):
         if isinstance(node, ast.Call):
-            _add_call(found, node)
+            _add_call(found, node, name)
         elif isinstance(node, ast.Assign):
-            _add_assignment(found, node)
+            _add_assignment(found, node, name)
         elif isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values, strict=True):
-                if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                    found.entries[key.value].append(value)
+            given = zip(node.keys, node.values, strict=True)
+            found.entries.extend(value for key, value in given if isinstance(key, ast.Constant) and key.value == name)
     return found
 
 
-def _add_call(index: FileIndex, call: ast.Call) -> None:
-    name = called_name(call)
-    index.calls[name].append(call)
-    first = call.args[0] if name == "partial" and call.args else None
-    if variable(first):
-        index.calls[variable(first)].append(call)
-    if name == "dict":
-        for word in call.keywords:
-            index.entries[word.arg or ""].append(word.value)
+def _add_call(found: Named, call: ast.Call, name: str) -> None:
+    called = called_name(call)
+    if name in (called, variable(call.args[0]) if called == "partial" and call.args else None):
+        found.calls.append(call)
+    if called == "dict":
+        found.entries.extend(word.value for word in call.keywords if word.arg == name)
 
 
-def _add_assignment(index: FileIndex, node: ast.Assign) -> None:
+def _add_assignment(found: Named, node: ast.Assign, name: str) -> None:
     for target in node.targets:
-        if isinstance(target, ast.Attribute) and match_code("None", node.value) is None:
-            index.attributes[target.attr].append(node.value)
-        elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
-            index.entries[str(target.slice.value)].append(node.value)
+        match target:
+            case ast.Attribute(attr=attribute) if attribute == name and match_code("None", node.value) is None:
+                found.attributes.append(node.value)
+            case ast.Subscript(slice=ast.Constant(value=key)) if str(key) == name:
+                found.entries.append(node.value)
 
 
 _Spots = dict[Span | int, tuple[CodeType, int]]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Final
 
-from devtrace.explaining.reading.file_index import index_of
+from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.values import END, Activation, Definition, Known, Value
 from devtrace.explaining.stack import CALLS_OF_MODULES
@@ -286,7 +286,7 @@ def of_only_call_of(reader: Reader, called: str, name: str, names: list[str]) ->
     found = [
         (each, outer)
         for outer in reader.files()
-        for call in index_of(outer.source).calls.get(called, ())
+        for call in named(outer.source, called).calls
         for each in _argument(call, name, names)
     ]
     if len(found) == 1:

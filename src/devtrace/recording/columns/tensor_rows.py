@@ -172,6 +172,8 @@ class Rows:
 
     def _remaining(self, views: dict[Any, int]) -> dict[Any, int]:
         """Return those of a stamp's rows that were not folded away."""
+        if not self.gone:
+            return views
         return {key: row for key, row in views.items() if not any(first <= row < last for first, last in self.gone)}
 
     def layout(self, tensor: Any) -> Layout:
@@ -214,10 +216,10 @@ class Rows:
         try:
             stamp = stamps.get(tensor)
             views = self._remaining(stamp[1]) if stamp[0] in self.epochs else {}
-            key = _key(tensor)
-            shape = _shape(tensor)
-            row = views.get(shape, views.get(key))  # as `_view` asks: hann_window returns a part of a storage
-            return next(iter(views.values()), None) if row is None and key == shape else row
+            if not views or (row := views.get(shape := _shape(tensor))) is not None:
+                return row if views else None
+            key = _key(tensor)  # as `_view` asks: hann_window returns a part of a storage
+            return next(iter(views.values())) if key == shape else views.get(key)
         except Exception:  # noqa: BLE001 (a subclass that does not answer)
             return None
 

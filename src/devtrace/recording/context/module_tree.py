@@ -43,10 +43,18 @@ def children(module: Module) -> Iterator[tuple[str, Module]]:
 
 def own_tensors(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
     """Yield a module's own tensors, each with its role and its name in the module."""
+    yield from own_registered(module)
+    for name, value in list(attributes(module).items()):
+        if is_tensor(value):
+            yield "attribute", name, value
+
+
+def own_registered(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
+    """Yield those of a module's own tensors that `.to()` moves."""
     for role, table in (("parameter", "_parameters"), ("buffer", "_buffers")):
-        yield from ((role, name, value) for name, value in _table(module, table) if is_tensor(value))
-    own = instance_dict(module)
-    yield from (("attribute", name, value) for name, value in list(own.items()) if is_tensor(value))
+        for name, value in _table(module, table):
+            if is_tensor(value):
+                yield role, name, value
 
 
 def kept_tensors(module: Module) -> Iterator[torch.Tensor]:

@@ -84,6 +84,7 @@ class _Assembly:
         self.named = named
         self.simulated = simulated
         self.host = -1
+        self.devices: dict[Any, int] = {}
         self.merged = Merged(recorder.threads, recorder.origin)
         self.tensors = Tensors(recorder.rows, self.merged, self._device)
         self.inputs = self.tensors.lists(self.merged.inputs)
@@ -138,10 +139,12 @@ class _Assembly:
         return -1 if op < 0 else self.merged.numbering.boundary(op >> THREAD_SHIFT, op & NUMBERS)
 
     def _device(self, device: Any) -> int:
-        name = str(device)
-        row = self.builder.device(name, simulated=self.simulated(name))
-        if name == "cpu":
-            self.host = row
+        row = self.devices.get(device)
+        if row is None:
+            name = str(device)
+            row = self.devices[device] = self.builder.device(name, simulated=self.simulated(name))
+            if name == "cpu":
+                self.host = row
         return row
 
     def _op_devices(self) -> Array:
