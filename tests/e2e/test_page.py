@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from pathlib import Path
 from runpy import run_path
 
 import pytest
+import torch
 from playwright.sync_api import Locator, Page, expect
+from torch import nn
 
+import devtrace
 import make_traces
 from built import stale
 from devtrace.api.results import diagnose
+from devtrace.diagnosis.findings import Edit
 from devtrace.interchange.diff import diff
+from devtrace.report.page import to_html
 from devtrace.trace.tables import TraceData
 from e2e.views import TABS
 from folders import ROOT
@@ -50,6 +56,47 @@ def test_a_finding_picked_on_the_page_is_selected_in_its_other_views(page: Page,
     report.locator('[data-devtrace="finding"][data-rule="device-mismatch"]').click()
     page.get_by_role("tab", name="Ops", exact=True).click()
     page.locator('[data-devtrace="ops"] [aria-selected="true"] .dt-op-name').first.wait_for()
+
+
+def losses_and_masks() -> None:
+    model = nn.Linear(4, 2).to("cuda")
+    for number in range(60):
+        mask = torch.tril(torch.ones(4, 2)).to("cuda")
+        loss = (model(torch.ones(4, 4, device="cuda")) * mask).mean()
+        loss.backward()
+        print(number, loss.item())
+
+
+def test_each_of_several_findings_shows_its_fix_and_opens_on_a_click(page: Page, tmp_path: Path) -> None:
+    """What new users missed: only the first one showed a fix, and nothing said that the others open."""
+    with devtrace.record(simulate="cuda:1") as recording:
+        losses_and_masks()
+    report = opened(page, recording.trace, tmp_path)
+    first, second = report.locator('[data-devtrace="finding"][data-severity="warning"]').all()
+    expect(first.locator(".dt-story")).to_be_visible()
+    expect(second.locator(".dt-story")).to_be_hidden()
+    fix = second.locator(".dt-fix-line")
+    expect(fix).to_be_visible()
+    expect(fix).to_contain_text("Fix")
+    assert second.evaluate("row => getComputedStyle(row, '::after').borderStyle").startswith("solid")  # an arrow
+    assert second.evaluate("row => getComputedStyle(row).cursor") == "pointer"
+    second.click()
+    expect(second.locator(".dt-story")).to_be_visible()
+    expect(first.locator(".dt-story")).to_be_hidden()
+    expect(first.locator(".dt-fix-line")).to_be_visible()
+
+
+def test_by_what_a_fix_of_a_cost_was_proven_is_in_its_story(page: Page, tmp_path: Path) -> None:
+    with devtrace.record(simulate="cuda:1") as recording:
+        losses_and_masks()
+    proof = "the same output and 3 values as without it, 59 copies or waits fewer (60 before, 1 after)"
+    edit = asdict(Edit("train.py", None, 1, "x = 1", "x = 2", "proven"))
+    first, *others = recording.report.trace.findings or ()
+    trace = replace(recording.report.trace, findings=({**first, "edits": [edit], "proof": proof}, *others))
+    page.goto(to_html(replace(recording.report, trace=trace), tmp_path / "run.html").as_uri())
+    story = page.locator('[data-devtrace="finding"]').first.locator(".dt-story")
+    expect(story).to_contain_text(proof)
+    expect(story.get_by_text("Proven", exact=True)).to_be_visible()
 
 
 def test_memory_is_stacked_by_kind_and_a_kind_opens_by_name(page: Page, tmp_path: Path) -> None:
