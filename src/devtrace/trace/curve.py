@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,21 @@ Sizes = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 KINDS: Final = ("parameter", "buffer", "optimizer-state", "gradient", "named", "activation", "temporary")
 """What memory is for, from the bottom of a picture up: what stays the longest first."""
+
+
+ENDLESS: Final = np.iinfo(np.int64).max
+
+
+class Lives(NamedTuple):
+    """Pieces of memory: `begin` and `end` order all that happens, ENDLESS: never; before op 0 is -1."""
+
+    begin: Sizes
+    end: Sizes
+    begin_op: Sizes
+    end_op: Sizes
+    bytes: Sizes
+    device: Sizes
+    tensor: Sizes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,13 +42,17 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A device's memory; `limit` 0: nobody knows it. `is_exact`: until release, else until the last use at least."""
+    """A device's memory; `limit` 0: nobody knows it. `is_exact`: until release, else until the last use at least.
+
+    `lives` are the pieces that it was made of. They are not saved: a trace that was read, or cut, has none.
+    """
 
     device: str
     limit: int
     is_exact: bool
     ops: Sizes
     parts: tuple[Part, ...]
+    lives: Lives | None = None
 
     @cached_property
     def total(self) -> Sizes:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from devtrace.trace.columns import PHASES
-from devtrace.trace.curve import KINDS, Curve, Part
+from devtrace.trace.curve import ENDLESS, KINDS, Curve, Lives, Part
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.trace.views import storage_owners
 
-ENDLESS: Final = np.iinfo(np.int64).max
 MOST_POINTS: Final = 240
 MOST_NAMES: Final = 5
 """Of one kind; the others are one part."""
@@ -25,28 +25,16 @@ _LEVELS: Final = 2
 """Names are as far as the layers of a model: `model.blocks`."""
 
 
-class Lives(NamedTuple):
-    """Pieces of memory: `begin` and `end` order all that happens, ENDLESS: never; before op 0 is -1."""
-
-    begin: Ints
-    end: Ints
-    begin_op: Ints
-    end_op: Ints
-    bytes: Ints
-    device: Ints
-    tensor: Ints
-
-
 def curves(trace: TraceData, lives: Lives, limits: Mapping[str, int], *, is_exact: bool) -> Iterator[Curve]:
     """Yield the curve of each device that held enough to be looked at."""
-    kind, name = _kinds(trace, lives), _names(trace, lives)
+    kind, name = kinds_of(trace, lives), _names(trace, lives)
     for device, text in enumerate(map(str, trace.devices)):
         mine = np.flatnonzero((lives.device == device) & (lives.bytes > 0))
         if len(mine):
             own = Lives(*(column[mine] for column in lives))
             curve = _curve(own, kind[mine], [name[at] for at in mine.tolist()])
             if int(curve.total.max()) >= LEAST:
-                yield Curve(text, limits.get(text, 0), is_exact, curve.ops, curve.parts)
+                yield replace(curve, device=text, limit=limits.get(text, 0), is_exact=is_exact, lives=own)
 
 
 def _curve(lives: Lives, kinds: Ints, names: list[str]) -> Curve:
@@ -88,7 +76,7 @@ def _shown(keys: list[tuple[int, str]], pieces: Ints, changes: Ints) -> dict[tup
     return shown
 
 
-def _kinds(trace: TraceData, lives: Lives) -> Ints:
+def kinds_of(trace: TraceData, lives: Lives) -> Ints:
     """Return the index in KINDS of each piece: by its tensor's role, else by the pass that made it and what took it."""
     optimizer = trace.ops.ints("phase") == trace.string_id("optimizer")
     phase = np.append(trace.ops.ints("phase"), trace.string_id("other"))

@@ -11,7 +11,7 @@ import numpy as np
 
 from devtrace.recording.columns.tensor_rows import Array
 from devtrace.runtime.memory.alive import GIVEN_BACK, LOG_FIELDS, existing
-from devtrace.trace.memory import ENDLESS, Lives
+from devtrace.trace.curve import ENDLESS, Lives
 from devtrace.trace.tables import TraceData
 from devtrace.trace.views import storage_owners
 
