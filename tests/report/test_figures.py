@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+import torch
 
+import devtrace
 from devtrace.drawing.palette import Theme, shade
 from devtrace.report.figures import FIGURES, MOST_STEPS, figure
 from devtrace.words.errors import UsageError
@@ -31,6 +33,19 @@ def test_devices_sums_time_by_device_and_phase_in_the_colours_of_the_palette() -
         "other": (6 * 20_000 + 2 * 30_000) / 1e6,
     }  # fmt: skip
     assert {color for bar in drawn.data for color in bar.marker.color} == {shade("cuda:0").fill}
+
+
+def test_dtypes_sums_time_by_what_ops_gave_in_the_colours_of_their_devices() -> None:
+    with devtrace.record("cuda:1") as recording:
+        half = torch.ones(2, 3, device="cuda:0", dtype=torch.float16)
+        half * 2
+        torch.ones(3) * 2
+    bars = {bar.name: bar for bar in recording.report.figure("dtypes").data}
+    assert set(bars) == {"cpu", "cuda:0"}
+    spent = {name: dict(zip(bar.y, bar.x, strict=True)) for name, bar in bars.items()}
+    assert (spent["cpu"]["float16"], spent["cuda:0"]["float32"]) == (0, 0)
+    assert min(spent["cpu"]["float32"], spent["cuda:0"]["float16"]) > 0
+    assert bars["cuda:0"].marker.color[0] == shade("cuda:0").fill
 
 
 def test_copies_sums_bytes_by_line_and_direction() -> None:
@@ -91,7 +106,8 @@ def test_a_figure_that_there_is_not_is_refused_with_those_that_there_are() -> No
     with pytest.raises(UsageError) as caught:
         figure(empty_trace(), "pie")
     assert str(caught.value) == (
-        "figure-unknown: got figure('pie'); there are 'devices', 'copies', 'modules' and 'memory'; name one of them."
+        "figure-unknown: got figure('pie'); there are 'devices', 'dtypes', 'copies', 'modules' and 'memory'; "
+        "name one of them."
     )
 
 

@@ -89,7 +89,7 @@ class Report(ReportData):
         return to_html(self, path)
 
     def figure(self, kind: str, theme: Literal["light", "dark"] = "light") -> Figure:
-        """A plotly Figure: "devices", "copies", "modules" or "memory"."""
+        """A plotly Figure: "devices", "dtypes", "copies", "modules" or "memory"."""
         from devtrace.report.figures import figure
 
         return figure(self.trace, kind, theme)

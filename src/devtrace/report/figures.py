@@ -1,4 +1,4 @@
-"""Plotly figures of a trace, for papers and notebooks: work by device, copies by line, modules and memory by time.
+"""Plotly figures of a trace, for papers and notebooks: work by device and dtype, copies by line, modules, memory.
 
 Colours and hatches are those of every other view.
 """
@@ -31,7 +31,7 @@ _PATTERN: Final = {
 
 
 def figure(trace: TraceData, kind: str, theme: Theme = "light") -> Figure:
-    """A plotly Figure: kind is "devices", "copies", "modules" or "memory"."""
+    """A plotly Figure: kind is "devices", "dtypes", "copies", "modules" or "memory"."""
     if kind not in FIGURES:
         raise UsageError.of("figure-unknown", kind=repr(safe_line(kind, 40)), kinds=[repr(name) for name in FIGURES])
     return FIGURES[kind](trace, theme)
@@ -88,6 +88,31 @@ def _devices(trace: TraceData, theme: Theme) -> Figure:
             })  # fmt: skip
     return _canvas(
         bars, sentence("figure.devices"), theme, barmode="stack", height=120 + 52 * max(len(ids), 1),
+        xaxis={"title": "ms"}, yaxis={"autorange": "reversed", "ticksuffix": "  "},
+    )  # fmt: skip
+
+
+def _dtypes(trace: TraceData, theme: Theme) -> Figure:
+    """Draw the time of ops by the dtype of what they gave, in the colours of their devices."""
+    outputs, device, duration = trace.ops.lists("outputs"), trace.ops.ints("device"), durations(trace)
+    gave, ran = outputs.lengths > 0, device >= 0
+    given = np.full(len(trace.ops), -1, dtype=np.int64)
+    given[gave] = trace.tensors.ints("dtype")[outputs.flat[outputs.offsets[:-1][gave]]]
+    dtypes = sorted(set(given[gave & ran].tolist()), key=lambda dtype: -int(duration[ran & (given == dtype)].sum()))
+    bars = []
+    for id in _ordered(trace, set(device[gave & ran].tolist())):
+        chosen = [(device == id) & (given == dtype) for dtype in dtypes]
+        words = [
+            sentence("figure.phase", phase=str(trace.devices[id]), time=int(duration[ops].sum()), count=int(ops.sum()))
+            for ops in chosen
+        ]
+        bars.append({
+            "type": "bar", "y": [_safe(trace.strings[dtype]) for dtype in dtypes], "name": _safe(trace.devices[id]),
+            "x": [int(duration[ops].sum()) / 1e6 for ops in chosen], "orientation": "h", "hoverinfo": "text",
+            "marker": _marker(trace, [id] * len(dtypes), theme), "hovertext": [_safe(word) for word in words],
+        })  # fmt: skip
+    return _canvas(
+        bars, sentence("figure.dtypes"), theme, barmode="stack", height=120 + 36 * max(len(dtypes), 2),
         xaxis={"title": "ms"}, yaxis={"autorange": "reversed", "ticksuffix": "  "},
     )  # fmt: skip
 
@@ -272,6 +297,7 @@ def _steps(times: Ints, changes: Ints) -> tuple[Whole, Whole]:
 
 FIGURES: Final[dict[str, Callable[[TraceData, Theme], Any]]] = {
     "devices": _devices,
+    "dtypes": _dtypes,
     "copies": _copies,
     "modules": _modules,
     "memory": _memory,
