@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,6 +59,28 @@ def test_each_rank_keeps_its_ops_in_their_order_with_all_their_details(traces: l
         assert ops_of(merged, rank) == [_timeless(facts_of(op)) for op in trace.ops]
     assert len(merged.copies) == sum(len(trace.copies) for trace in traces)
     assert [error.op.duration for error in merged.errors] == [-1 for trace in traces for _ in trace.errors]
+
+
+def test_each_rank_keeps_the_memory_of_its_device_by_the_same_ops(tmp_path: Path) -> None:
+    traces = []
+    for rank in range(2):
+        with devtrace.record(simulate="cuda:2") as recording:
+            x = torch.ones(1 << 20, device=f"cuda:{rank}")
+            y = x * 2
+            del x
+            z = y.sum() + rank
+        del y, z
+        traces.append(with_rank(recording.trace, rank))
+    merged = merge(traces)
+    assert [curve.device for curve in merged.memory] == ["cuda:0", "cuda:1"]
+    for rank, (one, curve) in enumerate(zip(traces, merged.memory, strict=True)):
+        own = one.memory[0]
+        assert (curve.limit, curve.is_exact, curve.total.tolist()) == (own.limit, own.is_exact, own.total.tolist())
+        ops = [(op, alone) for op, alone in zip(curve.ops.tolist(), own.ops.tolist(), strict=True) if alone >= 0]
+        assert {merged.ops[op].thread.rank for op, _ in ops} == {rank}
+        assert [merged.ops[op].name for op, _ in ops] == [one.ops[alone].name for _, alone in ops]
+    read = devtrace.load(Trace.of(merged).save(tmp_path / "job.devtrace"))
+    assert [curve.total.tolist() for curve in read.memory] == [curve.total.tolist() for curve in merged.memory]
 
 
 def test_each_call_keeps_its_ops() -> None:

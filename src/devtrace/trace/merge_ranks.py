@@ -11,6 +11,7 @@ import mmap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
@@ -19,6 +20,7 @@ import numpy as np
 from devtrace.trace import format
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import LEDGER_COUNTS, OP_POSITIONS, SEVERITIES, TABLES, Column
+from devtrace.trace.curve import Curve
 from devtrace.trace.lost_ranks import LastWords, lost_ranks, missing
 from devtrace.trace.rank_differences import Did, differences, done_by, own_device, sentences, together
 from devtrace.trace.shared_findings import on_ranks, shared_findings
@@ -152,6 +154,12 @@ class _Rank:
         moved = (np.append(0, ids + 1) if last else np.append(ids, ops))[np.maximum(counts, 0)]
         return np.where(counts < 0, -1, moved).astype(np.int64)
 
+    def memory(self) -> Iterator[Curve]:
+        """Yield the curves of this rank's devices, by the ops of all."""
+        for curve in self.trace.memory:
+            ops = self.ids["ops"][np.minimum(curve.ops, len(self.ids["ops"]) - 2)]
+            yield replace(curve, ops=ops.astype(np.int64), lives=None)
+
     def finding(self, finding: Mapping[str, Any]) -> dict[str, Any]:
         lacking = {name: usual for name, usual in _USUAL.items() if name not in finding}
         return renumbered({**finding, **lacking}, self.ids["ops"], self.ids["sites"]) | {"rank": self.number}
@@ -192,7 +200,8 @@ class _Merge:
         is_clear = all(each.all_clear for each in ends) and not lost
         closing = next((each.closing for each in ends if each.closing), "")
         notes = (*of_job, *merged.notes)
-        return replace(merged, notes=notes, outcome=last.outcome, closing=closing, all_clear=is_clear)
+        memory = tuple(chain.from_iterable(rank.memory() for rank in self.ranks))
+        return replace(merged, notes=notes, outcome=last.outcome, closing=closing, all_clear=is_clear, memory=memory)
 
     def _differences(self, merged: TraceData) -> Iterator[str]:
         """Yield what lines some ranks ran otherwise than the rest; ranks that ended early are not compared."""
