@@ -42,12 +42,12 @@ def head_trace() -> Trace:
     outer = b.append("calls", module=model, begin=1, end=4, thread=thread, training=1)
     inner = b.append("calls", module=1, parent=outer, begin=1, end=3, thread=thread, training=1)
     last = b.append("calls", module=head, parent=outer, begin=3, end=4, thread=thread, training=1)
-    x = _tensor(b, cuda, (4, 768), producer=0, name="x")
-    weight = _tensor(b, cuda, (768, 768), role="parameter", name="model.trf.weight")
-    turned = _tensor(b, cuda, (768, 768), producer=1, source=weight)
-    hidden = _tensor(b, cuda, (4, 768), producer=2)
-    bias = _tensor(b, cpu, (2,), role="parameter", name="model.out_head.bias", site=made)
-    rows = _tensor(b, cpu, (768, 2), role="parameter", name="model.out_head.weight", site=made)
+    x = tensor(b, cuda, (4, 768), producer=0, name="x")
+    weight = tensor(b, cuda, (768, 768), role="parameter", name="model.trf.weight")
+    turned = tensor(b, cuda, (768, 768), producer=1, source=weight)
+    hidden = tensor(b, cuda, (4, 768), producer=2)
+    bias = tensor(b, cpu, (2,), role="parameter", name="model.out_head.bias", site=made)
+    rows = tensor(b, cpu, (768, 2), role="parameter", name="model.out_head.weight", site=made)
     common = {"thread": thread, "grad": 1}
     b.append("ops", name="aten.randn", start=0, duration=9000, device=cuda, kind="create", phase="other", site=drawn,
              outputs=(x,), **common)  # fmt: skip
@@ -72,7 +72,7 @@ def odd_trace() -> Trace:
     cpu = b.device("cpu")
     site = _site(b, -1, 3, "\u202e\U0001f525 'quoted' \"twice\" \\ \x00\ud800 </style>", "f\n\tg")
     thread = b.append("threads", name="Thread-1 (\u05e9\u05dc\u05d5\u05dd)", rank=3)
-    scalar = _tensor(b, cpu, (), name="a.b[\"c\"]['d']")
+    scalar = tensor(b, cpu, (), name="a.b[\"c\"]['d']")
     for at in range(30):
         b.append("ops", name=f"my.op{at % 3}", start=at * 10**12, duration=at - 1, device=cpu, kind="compute",
                  phase="other", site=site, thread=thread, inputs=(scalar,) * (at % 4), outputs=(), grad=0)  # fmt: skip
@@ -99,7 +99,7 @@ def _site(b: TraceBuilder, cell: int, line: int, text: str, function: str) -> in
                     text=text, cell=cell, cell_id=f"c{cell}" if cell >= 0 else "", package="")  # fmt: skip
 
 
-def _tensor(b: TraceBuilder, device: int, dims: tuple[int, ...], **fields: int | str) -> int:
+def tensor(b: TraceBuilder, device: int, dims: tuple[int, ...], **fields: int | str) -> int:
     count = 1
     for dim in dims:
         count *= dim

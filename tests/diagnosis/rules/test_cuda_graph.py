@@ -10,7 +10,9 @@ import torch
 from torch import nn
 
 import devtrace
+from devtrace.api.results import Trace
 from devtrace.diagnosis.findings import Finding
+from traces import new_builder, tensor
 
 GPU = "cuda:0"
 GRAPHS: list[dict[str, Any]] = [
@@ -172,3 +174,18 @@ def test_the_number_is_the_one_that_torchs_own_graph_has_as_an_input_on_the_cpu(
             nodes = [node for graph in graphs for node in graph.graph.nodes if node.op == "placeholder"]
             on_the_cpu = [node.name for node in nodes if node.meta["example_value"].device.type == "cpu"]
             assert [name.rpartition("_")[2] for name in on_the_cpu] == ["scale" if len(inputs) == 1 else ""]
+
+
+def test_a_trace_of_real_devices_says_of_no_op_that_it_was_compiled() -> None:
+    """On a GPU a compiled region is one call without ops, so a number beside a device's tensor is an eager op's."""
+    b = new_builder("train.py")
+    cpu, cuda = b.device("cpu"), b.device("cuda:0")
+    site = b.append(
+        "sites", file="train.py", line=3, column=0, end_line=3, end_column=9, function="step", text="x * scale"
+    )
+    thread = b.append("threads", name="MainThread", rank=0)
+    scale, x = (tensor(b, device, dims) for device, dims in ((cpu, ()), (cuda, (2, 4))))
+    for step in range(12):
+        b.append("ops", name="aten.mul", start=1000 * step, duration=100, device=cuda, kind="compute", phase="other",
+                 site=site, thread=thread, inputs=(x, scale), outputs=())  # fmt: skip
+    assert devtrace.diagnose(Trace.of(b.build())).findings == ()
