@@ -29,6 +29,7 @@ def given(text: str, path: str) -> list[tuple[str, tuple[int, ...]]]:
         ("x = y = f()", "y", [("f()", ())]),
         ("a, (b, c) = f()", "c", [("f()", (1, 1))]),
         ("[a, b] = f()", "b", [("f()", (1,))]),
+        ("a, *b, c = f()", "c", [("f()", (-1,))]),
         ("x: int = 3", "x", [("3", ())]),
         ("x: int", "x", []),
         ("x += 1", "x", []),
@@ -57,6 +58,29 @@ def given(text: str, path: str) -> list[tuple[str, tuple[int, ...]]]:
 )
 def test_a_path_is_given_these_values(text: str, path: str, values: list[tuple[str, tuple[int, ...]]]) -> None:
     assert given(text, path) == values
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("x = f()", "x=f()"),
+        ("a, b = 1, f()", "a=1 b=f()"),
+        ("[a, (b, c)] = f(), (g(), h())", "a=f() b=g() c=h()"),
+        ("a, (b, c) = f(), g()", "a=f()"),
+        ("a, *rest, z = 1, 2, 3, f()", "a=1 z=f()"),
+        ("a, b = *f(), g()", ""),
+        ("x, self.w = 1, f()", "x=1"),
+        ("x = y = f()", ""),
+        ("x = g(y := f())", "x=g((y := f()))"),
+        ("for x in f(): pass", ""),
+        ("x += 1", ""),
+    ],
+)
+def test_an_assignment_gives_its_variables_these_values(text: str, answer: str) -> None:
+    source = parse(text)
+    assert source is not None
+    found = flow.values_given(source, source.tree.body[0])
+    assert " ".join(f"{name}={ast.unparse(value)}" for name, value in found.items()) == answer
 
 
 @pytest.mark.parametrize(

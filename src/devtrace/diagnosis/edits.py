@@ -27,14 +27,10 @@ class Code:
 
     def all_replaced(self, changes: Sequence[tuple[ast.AST, str]]) -> Edit | None:
         """Replace several nodes, none inside another, by texts: one edit over all of their lines."""
-        spans = sorted(((self.source.span(node), text) for node, text in changes), reverse=True)
-        first, last = min(span.line for span, _ in spans), max(span.end_line for span, _ in spans)
+        spans = [self.source.span(node) for node, _ in changes]
+        first, last = min(span.line for span in spans), max(span.end_line for span in spans)
         before = self._lines(first, last)
-        lines = before.encode().split(b"\n")
-        for span, text in spans:
-            top, bottom = span.line - first, span.end_line - first
-            lines[top : bottom + 1] = [lines[top][: span.column] + text.encode() + lines[bottom][span.end_column :]]
-        return self._checked(first, before, b"\n".join(lines).decode())
+        return self._checked(first, before, self._with(before, first, 0, changes))
 
     def above(self, statement: ast.stmt, *lines: str) -> Edit | None:
         """Add lines before a statement, with the indent of its line."""
@@ -83,12 +79,16 @@ class Code:
     def text_with(self, node: ast.AST, *changes: tuple[ast.AST, str]) -> str:
         """Return the text of `node` in which parts, none inside another, are replaced by texts."""
         span = self.source.span(node)
-        lines = self.text(node).encode().split(b"\n")
-        for inner, text in sorted(((self.source.span(part), text) for part, text in changes), reverse=True):
-            top, bottom = inner.line - span.line, inner.end_line - span.line
-            before = lines[top][: inner.column - (span.column if top == 0 else 0)]
-            after = lines[bottom][inner.end_column - (span.column if bottom == 0 else 0) :]
-            lines[top : bottom + 1] = [before + text.encode() + after]
+        return self._with(self.text(node), span.line, span.column, changes)
+
+    def _with(self, text: str, line: int, column: int, changes: Sequence[tuple[ast.AST, str]]) -> str:
+        """Return a text that begins at a line and a column, with nodes in it replaced."""
+        lines = text.encode().split(b"\n")
+        for span, new in sorted(((self.source.span(part), new) for part, new in changes), reverse=True):
+            top, bottom = span.line - line, span.end_line - line
+            before = lines[top][: span.column - (column if top == 0 else 0)]
+            after = lines[bottom][span.end_column - (column if bottom == 0 else 0) :]
+            lines[top : bottom + 1] = [before + new.encode() + after]
         return b"\n".join(lines).decode()
 
     def method_call(self, call: ast.AST) -> str:

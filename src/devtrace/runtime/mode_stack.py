@@ -4,8 +4,10 @@ Pushes without `TorchDispatchMode.__enter__`, whose flags (read by torch.compile
 Takes a mode out from wherever it lies: `__exit__` would pop the top, whoever's mode that is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Final
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
@@ -26,17 +28,8 @@ class BesideCompile(TorchDispatchMode):
 
 
 @contextmanager
-def on_top(mode: TorchDispatchMode) -> Iterator[None]:
-    _push_mode(mode)
-    try:
-        yield
-    finally:
-        take_out(mode)
-
-
-@contextmanager
-def at_the_bottom(mode: TorchDispatchMode) -> Iterator[None]:
-    push_below(mode)
+def on_top(mode: TorchDispatchMode, push: Callable[[TorchDispatchMode], None] = _push_mode) -> Iterator[None]:
+    push(mode)
     try:
         yield
     finally:
@@ -81,6 +74,9 @@ def _is_ours(mode: TorchDispatchMode) -> bool:
 def push_below(mode: TorchDispatchMode) -> None:
     """Push a mode below all others, so that a recorder's or a user's mode sees an op before this one answers it."""
     push_under(mode, height())
+
+
+at_the_bottom: Final = partial(on_top, push=push_below)
 
 
 def take_out(mode: TorchDispatchMode) -> int | None:

@@ -2,7 +2,7 @@
 
     x, self.w = f(), 3          # bindings(source, body, "self.w"): the value `f(), 3`, of which it is position (1,)
 
-A target inside a tuple has a position: `b` of `a, (b, c) = f()` is (1, 0).
+A target inside a tuple has a position: `b` of `a, (b, c) = f()` is (1, 0), `z` of `x, *y, z = f()` is (-1,).
 """
 
 from __future__ import annotations
@@ -96,6 +96,16 @@ class Binding(NamedTuple):
     loops: bool = False
     is_inner: bool = False
 
+    @property
+    def own(self) -> ast.expr | None:
+        """Return what it alone gets, of `a, b = 1, f()`; None where one call or a loop gives several."""
+        value: ast.expr | None = None if self.loops else self.value
+        for index in self.position:
+            parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+            is_written = -len(parts) <= index < len(parts) and not any(isinstance(each, ast.Starred) for each in parts)
+            value = parts[index] if is_written else None
+        return value
+
 
 def bindings(source: Source, body: ast.AST, path: str) -> list[Binding]:
     """Return what a body's statements give a variable or an attribute (`self.w`), in the order of the source."""
@@ -119,10 +129,19 @@ def given_by(source: Source, statement: ast.stmt) -> Iterator[tuple[str, Binding
             yield path, Binding(value, position, line, statement, loops, is_inner)
 
 
+def values_given(source: Source, statement: ast.stmt) -> dict[str, ast.expr]:
+    """Return the variables to which an assignment gives a value each, with the code of that."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) > 1:
+        return {}
+    given = [(path, each.own) for path, each in given_by(source, statement) if not each.is_inner]
+    return {path: value for path, value in given if value is not None and path.isidentifier()}
+
+
 def _paths(target: ast.expr, position: Position) -> Iterator[tuple[str, Position]]:
     if isinstance(target, ast.Tuple | ast.List):
+        star = next((at for at, part in enumerate(target.elts) if isinstance(part, ast.Starred)), len(target.elts))
         for index, part in enumerate(target.elts):
-            yield from _paths(part, (*position, index))
+            yield from _paths(part, (*position, index if index <= star else index - len(target.elts)))
     elif path := path_of(target):
         yield path, position
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.source.flow import LOOPS, given_by, shared_names
+from devtrace.source.flow import LOOPS, shared_names, values_given
 from devtrace.source.matching import is_read, nodes_of
 from devtrace.source.parsing import Source
 
@@ -36,12 +36,7 @@ def assigned_to(found: SourceNode, name: str) -> list[ast.expr | None]:
 def value_given(source: Source, name: ast.Name) -> ast.expr | None:
     """Return the value that a simple assignment gives a variable."""
     statement = source.statement(name)
-    is_simple = isinstance(statement, ast.Assign) and len(statement.targets) == 1
-    given = dict(given_by(source, statement)).get(name.id) if statement is not None and is_simple else None
-    value = given.value if given is not None else None
-    for index in given.position if given is not None else ():
-        value = value.elts[index] if isinstance(value, ast.Tuple) and index < len(value.elts) else None
-    return value
+    return values_given(source, statement).get(name.id) if statement is not None else None
 
 
 def is_in(source: Source, node: ast.AST, around: ast.AST) -> bool:

@@ -54,10 +54,7 @@ def _of_class(cells: Sequence[CellText], kind: str, attribute: str) -> Site | No
 
 def _site(cell: CellText, source: Source, given: Binding, function: str = "") -> Site | None:
     """Return the site of a statement, if its value is computed there."""
-    value = given.value
-    if isinstance(value, ast.Tuple | ast.List) and given.position and given.position[0] < len(value.elts):
-        value = value.elts[given.position[0]]  # `b` of `a, b = 1, f()`
-    if given.loops or isinstance(given.statement, ast.With) or not isinstance(value, _MADE):
+    if given.loops or isinstance(given.statement, ast.With) or not isinstance(given.own or given.value, _MADE):
         return None
     text = source.segment(given.statement)
     return Site(cell.file, *source.span(given.statement), function, text, cell.number, cell.cell_id)

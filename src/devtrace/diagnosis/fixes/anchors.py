@@ -19,7 +19,7 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.way import Passed
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Moved, SiteCode, odd_rows
-from devtrace.source.matching import match_code
+from devtrace.source.flow import values_given
 
 Kind = Literal["below", "above", "top", "at"]
 Block = ast.For | ast.AsyncFor | ast.With | ast.AsyncWith
@@ -83,22 +83,10 @@ def of_binding(frame: FailingFrame | None, variable: str, *, before: ast.stmt | 
     bound = [one for one in frame.bindings(variable) if one is not before] if frame is not None else []
     for statement in bound[-1:]:
         assert frame is not None
-        values = dict(values_given(statement))
+        values = values_given(frame.source, statement)
         if variable in values:
             yield Anchor(frame.code, values[variable], "at", frame)
         if isinstance(statement, ast.Assign | ast.Expr):
             yield Anchor(frame.code, statement, "below", frame)
         elif isinstance(statement, ast.With | ast.For):
             yield Anchor(frame.code, statement, "top", frame)
-
-
-def values_given(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the variables that a statement gives a value each, with the code of that."""
-    found = match_code("$variable = $value", statement)
-    match (found or {}).get("variable"), (found or {}).get("value"):
-        case ast.Name(id=variable), ast.expr() as value:
-            yield variable, value
-        case ast.Tuple(elts=targets), ast.Tuple(elts=values) if len(targets) == len(values):
-            for target, value in zip(targets, values, strict=True):
-                if isinstance(target, ast.Name):
-                    yield target.id, value

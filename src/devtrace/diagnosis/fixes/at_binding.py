@@ -11,7 +11,7 @@ from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.fixes.about_to_fail import is_combined
-from devtrace.diagnosis.fixes.anchors import Anchor, of_binding, values_given
+from devtrace.diagnosis.fixes.anchors import Anchor, of_binding
 from devtrace.diagnosis.fixes.changes import EachOf, OwnLines, Proposal, Within
 from devtrace.diagnosis.fixes.fix import (
     Fix,
@@ -21,7 +21,7 @@ from devtrace.diagnosis.fixes.fix import (
     registering_root,
     siblings_on_odd_device,
 )
-from devtrace.source.flow import is_written
+from devtrace.source.flow import is_written, values_given
 from devtrace.source.matching import assigned_names, called_name, match_code
 from devtrace.source.object_walk import items_of
 from devtrace.source.safe_values import evaluate
@@ -178,7 +178,7 @@ def move_where_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
             if frame is None or anchor.kind != "at":
                 yield from _unpacked(case, frame, name, anchor) if frame is not None else ()
                 continue
-            values = dict(values_given(anchor.statement))
+            values = values_given(frame.source, anchor.statement)
             is_alike = case.mismatch.of == "inputs"
             alike = [
                 each

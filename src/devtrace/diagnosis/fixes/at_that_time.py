@@ -16,9 +16,8 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.findings import Edit
-from devtrace.diagnosis.fixes.anchors import values_given
 from devtrace.diagnosis.fixes.fix import Fix
-from devtrace.source.flow import is_written, parameters
+from devtrace.source.flow import is_written, parameters, values_given
 from devtrace.source.matching import called_name, match_code, nodes_of, owner_of
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.safe_values import evaluate
@@ -76,7 +75,7 @@ def is_in_vain(case: Case, fix: Fix) -> bool:
     for frame, edit, edited in _edited_frames(case, fix):
         below = [each for each in frame.statements() if frame.source.span(each).line > edit.line]
         for statement in edited.statements():
-            for variable, value in values_given(statement):
+            for variable, value in values_given(edited.source, statement).items():
                 moved = owner_of(value) if is_move(called_name(value)) else None
                 is_kept = moved is not None and _is_kept(frame, moved, variable)
                 if is_kept and any(is_written(node, variable) for each in below for node in ast.walk(each)):
@@ -91,7 +90,7 @@ def _is_kept(frame: FailingFrame, moved: ast.expr, variable: str) -> bool:
             return True
         case ast.Name(id=name) if name == variable:
             bound = frame.bindings(variable)[-1:]
-            given = (dict(values_given(each)).get(variable) for each in bound)
+            given = (values_given(frame.source, each).get(variable) for each in bound)
             kept = any(each is not None and _is_kept(frame, each, "") for each in given)
             return kept or (not bound and variable in parameters(frame.body))
     return False

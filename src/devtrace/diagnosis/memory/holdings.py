@@ -144,10 +144,6 @@ class Memory:
             elif call < 0:
                 yield "site", each.site
 
-    def ran(self, op: int) -> str:
-        """Return the name of an operator alone: `mul` of `aten.mul.Tensor`, and of a `mul` that nobody recorded."""
-        return self.queries.op_name(op).removeprefix("aten.").partition(".")[0]
-
     def dtype(self, group: Group) -> str:
         """Return the dtype of the largest tensor of a group that has a row."""
         largest = max((each for each in group.holdings if each.tensor >= 0), key=lambda each: each.bytes, default=None)

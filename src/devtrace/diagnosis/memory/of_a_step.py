@@ -9,6 +9,7 @@ from devtrace.diagnosis.memory import letting_go
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.diagnosis.memory.letting_go import Remedy
 from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import short_op_name
 
 _TIMES: Final = 8
 """An op's output that is so many times its inputs is one of all pairs."""
@@ -39,7 +40,7 @@ def outer_product(memory: Memory) -> Remedy | None:
             continue
         if size >= _TIMES * sum(int(bytes_of[row]) for row in inputs):
             site = queries.site(int(queries.op_users[op]))
-            key = _OF_PAIRS.get(memory.ran(op), "chunks")
+            key = _OF_PAIRS.get(short_op_name(queries.op_name(op)), "chunks")
             return sentence(f"out-of-memory.help-{key}", line=site.line if site else 0), ()
     return None
 
@@ -51,7 +52,7 @@ def made_float(memory: Memory) -> Remedy | None:
     sizes = {memory.failed: memory.shortage.asked} | {memory.producer(each): each.bytes for each in large}
     for op, size in sizes.items():
         inputs = [queries.trace.tensors[row] for row in queries.inputs(op)] if op >= 0 else []
-        if inputs and memory.ran(op) in _CASTS and size >= _FLOAT * inputs[0].bytes:
+        if inputs and short_op_name(queries.op_name(op)) in _CASTS and size >= _FLOAT * inputs[0].bytes:
             site = queries.site(int(queries.op_users[op]))
             line = site.line if site else 0
             return sentence("out-of-memory.help-float", line=line, dtype=inputs[0].dtype), ()

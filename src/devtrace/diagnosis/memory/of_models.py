@@ -5,13 +5,14 @@ from __future__ import annotations
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.diagnosis.memory.letting_go import Remedy
 from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import short_op_name
 
 
 def smaller(memory: Memory) -> Remedy:
     copied = _copy(memory)
     if copied is not None:
         return sentence("out-of-memory.help-average", name=copied[0].name, of=copied[1].name), ()
-    if memory.ran(memory.failed).startswith("_foreach"):
+    if short_op_name(memory.queries.op_name(memory.failed)).startswith("_foreach"):
         return sentence("out-of-memory.help-foreach"), ()
     return sentence("out-of-memory.help-optimizer"), ()
 

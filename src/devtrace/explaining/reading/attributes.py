@@ -15,6 +15,7 @@ from devtrace.explaining.reading.names import of_module
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import (
     arguments,
+    given_by_call,
     is_theirs,
     of_only_call_of,
     results,
@@ -49,9 +50,8 @@ class Called(NamedTuple):
         """Return what the call gave the method's parameters, as far as it can be read."""
         if self.call is None or any(isinstance(each, ast.Starred) for each in self.call.args):
             return {}
-        values = [None, *(reader.see(each, self.run) for each in self.call.args)]
-        words = {word.arg: reader.see(word.value, self.run) for word in self.call.keywords if word.arg}
-        return {name: value for name, value in arguments(function, values, words).items() if value is not None}
+        found = given_by_call(reader, function, [None], self.call, self.run)
+        return {name: value for name, value in found.items() if value is not None}
 
 
 def calls_so_far(reader: Reader, owner: object, methods: dict[str, FunctionType]) -> dict[str, Called]:
@@ -123,7 +123,7 @@ def member(reader: Reader, owner: Any, name: str, activation: Activation) -> Val
     is_class = issubclass(type(owner), type)
     found = class_attribute(owner if is_class else type(owner), name)
     if type(found) is property and type(found.fget) is FunctionType:
-        return returned(reader, found.fget, [Known(owner)], {}, activation)
+        return returned(reader, found.fget, arguments(found.fget, [Known(owner)], {}), activation)
     if type(found) is FunctionType:
         return Known(found if is_class else MethodType(found, owner))
     if type(found) is staticmethod:

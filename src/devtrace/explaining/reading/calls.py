@@ -19,6 +19,7 @@ from devtrace.explaining.reading.reader import ITSELF, MOST_ITEMS, Reader
 from devtrace.explaining.reading.runs import (
     arguments,
     function_of,
+    given_by_call,
     is_theirs,
     results,
     results_of,
@@ -53,11 +54,14 @@ from devtrace.source.vocabulary import (
 
 
 class Written(NamedTuple):
-    """A call in the source, its keyword arguments, and the run of the function that it is in."""
+    """A call in the source, and the run of the function that it is in."""
 
     node: ast.Call
-    words: dict[str, ast.expr]
     activation: Activation
+
+    @property
+    def words(self) -> dict[str, ast.expr]:
+        return {word.arg: word.value for word in self.node.keywords if word.arg}
 
     def given_device(self, reader: Reader) -> str | None:
         """Return the `device=` of the call, empty if it cannot be read; None where it has none."""
@@ -95,7 +99,7 @@ def call_torch(reader: Reader, name: str, call: Written) -> Value | None:
 
 def _make(reader: Reader, name: str, call: Written) -> Value | None:
     """Return what a factory makes: on the device that it is given, else on the default device."""
-    node, _, activation = call
+    node, activation = call
     device = call.given_device(reader)
     if device is None and name in OF_DATA and node.args:
         given = reader.see(node.args[0], activation)
@@ -149,7 +153,7 @@ def _kind(name: str) -> int:
 
 
 def _move(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value | None:
-    node, words, activation = call
+    node, words, activation = call.node, call.words, call.activation
     asked = [*node.args[:1], *(words[word] for word in ("device", "other") if word in words)]
     values = [reader.see(each, activation) for each in asked]
     device = "cpu" if name == "cpu" else next(filter(None, map(reader.named_device, values)), "")
@@ -185,11 +189,10 @@ _SEQUENCES: Final = (list, tuple, dict, iter, reversed, sorted)
 
 
 def read_call(reader: Reader, node: ast.Call, activation: Activation) -> Value | None:
-    words = {word.arg: word.value for word in node.keywords if word.arg}
     if isinstance(node.func, ast.Attribute):
         owner = reader.see(node.func.value, activation)
         if isinstance(owner, TensorValue):
-            return call_method(reader, owner, node.func.attr, Written(node, words, activation))
+            return call_method(reader, owner, node.func.attr, Written(node, activation))
         if isinstance(owner, Several) or (isinstance(owner, Known) and type(owner.value) is dict):
             return _call_container(reader, owner, node.func.attr, node, activation)
         name = node.func.attr
@@ -202,23 +205,20 @@ def read_call(reader: Reader, node: ast.Call, activation: Activation) -> Value |
     function = reader.see(node.func, activation)
     if variable(node.func) and function is None:
         return _call_sequence(reader, node, activation)
-    return _call(reader, function.value, node, words, activation) if isinstance(function, Known) else None
+    return _call(reader, function.value, Written(node, activation)) if isinstance(function, Known) else None
 
 
-def _call(
-    reader: Reader, value: Any, node: ast.Call, words: dict[str, ast.expr], activation: Activation
-) -> Value | None:
+def _call(reader: Reader, value: Any, call: Written) -> Value | None:
     if is_module(value):
-        return _call_module(reader, value, node, words, activation)
+        return _call_module(reader, value, call)
     if issubclass(type(value), type):
-        return _call_class(reader, value, node, words, activation)
-    value = _handed_on_to(reader, value, activation)
+        return _call_class(reader, value, call)
+    value = _handed_on_to(reader, value, call.activation)
     function, before = function_of(value)
     if function is not None and is_theirs(function.__code__):
-        given = [*before, *(reader.see(each, activation) for each in node.args)]
-        return returned(reader, function, given, _seen(reader, words, activation), activation)
+        return returned(reader, function, given_by_call(reader, function, before, *call), call.activation)
     name = value if type(value) is str else _name(value)
-    return call_torch(reader, name, Written(node, words, activation)) if name is not None else None
+    return call_torch(reader, name, call) if name is not None else None
 
 
 def _handed_on_to(reader: Reader, value: Any, activation: Activation) -> Any:
@@ -253,15 +253,9 @@ def definitions_of_call(reader: Reader, node: ast.Call, activation: Activation) 
     function, before = function_of(called)
     if function is None or not is_theirs(function.__code__):
         return
-    given = [*before, *(reader.see(each, activation) for each in node.args)]
-    words = {word.arg: reader.see(word.value, activation) for word in node.keywords if word.arg}
-    run = run_of(reader, function, arguments(function, given, words), activation)
+    run = run_of(reader, function, given_by_call(reader, function, before, node, activation), activation)
     if run is not None:
         yield from (Definition(result, (), run.at_node(result)) for result in results_of(run))
-
-
-def _seen(reader: Reader, words: dict[str, ast.expr], activation: Activation) -> dict[str, Value | None]:
-    return {name: reader.see(each, activation) for name, each in words.items()}
 
 
 def _name(value: Any) -> str | None:
@@ -342,32 +336,31 @@ def _of_module(reader: Reader, owner: Known, name: str) -> Value:
     return Several(tuple(Several((Known(path), reader.value(tensor))) for path, tensor in found))
 
 
-def _call_class(
-    reader: Reader, kind: type, node: ast.Call, words: dict[str, ast.expr], activation: Activation
-) -> Value | None:
+def _call_class(reader: Reader, kind: type, call: Written) -> Value | None:
+    node, activation = call
     if kind in _SEQUENCES:
         return reader.see(node.args[0], activation) if node.args else None
     if issubclass(kind, torch.nn.Parameter):
-        given = [*node.args[:1], *(words[name] for name in ("data",) if name in words)]
+        given = [*node.args[:1], *(call.words[name] for name in ("data",) if name in call.words)]
         return computed(reader, "Parameter", node, given, activation)
     if kind.__name__ == "device" and kind.__module__.partition(".")[0] in ("torch", "devtrace") and node.args:
         value = reader.see(node.args[0], activation)
         device = reader.named_device(value)
         return Known(torch._C.device(device)) if device else None
     if issubclass(kind, torch.Tensor):
-        return call_torch(reader, "tensor", Written(node, {}, activation))
+        return call_torch(reader, "tensor", call)
     return None
 
 
-def _call_module(
-    reader: Reader, module: Any, node: ast.Call, words: dict[str, ast.expr], activation: Activation
-) -> Value | None:
+def _call_module(reader: Reader, module: Any, call: Written) -> Value | None:
     """Return what a module made of its inputs: by its own forward, else where its first parameter is."""
+    node, activation = call
     given = [reader.see(each, activation) for each in node.args]
     forward = class_attribute(type(module), "forward")
     own = type(forward) is FunctionType and is_theirs(forward.__code__)
     if own:
-        made = returned(reader, forward, [Known(module), *given], _seen(reader, words, activation), activation)
+        words = {name: reader.see(each, activation) for name, each in call.words.items()}
+        made = returned(reader, forward, arguments(forward, [Known(module), *given], words), activation)
         if made is not None:
             return made
     pairs = zip(node.args, given, strict=True)

@@ -322,7 +322,7 @@ class Reader:
                 value = self.derived("aten.select", COMPUTE, node, activation, [value])
             elif isinstance(value, Known) and issubclass(type(value.value), (list, tuple)):
                 kind: Any = list if issubclass(type(value.value), list) else tuple  # no line of a subclass is run
-                if index >= kind.__len__(value.value):
+                if not -kind.__len__(value.value) <= index < kind.__len__(value.value):
                     return None
                 definitions = partial(self._definitions_of_item, node, activation, position[:at])
                 value = self.value(kind.__getitem__(value.value, index), definitions)

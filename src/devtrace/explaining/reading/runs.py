@@ -104,15 +104,20 @@ def arguments(
     return bound
 
 
+def given_by_call(
+    reader: Reader, function: FunctionType, before: list[Value | None], call: ast.Call, activation: Activation
+) -> dict[str, Value | None]:
+    """Return what a call gives a function's parameters, of which those before are none that it writes: `self`."""
+    given = [*before, *(reader.see(each, activation) for each in call.args)]
+    words = {word.arg: reader.see(word.value, activation) for word in call.keywords if word.arg}
+    return arguments(function, given, words)
+
+
 def returned(
-    reader: Reader,
-    function: FunctionType,
-    given: list[Value | None],
-    words: Mapping[str, Value | None],
-    activation: Activation,
+    reader: Reader, function: FunctionType, given: dict[str, Value | None], activation: Activation
 ) -> Value | None:
     """Return what a function that has returned gave back: the value of its last `return` that can be read."""
-    run = run_of(reader, function, arguments(function, given, words), activation)
+    run = run_of(reader, function, given, activation)
     if run is None:
         return None
     values = (reader.see(node, run.at_node(node)) for node in results_of(run))
