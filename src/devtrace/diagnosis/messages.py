@@ -145,7 +145,7 @@ def package_line_with_the_owner(case: Case) -> int:
     Example: `ops.matmul(inputs, self.kernel)` of a layer of Keras.
     """
     holders = {type(value).__name__ for name in case.names for value in name.objects[:-1]}
-    failed = case.queries.trace.ops.number("site", case.op)
+    failed = case.queries.op_site(case.op)
     for site in (failed, *case.queries.around):
         row = case.queries.trace.sites[site]
         if row.function.rpartition(".")[0] in holders:

@@ -31,7 +31,7 @@ def optimizer_made_it_in_its_step(case: Case) -> Verdict | None:
 
 
 def _was_made_in_a_method(case: Case) -> bool:
-    site = case.queries.site(case.queries.trace.ops.number("site", case.birth))
+    site = case.queries.site(case.queries.op_site(case.birth))
     return site is not None and _is_of_a_module(case.queries, site.function)
 
 
@@ -63,7 +63,7 @@ def _ran_during_the_computation(case: Case, op: int) -> bool:
 
 def _is_of_the_failing_statement(case: Case, op: int) -> bool:
     """Return whether an op is of the statement that failed: `grid + torch.arange(n)`."""
-    sites = (case.queries.trace.ops.number("site", each) for each in (op, case.op))
+    sites = (case.queries.op_site(each) for each in (op, case.op))
     made, failed = map(case.queries.source_node, sites)
     return made is not None and failed is not None and made.statement is failed.statement
 

@@ -50,7 +50,7 @@ def _made_above(habit: Habit, factory: int) -> Culprit | None:
     """Return what is copied as a culprit, if another line made it."""
     queries, name = habit.queries, source_text(habit)
     tensor, site = queries.trace.tensors[queries.inputs(habit.ops[1])[0]], queries.site(habit.line)
-    born = queries.site(queries.trace.ops.number("site", factory))
+    born = queries.site(queries.op_site(factory))
     if born is None or site is None or (born.file, born.line) == (site.file, site.line):
         return None
     return Culprit(name, (name,), HOST, tuple(tensor.shape), tensor.dtype, born)

@@ -112,7 +112,7 @@ def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     if is_written(queries, op) or _is_a_truth_asked(queries, found, op):
         return True
     if not isinstance(node, ast.Call):
-        return not (isinstance(node, ast.Subscript) and queries.package(queries.trace.ops.number("site", op)))
+        return not (isinstance(node, ast.Subscript) and queries.package(queries.op_site(op)))
     if any(part in queries.op_name(op) for part in COUNTS):
         return False
     if name in READS or name in TAKES_VALUES or is_move(name) or _names_the_op(queries, name, op):
@@ -291,7 +291,7 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
         if "_local_scalar_dense" in queries.op_name(op):
             return _worded("read", kept=kept)
         return _worded("count", name=one_line(found.source.segment(node.value)), mask=text)
-    if is_written(queries, op) and queries.package(queries.trace.ops.number("site", op)):
+    if is_written(queries, op) and queries.package(queries.op_site(op)):
         return _worded("format")
     if is_printed(found) or is_written(queries, op) or isinstance(node, ast.FormattedValue | ast.JoinedStr):
         step = _counter(found)

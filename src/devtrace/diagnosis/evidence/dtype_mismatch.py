@@ -40,8 +40,7 @@ def find_dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: in
     dtypes = list(dict.fromkeys(queries.trait(row) for row in rows))
     if len(dtypes) < 2:
         return _only_one(queries, op, rows, error)
-    odd = _odd(queries, snapshot, op, rows, dtypes)
-    return _of(queries, op, rows, odd, _expected(queries, rows, odd))
+    return mismatch.of_inputs(queries, op, rows, _odd(queries, snapshot, op, rows, dtypes))
 
 
 def compared(queries: TraceQueries, op: int) -> list[int]:
@@ -58,19 +57,6 @@ def compared(queries: TraceQueries, op: int) -> list[int]:
 
 def _are_mixed(queries: TraceQueries, rows: list[int]) -> bool:
     return len({queries.trait(row) for row in rows}) > 1
-
-
-def _of(queries: TraceQueries, op: int, rows: list[int], odd: str, expected: str) -> Mismatch:
-    wrong = [row for row in rows if queries.trait(row) == odd]
-    first = next((row for row in wrong if not mismatch.is_bias(queries, row)), wrong[0])
-    others = [row for row in rows if row != first and queries.trait(row) != expected]
-    return Mismatch(op, first, odd, expected, tuple(others))
-
-
-def _expected(queries: TraceQueries, rows: list[int], odd: str) -> str:
-    """Return the dtype of the others; of several that of a parameter."""
-    others = sorted((row for row in rows if queries.trait(row) != odd), key=lambda row: not _is_owned(queries, row))
-    return queries.trait(others[0])
 
 
 def _of_another(queries: TraceQueries, op: int, error: DtypeError) -> Mismatch | None:
@@ -152,7 +138,7 @@ def _odd(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[i
     return (
         _of_the_model(queries, snapshot, op, rows, dtypes)
         or _by_autocast(queries, op, rows)
-        or _left_behind(queries, rows, dtypes)
+        or mismatch.left_behind({dtype: _cast_from(queries, rows, dtype) for dtype in dtypes})
         or _asked_here(queries, op, rows)
         or (mismatch.not_of_the_module(queries, op, dtypes) if queries.evidence.saw_ops else "")
         or _beside_a_layer(queries, rows, dtypes)
@@ -164,13 +150,9 @@ def _odd(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[i
     )
 
 
-def _is_owned(queries: TraceQueries, row: int) -> bool:
-    return queries.is_of_a_module(queries.base(row))
-
-
 def _of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[int], dtypes: list[str]) -> str:
     """Return the dtype of a layer that the cast of its model missed, else that of what the model is given."""
-    owned = [row for row in rows if _is_owned(queries, row)]
+    owned = [row for row in rows if mismatch.is_owned(queries, row)]
     theirs = list(dict.fromkeys(queries.trait(row) for row in owned))
     given = [dtype for dtype in dtypes if dtype not in theirs]
     if not theirs or (len(theirs) == 1 and not given):
@@ -244,14 +226,6 @@ def _was_cast_by_itself(queries: TraceQueries, rows: list[int], model: str) -> b
     return any(move is not None and queries.trait(move.source) == model for move in moves)
 
 
-def _left_behind(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:
-    """Return the dtype that a cast took another of these from: what still has it was not cast."""
-    came_from = {dtype: _cast_from(queries, rows, dtype) for dtype in dtypes}
-    stayed = [each for each in dtypes if any(each in came_from[other] for other in dtypes)]
-    stayed = [each for each in stayed if came_from[each].isdisjoint(dtypes)]
-    return stayed[0] if len(stayed) == 1 else ""
-
-
 def _cast_from(queries: TraceQueries, rows: list[int], dtype: str) -> set[str]:
     moves = (move_of(queries, row) for row in rows if queries.trait(row) == dtype)
     return {queries.trait(move.source) for move in moves if move is not None}
@@ -275,11 +249,11 @@ def _made_by_default(queries: TraceQueries, rows: list[int], dtypes: list[str]) 
 def _asked_here(queries: TraceQueries, op: int, rows: list[int]) -> str:
     """Return the dtype that the function of the failing line itself names, where the other came as an argument."""
     sites = queries.trace.sites
-    failed = queries.trace.ops.number("site", op)
+    failed = queries.op_site(op)
     asked = set[str]()
     for row in rows:
         origin = find_origin(queries, row)
-        site = queries.trace.ops.number("site", origin.op) if origin.op >= 0 else -1
+        site = queries.op_site(origin.op)
         is_here = site >= 0 and failed >= 0 and sites.raw("function", site) == sites.raw("function", failed)
         if is_here and origin.arrival in ("copied", "made-there"):
             asked.add(queries.trait(row))

@@ -338,7 +338,7 @@ class FailingFrame:
         """Return the one call in the line of the function that made the tensor."""
         queries = self.snapshot.queries
         op = queries.producer(row)
-        site = queries.site(queries.trace.ops.number("site", op)) if op >= 0 else None
+        site = queries.site(queries.op_site(op))
         maker = site.function.rpartition(".")[2] if site is not None else ""
         found = [call for call in calls_in(self.source_node.node) if maker and called_name(call) == maker]
         return found[0] if len(found) == 1 else None

@@ -84,7 +84,7 @@ def _came_without_a_word(queries: TraceQueries, row: int, meant: str, program: s
         return False
     if not of_a_module and meant in {queries.device(past) for past in queries.ancestors(row)}:
         return False
-    put = move.site if move is not None else queries.trace.ops.number("site", find_origin(queries, row).op)
+    put = move.site if move is not None else queries.op_site(find_origin(queries, row).op)
     site, found = queries.site(put), queries.source_node(put)
     if site is None or found is None:
         return False
@@ -97,7 +97,7 @@ def _came_by_one_word(queries: TraceQueries, rows: list[int], program: str) -> b
     Where the results go on to another device on purpose, the program names that device again.
     """
     moves = {move.site for row in rows if (move := move_of(queries, row)) is not None}
-    origins = {queries.trace.ops.number("site", find_origin(queries, row).op) for row in rows}
+    origins = {queries.op_site(find_origin(queries, row).op) for row in rows}
     sites = list(moves or origins)
     site, found = (queries.site(sites[0]), queries.source_node(sites[0])) if len(sites) == 1 else (None, None)
     if site is None or found is None or site.file != program:

@@ -4,7 +4,7 @@ torch compares arguments in the order of its schema and names the first that dif
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -44,20 +44,27 @@ def find_mismatch(queries: TraceQueries, op: int) -> Mismatch | None:
     if len(devices) < 2:
         return None
     known = next((device for device in (META, HOST) if device in devices), "")
-    return _on(queries, op, rows, known or _odd_accelerator(queries, op, rows, devices))
+    return of_inputs(queries, op, rows, known or _odd_accelerator(queries, op, rows, devices))
 
 
 def turned(queries: TraceQueries, mismatch: Mismatch, words: Site | None) -> Mismatch:
     """Return a mismatch in which the expected device is the odd one."""
     rows = combined(queries, mismatch.op)
-    return replace(_on(queries, mismatch.op, rows, mismatch.expected_device), words=words)
+    return replace(of_inputs(queries, mismatch.op, rows, mismatch.expected_device), words=words)
 
 
-def _on(queries: TraceQueries, op: int, rows: list[int], odd_device: str) -> Mismatch:
-    odd = [row for row in rows if queries.device(row) == odd_device]
-    tensor = next((row for row in odd if not is_bias(queries, row)), odd[0])
-    expected_device = next(queries.device(row) for row in rows if row not in odd)
-    return Mismatch(op, tensor, odd_device, expected_device, tuple(row for row in odd if row != tensor))
+def of_inputs(queries: TraceQueries, op: int, rows: list[int], odd: str) -> Mismatch:
+    """Return the mismatch of inputs that differ; of several dtypes that are not odd a parameter's is expected."""
+    is_of_dtypes, rest = queries.of == "dtype", [row for row in rows if queries.trait(row) != odd]
+    expected = queries.trait(next((row for row in rest if is_of_dtypes and is_owned(queries, row)), rest[0]))
+    wrong = [row for row in rows if row not in rest]
+    tensor = next((row for row in wrong if not _is_bias(queries, row)), wrong[0])
+    others = [row for row in (rows if is_of_dtypes else wrong) if row != tensor and queries.trait(row) != expected]
+    return Mismatch(op, tensor, odd, expected, tuple(others))
+
+
+def is_owned(queries: TraceQueries, row: int) -> bool:
+    return queries.is_of_a_module(queries.base(row))
 
 
 def combined(queries: TraceQueries, op: int) -> list[int]:
@@ -96,7 +103,7 @@ def _without_legal_mixes(queries: TraceQueries, op: int, rows: list[int]) -> lis
     return others if len({queries.device(row) for row in others}) > 1 else rows
 
 
-def is_bias(queries: TraceQueries, row: int) -> bool:
+def _is_bias(queries: TraceQueries, row: int) -> bool:
     return str(queries.trace.tensors.raw("name", row)).endswith(".bias")
 
 
@@ -104,7 +111,7 @@ def _odd_accelerator(queries: TraceQueries, op: int, rows: list[int], devices: l
     """Return the accelerator that the computation is not on."""
     return (
         _not_of_the_thread(queries, op, devices)
-        or _left_behind(queries, rows, devices)
+        or left_behind({device: _past_devices(queries, rows, device) - {device} for device in devices})
         or not_of_the_module(queries, op, devices)
         or without_gradients(queries, rows, devices)
         or rarest_of_recent_ops(queries, op, devices)
@@ -121,17 +128,13 @@ def _not_of_the_thread(queries: TraceQueries, op: int, devices: list[str]) -> st
     return _rarest_of_ops(queries, np.flatnonzero(ops.ints("thread")[:op] == thread)[-RECENT:].tolist(), devices)
 
 
-def _left_behind(queries: TraceQueries, rows: list[int], devices: list[str]) -> str:
+def left_behind(came_from: Mapping[str, set[str]]) -> str:
     """Return the device of the input that was not copied, if the other was copied from its device.
 
-    The computation has moved on to the copy's device, then.
+    The computation has moved on to the copy's device, then; so to the dtype that a cast gave.
     """
-    came_from = {device: _past_devices(queries, rows, device) - {device} for device in devices}
-    stayed = [
-        device
-        for device in devices
-        if any(device in came_from[other] for other in devices) and came_from[device].isdisjoint(devices)
-    ]
+    stayed = [each for each in came_from if each in set().union(*came_from.values())]
+    stayed = [each for each in stayed if came_from[each].isdisjoint(came_from)]
     return stayed[0] if len(stayed) == 1 else ""
 
 

@@ -135,10 +135,10 @@ def _recorded_ownership(subject: Subject) -> Ownership | None:
     return Ownership(subject, (), None, others, is_registered=role != "attribute")
 
 
-def rows_of_modules(queries: TraceQueries) -> list[int]:
+def rows_of_modules(queries: TraceQueries, *roles: str) -> list[int]:
     """Return the tensors that are parameters, buffers or attributes of modules, by their recorded roles."""
-    roles = {queries.strings.get(role, -2) for role in ("parameter", "buffer", "attribute")}
-    return [row for row, role in enumerate(queries.trace.tensors.ints("role").tolist()) if role in roles]
+    ids = {queries.strings.get(role, -2) for role in roles or ("parameter", "buffer", "attribute")}
+    return [row for row, role in enumerate(queries.trace.tensors.ints("role").tolist()) if role in ids]
 
 
 @dataclass(frozen=True)

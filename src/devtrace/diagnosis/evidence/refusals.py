@@ -48,22 +48,18 @@ def _last_step_of_backward(queries: TraceQueries, op: int) -> list[int]:
     """Return the last ops of a backward pass that one function ran."""
     functions, found = queries.trace.sites, list[int]()
     for before in range(op - 1, -1, -1):
-        site = queries.trace.ops.number("site", before)
+        site = queries.op_site(before)
         if queries.trace.ops.raw("phase", before) != "backward" or site < 0:
             break
-        if found and functions.raw("function", site) != functions.raw("function", _site(queries, found[0])):
+        if found and functions.raw("function", site) != functions.raw("function", queries.op_site(found[0])):
             break
         found.append(before)
     return found[::-1]
 
 
-def _site(queries: TraceQueries, op: int) -> int:
-    return queries.trace.ops.number("site", op)
-
-
 def _is_returned_at(queries: TraceQueries, row: int, index: int) -> bool:
     """Return whether a function returns a tensor at a position: `return gradient, scale`."""
-    made = queries.source_node(_site(queries, queries.producer(row)))
+    made = queries.op_node(queries.producer(row))
     function = made.source.function(made.node) if made is not None else None
     if made is None or function is None:
         return False

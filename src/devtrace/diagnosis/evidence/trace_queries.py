@@ -226,7 +226,7 @@ class TraceQueries:
         """Return the site where a tensor was born, -1 when not known."""
         own = self.trace.tensors.number("site", tensor)
         op = self.producer(tensor)
-        return own if own >= 0 or op < 0 else self.trace.ops.number("site", op)
+        return own if own >= 0 else self.op_site(op)
 
     # Sites and source.
 
@@ -239,9 +239,13 @@ class TraceQueries:
             self._source_nodes[id] = self.node_at(self.trace.sites[id]) if id >= 0 else None
         return self._source_nodes[id]
 
+    def op_site(self, op: int) -> int:
+        """Return the site of an op; -1 for -1."""
+        return self.trace.ops.number("site", op) if op >= 0 else -1
+
     def op_node(self, op: int) -> SourceNode | None:
         """Return the code of an op; None for -1."""
-        return self.source_node(self.trace.ops.number("site", op)) if op >= 0 else None
+        return self.source_node(self.op_site(op))
 
     def node_at(self, site: Site | SiteRow) -> SourceNode | None:
         """Return the code of a site; None without source."""

@@ -45,7 +45,7 @@ class Passed:
     def _is_made_below(self, birth: int) -> bool:
         """Return whether the function that made a tensor is called below the line, and not up to it."""
         queries, here = self.frame.snapshot.queries, self.frame.code.site
-        site = queries.site(queries.trace.ops.number("site", birth)) if birth >= 0 else None
+        site = queries.site(queries.op_site(birth))
         if site is None or (site.file, site.function) == (here.file, here.function):
             return site is not None and site.line > self.line
         *around, maker = site.function.split(".")

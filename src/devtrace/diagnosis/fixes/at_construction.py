@@ -52,7 +52,7 @@ def _given(case: Case, frame: FailingFrame, call: ast.Call, parameter: str, read
 
 def _attribute_read(case: Case) -> _Attribute | None:
     """Return the attribute by which the line that made the odd tensor, or sent it there, names the device."""
-    site = case.queries.trace.ops.number("site", case.origin.op) if case.origin.op >= 0 else -1
+    site = case.queries.op_site(case.origin.op)
     found, row = case.queries.source_node(site), case.queries.site(site)
     name = _read_in(found) if found is not None else ""
     return _Attribute(row.file, row.function, name) if row is not None and name else None

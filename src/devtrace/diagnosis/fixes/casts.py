@@ -33,8 +33,7 @@ from devtrace.words.text_format import one_line
 
 def cast_what_numpy_gives(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Turn `torch.from_numpy(state)` into `torch.from_numpy(state).float()`."""
-    site = case.queries.trace.ops.number("site", case.origin.op) if case.origin.op >= 0 else -1
-    found = code_at(case, site)
+    found = code_at(case, case.queries.op_site(case.origin.op))
     calls = calls_in(found.node) if found is not None else ()
     call = next((each for each in calls if called_name(each) in (*MAKES_ON_HOST, *OF_DATA, "tensor")), None)
     if found is None or call is None:

@@ -138,7 +138,7 @@ def change_the_word(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 def change_device_variable(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Turn `device = "cuda"` into `device = x.device`, where all that the function makes with it belongs there."""
-    site = case.queries.trace.ops.number("site", case.origin.op) if case.origin.op >= 0 else -1
+    site = case.queries.op_site(case.origin.op)
     found, frame = code_at(case, site), frame_at(case, site)
     call = _naming_call(found.node) if found is not None else None
     name = variable(_device_of(call)) if call is not None else ""

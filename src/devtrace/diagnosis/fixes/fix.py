@@ -95,7 +95,7 @@ def failing_frame(case: Case) -> FailingFrame | None:
 
 def _is_of_the_line(case: Case, frame: FailingFrame) -> bool:
     """Return whether an op before the one that failed is of the same statement."""
-    site = case.queries.trace.ops.number("site", case.op)
+    site = case.queries.op_site(case.op)
     found = case.queries.source_node(int(case.queries.users[site])) if site >= 0 else None
     return found is not None and found.statement is frame.source_node.statement
 

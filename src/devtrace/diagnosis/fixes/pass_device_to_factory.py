@@ -20,7 +20,7 @@ from devtrace.words.text_format import one_line
 
 def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Pass the expected device to the factory's call; in a package's code, say so."""
-    site = case.queries.trace.ops.number("site", case.origin.op) if case.origin.op >= 0 else -1
+    site = case.queries.op_site(case.origin.op)
     found, node = text_at(case, site), case.queries.source_node(site)
     call = origins.factory_call(node) if node is not None else None
     device = devices.at(case, site, call) if call is not None else ""

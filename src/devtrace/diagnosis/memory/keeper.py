@@ -123,12 +123,8 @@ class Keeper:
         """Return whether what a round adds is computed from what the round before left; outside of a loop it may be."""
         if self.round is None:
             return True
-        given = [
-            (_paths_in(each.node), _paths_in(each.value)) for part in statements(self.round) for each in targets(part)
-        ]
-        needed = _paths_in(self.value)
-        for _ in given:
-            needed |= {name for names, values in given if names & needed for name in values}
+        given = _given(*statements(self.round))
+        needed = _with_what_gave(_paths_in(self.value), given)
         made: set[str] = set()
         left = {name for names, _ in given for name in names} & needed
         for names, values in given:
@@ -265,16 +261,20 @@ def _fits(written: str, path: str) -> bool:
 def _differentiated(function: ast.AST) -> set[str]:
     """Return the variables and attributes that lead to what a function runs backward through."""
     roots = [call for call in calls_in(function) if called_name(call) == "backward"]
-    found = _paths_in(*roots)
-    inner = list(nodes_of(ast.stmt, function))
-    given = [(_paths_in(each.node), _paths_in(each.value)) for part in inner for each in targets(part)]
+    given = _given(*nodes_of(ast.stmt, function))
     given += [(_paths_in(each.target), _paths_in(each.value)) for each in nodes_of(ast.AugAssign, function)]
-    for _ in given:
-        new = {name for names, values in given if names & found for name in values} - found
-        if not new:
-            break
-        found |= new
-    return found
+    return _with_what_gave(_paths_in(*roots), given)
+
+
+def _given(*bodies: ast.stmt) -> list[tuple[set[str], set[str]]]:
+    return [(_paths_in(each.node), _paths_in(each.value)) for part in bodies for each in targets(part)]
+
+
+def _with_what_gave(paths: set[str], given: list[tuple[set[str], set[str]]]) -> set[str]:
+    """Return paths with all that they were computed from."""
+    while more := {name for names, values in given if names & paths for name in values} - paths:
+        paths = paths | more
+    return paths
 
 
 def _paths_in(*trees: ast.AST) -> set[str]:

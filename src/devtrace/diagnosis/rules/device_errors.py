@@ -49,7 +49,7 @@ def _in_torchs_words(queries: TraceQueries, error: Failure, why: str) -> Finding
         severity="error",
         cause="unknown",
         devices=tuple(dict.fromkeys(queries.device(row) for row in queries.inputs(op))),
-        site=queries.site(queries.trace.ops.number("site", op)),
+        site=queries.site(queries.op_site(op)),
         op=op,
         message=sentence("error.in-torchs-words", type=error.type, text=first, why=why),
         ops=(op,),

@@ -54,7 +54,7 @@ def device_refused(queries: TraceQueries, snapshot: FailureSnapshot, op: int, te
         rule="device-refused",
         severity="error",
         devices=tuple(dict.fromkeys(queries.device(row) for row in queries.inputs(op))),
-        site=queries.site(queries.trace.ops.number("site", op)),
+        site=queries.site(queries.op_site(op)),
         op=op,
         message=sentence(f"device-refused.{key}{'' if device else '-unknown'}", plain=len(names), **values),
         help=answer.help or sentence(f"device-refused.{key}-help"),

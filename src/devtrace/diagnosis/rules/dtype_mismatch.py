@@ -33,7 +33,7 @@ def dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, te
 def _in_a_new_tensor(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
     """Explain a number that the dtype of a new tensor cannot hold: `limit = torch.full((2,), 1e6, dtype=half)`."""
     error, found = dtype_error(text), queries.op_node(op)
-    site = queries.site(queries.trace.ops.number("site", op))
+    site = queries.site(queries.op_site(op))
     frame = FailingFrame.of(snapshot, 0, "") if snapshot.frames else None
     if error is None or error.refused != "number" or queries.inputs(op) or found is None or frame is None:
         return None

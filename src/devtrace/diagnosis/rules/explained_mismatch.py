@@ -41,7 +41,7 @@ def explained(case: Case, rule: RuleSlug) -> Finding:
         severity="error",
         cause=verdict.cause,
         devices=_devices(case),
-        site=queries.site(queries.trace.ops.number("site", case.op)),
+        site=queries.site(queries.op_site(case.op)),
         op=case.op,
         culprit=_culprit(case, verdict, names, guessed),
         bytes=queries.trace.tensors.number("bytes", mismatch.odd_tensor),
@@ -147,7 +147,7 @@ def _chain(case: Case) -> tuple[Site, ...]:
     sites = [queries.born(row) for row in reversed(case.origin.path)]
     if sites and queries.package(sites[0]):
         sites.insert(0, int(queries.users[sites[0]]))  # the user's line that led there
-    sites += [package_line_with_the_owner(case), queries.trace.ops.number("site", case.op)]
+    sites += [package_line_with_the_owner(case), queries.op_site(case.op)]
     found = [_loaded_from(case), *(statement_site(queries, id) for id in sites)]
     lines = {(site.file, site.line): site for site in found if site is not None}
     return tuple(lines.values())[-LONGEST_CHAIN:]

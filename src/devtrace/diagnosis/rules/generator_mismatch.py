@@ -46,7 +46,7 @@ def generator_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int
         severity="error",
         cause="default-device" if default is not None else "generator-device",
         devices=(expected, odd),
-        site=queries.site(queries.trace.ops.number("site", op)),
+        site=queries.site(queries.op_site(op)),
         op=op,
         culprit=Culprit(names[0], names, odd, (), "", born, None, (born,) if born else (), certainty),
         message=sentence(f"generator-mismatch.{by}", name=names[0], expected=expected, odd=odd),

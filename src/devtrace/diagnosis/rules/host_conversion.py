@@ -44,7 +44,7 @@ def host_conversion(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
         severity="error",
         cause="host-boundary",
         devices=(device, HOST),
-        site=queries.site(queries.trace.ops.number("site", op)),
+        site=queries.site(queries.op_site(op)),
         op=op,
         culprit=culprit,
         bytes=queries.trace.tensors.number("bytes", row) if row >= 0 else 0,
@@ -139,7 +139,7 @@ class _Conversion:
 
     def _is_of_the_line(self, op: int) -> bool:
         """Return whether the user's line of an op is the one that failed."""
-        own = [self.queries.users[self.queries.trace.ops.number("site", each)] for each in (op, self.op)]
+        own = [self.queries.users[self.queries.op_site(each)] for each in (op, self.op)]
         sites = [self.queries.site(int(each)) for each in own]
         return sites[0] is not None and sites[1] is not None and sites[0].line == sites[1].line
 

@@ -7,8 +7,7 @@ net.head = nn.Linear(8, 2); net.to(device)              # good: in each rank, an
 from collections import defaultdict
 from collections.abc import Iterator
 
-import numpy as np
-
+from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.ranks import Ranks
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
@@ -17,9 +16,8 @@ from devtrace.words.catalogue import sentence
 
 def differing_tensors(queries: TraceQueries, ranks: Ranks) -> Iterator[Finding]:
     tensors = queries.trace.tensors
-    roles = {queries.strings.get(role, -1) for role in ("parameter", "buffer")} - {-1}
     last: dict[str, dict[int, int]] = defaultdict(dict)  # one that moved has a row for each device
-    for row in np.flatnonzero(np.isin(tensors.ints("role"), list(roles))).tolist():
+    for row in rows_of_modules(queries, "parameter", "buffer"):
         if queries.device(row) != META and queries.dims[row] > 0 and ranks.of_tensor[row] >= 0:
             last[str(tensors.raw("name", row))][int(ranks.of_tensor[row])] = row
     for name, rows in last.items():

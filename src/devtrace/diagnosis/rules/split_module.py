@@ -7,8 +7,7 @@ layer.to(device)                                        # good
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-import numpy as np
-
+from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.trace_queries import META, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
@@ -19,8 +18,7 @@ def split_modules(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     """Find leaf modules with parameters on two devices, which cannot run; a model split by layers can."""
     devices_of: dict[str, dict[str, int]] = defaultdict(dict)
     tensors = queries.trace.tensors
-    roles = {queries.strings.get(role, -1) for role in ("parameter", "buffer")} - {-1}
-    rows = np.flatnonzero(np.isin(tensors.ints("role"), list(roles))).tolist()
+    rows = rows_of_modules(queries, "parameter", "buffer")
     last = {str(tensors.raw("name", row)): row for row in rows}  # one that moved has a row for each device
     for name, row in last.items():
         if queries.dims[row] > 0 and queries.device(row) != META:

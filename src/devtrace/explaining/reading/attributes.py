@@ -18,9 +18,9 @@ from devtrace.explaining.reading.runs import (
     given_by_call,
     is_theirs,
     of_only_call_of,
+    one_of,
     results,
     returned,
-    run_around,
     run_of,
 )
 from devtrace.explaining.reading.values import END, Activation, Definition, Known, TensorValue, Value
@@ -263,5 +263,4 @@ def _of_frames(reader: Reader, owner: Any, name: str) -> Iterator[Definition]:
 def _only_elsewhere(reader: Reader, name: str) -> Iterator[Definition]:
     """Yield the one statement in the user's files that gives an attribute of this name a value."""
     found = [(value, run) for run in reader.files() for value in named(run.source, name).attributes]
-    for value, run in found:
-        yield Definition(value, (), run_around(reader, value, run), is_one_of_many=len(found) > 1)
+    return one_of(reader, found)

@@ -7,7 +7,7 @@ from typing import Any
 from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.names import elements, wholes
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.runs import given_to, run_around, stored_in
+from devtrace.explaining.reading.runs import given_to, one_of, stored_in
 from devtrace.explaining.reading.values import Activation, Definition, Known, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import is_module
@@ -185,28 +185,24 @@ def _definitions(
 def _written_out(reader: Reader, node: ast.Subscript, key: Any, activation: Activation) -> Iterator[Definition]:
     """Yield the entry of a dictionary or list that the container was written out as."""
     for whole in wholes(reader, node.value, activation):
-        made = whole.node
-        if isinstance(made, ast.Dict):
-            entries = zip(made.keys, made.values, strict=True)
-            yield from (
-                Definition(value, (), whole.activation.at_node(value))
-                for name, value in entries
-                if isinstance(name, ast.Constant) and name.value == key
-            )
-        elif isinstance(made, ast.DictComp):
-            yield Definition(made.value, (), whole.activation.at_node(made.value))
-        elif isinstance(made, ast.List | ast.Tuple) and type(key) is int and -len(made.elts) <= key < len(made.elts):
-            yield Definition(made.elts[key], (), whole.activation.at_node(made.elts[key]))
-        elif isinstance(made, ast.Call) and called_name(made) == "dict":
-            yield from (
-                Definition(word.value, (), whole.activation.at_node(word.value))
-                for word in made.keywords
-                if word.arg == key
-            )
+        for value in _entry(whole.node, key):
+            yield Definition(value, (), whole.activation.at_node(value))
+
+
+def _entry(made: ast.AST, key: Any) -> list[ast.expr]:
+    match made:
+        case ast.Dict(keys=names, values=values):
+            entries = zip(names, values, strict=True)
+            return [value for name, value in entries if isinstance(name, ast.Constant) and name.value == key]
+        case ast.DictComp(value=value):
+            return [value]
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) if type(key) is int and -len(parts) <= key < len(parts):
+            return [parts[key]]
+        case ast.Call(keywords=words) if called_name(made) == "dict":
+            return [word.value for word in words if word.arg == key]
+    return []
 
 
 def _only_key(reader: Reader, key: str) -> Iterator[Definition]:
     """Yield the one entry with this key that the user's files write."""
-    found = [(value, run) for run in reader.files() for value in named(run.source, key).entries]
-    for value, run in found:
-        yield Definition(value, (), run_around(reader, value, run), is_one_of_many=len(found) > 1)
+    return one_of(reader, [(each, run) for run in reader.files() for each in named(run.source, key).entries])

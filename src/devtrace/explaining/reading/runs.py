@@ -16,6 +16,7 @@ from devtrace.source import parsing
 from devtrace.source.branches import was_passed_by
 from devtrace.source.flow import FUNCTIONS, binds, defaults, given_by, moves_itself, parameters, statements, targets
 from devtrace.source.matching import alone, called_name, hands_on, owner_of
+from devtrace.source.object_walk import members
 from devtrace.source.parsing import Span
 from devtrace.source.safe_values import MISSING, Scope, class_dict, classes_of, evaluate, with_wrapped
 
@@ -61,13 +62,7 @@ def _is_part_of_constructor(module: Any, method: str) -> bool:
 
 
 def _closed_over(reader: Reader, function: FunctionType) -> dict[str, Value | None]:
-    found: dict[str, Value | None] = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
-        try:
-            found[name] = reader.value(cell.cell_contents)
-        except ValueError:  # not bound yet
-            continue
-    return found
+    return {each.key: reader.value(each.value) for each in members(function)}
 
 
 def run_around(reader: Reader, node: ast.AST, activation: Activation) -> Activation:
@@ -87,6 +82,12 @@ def run_around(reader: Reader, node: ast.AST, activation: Activation) -> Activat
         bound=dict.fromkeys(parameters(body)[:1]) if owner is not None else {},  # nobody knows `self`
         level=activation.level + 1,
     )
+
+
+def one_of(reader: Reader, found: list[tuple[ast.expr, Activation]]) -> Iterator[Definition]:
+    """Yield expressions of files, of which each may be the one."""
+    for node, run in found:
+        yield Definition(node, (), run_around(reader, node, run), is_one_of_many=len(found) > 1)
 
 
 def arguments(
