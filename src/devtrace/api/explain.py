@@ -9,7 +9,6 @@ except RuntimeError as error:
 import sys
 from dataclasses import replace
 from types import NoneType
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from devtrace.diagnosis.store import report_of
 from devtrace.explaining.device_error import WRAPPED, path_to_origin
 from devtrace.explaining.device_error import is_device_error as is_device_error
 from devtrace.runtime.collecting import no_collecting
+from devtrace.runtime.tracebacks import last_shown
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.subset import cut
 from devtrace.trace.tables import TraceData
@@ -33,7 +33,7 @@ def explain(error: BaseException | None = None) -> Report:
     The report of an error that is not about devices has no finding.
     """
     expect_kind("explain", error, BaseException, NoneType, takes="error")
-    error = (sys.exc_info()[1] or _last_shown()) if error is None else error
+    error = (sys.exc_info()[1] or last_shown()) if error is None else error
     path = path_to_origin(error) if error is not None else []
     if error is None:
         return without_findings(sentence("explained.no-error"))
@@ -75,8 +75,3 @@ def without_findings(*notes: str) -> Report:
     builder.notes += notes
     trace = builder.build()
     return Report.of(Report(trace=trace, notes=trace.notes))  # type: ignore[arg-type]
-
-
-def _last_shown() -> BaseException | None:
-    found: Any = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-    return found if isinstance(found, BaseException) else None

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from devtrace.diagnosis.findings import Edit, Site
-from devtrace.source.matching import called_name, nodes_of, owner_of
+from devtrace.source.matching import called_name, keyword, nodes_of, owner_of
 from devtrace.source.parsing import Source, parse
 
 _TIGHT = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant, ast.List, ast.Tuple, ast.Dict)
@@ -71,10 +71,13 @@ class Code:
     def text(self, node: ast.AST) -> str:
         return self.source.segment(node)
 
-    def with_argument(self, call: ast.Call, argument: str) -> str:
-        """Return `f(a, device=d)` for `f(a)`."""
+    def with_argument(self, call: ast.Call, word: str, text: str) -> str:
+        """Return `f(a, device=d)` for `f(a)`, and for `f(a, device=other)`."""
+        given = keyword(call, word)
+        if given is not None:
+            return self.text_with(call, (given, text))
         body = self.text(call)[:-1].rstrip().removesuffix(",")
-        return f"{body}{', ' if call.args or call.keywords else ''}{argument})"
+        return f"{body}{', ' if call.args or call.keywords else ''}{word}={text})"
 
     def text_with(self, node: ast.AST, *changes: tuple[ast.AST, str]) -> str:
         """Return the text of `node` in which parts, none inside another, are replaced by texts."""

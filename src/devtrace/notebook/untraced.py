@@ -6,8 +6,10 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from devtrace.api.installation import report_on
 from devtrace.notebook.cells import Cell, Traced, Tracing
 from devtrace.notebook.left_on_devices import hint_without_cuda
+from devtrace.runtime.tracebacks import last_shown
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 
@@ -43,8 +45,6 @@ class Explainer:
         hint = hint_without_cuda(error)
         if hint:
             sys.stdout.write(sentence("report.note", note=hint) + "\n")
-        if not _is_device_error(error):
-            return
         report = _explained(error, cell)
         if report is not None:
             self._show(report, cell)
@@ -61,12 +61,10 @@ class Explainer:
         self._again()
 
     def _again(self) -> None:
-        error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-        report = None
-        if isinstance(error, BaseException) and _is_device_error(error):
-            report = _explained(error, self._last_cell)
+        error = last_shown()
+        report = _explained(error, self._last_cell)
         if report is None:
-            given = type(error).__name__ if isinstance(error, BaseException) else ""
+            given = type(error).__name__ if error is not None else ""
             raise UsageError.of("nothing-to-explain.other" if given else "nothing-to-explain", error=given)
         self._show(report, self._last_cell)
 
@@ -81,20 +79,7 @@ class Explainer:
         self._screen.publish(data, metadata)
 
 
-def _is_device_error(error: BaseException) -> bool:
-    if "torch" not in sys.modules:
-        return False
-    from devtrace.api.explain import is_device_error
-
-    return is_device_error(error)
-
-
-def _explained(error: BaseException, cell: Cell) -> Report | None:
+def _explained(error: BaseException | None, cell: Cell) -> Report | None:
     """Return the report of a device error, None where there is nothing to say of it."""
-    from devtrace.api.explain import explain
-    from devtrace.api.results import Report
-
-    report = explain(error)
-    if not report.findings:
-        return None
-    return Report.of(replace(report, trace=replace(report.trace, title=cell.label)))
+    report = report_on(error)
+    return replace(report, trace=replace(report.trace, title=cell.label)) if report is not None else None

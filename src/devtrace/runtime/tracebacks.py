@@ -9,6 +9,7 @@ Unlinked in place, so that every reader sees what it would see without devtrace:
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
@@ -55,6 +56,12 @@ def _related(error: BaseException) -> Iterator[BaseException]:
         yield each
         waiting += [each.__cause__, each.__context__]
         waiting += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+
+
+def last_shown() -> BaseException | None:
+    """Return the exception that Python, or IPython, printed last."""
+    found = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    return found if isinstance(found, BaseException) else None
 
 
 def chain_of(error: BaseException | None) -> Iterator[BaseException]:

@@ -106,5 +106,5 @@ def _made_there(habit: Habit) -> Edit | None:
         return None
     if any(not full_name(ast.Name(name), found.source) for name in names_in(moved["x"]) - names_in(made[0])):
         return None
-    with_device = code.with_argument(made[0], f"device={code.text(moved['device'])}")
+    with_device = code.with_argument(made[0], "device", code.text(moved["device"]))
     return code.replaced(found.node, code.text_with(moved["x"], (made[0], with_device)))

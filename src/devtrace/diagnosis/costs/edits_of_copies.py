@@ -147,7 +147,7 @@ def pin_loader(habit: Habit) -> Fix | None:
     loader, code = _loader(habit), habit.code
     if loader is None or code is None or keyword(loader, "pin_memory") is not None:
         return None
-    edit = code.replaced(loader, code.with_argument(loader, "pin_memory=True"))
+    edit = code.replaced(loader, code.with_argument(loader, "pin_memory", "True"))
     return fix_if_complete(sentence("fixed.pin-loader"), edit)
 
 
@@ -159,7 +159,7 @@ def not_block(habit: Habit) -> Fix | None:
     call = habit.found.node
     if not isinstance(call, ast.Call) or keyword(call, "non_blocking") is not None:
         return None
-    new = code.with_argument(call, "non_blocking=True")
+    new = code.with_argument(call, "non_blocking", "True")
     return fix_if_complete(sentence("fixed.not-block", code=new), code.replaced(call, new))
 
 

@@ -44,7 +44,7 @@ def hand_device_to_constructor(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 def _given(case: Case, frame: FailingFrame, call: ast.Call, parameter: str, read_at: _Attribute) -> Iterator[Fix]:
     device = frame.setup_device_code(frame.source.span(call).line)
-    new = frame.code.with_argument(call, f"{parameter}={device}")
+    new = frame.code.with_argument(call, parameter, device)
     moved = made_at(case, lambda node: node.source.file == read_at.file and _read_in(node) == read_at.name)
     help = sentence("fixed.give-device", code=one_line(new))
     yield from suggested(help, frame.code.replaced(call, new), moved=moved)

@@ -68,6 +68,6 @@ def _give_to_the_loader(frame: FailingFrame) -> Iterator[Fix]:
     for call in calls_in(frame.body):
         if called_name(call) == "DataLoader":
             device = frame.setup_device_code(frame.source.span(call).line) or "torch.get_default_device()"
-            argument = f"generator=torch.Generator({device})"
-            edit = frame.code.replaced(call, frame.code.with_argument(call, argument))
-            yield from suggested(sentence("fixed.give-generator", code=argument), edit)
+            made = f"torch.Generator({device})"
+            edit = frame.code.replaced(call, frame.code.with_argument(call, "generator", made))
+            yield from suggested(sentence("fixed.give-generator", code=f"generator={made}"), edit)

@@ -31,7 +31,7 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
         return
     code, package, argument = found.code, case.queries.package(site), f"{case.queries.of}={device}"
     given = keyword(call, case.queries.of)
-    new = one_line(code.with_argument(call, argument) if given is None else code.text_with(call, (given, device)))
+    new = one_line(code.with_argument(call, case.queries.of, device))
     calls = [call] if given is not None else _without_device(case.queries.of, found.statement, call, code.source)
     calls += _of_siblings(case, verdict, call) if given is None else []
     moved = made_at(case, lambda made: origins.factory_call(made) in calls)
@@ -40,7 +40,7 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
     elif given is not None:
         yield from suggested(sentence("fixed.create-with", code=argument), code.replaced(given, device), moved=moved)
     else:
-        edit = code.all_replaced([(one, code.with_argument(one, argument)) for one in calls])
+        edit = code.all_replaced([(one, code.with_argument(one, case.queries.of, device)) for one in calls])
         yield from suggested(sentence("fixed.give-device", code=new), edit, moved=moved)
 
 

@@ -156,12 +156,10 @@ def being_made(queries: TraceQueries) -> tuple[str, Keeper] | None:
     """Return what a running line collects before it has a name: `[model(x) for x in loader]`, `dict(features())`."""
     in_generator = False
     for row, frame in queries.frames:
-        site = queries.site(row)
-        source = queries.read(site.file, site.line, site.cell_id) if site is not None else None
-        found = queries.node_at(site) if site is not None else None
-        if source is None or found is None:
+        found = queries.source_node(row)
+        if found is None:
             continue
-        node, statement = found.node, source.statement(found.node)
+        source, node, statement = found.source, found.node, found.source.statement(found.node)
         parts = [each for each in source.ancestors(node) if isinstance(each, _COLLECTING)]
         if statement is not None and (parts or in_generator):
             code = parts[0] if parts else node

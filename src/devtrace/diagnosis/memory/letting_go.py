@@ -10,7 +10,7 @@ from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.diagnosis.memory.keeper import Keeper, is_number
 from devtrace.source.flow import path_of, targets
-from devtrace.source.matching import called_name, called_names, calls_in, keyword, listed, variable
+from devtrace.source.matching import called_name, called_names, calls_in, listed, variable
 from devtrace.source.object_walk import is_tensor
 from devtrace.words.catalogue import sentence
 
@@ -129,12 +129,7 @@ def loaded_to_the_host(memory: Memory) -> Remedy | None:
         )
         if keeps is None or call is None:
             continue
-        given = keyword(call, "map_location")
-        edit = (
-            keeps.code.replaced(given, '"cpu"')
-            if given is not None
-            else keeps.code.replaced(call, keeps.code.with_argument(call, 'map_location="cpu"'))
-        )
+        edit = keeps.code.replaced(call, keeps.code.with_argument(call, "map_location", '"cpu"'))
         return sentence("out-of-memory.help-load", root=group.root), (edit,) if edit else ()
     return None
 

@@ -18,7 +18,8 @@ from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.diagnosis.ledger import Tally
-from devtrace.source.matching import called_name, match_code, nodes_of, same_code
+from devtrace.source.flow import operands
+from devtrace.source.matching import called_name, match_code, nodes_of, owner_of, same_code
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import MISSING, Scope, class_dict, evaluate, returned_by_property
 from devtrace.source.vocabulary import MAKES
@@ -64,13 +65,8 @@ def _compared(node: ast.AST) -> tuple[ast.expr, str] | None:
 
 
 def _operands(node: ast.AST) -> list[ast.expr]:
-    """Return what an op takes as a tensor: in arithmetic, or as an argument of a call."""
-    match node:
-        case ast.BinOp(left=left, right=right):
-            return [left, right]
-        case ast.Call(args=given) if called_name(node) not in MAKES:
-            return given  # not the owner of a method: `self.norm(x)` runs a layer of `self`
-    return []
+    """Return what an op takes as a tensor; not the owner of a method: `self.norm(x)` runs a layer of `self`."""
+    return [each for each in operands(node) if each is not owner_of(node)] if called_name(node) not in MAKES else []
 
 
 def _scopes(snapshot: FailureSnapshot, site: Site) -> Iterator[Scope]:

@@ -99,7 +99,7 @@ def _mapped(frames: Sequence[FailingFrame]) -> _Answer:
         call = next(calls_in(frame.source_node.node), None)
         if call is None or called_name(call) != "load" or {None, "map_location"} & {each.arg for each in call.keywords}:
             continue
-        edit = frame.code.replaced(call, frame.code.with_argument(call, 'map_location="cpu"'))
+        edit = frame.code.replaced(call, frame.code.with_argument(call, "map_location", '"cpu"'))
         if edit is not None:
             return _Answer(edits=(edit,), help=edit.after.strip())
     return _Answer()
