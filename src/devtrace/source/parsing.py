@@ -136,14 +136,18 @@ class Source:
 
     def function_at(self, first: int) -> NamedFunction | None:
         """Return the function that begins at a line of this text, its decorators included."""
-        return next((each for each in self.functions_at(first) if isinstance(each, NamedFunction)), None)
+        return next((each for each in self._functions_at(first) if isinstance(each, NamedFunction)), None)
 
     def body_of(self, code: CodeType) -> FunctionNode | None:
         """Return the function that a code object runs; None for a file, a cell or a class."""
-        begin = self.functions_at(code.co_firstlineno - self.first + 1)
-        return next((each for each in begin if getattr(each, "name", "<lambda>") == code.co_name), None)
+        return self.body_at(code.co_firstlineno, code.co_name)
 
-    def functions_at(self, line: int) -> Iterator[FunctionNode]:
+    def body_at(self, first: int, name: str) -> FunctionNode | None:
+        """Return the function of a name that begins at a line of the file, its decorators included."""
+        begin = self._functions_at(first - self.first + 1)
+        return next((each for each in begin if getattr(each, "name", "<lambda>") == name), None)
+
+    def _functions_at(self, line: int) -> Iterator[FunctionNode]:
         """Yield the functions that begin at a line of this text, with their decorators."""
         near = (each for node in self._nodes.at(line) for each in (node, self.parent(node)))
         return (each for each in near if isinstance(each, FunctionNode) and lines_of_statement(each)[0] == line)

@@ -68,7 +68,7 @@ def _returns_a_new_tensor(call: ast.Call, frame: FailingFrame) -> bool:
     function = evaluate(call.func, frame.scope())
     code = function.__code__ if type(function) is FunctionType else None
     source = read(code.co_filename) if code is not None else None
-    body = source.function_at(code.co_firstlineno) if code is not None and source is not None else None
+    body = source.body_of(code) if code is not None and source is not None else None
     if source is None or body is None:
         return False
     returned = [node.value for node in nodes_of(ast.Return, body)]

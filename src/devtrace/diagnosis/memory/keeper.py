@@ -184,7 +184,7 @@ def _bodies(
     if "." not in name:
         source = queries.read(file, max(first, 1)) if file else None
         if source is not None:
-            yield _of_variable(source, name, first)
+            yield _of_variable(source, name, scope)
         return
     _, *parts = [part for part in name.split(".") if part != "*"]
     files = dict.fromkeys([file, *(block.file for block in queries.trace.sources)])
@@ -194,9 +194,9 @@ def _bodies(
         yield ((source, each, path) for source in sources for each in (*_functions(source), source.tree))
 
 
-def _of_variable(source: Source, name: str, first: int) -> Iterator[tuple[Source, ast.AST, str]]:
-    """Yield the function that a variable is of, seen from one that begins at a line, and those that share it."""
-    begun = next(source.functions_at(first - source.first + 1), source.tree)
+def _of_variable(source: Source, name: str, scope: tuple[str, str, int]) -> Iterator[tuple[Source, ast.AST, str]]:
+    """Yield the function that a variable is of, seen from one, and those that share it."""
+    begun = source.body_at(scope[2], scope[1].rpartition(".")[2]) or source.tree
     around = (each for each in source.ancestors(begun) if isinstance(each, FunctionNode))
     body = next((each for each in around if _binds(each, name)), source.tree)
     yield source, body, name

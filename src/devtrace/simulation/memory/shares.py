@@ -78,6 +78,11 @@ class Share(weakref.ref[Any]):
     block: Any
     storage: weakref.ref[torch.UntypedStorage] | None
 
+    @property
+    def size(self) -> int:
+        size: int = self.block if isinstance(self.block, int) else self.block.size
+        return size
+
     def take(self, owner: SimulatedDevice, nbytes: int) -> None:
         """Take other memory, and only then give back what it has: until the data is there, both are."""
         before, memory, block = self.owner, self.memory, self.block
@@ -99,7 +104,7 @@ class Share(weakref.ref[Any]):
         self.owner, self.nbytes, self.memory, self.block = owner, nbytes, memory, block
         if watching and owner.device:
             watch = watching[-1]
-            watch.log.extend((clock(), id(self), block if isinstance(block, int) else block.size, owner.index))
+            watch.log.extend((clock(), id(self), self.size, owner.index))
             if len(watch.log) >= LOG_FULL:
                 watch.pack()
             if memory.allocated > watch.marks.get(owner.device, LEAST):
@@ -154,4 +159,4 @@ def blocks() -> Iterator[tuple[int, int, int]]:
     count_out_the_freed()
     for share in list(alive.values()):
         if share.owner.device is not None and share.memory is share.owner._memory:
-            yield id(share), share.block if isinstance(share.block, int) else share.block.size, share.owner.index
+            yield id(share), share.size, share.owner.index
