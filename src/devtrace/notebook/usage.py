@@ -131,7 +131,7 @@ def command(line: str) -> tuple[str, str]:
     if known is None:
         near = nearest(name, _COMMAND)
         slug = "unknown-command.flag" if name in _FLAG else "unknown-command.near" if near else "unknown-command"
-        raise UsageError.of(slug, name=name, near=near, commands=_any_of(COMMANDS))
+        raise UsageError.of(slug, name=name, near=near, commands=comma().join(map(str, COMMANDS)))
     if name == "on" and "--simulate" in arguments:
         return name, cell_options(" ".join(arguments)).simulate or ""
     takes_one = bool(known.metavar) and name != "on"
@@ -198,10 +198,6 @@ def _flag(word: str, words: Iterator[str]) -> tuple[Flag, str]:
         slug = "flag-value.bare" if not flag.metavar else "flag-value" if value else "flag-value.nothing"
         raise UsageError.of(slug, flag=name, value=repr(value), form=flag)
     return flag, value
-
-
-def _any_of(rows: Sequence[Keyword]) -> str:
-    return comma().join(map(str, rows))
 
 
 def _lines(rows: Sequence[Keyword]) -> list[str]:

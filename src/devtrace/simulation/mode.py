@@ -44,7 +44,7 @@ class SimulationMode(OpMode):
                     return func(*args, **(kwargs or _NO_KWARGS))  # which computes nothing and knows devices by itself
                 if _of_torch(_PROXY) is not None or _of_torch(_FUNCTIONAL) is not None:
                     return self._after_torchs_own(func, types, args, kwargs or _NO_KWARGS)
-            if types and any(_dispatches(kind) for kind in types):
+            if types and any(each.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl for each in types):
                 return NotImplemented
             handler = handlers.get(id(func)) or make_handler(func)
             try:
@@ -100,7 +100,3 @@ _NOTED_BY_HAND = {"copy_", "resize_", "resize_as_", "detach", "detach_"}  # Trac
 _FAKE = torch._C._TorchDispatchModeKey.FAKE
 _PROXY = torch._C._TorchDispatchModeKey.PROXY
 _FUNCTIONAL = torch._C._TorchDispatchModeKey.FUNCTIONAL
-
-
-def _dispatches(kind: Any) -> bool:
-    return bool(kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl)

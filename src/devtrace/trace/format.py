@@ -241,7 +241,7 @@ class _Reader:
         return value
 
     def table(self, name: str) -> dict[str, Values]:
-        table = self._data.get(name, _without_rows(name) if name in OPTIONAL_TABLES else None)
+        table = self._data.get(name, {column.name: [] for column in TABLES[name]} if name in OPTIONAL_TABLES else None)
         if not isinstance(table, dict):
             raise _damaged(sentence("damage.table", name=name))
         return {column.name: self._values(name, column, table.get(column.name)) for column in TABLES[name]}
@@ -298,10 +298,6 @@ class _Reader:
         self._left -= values
         if self._left < 0:
             raise _damaged(sentence("damage.total", where=where, most=MOST_VALUES))
-
-
-def _without_rows(name: str) -> dict[str, list[int]]:
-    return {column.name: [] for column in TABLES[name]}
 
 
 def _packed_parts(where: str, data: Any) -> tuple[int, int, int, bytes]:

@@ -84,6 +84,10 @@ class FailureSnapshot:
         found = [name for value in objects for name in self.walk.names(value)]
         return sorted(found, key=lambda name: name.rank)
 
+    def is_registered(self, row: int) -> bool:
+        """Return whether a tensor is a parameter or buffer by a name that it has."""
+        return any(name.last.kind in ("parameter", "buffer") for name in self.names(row))
+
     @cached_property
     def reachable_rows(self) -> set[int]:
         """Rows of tensors that variables lead to."""

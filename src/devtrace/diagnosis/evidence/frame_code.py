@@ -301,7 +301,7 @@ class FailingFrame:
     def node_of(self, row: int) -> ast.expr | None:
         """Return the expression of the line for a tensor: a path that leads to it, else the operand left over."""
         found = self._path_to(row)
-        if found is not None or self._is_registered(row) or self._is_a_step_of_backward():
+        if found is not None or self.snapshot.is_registered(row) or self._is_a_step_of_backward():
             return found
         if self.snapshot.queries.is_undated(row):  # it may have been made between the operand and the op
             return None
@@ -316,9 +316,6 @@ class FailingFrame:
         exact = next((node for node, other in rows if other == row), None)
         sharing = (node for node, other in rows if other is not None and base_of(other) == base_of(row))
         return exact or next(sharing, None)
-
-    def _is_registered(self, row: int) -> bool:
-        return any(name.last.kind in ("parameter", "buffer") for name in self.snapshot.names(row))
 
     def _is_a_step_of_backward(self) -> bool:
         """Return whether `loss.backward()` failed within, over a gradient that is no expression of the line."""

@@ -147,7 +147,7 @@ def _asked_for(snapshot: FailureSnapshot, mismatch: Mismatch) -> Iterator[Site]:
 
 def _named_by_variables(frame: FailingFrame) -> Iterator[_Named]:
     """Yield the variables that name a device; a parameter with a default may have been forgotten."""
-    forgotten = _with_defaults(frame.function)
+    forgotten = dict(defaults(frame.function)) if isinstance(frame.function, NamedFunction) else {}
     for variable, (value, _) in access_paths.roots(frame.snapshot.frames[frame.number]).items():
         device = access_paths.device_named_by(value)
         if device and variable not in forgotten and (_is_for_any_device(variable) or _goes_to(frame, variable, device)):
@@ -174,10 +174,6 @@ def _is_for_any_device(variable: str) -> bool:
     """Return whether a variable is called `device` or the like, and not `cpu_device`."""
     name = variable.lower()
     return "dev" in name and "cpu" not in name and "host" not in name
-
-
-def _with_defaults(function: ast.AST | None) -> set[str]:
-    return {name for name, _ in defaults(function)} if isinstance(function, NamedFunction) else set()
 
 
 def _objects_name_an_accelerator(frame: FailingFrame) -> bool:

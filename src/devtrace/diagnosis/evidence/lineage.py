@@ -32,10 +32,7 @@ class Lineage:
         return moves_from(subject.queries, bases, subject.expected_device, subject.op)
 
     def _is_of_a_module(self, row: int) -> bool:
-        """Return whether a tensor is a parameter or buffer."""
-        if self.subject.queries.is_of_a_module(row):
-            return True
-        return any(name.last.kind in ("parameter", "buffer") for name in self.subject.snapshot.names(row))
+        return self.subject.queries.is_of_a_module(row) or self.subject.snapshot.is_registered(row)
 
 
 def lineage(queries: TraceQueries, row: int) -> list[int]:

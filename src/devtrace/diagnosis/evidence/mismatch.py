@@ -58,7 +58,8 @@ def of_inputs(queries: TraceQueries, op: int, rows: list[int], odd: str) -> Mism
     is_of_dtypes, rest = queries.of == "dtype", [row for row in rows if queries.trait(row) != odd]
     expected = queries.trait(next((row for row in rest if is_of_dtypes and is_owned(queries, row)), rest[0]))
     wrong = [row for row in rows if row not in rest]
-    tensor = next((row for row in wrong if not _is_bias(queries, row)), wrong[0])
+    names = ((row, str(queries.trace.tensors.raw("name", row))) for row in wrong)
+    tensor = next((row for row, name in names if not name.endswith(".bias")), wrong[0])
     others = [row for row in (rows if is_of_dtypes else wrong) if row != tensor and queries.trait(row) != expected]
     return Mismatch(op, tensor, odd, expected, tuple(others))
 
@@ -101,10 +102,6 @@ def _without_legal_mixes(queries: TraceQueries, op: int, rows: list[int]) -> lis
     numbers = [row for row in rows if queries.device(row) == HOST and queries.dims[row] == 0]
     others = [row for row in rows if row not in numbers]
     return others if len({queries.device(row) for row in others}) > 1 else rows
-
-
-def _is_bias(queries: TraceQueries, row: int) -> bool:
-    return str(queries.trace.tensors.raw("name", row)).endswith(".bias")
 
 
 def _odd_accelerator(queries: TraceQueries, op: int, rows: list[int], devices: list[str]) -> str:

@@ -27,7 +27,7 @@ from devtrace.source.parsing import read
 from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import changes_itself
 from devtrace.words.catalogue import sentence
-from devtrace.words.text_format import one_line
+from devtrace.words.text_format import one_line, short_op_name
 
 
 def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -38,7 +38,7 @@ def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
         frame is None
         or node is None
         or _gets_an_item(frame.source_node.statement, node)
-        or _is_of_a_module(case)
+        or case.snapshot.is_registered(case.odd_tensor)  # then the module is to move, with all that it has
         or _takes_the_work_away(case)
     ):
         return
@@ -80,11 +80,6 @@ def _returns_a_new_tensor(call: ast.Call, frame: FailingFrame) -> bool:
     return bool(made) and all(made)
 
 
-def _is_of_a_module(case: Case) -> bool:
-    """Return whether a module owns the tensor: then the module is to move, with all that it has."""
-    return any(name.last.kind in ("parameter", "buffer") for name in case.snapshot.names(case.odd_tensor))
-
-
 def _takes_the_work_away(case: Case) -> bool:
     """Return whether it would bring a tensor to the CPU that nothing says is meant: the rest is on the accelerator."""
     words, frame = case.mismatch.words, failing_frame(case)
@@ -93,8 +88,9 @@ def _takes_the_work_away(case: Case) -> bool:
 
 def _writes_into_it(case: Case) -> bool:
     """Return whether the failing op writes into the odd tensor: a moved copy of it would be written in vain."""
-    op = case.queries.op_name(case.op).removeprefix("aten.").partition(".")[0]
-    return changes_itself(op) and case.queries.inputs(case.op)[:1] == [case.odd_tensor]
+    return changes_itself(short_op_name(case.queries.op_name(case.op))) and case.queries.inputs(case.op)[:1] == [
+        case.odd_tensor
+    ]
 
 
 def _gets_an_item(statement: ast.stmt, node: ast.expr) -> bool:

@@ -10,7 +10,7 @@ A frame that runs the code knows it itself: `FailingFrame.setup_device_code`, `.
 from __future__ import annotations
 
 import ast
-from typing import Final, TypeGuard
+from typing import Final
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
@@ -20,7 +20,7 @@ from devtrace.diagnosis.fixes.fix import SiteCode, code_at, frame_at, frame_of
 from devtrace.source.flow import own_name, parameters
 from devtrace.source.matching import assigned_names, owner_of, variable
 from devtrace.source.object_walk import registered
-from devtrace.source.parsing import Source
+from devtrace.source.parsing import NamedFunction, Source
 from devtrace.source.safe_values import Scope, evaluate, instance_dict
 
 _NEAR: Final = 50
@@ -74,17 +74,13 @@ def at(case: Case, site: int, call: ast.AST) -> str:
         return frame.device_of_another_call(call) or frame.device_code(frame.source.span(call).line, call)
     found = case.queries.source_node(site)
     function = found.source.function(call) if found is not None else None
-    if found is None or not _is_named(function):
+    if found is None or not isinstance(function, NamedFunction):
         return ""
     in_body = found.statement is not function  # a default or a decorator has no parameters
     return _of_self(case, site, found.source, function) or (_of_parameter(case, function) if in_body else "")
 
 
-def _is_named(function: ast.AST | None) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-
-
-def _of_self(case: Case, site: int, source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+def _of_self(case: Case, site: int, source: Source, function: NamedFunction) -> str:
     """Return `self.device`, if the method has returned but its object is there and has the attribute."""
     row = case.queries.site(site)
     class_name = row.function.rpartition(".")[0] if row is not None else ""
@@ -99,7 +95,7 @@ def _of_self(case: Case, site: int, source: Source, function: ast.FunctionDef | 
     return attribute or (f"next({own}.parameters()).{case.queries.of}" if is_expected else "")
 
 
-def _of_parameter(case: Case, function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+def _of_parameter(case: Case, function: NamedFunction) -> str:
     """Return `x.device` of a parameter that the function's other ops took from the expected device, nearest first.
 
     The function's frame is gone: it has returned, or was a replica's in another thread.

@@ -101,17 +101,12 @@ def _state_detached(memory: Memory, keeps: Keeper, group: Group) -> Edit | None:
 def of_traceback(memory: Memory, group: Group) -> Remedy:
     """Keep what an exception says and not its frames: `problems.append(str(error))`."""
     keeps = memory.keeper(group)
-    edit = (
-        keeps.code.replaced(keeps.value, f"str({keeps.code.text(keeps.value)})") if keeps and _is_name(keeps) else None
-    )
+    name = variable(keeps.value) if keeps is not None else ""
+    edit = keeps.code.replaced(keeps.value, f"str({name})") if keeps is not None and name else None
     if edit is None:
         key = "traceback-sys" if group.name.startswith("sys.") else "traceback"
         return sentence(f"out-of-memory.help-{key}", name=group.name), ()
     return sentence("out-of-memory.help-str", name=group.name, code=edit.after.strip()), (edit,)
-
-
-def _is_name(keeps: Keeper) -> bool:
-    return variable(keeps.value) != ""
 
 
 def of_history(memory: Memory, group: Group) -> Remedy:

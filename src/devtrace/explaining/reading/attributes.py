@@ -189,8 +189,7 @@ def _given_in(
         run.depth, run.module = 0, None
     for each in bindings(run.source, run.body, f"{first}.{name}"):
         if not each.loops and match_code("None", each.value) is None:
-            target = ast.Attribute(ast.Name(first), name)
-            own_move = moves_itself(each.value, target)
+            own_move = moves_itself(each.value, ast.Attribute(ast.Name(first), name))
             yield Definition(each.value, each.position, run.at(each.line), is_own_move=own_move)
     for statement in statements(run.body):
         yield from (Definition(value, (), run.at_node(value)) for value in _registered(statement, first, name))

@@ -159,7 +159,9 @@ def _move(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value
     device = "cpu" if name == "cpu" else next(filter(None, map(reader.named_device, values)), "")
     if name in kinds() and not device:
         device = in_full(name)
-    dtype = dtypes.cast_to(name, [*values, *_second(reader, call)]) if reader.of_dtypes else None
+    if reader.of_dtypes:  # `x.to(device, dtype)`
+        values += [reader.see(each, activation) for each in (*node.args[1:2], words.get("dtype"))]
+    dtype = dtypes.cast_to(name, values) if reader.of_dtypes else None
     if dtype is not None and device in ("", owner.device):
         return _cast(reader, owner, call, dtype)
     if not device:  # `.to(torch.float16)`, or something that cannot be read
@@ -169,11 +171,6 @@ def _move(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value
     if device == owner.device:
         return owner
     return reader.emit("aten._to_copy", COPY, node, activation, [owner], device, owner.dims)
-
-
-def _second(reader: Reader, call: Written) -> list[Value | None]:
-    """Return what `x.to(device, dtype)` has for a dtype."""
-    return [reader.see(each, call.activation) for each in (*call.node.args[1:2], call.words.get("dtype"))]
 
 
 def _cast(reader: Reader, owner: TensorValue, call: Written, dtype: torch.dtype) -> Value:

@@ -102,15 +102,9 @@ def _by_elimination(
     if len(unread) == 1:
         return [*inputs, reader.emit(UNKNOWN, COMPUTE, unread[0], activation, [], left[0])]
     read = [each for each in inputs if each.op is not None and each.dims > 0]
-    if len(read) == 1 and not unread and len(inputs) > 1:
-        _turn(reader, read[0], left[0])
+    if len(read) == 1 and not unread and len(inputs) > 1 and (op := read[0].op) is not None:
+        op.layout, read[0].device = reader.layout(left[0], read[0].dims), left[0]  # it was only read
     return inputs
-
-
-def _turn(reader: Reader, value: TensorValue, device: str) -> None:
-    """Let a tensor that was only read be on the device that torch says one is on."""
-    assert value.op is not None
-    value.op.layout, value.device = reader.layout(device, value.dims), device
 
 
 STEP_OF_BACKWARD: Final = "autograd.Function.backward"

@@ -222,7 +222,8 @@ def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[De
             continue
         if outer is None or not isinstance(node, ast.Call):
             return
-        function = reader.see(node.func, outer) or _new_module(reader, node.func, outer)
+        maker = node.func.func if isinstance(node.func, ast.Call) else None  # a module's, called at once: `Filter()(x)`
+        function = reader.see(node.func, outer) or reader.see(maker, outer)
         skipped = _parameters_before(function.value if isinstance(function, Known) else None, code)
         if skipped is None and handed is not None:
             skipped = _parameters_beside(activation, handed)
@@ -230,11 +231,6 @@ def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[De
             names = parameters(activation.body)[skipped:]
             yield from (Definition(each, (), outer) for each in _argument(node, name, names))
         return
-
-
-def _new_module(reader: Reader, node: ast.expr, activation: Activation) -> Value | None:
-    """Return the class of a module that is made and called at once: `Filter()(signal)`."""
-    return reader.see(node.func, activation) if isinstance(node, ast.Call) else None
 
 
 def _parameters_before(value: Any, code: CodeType) -> int | None:
@@ -306,8 +302,10 @@ def stored_in(reader: Reader, run: Activation, owner: Any, key: Any = MISSING) -
     """Yield what a run's statements put into this very container: `cache[key] = x`, `cache.append(x)`."""
     for statement in statements(run.body):
         for target, value, loops, _ in targets(statement):
-            if not isinstance(target, ast.Subscript) or loops or _is_another(target.slice, key):
+            if not isinstance(target, ast.Subscript) or loops:
                 continue
+            if type(key) is str and getattr(target.slice, "value", key) != key:
+                continue  # written by another name
             if _is(reader, target.value, owner, run):
                 yield Definition(value, (), run.at_node(statement), is_own_move=moves_itself(value, target))
         call = alone(statement)
@@ -316,11 +314,6 @@ def stored_in(reader: Reader, run: Activation, owner: Any, key: Any = MISSING) -
             continue
         if called_name(call) in _ADDING and _is(reader, container, owner, run):
             yield Definition(call.args[-1], (), run.at_node(statement))
-
-
-def _is_another(written: ast.expr, key: Any) -> bool:
-    """Return whether an item is written by another name than the one sought."""
-    return type(key) is str and getattr(written, "value", key) != key
 
 
 def _is(reader: Reader, node: ast.expr, owner: Any, run: Activation) -> bool:
