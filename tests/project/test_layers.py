@@ -97,10 +97,10 @@ LONGEST_FILE = 400
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
     "source explaining": 5_054,  # operators by the names of their methods
-    "diagnosis.evidence": 3_348,  # which device a line asks for, in any spelling
+    "diagnosis.evidence": 3_339,  # which device a line asks for, in any spelling
     "diagnosis.causes": 540,
-    "diagnosis.fixes": 3_145,  # trust: lists of layers in lists, misspelt devices
-    "diagnosis.rules diagnosis.costs": 3_566,
+    "diagnosis.fixes": 3_124,  # trust: lists of layers in lists, misspelt devices
+    "diagnosis.rules diagnosis.costs": 3_552,
     # What a dtype costs: casts for nothing, and numpy's float64 in a float32 model.
     "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 271,
     # What keeps a number out of a CUDA graph: where it is met in compiled code, and its rule.
@@ -108,10 +108,10 @@ MOST_LINES = {
     # What a step makes on the CPU: constants, masks, and noise that is told from a program's own data.
     "diagnosis.costs.constants diagnosis.costs.noise": 193,
     # What a step reads and writes back; memory that is used before its copy is done; shares of what a step pays.
-    "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 288,
-    "diagnosis": 1_350,  # casts, of which the ledger has no column
+    "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 281,
+    "diagnosis": 1_353,  # casts, of which the ledger has no column
     "recording": 6_387,
-    "simulation runtime": 5_502,
+    "simulation runtime": 5_501,
     "runtime.profiles": 48,  # the rows of our modes in a profile of the program
     # What PyTorch's own device tests ask beyond operators.
     "simulation.beyond": 719,  # memory that the host has not, and streams of hooks
@@ -119,7 +119,7 @@ MOST_LINES = {
     "words": 442,
     # Memory with names, its limits, and what it was for over time, with its picture.
     "source.memory runtime.memory simulation.memory recording.memory diagnosis.memory trace.memory trace.curve "
-    "drawing.memory diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 3_209,  # and between cells, by name
+    "drawing.memory diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 3_199,  # and between cells, by name
     # One press in a page fixes the notebook: a job in a process of its own, what runs again, kernels that start ahead
     # of their round (first hunk within 10 s) and the run on one memory that a patch is held against.
     "fixing.notebooks": 1_215,  # and which cells the kernel lacks; forks of one Python; each ends, once
@@ -127,8 +127,8 @@ MOST_LINES = {
     # Errors of dtypes: their odd tensor, causes, fixes and rule; the dtypes of what is only read.
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "
     "diagnosis.evidence.casts_and_moves diagnosis.causes.of_dtypes diagnosis.fixes.casts "
-    "diagnosis.fixes.replay_of_dtypes diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 1_051,
-    "": 12_183,  # memory beside the names of a notebook, a figure of dtypes
+    "diagnosis.fixes.replay_of_dtypes diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 1_017,
+    "": 12_155,  # memory beside the names of a notebook, a figure of dtypes
 }
 
 # `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.
