@@ -68,7 +68,7 @@ def losses_and_masks() -> None:
 
 
 def test_each_of_several_findings_shows_its_fix_and_opens_on_a_click(page: Page, tmp_path: Path) -> None:
-    """What new users missed: only the first one showed a fix, and nothing said that the others open."""
+    """New users saw the fix of the first one alone, and no sign that the others open."""
     with devtrace.record(simulate="cuda:1") as recording:
         losses_and_masks()
     report = opened(page, recording.trace, tmp_path)

@@ -176,7 +176,7 @@ def test_the_number_is_the_one_that_torchs_own_graph_has_as_an_input_on_the_cpu(
             assert [name.rpartition("_")[2] for name in on_the_cpu] == ["scale" if len(inputs) == 1 else ""]
 
 
-def test_a_trace_of_real_devices_says_of_no_op_that_it_was_compiled() -> None:
+def test_no_op_in_a_trace_of_real_devices_is_taken_for_a_compiled_one() -> None:
     """On a GPU a compiled region is one call without ops, so a number beside a device's tensor is an eager op's."""
     b = new_builder("train.py")
     cpu, cuda = b.device("cpu"), b.device("cuda:0")
