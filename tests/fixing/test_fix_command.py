@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -89,6 +90,35 @@ def test_a_fix_that_does_not_help_is_taken_back_and_the_one_before_stays() -> No
     rounds, _ = rounds_of(*(Run("raised", (each,)) for each in (first, second, second)))
     assert "".join(rounds.texts["a.py"].lines) == "x = 10\ny = 2\n"
     assert (rounds.left, rounds.is_proven) == (second, False)
+
+
+TWINS: Final = "x = 1\nf(x)\nx = 1\nf(x)\n"
+
+
+def twin(line: int, born: int, *edits: Edit) -> Finding:
+    """Return an error in which `f(x)` fails, whose `x` is of another line."""
+    found = error("a.py", line, "x", *edits)
+    culprit = found.culprit and replace(found.culprit, born=Site("a.py", born))
+    return replace(found, site=Site("a.py", line, text="f(x)"), culprit=culprit)
+
+
+@pytest.mark.parametrize(
+    ("edit", "next_error", "is_another"),
+    [
+        (replaced("a.py", 1, "x = 1", "x = 10"), twin(4, 3), True),
+        (replaced("a.py", 1, "x = 1", "x = 1\nx = 10"), twin(5, 4), True),
+        (replaced("a.py", 1, "x = 1", "x = 10"), twin(2, 3), True),  # `f` calls itself what both give it
+        (replaced("a.py", 1, "x = 1", "x = 10"), twin(2, 1), False),
+        (replaced("a.py", 1, "x = 1", "y = 3\nx = 10"), twin(3, 2), False),
+        (replaced("a.py", 2, "f(x)", "x = x + 1\nf(x)"), twin(3, 2), False),  # of a line that the fix itself has
+    ],
+)
+def test_a_twin_is_another_error_if_only_its_lines_differ(edit: Edit, next_error: Finding, is_another: bool) -> None:
+    last = replace(next_error, edits=(replaced("a.py", 9, "", "no such line"),))
+    program = Scripted(Run("raised", (twin(2, 1, edit),)), Run("raised", (last,)))
+    rounds = Rounds(program, lambda _: text(TWINS))
+    rounds.go()
+    assert len(rounds.changes) == is_another
 
 
 def test_a_fix_whose_line_raises_something_else_is_taken_back() -> None:

@@ -120,3 +120,11 @@ def test_a_kernel_that_still_refuses_to_run_anything_after_a_failure_is_asked_ag
     fix.begin(asked(((first, source + BUSY), *rest)), "cuda:1").join()
     assert fix.state is not None
     assert (fix.state["state"], len(fix.state["bugs"])) == ("proven", 1)
+
+
+def test_the_same_line_in_two_cells_is_fixed_in_both(fix: NotebookFix) -> None:
+    twin = "x = torch.ones(3)\ny = y + x"
+    cells = (("a", "import torch\ny = torch.ones(3, device='cuda:0')"), ("b", twin), ("c", twin))
+    fix.begin(asked(cells), "cuda:1").join()
+    assert fix.state is not None
+    assert (fix.state["state"], [each["cell"] for each in fix.state["changed"]]) == ("proven", ["b", "c"])

@@ -19,7 +19,7 @@ from devtrace.fixing.notebooks.runner import NotebookRunner, python_that_forks
 from devtrace.fixing.notebooks.text import NotebookText
 from devtrace.fixing.patch import relative, unified_diff
 from devtrace.fixing.program import ProgramRunner
-from devtrace.fixing.rounds import MOST_ROUNDS, Change, Rounds, Run, changed_blocks, line_after
+from devtrace.fixing.rounds import MOST_ROUNDS, Change, Rounds, Run, changed_blocks, lines_after
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.writing import write_all
 from devtrace.runtime.device_spec import count_of
@@ -160,7 +160,7 @@ def reasons(rounds: Rounds) -> dict[str, list[tuple[int, str]]]:
     reasons: dict[str, list[tuple[int, str]]] = {}
     for change in rounds.changes:
         for file in change.after:
-            moved = [(line_after(change, file, line), reason) for line, reason in reasons.get(file, [])]
+            moved = [(lines_after(change, file, line)[0], reason) for line, reason in reasons.get(file, [])]
             made = [(lines.start, _reason(change)) for lines in changed_blocks(change, file)]
             reasons[file] = [*moved, *made]
     return reasons

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -81,7 +81,7 @@ class Rounds:
         if self._last_change_broke_it():
             return sentence("fix.another-error", raised=self.last.raised)
         error = self.last.error
-        is_same = error is not None and bool(self.changes) and _is_same(error, self.changes[-1].finding)
+        is_same = error is not None and bool(self.changes) and _is_of(self.changes[-1], error)
         return sentence("fix.no-help") if is_same else ""
 
     def _take_the_next(self, finding: Finding, why: str) -> bool:
@@ -215,23 +215,27 @@ def changed_lines(change: Change) -> Iterator[tuple[str, int]]:
     return ((file, line) for file in change.after for lines in changed_blocks(change, file) for line in lines)
 
 
-def changed_blocks(change: Change, file: str) -> Iterator[range]:
-    """Yield the blocks of lines that a change made in the new text; a removal is the line that follows it."""
-    for kind, _, _, first, end in _matcher(change, file).get_opcodes():
+def changed_blocks(change: Change, file: str, cell: int | None = None) -> Iterator[range]:
+    """Yield the blocks of lines that a change made in a text, or a cell of it; of a removal, the line behind it."""
+    for kind, _, _, first, end in _opcodes(change, file, cell):
         if kind != "equal":
             yield range(first + 1, max(end, first + 1) + 1)
 
 
-def line_after(change: Change, file: str, line: int) -> int:
-    """Return where a line of the text before a change is after it."""
-    for kind, old, old_end, new, _ in _matcher(change, file).get_opcodes():
+def lines_after(change: Change, file: str, line: int, cell: int | None = None) -> range:
+    """Return where a line of the text before a change is after it: all lines of what replaces it."""
+    for kind, old, old_end, new, end in _opcodes(change, file, cell):
         if old < line <= old_end:
-            return new + (line - old if kind == "equal" else 1)
-    return line
+            at = new + line - old
+            return range(at, at + 1) if kind == "equal" else range(new + 1, max(end, new + 1) + 1)
+    return range(line, line + 1)
 
 
-def _matcher(change: Change, file: str) -> difflib.SequenceMatcher[str]:
-    return difflib.SequenceMatcher(None, change.before[file].lines, change.after[file].lines, autojunk=False)
+def _opcodes(change: Change, file: str, cell: int | None) -> Sequence[tuple[str, int, int, int, int]]:
+    if file not in change.after:
+        return []
+    before, after = change.before[file].lines_in(cell), change.after[file].lines_in(cell)
+    return difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
 
 
 def _packages_of(error: Finding, run: Run) -> frozenset[str]:
@@ -243,9 +247,31 @@ def _packages_of(error: Finding, run: Run) -> frozenset[str]:
     return frozenset(import_name_of(file) for file in files if owner_of(file) == "package")
 
 
-def _is_same(one: Finding, other: Finding) -> bool:
-    """Return whether two errors are of the same tensor at the same statement; lines may have moved."""
-    return (one.rule, _where(one), _name(one)) == (other.rule, _where(other), _name(other))
+def _is_of(change: Change, error: Finding) -> bool:
+    """Return whether an error is what a change was for: of the same tensor at the same statement. Lines may have moved.
+
+    Twins have all but their lines in common. A tensor that comes from a line of the change is no other one for that.
+    """
+    one = change.finding
+    if (one.rule, _where(one), _name(one)) != (error.rule, _where(error), _name(error)):
+        return False
+    (site, born), (site_now, born_now) = _sites(one), _sites(error)
+    return _is_at(change, site, site_now) and (_is_made_by(change, born_now) or _is_at(change, born, born_now))
+
+
+def _sites(error: Finding) -> tuple[Site | None, Site | None]:
+    return error.site, error.culprit.born if error.culprit is not None else None
+
+
+def _is_made_by(change: Change, born: Site | None) -> bool:
+    return born is not None and any(born.line in block for block in changed_blocks(change, born.file, born.cell))
+
+
+def _is_at(change: Change, before: Site | None, after: Site | None) -> bool:
+    if before is None or after is None:
+        return before is after
+    is_there = after.line in lines_after(change, before.file, before.line, before.cell)
+    return is_there and (before.file, before.cell) == (after.file, after.cell)
 
 
 def _where(finding: Finding) -> tuple[str, str, str]:

@@ -35,6 +35,10 @@ class SourceText:
         """Return the lines with their ends, as git counts them: only a line feed ends one."""
         return io.StringIO(self.data.decode(self.encoding), newline="\n").readlines()
 
+    def lines_in(self, _: int | None) -> list[str]:
+        """Return the lines of a cell, where the text has any."""
+        return self.lines
+
     def edited(self, edits: Iterable[Edit]) -> SourceText:
         """Return the text with all edits, which must fit it and leave it a program."""
         lines = lines_of(self.data.decode(self.encoding))

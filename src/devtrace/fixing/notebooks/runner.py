@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from devtrace.diagnosis.findings import Edit, Finding, from_json
+from devtrace.diagnosis.findings import Edit, Finding, Site, from_json
 from devtrace.fixing.notebooks.kernel import Kernel
 from devtrace.fixing.notebooks.text import NotebookText, runs
 from devtrace.fixing.runs import Ending, Run
@@ -124,10 +124,13 @@ def _in_notebook(finding: Finding, path: str) -> Finding:
     """Return a finding whose cells are those of a notebook, not files of one kernel."""
     edits = _of_notebook(finding.edits, path)
     others = tuple(replace(each, edits=_of_notebook(each.edits, path)) for each in finding.others)
-    site = finding.site
-    if site is not None and site.cell is not None:
-        site = replace(site, file=path)
-    return replace(finding, edits=edits, others=others, site=site)
+    culprit = finding.culprit and replace(finding.culprit, born=_site_of_notebook(finding.culprit.born, path))
+    site = _site_of_notebook(finding.site, path)
+    return replace(finding, edits=edits, others=others, site=site, culprit=culprit)
+
+
+def _site_of_notebook(site: Site | None, path: str) -> Site | None:
+    return site if site is None or site.cell is None else replace(site, file=path)
 
 
 def _of_notebook(edits: tuple[Edit, ...], path: str) -> tuple[Edit, ...]:
