@@ -1,9 +1,16 @@
 """The code asked for the odd device itself: `.cuda()`, `device=self.device`, `.to(first)`."""
 
+import ast
+
 from devtrace.diagnosis.causes.of_dtypes import was_made_by_default
+from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.frame_code import first_parameter
+from devtrace.diagnosis.evidence.origins import trait_argument
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.slugs import Certainty
+from devtrace.source.matching import calls_in, given_trait
+from devtrace.source.safe_values import Scope, evaluate
 from devtrace.words.catalogue import sentence
 
 
@@ -54,4 +61,26 @@ def reason(case: Case, verdict: Verdict) -> str:
     base = case.queries.base
     if not case.begins_so and base(case.origin.row) != base(case.row) and not case.mismatch.is_meant:
         return sentence(f"{verdict.cause}.reason-stayed", odd=case.odd_device, expected=case.expected_device)
+    kept = _attribute_that_stayed(case)
+    if kept:
+        return sentence(
+            f"{verdict.cause}.reason-attribute", name=kept, odd=case.odd_device, expected=case.expected_device
+        )
     return sentence(f"{verdict.cause}.reason", odd=case.odd_device)
+
+
+def _attribute_that_stayed(case: Case) -> str:
+    """Return `self.device`, if a line asks for it and its module is elsewhere: no move changes a plain attribute."""
+    found = case.queries.op_node(case.origin.op)
+    site = case.queries.site(case.queries.trace.ops.number("site", case.origin.op)) if found is not None else None
+    frame = case.snapshot.frame_of(site) if site is not None else None
+    if found is None or frame is None:
+        return ""
+    asked = trait_argument(found, "device") or next(filter(None, map(given_trait, calls_in(found.node))), None)
+    scope = Scope.of(case.snapshot.frames[frame])
+    owner = evaluate(asked.value, scope) if isinstance(asked, ast.Attribute) else None
+    if asked is None or not access_paths.is_module(owner):
+        return ""
+    first, named = first_parameter(owner), access_paths.device_named_by(evaluate(asked, scope))
+    has_moved = first is not None and case.snapshot.trait_of(first) == case.expected_device
+    return found.source.segment(asked) if has_moved and named == case.odd_device else ""

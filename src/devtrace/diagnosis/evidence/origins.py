@@ -10,18 +10,20 @@ from devtrace.diagnosis.evidence.moves import crossed
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.slugs import Arrival, Trait
 from devtrace.source.dtypes import FROM_ARRAYS, NORMS
+from devtrace.source.flow import path_of
 from devtrace.source.matching import (
     called_name,
     called_names,
     calls_in,
     chain,
+    given_trait,
     keyword,
     match_code,
     nodes_of,
     same_code,
 )
 from devtrace.source.parsing import Source
-from devtrace.source.vocabulary import MAKES, MAKES_ON_HOST, full_name
+from devtrace.source.vocabulary import MAKES, MAKES_ON_HOST, full_name, is_move
 from devtrace.trace.op_kinds import INDEXED
 
 MOST: Final = 64
@@ -128,10 +130,23 @@ def is_of_an_array(queries: TraceQueries, origin: Origin) -> bool:
 
 
 def trait_argument(found: SourceNode, trait: Trait) -> ast.expr | None:
-    """Return the `device=` or `dtype=` of the factory's call, if it is not None."""
+    """Return the `device=` or `dtype=` of the factory's call, or the device of a move behind it, if it is not None."""
     call = factory_call(found)
     given = keyword(call, trait) if call is not None else None
+    if call is not None and given is None and trait == "device":
+        return _device_of_a_move_behind(call, found.source)
     return given if match_code("None", given) is None else None
+
+
+def _device_of_a_move_behind(call: ast.Call, source: Source) -> ast.expr | None:
+    """Return `self.device` of `torch.zeros(n).to(self.device)`, which is no copy where the factory has the same."""
+    method = source.parent(call)
+    match source.parent(method) if method is not None else None:
+        case ast.Call(func=ast.Attribute(value=inner)) as move if inner is call and is_move(called_name(move)):
+            given = given_trait(move)
+            last = path_of(given).rpartition(".")[2] if given is not None else ""
+            return given if "dev" in last.lower() or match_code("torch.device(...)", given) is not None else None
+    return None
 
 
 def _follows_what_its_function_made(found: SourceNode, trait: Trait) -> bool:

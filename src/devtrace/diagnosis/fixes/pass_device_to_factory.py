@@ -30,15 +30,19 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if found is None or call is None or not device or is_cast:
         return
     code, package, argument = found.code, case.queries.package(site), f"{case.queries.of}={device}"
-    given = keyword(call, case.queries.of)
-    new = one_line(code.with_argument(call, case.queries.of, device))
+    named = keyword(call, case.queries.of)
+    given = named or (origins.trait_argument(node, case.queries.of) if node is not None else None)
+    move = code.source.nearest(ast.Call, given) if named is None and given is not None else None  # one behind the call
+    in_move = code.text_with(move, (given, device)) if move is not None and given is not None else ""
+    new = one_line(in_move or code.with_argument(call, case.queries.of, device))
     calls = [call] if given is not None else _without_device(case.queries.of, found.statement, call, code.source)
     calls += _of_siblings(case, verdict, call) if given is None else []
     moved = made_at(case, lambda made: origins.factory_call(made) in calls)
     if package:
         yield Fix(sentence("fixed.package-factory", package=package, site=case.queries.site(site), code=new))
     elif given is not None:
-        yield from suggested(sentence("fixed.create-with", code=argument), code.replaced(given, device), moved=moved)
+        words = sentence("fixed.create-with", code=argument) if named else sentence("fixed.give-device", code=new)
+        yield from suggested(words, code.replaced(given, device), moved=moved)
     else:
         edit = code.all_replaced([(one, code.with_argument(one, case.queries.of, device)) for one in calls])
         yield from suggested(sentence("fixed.give-device", code=new), edit, moved=moved)
