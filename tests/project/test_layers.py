@@ -96,7 +96,7 @@ LONGEST_FILE = 400
 # Lines of Python that a package may have, "" for all that is not named. Data files are not counted. What needs more
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
-    "source explaining": 5_054,  # operators by the names of their methods
+    "source explaining": 5_051,  # operators by the names of their methods
     "diagnosis.evidence": 3_354,  # which device a line asks for, in any spelling
     "diagnosis.causes": 569,
     "diagnosis.fixes": 3_128,  # trust: lists of layers in lists, misspelt devices

@@ -104,7 +104,7 @@ class Explanation:
                 self._believe(value)
             self._add_deep_copies(modules, failed.inputs)
             for tensor in walk.tensors:
-                self.reader.live(tensor)
+                self.reader.row(tensor) if self.reader.is_known(tensor) else self.reader.live(tensor)
             replay = _Replay(self.recorder, self.recorder.follow(thread_name()), self.modules, self.stack)
             site, inputs = replay.run(self.reader.ops, failed.depth), failed.inputs
             if self.worker is not None:

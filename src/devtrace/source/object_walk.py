@@ -178,7 +178,7 @@ def _attributes(owner: Any) -> Iterator[Reference]:
                 if may_lead(value):
                     yield Reference(owner, kind, name, value)
     for name, value in list(own.items()):
-        if type(name) is str and name[:2] != "__" and name not in skipped and may_lead(value):
+        if type(name) is str and name not in skipped and name[:2] != "__" and may_lead(value):
             yield Reference(owner, "attribute", name, value)
 
 

@@ -167,7 +167,8 @@ def _move(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value
     if not device:  # `.to(torch.float16)`, or something that cannot be read
         return None if any(value is None for value in values) else owner
     if owner.row == ITSELF:
-        owner = reader.former_of_itself(device) or owner
+        others = [each for each in reader.devices if each != device]  # `x` before `x = x.to(device)`
+        owner = reader.unknown_tensor(others[0]) if len(others) == 1 and device in reader.devices else owner
     if device == owner.device:
         return owner
     return reader.emit("aten._to_copy", COPY, node, activation, [owner], device, owner.dims)

@@ -66,10 +66,10 @@ class Pasts:
 
     def row_after_moves(self, tensor: Any, stamp: Stamp) -> int:
         """Return a new row for a tensor that the hooks saw moving, after ops for its moves."""
-        shape, dtype = shape_of(tensor), dtype_of(tensor)
-        is_cast = stamp[3] is not None and stamp[3][1] == device_of(tensor)  # nothing else gave a new tensor there
+        shape, dtype, device = shape_of(tensor), dtype_of(tensor), device_of(tensor)
+        is_cast = stamp[3] is not None and stamp[3][1] == device  # nothing else gave a new tensor there
         earlier = self._row_before(stamp[3], shape, cast_from(dtype) if is_cast else dtype)
-        row, layout = next(self._rows.next), self._rows.layout_of(shape, dtype, device_of(tensor))[2]
+        row, layout = next(self._rows.next), self._rows.layout_of(shape, dtype, device)[2]
         self._move(row, layout, stamp[2], earlier)
         return row
 

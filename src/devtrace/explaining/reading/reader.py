@@ -206,22 +206,27 @@ class Reader:
         """Return a live tensor, with the ops that made it where the source shows them."""
         device, dims, key = str(device_of(tensor)), len(shape_of(tensor)), id(tensor)
         nested = self._sought[key]
-        if not self._is_known(tensor) and nested < MOST_ALIASES:
+        if not self.is_known(tensor) and nested < MOST_ALIASES:
             self._sought[key] += 1
             given, self.given = self.given, {}  # what made one tensor did not make another: `for _ in range(2)`
             try:
                 self._find_birth(tensor, device, definitions, is_outermost=not nested)
             finally:
                 self._sought[key], self.given = self._sought[key] - 1, given
-        if nested and not self._is_known(tensor):
+        if nested and not self.is_known(tensor):
             return TensorValue(ITSELF, device, dims, dtype=dtype_of(tensor))
-        stamp = stamps.get(tensor)
-        self._keep_stamp(tensor)
-        if stamp[0] != self.rows.epoch and stamp[3] is not None:
-            self.stamp(tensor, self.pasts.row_after_moves(tensor, stamp))
-        return TensorValue(self.rows.row_for_input(tensor), device, dims, live=tensor, dtype=dtype_of(tensor))
+        return TensorValue(self.row(tensor), device, dims, live=tensor, dtype=dtype_of(tensor))
 
-    def _is_known(self, tensor: Any) -> bool:
+    def row(self, tensor: Any) -> int:
+        """Return a live tensor's row, which it has from now on: after ops for the moves that the hooks saw."""
+        stamp = self._keep_stamp(tensor)
+        if stamp[0] == self.rows.epoch or stamp[3] is None:
+            return self.rows.row_for_input(tensor)
+        row = self.pasts.row_after_moves(tensor, stamp)
+        stamps.put(tensor, (self.rows.epoch, {shape_of(tensor): row}, -1, None))
+        return row
+
+    def is_known(self, tensor: Any) -> bool:
         epoch, _, birth, past = stamps.get(tensor)
         return epoch == self.rows.epoch or birth >= 0 or past is not None
 
@@ -243,7 +248,7 @@ class Reader:
             is_other = isinstance(made, TensorValue) and made.row != ITSELF and dtypes_of.differs(made, device, dtype)
             if site < 0 and (found.is_source or isinstance(node, _MADE)) and not (found.is_one_of_many or is_other):
                 site = self.site(node, activation)
-            if self._is_known(tensor):
+            if self.is_known(tensor):
                 return
             if isinstance(made, TensorValue) and made.row != ITSELF:
                 if is_other:
@@ -293,10 +298,11 @@ class Reader:
             op.inputs = [new if row == old else row for row in op.inputs]
         self.renamed[old] = new
 
-    def _keep_stamp(self, tensor: Any) -> None:
+    def _keep_stamp(self, tensor: Any) -> Stamp:
         stamp = stamps.get(tensor)
         if stamp[0] != self.rows.epoch:
             self._stamps_before.append((tensor, stamp))
+        return stamp
 
     def unknown_tensor(self, device: str) -> TensorValue:
         """Return a tensor of which nothing but its device is known."""
@@ -365,22 +371,12 @@ class Reader:
         if isinstance(value, TensorValue):
             return value.device
         if isinstance(value, Known) and type(value.value) is int:
-            return f"{self.accelerator}:{value.value}"
+            named = (device.partition(":")[0] for device in self.devices if device not in ("cpu", "meta"))
+            return f"{next(named, 'cuda')}:{value.value}"
         return in_full(device_named_by(value.value)) if isinstance(value, Known) else ""
-
-    @property
-    def accelerator(self) -> str:
-        """Kind of the accelerator that the error names."""
-        named = (device.partition(":")[0] for device in self.devices if device not in ("cpu", "meta"))
-        return next(named, "cuda")
 
     def layout(self, device: str, dims: int, dtype: torch.dtype | None = None) -> int:
         return self.rows.layout_of((0,) * min(dims, 1), dtype or torch.float32, torch._C.device(device))[2]
-
-    def former_of_itself(self, device: str) -> TensorValue | None:
-        """Return `x` before `x = x.to(device)`: on the one other device that the error names."""
-        others = [each for each in self.devices if each != device]
-        return self.unknown_tensor(others[0]) if len(others) == 1 and device in self.devices else None
 
     def derived(
         self, name: str, kind: int, node: ast.AST, activation: Activation, inputs: list[TensorValue]
