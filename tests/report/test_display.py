@@ -31,6 +31,7 @@ from devtrace.report.html import MOST_FINDINGS, fragment
 from devtrace.report.mime import MIME_TYPE, mime_bundle
 from devtrace.trace import format
 from devtrace.trace.format import decode
+from devtrace.trace.memory import curves, lives_until_use
 from devtrace.words import language
 from goldens import assert_golden
 from samples import training
@@ -299,6 +300,16 @@ def test_html_with_the_views_of_100_000_ops_takes_at_most_450_kb(monkeypatch: py
     monkeypatch.setenv("DEVTRACE_RENDERER", "script")
     data, _ = mime_bundle(diagnose(make_traces.million(100_000)))
     assert len(json.dumps(data)) <= 450_000
+
+
+@views_are_built
+def test_what_memory_was_for_over_100_000_ops_takes_at_most_10_kb_of_html(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVTRACE_RENDERER", "script")
+    trace = make_traces.million(100_000)
+    known = replace(trace, memory=tuple(curves(trace, lives_until_use(trace), {}, is_exact=False)))
+    plain, whole = (len(json.dumps(mime_bundle(diagnose(each))[0])) for each in (trace, known))
+    assert 0 < whole - plain <= 10_000
+    assert whole <= 450_000
 
 
 @views_are_built
