@@ -11,12 +11,12 @@ from __future__ import annotations
 import gc
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import cache
 from itertools import groupby
 from operator import attrgetter
 from types import CodeType, FrameType, FunctionType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import torch
 
@@ -55,12 +55,20 @@ class Owned(NamedTuple):
     contained: int
 
 
+T = TypeVar("T")
+Steps = Generator[None, None, T]
+
+
 class Root(NamedTuple):
     """A variable, and whose it is."""
 
     name: str
     value: Any
     scope: tuple[str, str, int]
+
+
+Visit = Callable[[Any, str, int], Steps[bool]]
+"""Looks at an object in small steps; whether to go on to what it leads to."""
 
 
 class Census:
@@ -98,7 +106,7 @@ class Census:
         row = next(iter(stamp[1].values()), -1) if stamp[0] in self.epochs else -1
         return Owned(kind, name, self.bytes[id(storage)][1], stamp[2], row, self.scope, contained)
 
-    def graph(self, tensor: Any, kind: str, name: str, contained: int = 1) -> None:
+    def graph(self, tensor: Any, kind: str, name: str, contained: int = 1) -> Steps[None]:
         """Claim what autograd keeps for the backward pass of a tensor."""
         first = _node_of(tensor)
         stack = [first] if first is not None and first not in self.nodes else []
@@ -111,8 +119,9 @@ class Census:
                 if below is not None and below not in self.nodes:
                     self.nodes.add(below)
                     stack.append(below)
+            yield
 
-    def walk(self, roots: Iterable[Root], visit: Callable[[Any, str, int], bool]) -> Iterator[None]:
+    def walk(self, roots: Iterable[Root], visit: Visit) -> Steps[None]:
         """Visit what variables lead to, with the path and by how many steps more than the variable's own name.
 
         All variables of a frame come before what they lead to: `losses` is no part of a function that closes over it.
@@ -123,7 +132,7 @@ class Census:
             queue = deque((root.value, root.name, 0, scope) for root in variables)
             while queue and len(seen) < MOST_OBJECTS:
                 value, path, contained, self.scope = queue.popleft()
-                if visit(value, path, contained) and may_enter(value):
+                if (yield from visit(value, path, contained)) and may_enter(value):
                     whose = _scope(value.__code__) if type(value) is FunctionType else None
                     for text, inner in inside(value):
                         if id(inner) not in seen or is_tensor(inner):
@@ -133,7 +142,7 @@ class Census:
                             queue.append((inner, *step))
                 yield
 
-    def parts_of_models(self, value: Any, path: str, contained: int) -> bool:
+    def parts_of_models(self, value: Any, path: str, contained: int) -> Steps[bool]:
         """Claim the parts of models, and go on to what is in them."""
         if is_tensor(value) or issubclass(type(value), BaseException):
             return False
@@ -145,6 +154,7 @@ class Census:
         self.modules.update(_tree(value))
         for _, tensor in registered(value):
             self.parameter(tensor, path)
+            yield
         return True
 
     def parameter(self, tensor: Any, path: str) -> None:
@@ -157,7 +167,7 @@ class Census:
         if gradient is not None:
             self.claim(gradient, "gradient", path)
 
-    def states_of_optimizers(self, value: Any, path: str, contained: int) -> bool:
+    def states_of_optimizers(self, value: Any, path: str, contained: int) -> Steps[bool]:
         """Claim the state of optimizers, and the parameters whose model is gone."""
         if is_tensor(value) or issubclass(type(value), BaseException):
             return False
@@ -166,65 +176,67 @@ class Census:
             return True
         for _, _, tensor in states_of(value):
             self.claim(tensor, "optimizer-state", path)
+            yield
         for tensor in parameters_of(value):
             self.parameter(tensor, path)
         return False
 
-    def kept(self, value: Any, path: str, contained: int) -> bool:
+    def kept(self, value: Any, path: str, contained: int) -> Steps[bool]:
         """Claim the tensors that containers, attributes and tracebacks hold, and the graphs that hang on these."""
         if is_tensor(value):
             if contained:
                 self.claim(value, "named", path, contained)
                 self.gradient(value, path)
-                self.graph(value, "graph", path, contained)
+                yield from self.graph(value, "graph", path, contained)
             return False
         if issubclass(type(value), BaseException):
-            self.error(value, path)
+            yield from self.error(value, path)
             return False
         return True
 
-    def variable(self, value: Any, path: str, contained: int) -> bool:
+    def variable(self, value: Any, path: str, contained: int) -> Steps[bool]:
+        yield
         if is_tensor(value):
             self.claim(value, "named", path, contained=0)
             self.gradient(value, path)
         return False
 
-    def graph_of_variable(self, value: Any, path: str, contained: int) -> bool:
+    def graph_of_variable(self, value: Any, path: str, contained: int) -> Steps[bool]:
         if is_tensor(value):
-            self.graph(value, "activation", path, contained=0)
+            yield from self.graph(value, "activation", path, contained=0)
         return False
 
-    def history(self, value: Any, path: str, contained: int) -> bool:
+    def history(self, value: Any, path: str, contained: int) -> Steps[bool]:
         """Claim what IPython keeps of the results that it has shown."""
         if is_tensor(value):
             self.claim(value, "history", "Out")
-            self.graph(value, "history", "Out")
+            yield from self.graph(value, "history", "Out")
         return type(value) in (list, tuple, dict)
 
-    def error(self, error: BaseException | None, name: str) -> None:
+    def error(self, error: BaseException | None, name: str) -> Steps[None]:
         """Claim what the frames of an exception keep that have ended."""
         while error is not None and id(error) not in self.errors:
             self.errors.add(id(error))
             for frame in _ended(error, self.running):
                 local = [Root(name, value, self.scope) for value in list(frame.f_locals.values()) if may_lead(value)]
-                deque(self.walk(local, lambda value, _, __: self._of_traceback(value, name)), maxlen=0)
+                yield from self.walk(local, lambda value, _, __: self._of_traceback(value, name))
                 forget_locals(frame)
             error = error.__cause__ or error.__context__
 
-    def _of_traceback(self, value: Any, name: str) -> bool:
+    def _of_traceback(self, value: Any, name: str) -> Steps[bool]:
         if is_tensor(value):
             self.claim(value, "traceback", name)
-            self.graph(value, "traceback", name)
+            yield from self.graph(value, "traceback", name)
             return False
         return not issubclass(type(value), BaseException)
 
-    def of_torch(self, value: Any, path: str, contained: int) -> bool:
+    def of_torch(self, value: Any, path: str, contained: int) -> Steps[bool]:
         """Claim the graph of what torch's own code works on: the `input` of a Sequential."""
         if is_tensor(value):
-            self.graph(value, "activation", "", contained=0)
+            yield from self.graph(value, "activation", "", contained=0)
         return type(value) in (list, tuple)
 
-    def asked(self, own: list[Root], notebook: list[Root], torchs: list[Root]) -> Iterator[None]:
+    def asked(self, own: list[Root], notebook: list[Root], torchs: list[Root]) -> Steps[None]:
         """Ask the user's variables, the notebook's history and what torch works on, in steps of an object each."""
         yield from self.walk(own, self.parts_of_models)
         yield from self.walk(own, self.states_of_optimizers)
@@ -233,12 +245,12 @@ class Census:
         for name in ("last_exc", "last_value"):
             error = getattr(sys, name, None)
             if isinstance(error, BaseException):
-                self.error(error, f"sys.{name}")
+                yield from self.error(error, f"sys.{name}")
         for visit in (self.variable, self.graph_of_variable):
             yield from self.walk(own, visit)
         yield from self.walk(torchs, self.of_torch)
 
-    def nameless(self) -> None:
+    def nameless(self) -> Steps[None]:
         """Claim what no name leads to yet: a list that is being made, a sum in the middle of its rounds."""
         self.scope = NOBODY
         ours: list[Any] = [each for each in gc.get_objects() if is_tensor(each)]
@@ -246,9 +258,9 @@ class Census:
         listed = {id(part) for each in gc.get_referrers(*ours) if each is not ours for part in items(each)}
         for tensor in ours:
             if id(tensor) in listed:
-                self.kept(tensor, "", 2)
+                yield from self.kept(tensor, "", 2)
         for tensor in ours:
-            self.graph(tensor, "activation", "", contained=0)
+            yield from self.graph(tensor, "activation", "", contained=0)
 
     def _is_unclaimed(self, tensor: Any) -> bool:
         try:
@@ -279,7 +291,7 @@ def census(frames: list[FrameType], alive: Alive, epochs: set[int], at_once: boo
         try:
             deque(found.asked(*_roots(frames)), maxlen=0)
             if not at_once:
-                found.nameless()
+                deque(found.nameless(), maxlen=0)
             return [*found.found.values(), *found.rest()]
         finally:
             for frame in frames:

@@ -56,6 +56,7 @@ def holders_by_name(names: Mapping[str, Any]) -> Generator[None, None, dict[str,
     if not before:
         return {}
     census = _Sums({storage._cdata: size for alive in before for storage, size in alive.storages})
+    counts = [alive._replace(storages=[]) for alive in before]
     before.clear()  # it keeps what lives there alive
     roots = [Root(name, value, NOBODY) for name, value in list(names.items()) if may_lead(value)]
     own = [root for root in roots if root.name not in HISTORY]
@@ -65,8 +66,7 @@ def holders_by_name(names: Mapping[str, Any]) -> Generator[None, None, dict[str,
             if any(next(steps, _END) is _END for _ in range(_AT_ONCE)):
                 break
         yield
-    found = [alive for each in devices if (alive := of_device(each)) is not None]
-    return {str(alive.device): _holders(alive, census.sums.get(str(alive.device), Counter())) for alive in found}
+    return {str(alive.device): _holders(alive, census.sums.get(str(alive.device), Counter())) for alive in counts}
 
 
 def _cuda(index: int) -> torch.device:
@@ -78,4 +78,4 @@ def _holders(alive: Alive, sums: Counter[tuple[str, str]]) -> Holders:
     rest = alive.allocated - sums.total()
     if rest > WORTH * alive.allocated:
         sums["temporary", ""] += rest
-    return Holders(alive._replace(storages=[]), sums.most_common())
+    return Holders(alive, sums.most_common())
