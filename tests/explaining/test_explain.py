@@ -174,7 +174,6 @@ def _raised_by(sentence: str) -> Callable[[], None]:
         _raised_by("NCCL error: unhandled cuda error, two devices share one bus"),
         _raised_by("cuDNN error: CUDNN_STATUS_NOT_INITIALIZED on device cuda:0"),
         lambda: {"cpu": 1}["device"],
-        lambda: torch.device("nonsense"),
         _user_raises,
         _user_asserts,
         _out_of_memory,

@@ -14,6 +14,7 @@ from torch import nn
 
 import devtrace
 from devtrace.diagnosis.findings import Finding
+from devtrace.words.catalogue import sentence
 
 ONE, TWO = "cuda:1", "cuda:2"
 MODULO = "torch.cuda.device_count()"
@@ -395,3 +396,23 @@ def test_a_text_that_names_no_device_is_spelt_as_it_was_meant(
     message = f"`{text}` is not the name of a device; there is cuda:0."
     assert (finding.rule, finding.message) == ("device-refused", message)
     assert [edit.after.strip() for edit in finding.edits] == [after]
+
+
+def of_no_kind() -> None:
+    nn.Linear(2, 2).to("auto")
+
+
+def computed_of_no_kind() -> None:
+    kind = "accelerator"
+    torch.zeros(2, device=f"{kind}:0")
+
+
+@pytest.mark.parametrize(("program", "text"), [(of_no_kind, "auto"), (computed_of_no_kind, "accelerator:0")])
+@pytest.mark.parametrize("explained", [found, untraced])
+def test_a_text_that_begins_with_no_kind_of_device_gets_words_and_no_edit(
+    program: Callable[[], None], text: str, explained: Callable[[Callable[[], None]], Finding]
+) -> None:
+    finding = explained(program)
+    message = f"`{text}` is not the name of a device; there is cuda:0."
+    assert (finding.rule, finding.message, finding.edits) == ("device-refused", message, ())
+    assert finding.help == sentence("device-refused.misspelt-help")

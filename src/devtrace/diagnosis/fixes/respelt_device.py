@@ -6,6 +6,8 @@ import ast
 import re
 from typing import Final
 
+import torch
+
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.asked_devices import AskedDevice, accelerator
 from devtrace.diagnosis.findings import Edit
@@ -16,14 +18,27 @@ _PARTS: Final = re.compile(r"\s*([a-z]+)\s*[:_.-]?\s*(\d*)\s*", re.IGNORECASE)
 _KIND: Final = re.compile(r"\s*[a-z]+\s*[:_.-]?\s*", re.IGNORECASE)
 
 
-def meant(text: str, there: list[str]) -> str:
-    """Return the device that a text stands for, if there is one of the kind and number; else the first that exists."""
-    found = _PARTS.fullmatch(text)
-    if found is None:
+def meant(text: str, there: list[str]) -> str | None:
+    """Return the device that a text stands for; the first that exists, if there is none of the kind and number.
+
+    A text that begins with no kind of device, such as `"auto"`, stands for none.
+    """
+    found = _PARTS.match(text)
+    kind = found[1].lower() if found is not None else ""
+    kind = accelerator() if kind == "gpu" else kind
+    if found is None or not _is_kind(kind):
+        return None
+    if found.end() < len(text):
         return there[0]
-    kind = accelerator() if found[1].lower() == "gpu" else found[1].lower()
     named = f"{kind}:{int(found[2])}" if found[2] else kind
     return named if named in (*there, *(each.partition(":")[0] for each in there)) else there[0]
+
+
+def _is_kind(word: str) -> bool:
+    try:
+        return bool(torch.device(word))
+    except RuntimeError:
+        return False
 
 
 def respelt(asked: AskedDevice, code: Code, given: ast.AST, device: str) -> Edit | None:

@@ -83,7 +83,10 @@ def _misspelt(frames: Sequence[FailingFrame], text: str, there: list[str]) -> _A
         return [value] if type(value) is str else []
 
     asked = asked_device(frames, lambda value: text in (value, value.partition(":")[0]), texts)  # torch may name a part
-    return _instead(asked, frames[0], [meant(asked.device, there)]) if asked is not None else _Answer(text)
+    if asked is None:
+        return _Answer(text)
+    device = meant(asked.device, there)
+    return _instead(asked, frames[0], [device]) if device else _Answer(asked.device, who_asked(asked, frames[0]))
 
 
 def _instead(asked: AskedDevice, failing: FailingFrame, there: list[str]) -> _Answer:
