@@ -33,7 +33,7 @@ SHOWN = """root => {
 # Names in this story, units, and the terms that Chinese readers know in English.
 KNOWN = re.compile(
     r"\S+\.py\b|`[^`]*`|%\w+|\bIn\[\d+\]|\bcpu\b|\bcuda:\d|\bCPU\b|\bCUDA\b|[Dd]evtrace|load_ext|\.to\(\)|\w+\.ipynb"
-    r"|\b(?:ns|µs|ms|s|min|B|KB|C|G\d|Home|Enter|i|forward|Net|model|x|out_head|weight|bias|Module|Linear|Sequential|body)\b"
+    r"|\b(?:ns|µs|ms|s|min|B|KB|KiB|MiB|GiB|C|G\d|Home|Enter|i|forward|Net|model|x|out_head|weight|bias|Module|Linear|Sequential|body)\b"
 )
 
 
