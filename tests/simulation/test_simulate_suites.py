@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Optional
 
 import numpy as np
@@ -638,7 +639,11 @@ def test_a_result_that_does_not_fit_is_refused_before_the_device_of_what_is_read
 
 def test_a_result_that_is_elsewhere_or_fits_is_refused_for_its_device() -> None:
     near, far = torch.ones(2, device="cuda:0"), torch.ones(2, device="cuda:1")
-    for call in (lambda: near.div_(far), lambda: torch.ones(2, dtype=torch.int64).add_(near), lambda: near / far):
+    for call in (
+        partial(near.div_, far),
+        partial(torch.ones(2, dtype=torch.int64).add_, near),
+        partial(torch.div, near, far),
+    ):
         with pytest.raises(RuntimeError, match="on the same device"):
             call()
 

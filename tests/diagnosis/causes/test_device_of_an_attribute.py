@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import pytest
 import torch
@@ -24,25 +25,25 @@ class Kept(nn.Module):
 
 
 class Noisy(Kept):
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Any:
         noise = torch.randn(x.shape, device=self.device)
         return self.body(x) + noise
 
 
 class Acting(Kept):
-    def forward(self, seen: list[float]) -> Tensor:
+    def forward(self, seen: list[float]) -> Any:
         state = torch.as_tensor(seen).to(self.device)
         return self.body(state)
 
 
 class Masking(Kept):
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Any:
         mask = torch.tensor([True, False, True, False]).to(device=self.device)
         return self.body(x).masked_fill(mask, 0.0)
 
 
 class Moving(Kept):
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Any:
         x = x.to(self.device)
         return self.body(x)
 
@@ -52,7 +53,7 @@ class Asked(Kept):
     def where(self) -> torch.device:
         return self.device
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Any:
         steps = torch.arange(4.0, device=self.where)
         return self.body(x) * steps
 
