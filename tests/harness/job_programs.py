@@ -116,7 +116,7 @@ def page_of(path: str, ranks: str, page: str, of_ranks: str = "") -> int:
 
 
 def _traces(path: str, ranks: str) -> list[Path]:
-    """Run each rank in a fork; none of them has run an op before."""
+    """Run each rank in a fork; none of them has run an op before. A rank may fail, and leaves its trace even then."""
     folder = tempfile.mkdtemp(dir=os.getcwd())
     store = torch._C._distributed_c10d.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     children = []
@@ -125,9 +125,10 @@ def _traces(path: str, ranks: str) -> list[Path]:
         if not child:
             _run_rank(rank, int(ranks), store.port, Path(path), folder)
         children.append(child)
-    for child in children:
-        os.waitpid(child, 0)
-    return sorted(Path(folder).glob("*.devtrace"))
+    ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    traces = sorted(Path(folder).glob("*.devtrace"))
+    assert len(traces) == len(children), f"{[trace.name for trace in traces]} of ranks that ended with {ends}"
+    return traces
 
 
 def _run_rank(rank: int, ranks: int, port: int, path: Path, folder: str) -> None:

@@ -99,8 +99,8 @@ MOST_LINES = {
     "source explaining": 5_051,  # operators by the names of their methods
     "diagnosis.evidence": 3_354,  # which device a line asks for, in any spelling
     "diagnosis.causes": 569,
-    "diagnosis.fixes": 3_128,  # trust: lists of layers in lists, misspelt devices
-    "diagnosis.rules diagnosis.costs": 3_552,
+    "diagnosis.fixes": 3_135,  # trust: lists of layers in lists, misspelt devices
+    "diagnosis.rules diagnosis.costs": 3_555,
     # What a dtype costs: casts for nothing, and numpy's float64 in a float32 model.
     "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 271,
     # What keeps a number out of a CUDA graph: where it is met in compiled code, and its rule.
@@ -111,7 +111,7 @@ MOST_LINES = {
     "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 281,
     "diagnosis": 1_353,  # casts, of which the ledger has no column
     "recording": 6_387,
-    "simulation runtime": 5_501,
+    "simulation runtime": 5_506,
     "runtime.profiles": 48,  # the rows of our modes in a profile of the program
     # What PyTorch's own device tests ask beyond operators.
     "simulation.beyond": 719,  # memory that the host has not, and streams of hooks

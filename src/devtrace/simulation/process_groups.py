@@ -50,6 +50,7 @@ def install(patches: Patches, undo: ExitStack) -> None:
     c10d = dist.distributed_c10d
     undo.callback(_members.clear)  # groups of a simulation that has ended
     undo.callback(_announced.clear)
+    undo.callback(_backends.clear)
     nccl = _nccl()
     for module in (dist, c10d, torch._C._distributed_c10d):
         for name in _NAMES:
@@ -145,6 +146,9 @@ class _Member:
 _members: list[_Member] = []
 _without_cpu: WeakKeyDictionary[Any, _Member] = WeakKeyDictionary()
 _announced: list[bool] = []
+_backends: list[Any] = []
+"""Kept until the simulation ends. A thread of gloo's waits for Python to let go of tensors that have Python objects by
+now; what ends a backend waits for that thread, and DDP's reducer does so without letting go of Python."""
 
 
 class _Asked(threading.local):
@@ -163,6 +167,7 @@ def _announce_once(rank: int) -> None:
 def _registering(register: Callable[..., Any]) -> Callable[..., Any]:
     def register_backend(group: Any, device: torch.device, kind: Any, backend: Any = None) -> None:
         register(group, device, kind, backend)
+        _backends.append(backend)
         if device.type == "cpu":
             _without_cpu.pop(group, None)
         elif kind == type(kind).NCCL and torch.device("cpu") not in group._device_types:

@@ -6,9 +6,8 @@ import ast
 import re
 from typing import Final
 
-import torch
-
 from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.asked_devices import AskedDevice, accelerator
 from devtrace.diagnosis.findings import Edit
 from devtrace.source.matching import nodes_of
@@ -26,19 +25,12 @@ def meant(text: str, there: list[str]) -> str | None:
     found = _PARTS.match(text)
     kind = found[1].lower() if found is not None else ""
     kind = accelerator() if kind == "gpu" else kind
-    if found is None or not _is_kind(kind):
+    if found is None or not access_paths.device_named_by(kind):
         return None
     if found.end() < len(text):
         return there[0]
     named = f"{kind}:{int(found[2])}" if found[2] else kind
     return named if named in (*there, *(each.partition(":")[0] for each in there)) else there[0]
-
-
-def _is_kind(word: str) -> bool:
-    try:
-        return bool(torch.device(word))
-    except RuntimeError:
-        return False
 
 
 def respelt(asked: AskedDevice, code: Code, given: ast.AST, device: str) -> Edit | None:
