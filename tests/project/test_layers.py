@@ -100,9 +100,9 @@ MOST_LINES = {
     "diagnosis.evidence": 3_354,  # which device a line asks for, in any spelling
     "diagnosis.causes": 569,
     "diagnosis.fixes": 3_135,  # trust: lists of layers in lists, misspelt devices
-    "diagnosis.rules diagnosis.costs": 3_555,
+    "diagnosis.rules diagnosis.costs": 3_559,
     # What a dtype costs: casts for nothing, and numpy's float64 in a float32 model.
-    "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 271,
+    "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 262,
     # What keeps a number out of a CUDA graph: where it is met in compiled code, and its rule.
     "runtime.compiled diagnosis.rules.cuda_graph": 169,  # and on torch 2.10
     # What a step makes on the CPU: constants, masks, and noise that is told from a program's own data.

@@ -14,12 +14,11 @@ import numpy as np
 
 from devtrace.diagnosis.costs.edits_of_copies import move_above_loop
 from devtrace.diagnosis.costs.habits import Habit, habits
-from devtrace.diagnosis.costs.needless import Needless
+from devtrace.diagnosis.costs.needless import Needless, as_culprit
 from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.moves import name_of
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.diagnosis.findings import Culprit
 from devtrace.diagnosis.ledger import Tally, casts, counted
 from devtrace.source.dtypes import is_cast
 from devtrace.source.matching import called_name, owner_of
@@ -46,15 +45,15 @@ def of_casts_back(habit: Habit) -> Needless | None:
     if (
         len(back) < FEWEST
         or not some.is_of_each_step
-        or any(_is_written(habit.queries, *pair) for pair in back.items())
+        or any(are_written(habit.queries, habit.queries.outputs(first), first, op) for op, first in back.items())
     ):
         return None
     queries, first = habit.queries, next(iter(back.values()))
     row, wide = queries.inputs(first)[0], queries.outputs(first)[0]
-    site, name = queries.site(queries.trace.ops.number("site", first)), _name(habit, row)
+    site, name = queries.site(queries.op_site(first)), _name(habit, row)
     dtype, larger = queries.trait(row), queries.trait(wide)
     why = sentence("dtype-cost.back", name=name, dtype=dtype, larger=larger, site=site)
-    culprit = _culprit(queries, row, name, queries.born(row))
+    culprit = as_culprit(queries, row, name, queries.site(queries.born(row)))
     return Needless(some, why, sentence("dtype-cost.back.help", site=site), culprit, severity="note")
 
 
@@ -75,13 +74,8 @@ def of_casts_again(habit: Habit) -> Needless | None:
     why = sentence("dtype-cost.again", name=name, dtype=dtype)
     help = sentence("dtype-cost.again.help", name=name, dtype=dtype)
     help = sentence("dtype-cost.above-loop", name=name, code=edit.after.strip()) if edit is not None else help
-    culprit = _culprit(queries, row, name, queries.born(queries.base(row)))
+    culprit = as_culprit(queries, row, name, queries.site(queries.born(queries.base(row))))
     return Needless(habit, why, help, culprit, (edit,) if edit is not None else (), severity="note")
-
-
-def _culprit(queries: TraceQueries, row: int, name: str, born: int) -> Culprit:
-    tensor = queries.trace.tensors[row]
-    return Culprit(name, (name,), tensor.device, tuple(tensor.shape), tensor.dtype, queries.site(born))
 
 
 def _asks(queries: TraceQueries, site: int) -> bool:
@@ -99,11 +93,7 @@ def _cast_before(queries: TraceQueries, op: int) -> int:
         return -1
     sizes = queries.trace.tensors.ints("bytes")
     is_widened = sizes[wide] > sizes[origin] and queries.device(origin) == queries.device(row)
-    return first if is_widened and _asks(queries, queries.trace.ops.number("site", first)) else -1
-
-
-def _is_written(queries: TraceQueries, op: int, first: int) -> bool:
-    return are_written(queries, queries.outputs(first), first, op)
+    return first if is_widened and _asks(queries, queries.op_site(first)) else -1
 
 
 def _name(habit: Habit, row: int) -> str:

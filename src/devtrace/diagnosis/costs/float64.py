@@ -13,12 +13,13 @@ from typing import Final
 
 import numpy as np
 
+from devtrace.diagnosis.costs.needless import as_culprit
 from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.evidence.moves import name_of
 from devtrace.diagnosis.evidence.origins import Origin, find_origin, is_of_an_array
 from devtrace.diagnosis.evidence.source_text import name_by_its_line, statement_site
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.diagnosis.findings import Culprit, Finding
+from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally, counted
 from devtrace.source.dtypes import DEFAULT
 from devtrace.source.matching import owner_of
@@ -100,7 +101,7 @@ def _finding(queries: TraceQueries, tally: Tally, site: int, entry: _Entry) -> F
     op, first = entry.ops[0], entry.origin.row
     born, rows = queries.born(first), np.arange(len(queries.trace.ops))
     name, other = (_name(queries, op, row) for row in (entry.row, entry.other))
-    made, tensor = queries.site(born), queries.trace.tensors[entry.row]
+    made = queries.site(born)
     code = shorten(one_line(made.text), _LONGEST) if made is not None and is_of_an_array(queries, entry.origin) else ""
     help = sentence("dtype-cost.float64.help", code=code) if code else sentence("dtype-cost.float64.loaded", name=name)
     return Finding(
@@ -109,7 +110,7 @@ def _finding(queries: TraceQueries, tally: Tally, site: int, entry: _Entry) -> F
         cause="numpy-boundary",
         site=queries.site(site),
         op=op,
-        culprit=Culprit(name, (name,), tensor.device, tuple(tensor.shape), tensor.dtype, statement_site(queries, born)),
+        culprit=as_culprit(queries, entry.row, name, statement_site(queries, born)),
         count=int(counted(queries, tally, np.isin(rows, entry.ops))[site]),
         message=sentence("dtype-cost.float64", name=name, other=other),
         help=help,
