@@ -287,6 +287,42 @@ def test_who_is_gone_gets_nothing(panel: Panel, tracing: Tracing) -> None:
     assert len(gone.got) == before
 
 
+def test_an_update_that_could_not_be_sent_comes_with_the_next_one(
+    panel: Panel, tracing: Tracing, caplog: pytest.LogCaptureFixture
+) -> None:
+    front, failed = FrontEnd(panel, greet=False), threading.Event()
+
+    def broken(message: Message) -> None:
+        if message.get("traces") and not failed.is_set():
+            failed.set()
+            raise OSError("this socket is closed")
+        front._take(message)
+
+    front.send = panel.connect(broken)
+    front.ask("hello", protocol=spec()["protocol"], visible=True)
+    with caplog.at_level(logging.WARNING, logger="devtrace"):
+        trace(tracing, lambda: torch.ones(3))
+        assert failed.wait(10)
+        tracing.switch(on=True)
+        assert len(front.wait(lambda message: message.get("traces"))["traces"]) == 1
+    assert [record.getMessage() for record in caplog.records] == [
+        "a message to the page was not sent: OSError: this socket is closed"
+    ]
+
+
+def test_a_panel_that_cannot_be_reached_leaves_the_others_theirs(panel: Panel, tracing: Tracing) -> None:
+    def broken(message: Message) -> None:
+        if message["kind"] == "update":
+            raise OSError("this socket is closed")
+
+    panel.connect(broken)({"kind": "hello", "request": 1, "protocol": spec()["protocol"], "visible": True})
+    front = FrontEnd(panel)
+    for count in (1, 2):
+        front.forget()
+        trace(tracing, lambda: torch.ones(3), count)
+        assert front.wait(lambda message: message.get("traces"))["traces"][0]["label"] == f"In[{count}]"
+
+
 @pytest.mark.parametrize(
     ("message", "reason"),
     [

@@ -128,7 +128,7 @@ MOST_LINES = {
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "
     "diagnosis.evidence.casts_and_moves diagnosis.causes.of_dtypes diagnosis.fixes.casts "
     "diagnosis.fixes.replay_of_dtypes diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 1_017,
-    "": 12_185,  # memory beside the names of a notebook, a figure of dtypes
+    "": 12_203,  # memory beside the names of a notebook, a figure of dtypes
 }
 
 # `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.

@@ -24,7 +24,7 @@ a slow machine only."""
 class Feed:
     """Calls `send` soon after `wake`, and every `pace()` seconds unless that is None; never twice within a period.
 
-    `send` returns how many messages it sent.
+    `send` returns how many messages it sent. Where it fails, a fault is logged once, and the next change calls it again.
     """
 
     def __init__(self, send: Callable[[], int], pace: Callable[[], float | None]) -> None:
@@ -34,6 +34,7 @@ class Feed:
         self._pending = False
         self._ended = False
         self._rest = 0.0
+        self._fault = ""
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
@@ -52,14 +53,20 @@ class Feed:
     def _run(self) -> None:
         while self._wait():
             begun = thread_time()
-            try:
-                sent = self._send()
-            except Exception as fault:  # noqa: BLE001 (a fault of ours ends the feed, nothing else)
-                log.warning("the sidebar's feed ended: %s: %s", type(fault).__name__, fault)
-                return
+            sent = self._attempt()
             self._rest = REST * (thread_time() - begun)
             with self._changed:
                 self._changed.wait_for(lambda: self._ended, PERIOD * max(sent, 1))
+
+    def _attempt(self) -> int:
+        try:
+            return self._send()
+        except Exception as error:  # noqa: BLE001 (a fault of ours costs a message, nothing else)
+            fault, last = f"{type(error).__name__}: {error}", self._fault
+            if fault != last:
+                self._fault = fault
+                log.warning("a message to the page was not sent: %s", fault)
+            return 1
 
     def _wait(self) -> bool:
         with self._changed:

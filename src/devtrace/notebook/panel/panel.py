@@ -230,11 +230,22 @@ class Panel:
     def _send_due(self) -> int:
         """Send each panel in one message what it has not been sent yet; return how many messages left."""
         live = self._live() if self._pace() is not None else None
-        return sum(self._send_update(connection, live) for connection in list(self._connections))
+        sent, faults = 0, list[Exception]()
+        for connection in list(self._connections):
+            with self._lock:
+                due, connection.due = connection.due, set()
+            try:
+                sent += self._send_update(connection, due, live)
+            except Exception as fault:  # noqa: BLE001 (the feed logs it, once the others have got theirs)
+                faults.append(fault)
+                connection.last_trace = 0
+                with self._lock:
+                    connection.due |= due
+        if faults:
+            raise faults[0]
+        return sent
 
-    def _send_update(self, connection: _Connection, live: Message | None) -> bool:
-        with self._lock:
-            due, connection.due = connection.due, set()
+    def _send_update(self, connection: _Connection, due: set[str], live: Message | None) -> bool:
         update: Message = {}
         if "traces" in due:
             update["traces"], update["kept"] = self._summaries.since(connection.last_trace)
