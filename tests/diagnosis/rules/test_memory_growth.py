@@ -28,6 +28,7 @@ class Expected(NamedTuple):
 GROWING = {
     "losses_of_a_validation": Expected("total", "graph", "total += (model", r"mean\(\)\.detach\(\)"),
     "terms_in_a_dictionary": Expected("log.values", "graph", "self.values[name].append(value)", ""),
+    "errors_of_attempts": Expected("outcome", "traceback", "outcome[number] = problem", r"= str\(problem\)"),
     "features_of_a_gallery": Expected("BANK", "named", "BANK.append(features)", r"features\.cpu\(\)"),
 }
 HEALTHY = sorted(path.stem for path in PROGRAMS.glob("healthy_*.py"))

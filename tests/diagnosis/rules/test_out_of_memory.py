@@ -76,9 +76,19 @@ EXPECTED = {
     "losses_of_an_accumulation": Expected(
         "60MB", "net", "activation", "net(x)", r"functional.cross_entropy\(net\(x\), y\)\.backward"
     ),
+    "evaluation_that_is_joined": Expected(
+        "50MB", "logits", "graph", "model(inputs", r"logits \+= \[model\(.*\)\.detach\(\)\]", repaired=True
+    ),
+    "outputs_that_are_joined": Expected(
+        "70MB", "outs", "graph", "model(batch", r"\[model\(.*\)\.detach\(\) for batch in batches\]", repaired=True
+    ),
+    "checkpoint_of_a_trainer": Expected(
+        "60MB", "trainer.optimizer", "optimizer-state", "torch.load", r"`del self\.checkpoint`", repaired=True
+    ),
     "double_from_numpy": Expected("50MB", "features", "named", "from_numpy", r"float32"),
     "steps_of_a_rollout": Expected("48MB", "model", "activation", "model(state)", "smaller batch"),
 }
+UNTRACED = {"attention_by_einsum": ("60MB", "scaled_dot_product_attention"), "kernel_of_all_pairs": ("60MB", "cdist")}
 HEALTHY = {"fits_after_halving": "80MB", "fits_with_lists": "40MB"}
 
 
@@ -236,6 +246,22 @@ def pairs() -> torch.Tensor:
     """Squared distances of all pairs."""
     points = torch.randn(1000, 16, device="cuda")
     return (points.unsqueeze(1) - points.unsqueeze(0)).pow(2).sum(2)
+
+
+@pytest.mark.parametrize("name", UNTRACED)
+def test_a_tensor_of_all_pairs_is_seen_where_nobody_recorded_its_shape(name: str) -> None:
+    module: Any = types.ModuleType(name)
+    path = PROGRAMS / f"{name}.py"
+    exec(compile(path.read_text(), str(path), "exec"), module.__dict__)
+    limit, advice = UNTRACED[name]
+    assert advice in explained(lambda: module.run("cuda:0"), f"cuda:1,{limit}").help
+
+
+def test_what_goes_through_a_generator_is_not_kept_by_the_loop() -> None:
+    name = "vectors_of_a_generator"
+    report, _ = ran((PROGRAMS / f"{name}.py").read_text(), "50MB", name)
+    (found,) = shortages(report)
+    assert {each.name for each in found.holders} == {"", "index", "model"}
 
 
 def test_what_the_failing_line_had_in_hand_counts_where_nobody_recorded() -> None:

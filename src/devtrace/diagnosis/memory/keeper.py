@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.source.flow import binds, parameters, path_of, statements, targets
+from devtrace.source.flow import LOOPS, binds, parameters, path_of, statements, targets
 from devtrace.source.matching import (
     alone,
     called_name,
@@ -36,7 +36,7 @@ Way = Literal["is", "drained", "put", "added", "carried"]
 
     is        x = f()
     drained   x = dict(f())
-    put       x.append(y), x[k] = y
+    put       x.append(y), x[k] = y, x = [y for ...]
     added     x += y
     carried   x = f(x)
 """
@@ -137,19 +137,27 @@ class Keeper:
 def keeper(queries: TraceQueries, name: str, scope: tuple[str, str, int]) -> Keeper | None:
     """Return the last statement that puts something into what a name is of, else that gives the name its value."""
     for bodies in _bodies(queries, name, scope):
-        found: list[tuple[bool, int, int, Source, ast.stmt, ast.expr, str]] = []
+        found: list[tuple[bool, int, int, Source, ast.stmt, ast.expr, Way, str]] = []
         for source, body, path in bodies:
             for statement in statements(body):
                 way, value = _keeps(statement, path)
                 if value is not None:
-                    rank = (not is_number(value), _WAYS.index(way), source.span(statement).line)
-                    found.append((*rank, source, statement, value, path))
+                    rank = (not is_number(value), _rank(source, statement, way, path), source.span(statement).line)
+                    found.append((*rank, source, statement, value, way, path))
         if found:
-            _, way_, _, source, statement, value, path = max(found, key=lambda each: each[:3])
+            *_, source, statement, value, way, path = max(found, key=lambda each: each[:3])
             function = source.tree if path[:1] == "." else source.function(statement) or source.tree
             runs = any(_fits(each, path) for each in _differentiated(function))
-            return Keeper(source, statement, value, _WAYS[way_], runs, _site(queries, source, statement))
+            return Keeper(source, statement, value, way, runs, _site(queries, source, statement))
     return None
+
+
+def _rank(source: Source, statement: ast.stmt, way: Way, path: str) -> int:
+    """Return the highest for what keeps most: `x = torch.cat(x)` after a loop is of what the loop put there."""
+    function = source.function(statement)
+    loops = (source.nearest(kind, statement) for kind in LOOPS)
+    is_once = path[:1] != "." and all(loop is None or source.function(loop) is not function for loop in loops)
+    return _WAYS.index("drained" if way == "carried" and is_once else way)
 
 
 def being_made(queries: TraceQueries) -> tuple[str, Keeper] | None:
@@ -161,7 +169,7 @@ def being_made(queries: TraceQueries) -> tuple[str, Keeper] | None:
             continue
         source, node, statement = found.source, found.node, found.source.statement(found.node)
         parts = [each for each in source.ancestors(node) if isinstance(each, _COLLECTING)]
-        if statement is not None and (parts or in_generator):
+        if statement is not None and (parts or (in_generator and not isinstance(statement, LOOPS))):
             code = parts[0] if parts else node
             value: Any = getattr(code, "elt", None) or getattr(code, "value", None) or node
             given = next(
@@ -236,6 +244,8 @@ def _way(value: ast.expr, path: str) -> tuple[Way, ast.expr]:
     match value:
         case ast.BinOp(left=left, op=ast.Add(), right=right) if _fits(path_of(left), path):
             return "added", _only(right)
+        case ast.ListComp(elt=part) | ast.SetComp(elt=part) | ast.DictComp(value=part):
+            return "put", part
     return ("carried" if any(_fits(path_of(each), path) for each in nodes_of(ast.expr, value)) else "is"), value
 
 

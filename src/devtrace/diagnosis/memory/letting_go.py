@@ -125,7 +125,8 @@ def loaded_to_the_host(memory: Memory) -> Remedy | None:
         if keeps is None or call is None:
             continue
         edit = keeps.code.replaced(call, keeps.code.with_argument(call, "map_location", '"cpu"'))
-        return sentence("out-of-memory.help-load", root=group.root), (edit,) if edit else ()
+        loaded = next((path for each in targets(keeps.statement) if (path := path_of(each.node))), group.name)
+        return sentence("out-of-memory.help-load", name=loaded), (edit,) if edit else ()
     return None
 
 

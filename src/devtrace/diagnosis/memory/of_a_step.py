@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.memory import letting_go
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.diagnosis.memory.letting_go import Remedy
@@ -19,30 +20,44 @@ _FLOAT: Final = 1.9  # times the size of the same in half precision; blocks are 
 _MARGIN: Final = 0.85  # the allocator's blocks
 _OF_BACKWARD: Final = 3  # times the tensor that did not fit: its own, and the gradients of a backward pass
 _CASTS: Final = ("_to_copy", "float", "to")  # as recorded, and as called
-_OF_PAIRS: Final = {"sub": "cdist", "rsub": "cdist", "mul": "matmul", "bmm": "attention", "baddbmm": "attention"}
+_OF_PAIRS: Final = {"sub": "cdist", "rsub": "cdist", "mul": "matmul"}
+_PRODUCTS: Final = ("bmm", "baddbmm", "einsum", "matmul")
+_DIMS: Final = 2  # of a product that is no batch of products
 
 
 def outer_product(memory: Memory) -> Remedy | None:
     """Advise to work in chunks where most of the memory is for a tensor of all pairs."""
     queries = memory.queries
-    bytes_of = queries.trace.tensors.ints("bytes")
     needed = memory.total + memory.shortage.asked
-    rows = {queries.base(row): int(bytes_of[row]) for row in queries.inputs(memory.failed)}
+    rows = {queries.base(row): _bytes(queries, row) for row in queries.inputs(memory.failed)}
     largest = max(rows, key=lambda row: rows[row], default=-1)
-    candidates = [
-        (memory.failed, memory.shortage.asked),
-        (queries.producer(largest) if largest >= 0 else -1, rows.get(largest, 0)),
-    ]
-    for op, size in candidates:
+    asked = memory.shortage.asked
+    by_op = {queries.producer(largest) if largest >= 0 else -1: rows.get(largest, 0) or asked}  # unknown: as large
+    by_op |= {memory.failed: asked} if all(rows.values()) else {}
+    for op, size in reversed(by_op.items()):
         inputs = {queries.base(row) for row in queries.inputs(op)} if op >= 0 else set()
         least = _PART * needed if op == memory.failed else _PART * needed / 2
         if len(inputs) not in (1, 2) or queries.kind(op) != "compute" or size < least:
             continue
-        if size >= _TIMES * sum(int(bytes_of[row]) for row in inputs):
+        if size >= _TIMES * sum(_bytes(queries, row) for row in inputs):
             site = queries.site(int(queries.op_users[op]))
-            key = _OF_PAIRS.get(short_op_name(queries.op_name(op)), "chunks")
-            return sentence(f"out-of-memory.help-{key}", line=site.line if site else 0), ()
+            return sentence(f"out-of-memory.help-{_advice(memory, op)}", line=site.line if site else 0), ()
     return None
+
+
+def _bytes(queries: TraceQueries, row: int) -> int:
+    """Return the bytes of a tensor, of a view of unknown shape those of what it is a view of; 0: nobody knows them."""
+    size, op = queries.trace.tensors.number("bytes", row), queries.producer(row)
+    if size or op < 0 or queries.kind(op) != "view":
+        return size
+    return max((_bytes(queries, each) for each in queries.inputs(op)), default=0)
+
+
+def _advice(memory: Memory, op: int) -> str:
+    queries = memory.queries
+    name = short_op_name(queries.op_name(op))
+    is_batched = any(len(queries.trace.tensors[row].shape) > _DIMS for row in queries.inputs(op))
+    return "attention" if name in _PRODUCTS and is_batched else _OF_PAIRS.get(name, "chunks")
 
 
 def made_float(memory: Memory) -> Remedy | None:

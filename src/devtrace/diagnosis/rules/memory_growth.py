@@ -4,7 +4,7 @@ total += criterion(model(x), y)             # bad: each step's graph hangs on th
 total += criterion(model(x), y).detach()    # good
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -28,6 +28,11 @@ _WORTH: Final = 0.05
 _MOST_OF_IT: Final = 0.5
 """What has no graph may be wanted: it counts where it is most of the memory."""
 _DIFFERENTIATED: Final = 0.1
+_REMEDIES: Final[Mapping[str, Callable[[Memory, Group], letting_go.Remedy | None]]] = {
+    "graph": letting_go.of_graphs,
+    "traceback": letting_go.of_traceback,
+    "named": letting_go.to_the_host,
+}
 
 
 def growing_memory(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
@@ -46,15 +51,15 @@ def _heights(queries: TraceQueries) -> Sequence[Height]:
 
 def _keeper(memory: Memory, group: Group, counts: Sequence[Mapping[Key, int]]) -> Keeper | None:
     """Return the line that puts more into a name in each round, where nothing else ends it."""
-    is_graph = group.kind == "graph"
-    if not group.name or group.kind not in ("graph", "named") or not _grows(memory, group, counts):
+    if not group.name or group.kind not in _REMEDIES or not _grows(memory, group, counts):
         return None
-    if group.bytes < (_WORTH if is_graph else _MOST_OF_IT) * memory.total or memory.rounds(group) < _ROUNDS:
+    least = _MOST_OF_IT if group.kind == "named" else _WORTH
+    if group.bytes < least * memory.total or memory.rounds(group) < _ROUNDS:
         return None
     keeps = memory.keeper(group)
     if keeps is None or not keeps.adds or keeps.runs_backward:
         return None
-    if is_graph:
+    if group.kind != "named":
         return keeps if not _is_differentiated(memory, group) else None
     may_end = keeps.is_bounded or keeps.is_a_cache or keeps.how == "carried"
     return keeps if not may_end and memory.is_of_modules(group) else None
@@ -80,8 +85,7 @@ def _is_differentiated(memory: Memory, group: Group) -> bool:
 
 def _finding(memory: Memory, group: Group, keeps: Keeper) -> Finding:
     rounds = memory.rounds(group)
-    find = letting_go.of_graphs if group.kind == "graph" else letting_go.to_the_host
-    help_, edits = find(memory, group) or (sentence("out-of-memory.help-cpu", name=group.name), ())
+    help_, edits = _REMEDIES[group.kind](memory, group) or (sentence("out-of-memory.help-cpu", name=group.name), ())
     holder = holder_of(memory, group)
     sizes = {
         "size": format_memory(group.bytes),
