@@ -104,25 +104,25 @@ MOST_LINES = {
     # What a dtype costs: casts for nothing, and numpy's float64 in a float32 model.
     "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 262,
     # What keeps a number out of a CUDA graph: where it is met in compiled code, and its rule.
-    "runtime.compiled diagnosis.rules.cuda_graph": 169,  # and on torch 2.10
+    "runtime.compiled diagnosis.rules.cuda_graph": 168,  # and on torch 2.10
     # What a step makes on the CPU: constants, masks, and noise that is told from a program's own data.
     "diagnosis.costs.constants diagnosis.costs.noise": 193,
     # What a step reads and writes back; memory that is used before its copy is done; shares of what a step pays.
     "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 281,
     "diagnosis": 1_353,  # casts, of which the ledger has no column
     "recording": 6_387,
-    "simulation runtime": 5_506,
+    "simulation runtime": 5_485,
     "runtime.profiles": 48,  # the rows of our modes in a profile of the program
     # What PyTorch's own device tests ask beyond operators.
-    "simulation.beyond": 719,  # memory that the host has not, and streams of hooks
+    "simulation.beyond": 710,  # memory that the host has not, and streams of hooks
     "simulation.beyond.scripts": 160,  # devices in TorchScript, whose interpreter asks C++: a graph that asks us
     "words": 442,
     # Memory with names, its limits, and what it was for over time, with its picture.
     "source.memory runtime.memory simulation.memory recording.memory diagnosis.memory trace.memory trace.curve "
-    "drawing.memory diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 3_245,  # and lists of a comprehension
+    "drawing.memory diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 3_237,  # and lists of a comprehension
     # One press in a page fixes the notebook: a job in a process of its own, what runs again, kernels that start ahead
     # of their round (first hunk within 10 s) and the run on one memory that a patch is held against.
-    "fixing.notebooks": 1_215,  # and which cells the kernel lacks; forks of one Python; each ends, once
+    "fixing.notebooks": 1_198,  # and which cells the kernel lacks; forks of one Python; each ends, once
     "contract": 474,  # findings for programs, with the 219 lines that interchange had
     # Errors of dtypes: their odd tensor, causes, fixes and rule; the dtypes of what is only read.
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "

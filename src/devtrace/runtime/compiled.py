@@ -11,6 +11,8 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final, Literal, NamedTuple
 
+from devtrace.runtime.tracebacks import outward
+
 Fate = Literal["cut", "skipped"]
 """What becomes of the graph."""
 
@@ -36,17 +38,14 @@ def takes_a_number() -> None:
 
 
 def _region(frame: FrameType | None) -> CompiledRegion | None:
-    while frame is not None and not _is_wrapper(frame):
-        frame = frame.f_back
-    fate = _fate(frame.f_locals.get("self")) if frame is not None else None
-    if frame is None or fate is None:
+    around = outward(frame)
+    wrapper = next(filter(_is_wrapper, around), None)
+    fate = _fate(wrapper.f_locals.get("self")) if wrapper is not None else None
+    if fate is None:
         return None
-    codes = set[CodeType]()
-    while (frame := frame.f_back) is not None:
-        codes.add(frame.f_code)
-    key = fate, frozenset(codes)
+    key = fate, frozenset(each.f_code for each in around)
     if key not in _regions:
-        _regions[key] = CompiledRegion(fate, frozenset((code.co_filename, code.co_qualname) for code in codes))
+        _regions[key] = CompiledRegion(fate, frozenset((code.co_filename, code.co_qualname) for code in key[1]))
     return _regions[key]
 
 

@@ -7,11 +7,10 @@ given again as the program's, so that "once for each line" and filters by module
 import sys
 import warnings
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 from devtrace.runtime.patches import Patches
-from devtrace.runtime.tracebacks import first_of_program
+from devtrace.runtime.tracebacks import first_of_program, outward
 
 
 def install(patches: Patches) -> None:
@@ -21,9 +20,8 @@ def install(patches: Patches) -> None:
 
 def _at_the_programs_line(show: Callable[[Any], None]) -> Callable[[Any], None]:
     def show_at_line(given: Any) -> None:
-        named: FrameType | None = sys._getframe(1)
-        while named is not None and named.f_code.co_filename != given.filename:
-            named = named.f_back
+        around = outward(sys._getframe(1))
+        named = next((frame for frame in around if frame.f_code.co_filename == given.filename), None)
         line = first_of_program(named)
         if named is None or line is None or line is named:
             show(given)

@@ -9,7 +9,7 @@ Why tags and not a wrapper subclass on a PrivateUse1 device: autograd, views, `.
 stay torch's own, and the values are the CPU's by construction. Measured on torch 2.13: a step of a small transformer
 takes 1.9 times the CPU's, one with real work 1.02 times; the wrapper's autograd aborts for device indexes above 0.
 
-For a recorder: `active()` is the simulation that runs, or None; `active().device_of(t)` is what `t.device` answers.
+For a recorder: `active()` is the simulation that runs, or None.
 """
 
 import torch  # noqa: F401 (first: who waits for it to be imported needs modules that are below, whole)

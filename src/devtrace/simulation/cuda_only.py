@@ -11,7 +11,7 @@ from torch.autograd import profiler
 from torch.nn import functional
 
 from devtrace.runtime.patches import Patches
-from devtrace.runtime.torch_names import replace
+from devtrace.runtime.torch_names import replace, returning
 from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of
 from devtrace.words.errors import SimulateError
 
@@ -22,25 +22,21 @@ def install(patches: Patches) -> None:
     """Ranges for profilers, handles and attention kernels are answered; pools and raw memory are refused."""
     replace("cuda_only", _ANSWERS, patches)
     patches.set(torch.cuda.nvtx, "_nvtx", _ranges())
-    patches.set(torch.cuda.nccl, "version", _returning(NCCL_VERSION))
+    patches.set(torch.cuda.nccl, "version", returning(NCCL_VERSION))
     patches.set(profiler.emit_nvtx, "__enter__", _emit_to_nobody)
-    patches.set(profiler.emit_nvtx, "__exit__", _returning(False))
+    patches.set(profiler.emit_nvtx, "__exit__", returning(False))
     for owner, name, what in _REFUSED:
         patches.set(owner, name, _refusal(what))
     attention = _with_a_kernel(functional.scaled_dot_product_attention)
     patches.set(functional, "scaled_dot_product_attention", attention)
 
 
-def _returning(value: Any) -> Callable[..., Any]:
-    return lambda *args, **kwargs: value
-
-
 _ANSWERS: Final = {
-    "nothing": _returning(None),
-    "zero": _returning(0),
-    "no": _returning(False),
-    "statistics": _returning({}),
-    "workspace": _returning(32 << 20),
+    "nothing": returning(None),
+    "zero": returning(0),
+    "no": returning(False),
+    "statistics": returning({}),
+    "workspace": returning(32 << 20),
     "state": type("AllocatorState", (), {}),
 }
 
@@ -72,11 +68,11 @@ def _ranges() -> SimpleNamespace:
     return SimpleNamespace(
         rangePushA=push,
         rangePop=pop,
-        markA=_returning(None),
+        markA=returning(None),
         rangeStartA=lambda message: next(numbers),
-        rangeEnd=_returning(None),
+        rangeEnd=returning(None),
         deviceRangeStart=lambda message, stream: object(),
-        deviceRangeEnd=_returning(None),
+        deviceRangeEnd=returning(None),
     )
 
 

@@ -15,7 +15,7 @@ import torch
 
 from devtrace.runtime.memory.alive import existing, knowing
 from devtrace.runtime.patches import Patches
-from devtrace.runtime.torch_names import replace
+from devtrace.runtime.torch_names import replace, returning
 from devtrace.simulation.beyond.on_request import show_waits
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.handlers import handlers
@@ -55,10 +55,6 @@ def _known(what: str) -> Any:
     return json.loads(resources.files(__package__).joinpath("cuda_properties.json").read_text("utf-8"))[what]
 
 
-def _nothing(*args: Any, **kwargs: Any) -> None:
-    """Do nothing: no work to wait for."""
-
-
 def install(patches: Patches, undo: ExitStack, devices: Devices) -> None:
     """Give `torch._C` and `torch.cuda` what they have on a machine with these devices."""
     driver = Driver(devices)
@@ -72,7 +68,7 @@ def install(patches: Patches, undo: ExitStack, devices: Devices) -> None:
     for name, value in _cuda_globals(driver).items():
         patches.set(torch.cuda, name, value)
     patches.set(torch.version, "cuda", torch.version.cuda or CUDA_VERSION)
-    patches.set(torch.backends.cudnn, "is_available", lambda: True)
+    patches.set(torch.backends.cudnn, "is_available", returning(True))
     # Says that a weight need not be laid out for cuDNN, and does not warn that this build lacks it.
     patches.set(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
     patches.set(torch.cuda.nccl, "is_available", lambda tensors: False)
@@ -81,7 +77,7 @@ def install(patches: Patches, undo: ExitStack, devices: Devices) -> None:
 def _shared_answers(driver: Driver) -> dict[str, object]:
     """Return what answers several names, by what the inventory calls it."""
     return {
-        "nothing": _nothing,
+        "nothing": returning(None),
         "count": lambda: len(driver.devices.simulated),
         "current": lambda: driver.devices.current,
         "set_current": driver.devices.set_current,

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from devtrace.runtime.mode_stack import on_top, take_out
 from devtrace.runtime.patches import Patches
 from devtrace.simulation import generators
-from devtrace.simulation.storage_tags import tensors_in
+from devtrace.simulation.storage_tags import tensors_in, written_by
 from devtrace.simulation.tensors import device
 
 _Call = tuple[Any, tuple[Any, ...], dict[str, Any], Any]
@@ -141,21 +141,14 @@ class _Capture(TorchDispatchMode):
         kwargs = kwargs or {}
         if func._schema.name in _WAITS and any(device(each).type == "cuda" for each in tensors_in(args)):
             raise torch.AcceleratorError("CUDA error: operation not permitted when stream is capturing")
-        self._keep_what_is_written(func, args, kwargs)
+        for tensor in tensors_in(written_by(func, args, kwargs)):
+            where = tensor.untyped_storage().data_ptr()
+            if where not in self._own and where not in self._before:
+                self._before[where] = (whole := _whole(tensor)), whole.clone()
         out = func(*args, **kwargs)
         self._own |= _storages((out,)) - _storages((*args, *kwargs.values()))
         self._calls.append((func, args, kwargs, out))
         return out
-
-    def _keep_what_is_written(self, func: Any, args: Any, kwargs: Any) -> None:
-        for number, spec in enumerate(func._schema.arguments):
-            if spec.alias_info is None or not spec.alias_info.is_write:
-                continue
-            given = args[number] if number < len(args) else kwargs.get(spec.name)
-            for tensor in tensors_in((given,)):
-                where = tensor.untyped_storage().data_ptr()
-                if where not in self._own and where not in self._before:
-                    self._before[where] = (whole := _whole(tensor)), whole.clone()
 
 
 def _storages(values: tuple[Any, ...]) -> set[int]:

@@ -7,7 +7,7 @@ import torch
 
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
-from devtrace.simulation.storage_tags import HOST, MEMORY, SimulatedDevice, anchor_floating, claim, tag_of
+from devtrace.simulation.storage_tags import HOST, MEMORY, SimulatedDevice, anchor_floating, claim, tag_of, type_name
 from devtrace.simulation.tensors import Attribute, device, move, read_to
 
 _Base = torch._C.TensorBase
@@ -67,12 +67,6 @@ def install(patches: Patches, devices: Devices) -> None:
         return None if target is None else devices.resolve(target), *options
 
     patches.set(torch._C._nn, "_parse_to", parse_to)
-
-
-def type_name(tensor: torch.Tensor) -> str:
-    """`torch.cuda.FloatTensor`: the legacy name of a tensor's type."""
-    plain: str = _Base.type(tensor)
-    return plain.replace("torch.", "torch.cuda.", 1) if device(tensor).type == "cuda" else plain
 
 
 def claimed(made: torch.Tensor, owner: SimulatedDevice) -> torch.Tensor:

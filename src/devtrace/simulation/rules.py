@@ -13,7 +13,7 @@ import torch
 
 from devtrace.runtime.requirements import release_of
 from devtrace.runtime.tables import rows_of
-from devtrace.simulation.storage_tags import HOST, MEMORY, SimulatedDevice, tag_of
+from devtrace.simulation.storage_tags import HOST, MEMORY, SimulatedDevice, tag_of, type_name
 
 
 class Arg(NamedTuple):
@@ -233,7 +233,8 @@ def convolution(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> No
             tail = " or input should be a MKLDNN tensor and weight is a dense tensor" if inputs.owner is HOST else ""
             tail = tail if arg.name == "weight" else ""
             raise RuntimeError(
-                f"Input type ({type_name(inputs)}) and {arg.name} type ({type_name(arg)}) should be the same{tail}"
+                f"Input type ({type_name(inputs.tensor)}) and {arg.name} type ({type_name(arg.tensor)}) "
+                f"should be the same{tail}"
             )
     exact(func, rule, found)
 
@@ -248,12 +249,6 @@ def sparse(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
         raise RuntimeError(
             f"device of indices ({indices.owner.index}) must match device of values ({values.owner.index})"
         )
-
-
-def type_name(arg: Arg) -> str:
-    """`torch.cuda.FloatTensor`: the legacy name of a tensor's type."""
-    plain = torch._C.TensorBase.type(arg.tensor)
-    return plain if arg.owner is HOST else plain.replace("torch.", "torch.cuda.", 1)
 
 
 CHECKS: dict[str, Callable[[torch._ops.OpOverload, Rule, list[Arg]], None]] = {

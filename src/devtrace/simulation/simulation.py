@@ -99,11 +99,6 @@ class Simulation:
         state = "simulation.running" if _active is self else "simulation.not-begun"
         return f"<simulate: {sentence(state, devices=devices, count=self.count)}>"
 
-    @staticmethod
-    def device_of(tensor: torch.Tensor) -> torch.device:
-        """Return `tensor.device`, without an attribute lookup."""
-        return tensors.device(tensor)
-
     def _refuse(self) -> None:
         if _active is not None:
             raise SimulateError.of("simulate-nested")

@@ -45,8 +45,8 @@ class Tag:
         self.owner, self.hint = owner, None
 
     def resize(self, nbytes: int) -> None:
-        """Count the storage anew, which torch has given another size."""
-        if self._share.nbytes != nbytes:
+        """Count the storage anew, which torch has given another size; the host's memory is not counted."""
+        if self.owner is not HOST and self._share.nbytes != nbytes:
             self._share.take(self.owner, nbytes)
 
 
@@ -116,6 +116,13 @@ def _tag_below(tensor: torch.Tensor) -> Tag:
             return next((tag_of(part) for part in parts(tensor)), HOST_TAG)
 
 
+def type_name(tensor: torch.Tensor) -> str:
+    """`torch.cuda.FloatTensor`: the legacy name of a tensor's type."""
+    plain: str = torch._C.TensorBase.type(tensor)
+    tag = tag_of(tensor)
+    return plain if (tag.hint or tag.owner).device is None else plain.replace("torch.", "torch.cuda.", 1)
+
+
 def claim(tensor: Any, owner: SimulatedDevice) -> None:
     """Tag a new tensor as `owner`'s, unless its storage already has a tag (an alias)."""
     try:
@@ -151,11 +158,8 @@ def mark_pinned(storage: torch.UntypedStorage) -> None:
 
 def claim_all(values: Any, owner: SimulatedDevice) -> None:
     """`claim` for what an operator returned: a tensor, a list or tuple of them, or neither."""
-    if isinstance(values, torch.Tensor):
-        claim(values, owner)
-    elif isinstance(values, (list, tuple)):
-        for value in values:
-            claim_all(value, owner)
+    for tensor in tensors_in((values,)):
+        claim(tensor, owner)
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
@@ -165,3 +169,10 @@ def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield value
         elif isinstance(value, (list, tuple)):
             yield from tensors_in(value)
+
+
+def written_by(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Any]:
+    """Yield what an operator writes to, of what it is given."""
+    for number, spec in enumerate(func._schema.arguments):
+        if spec.alias_info is not None and spec.alias_info.is_write:
+            yield args[number] if number < len(args) else kwargs.get(spec.name)

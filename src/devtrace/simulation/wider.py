@@ -17,7 +17,7 @@ from devtrace.runtime.requirements import release_of
 from devtrace.runtime.tables import rows_of
 from devtrace.simulation import batch_statistics
 from devtrace.simulation.beyond import cuda_kernels
-from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of, tensors_in
+from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of, tensors_in, written_by
 
 _WIDER = {
     torch.float16: torch.float32,
@@ -116,11 +116,7 @@ class Wider:
         if transforms and not stays_wide:
             check_sizes(self._func, args)
         out = call_wider(self._func, self._narrow, args, kwargs, stays_wide=stays_wide)
-        written = [
-            args[number] if number < len(args) else kwargs[spec.name]
-            for number, spec in enumerate(self._func._schema.arguments)
-            if spec.alias_info is not None and spec.alias_info.is_write
-        ]
+        written = list(written_by(self._func, args, kwargs))
         if not written:
             return out
         results = [out] if isinstance(out, torch.Tensor) else list(out)

@@ -24,7 +24,7 @@ a slow machine only."""
 class Feed:
     """Calls `send` soon after `wake`, and every `pace()` seconds unless that is None; never twice within a period.
 
-    `send` returns how many messages it sent. Where it fails, a fault is logged once, and the next change calls it again.
+    `send` returns how many messages it sent. Where it fails, that is logged once, and the next change calls it again.
     """
 
     def __init__(self, send: Callable[[], int], pace: Callable[[], float | None]) -> None:

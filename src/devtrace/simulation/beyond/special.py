@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from devtrace.simulation import rules
+from devtrace.runtime.torch_names import returning
 from devtrace.simulation.memory.refusal import out_of_memory
 from devtrace.simulation.storage_tags import (
     FLOATING,
@@ -19,6 +19,7 @@ from devtrace.simulation.storage_tags import (
     mark_pinned,
     tag_of,
     tensors_in,
+    type_name,
 )
 
 CPU = torch.device("cpu")
@@ -29,7 +30,7 @@ def pack_padded_sequence(mode: Any, func: Any, args: Args, kwargs: dict[str, Any
     """`_pack_padded_sequence`: batch sizes stay on the host, and the lengths must be there."""
     lengths = args[1]
     if tag_of(lengths).owner is not HOST and not MEMORY.is_one:
-        kind = rules.type_name(rules.Arg("lengths", lengths, HOST, False, -1)).rpartition(".")[2].removesuffix("Tensor")
+        kind = type_name(lengths).rpartition(".")[2].removesuffix("Tensor")
         raise RuntimeError(
             "'lengths' argument should be a 1D CPU int64 tensor, "
             f"but got {lengths.dim()}D {tag_of(lengths).owner.device} {kind} tensor"
@@ -37,10 +38,6 @@ def pack_padded_sequence(mode: Any, func: Any, args: Args, kwargs: dict[str, Any
     data, sizes = func(*args, **kwargs)
     claim(data, tag_of(args[0]).owner)
     return data, sizes
-
-
-def nothing(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> None:
-    """`record_stream` and the cache of cuFFT's plans: there is no such memory here."""
 
 
 def keeps_owner(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
@@ -108,10 +105,8 @@ def is_pinned(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> bool:
 
 def pin_memory(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> torch.Tensor:
     """A copy in page-locked host memory; a tensor of a device has none."""
-    owner = tag_of(args[0]).owner
-    if owner is not HOST and not MEMORY.is_one:
-        kind = rules.type_name(rules.Arg("self", args[0], owner, False, -1))
-        raise RuntimeError(f"cannot pin '{kind}' only dense CPU tensors can be pinned")
+    if tag_of(args[0]).owner is not HOST and not MEMORY.is_one:
+        raise RuntimeError(f"cannot pin '{type_name(args[0])}' only dense CPU tensors can be pinned")
     return pinned(args[0].clone())
 
 
@@ -134,10 +129,6 @@ def refuse_without_host_memory(error: Exception, mode: Any, args: Args, kwargs: 
         raise out_of_memory(there[0].index, there[0].total, there[0].memory, int(asked[1])) from None
 
 
-def _answering(value: int | None) -> Callable[..., Any]:
-    return lambda mode, func, args, kwargs: value
-
-
 BY_NAME: dict[str, Callable[..., Any]] = {
     "aten::_to_copy": to_copy,
     "aten::copy_": copy_,
@@ -146,9 +137,9 @@ BY_NAME: dict[str, Callable[..., Any]] = {
     "aten::is_pinned": is_pinned,
     "aten::_pin_memory": pin_memory,
     "aten::_pack_padded_sequence": pack_padded_sequence,
-    "aten::record_stream": nothing,
-    "aten::_cufft_get_plan_cache_size": _answering(0),
-    "aten::_cufft_get_plan_cache_max_size": _answering(4096),
-    "aten::_cufft_set_plan_cache_max_size": nothing,
-    "aten::_cufft_clear_plan_cache": nothing,
+    "aten::record_stream": returning(None),  # and the cache of cuFFT's plans: there is no such memory here
+    "aten::_cufft_get_plan_cache_size": returning(0),
+    "aten::_cufft_get_plan_cache_max_size": returning(4096),
+    "aten::_cufft_set_plan_cache_max_size": returning(None),
+    "aten::_cufft_clear_plan_cache": returning(None),
 }

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from devtrace.simulation.storage_tags import HOST, TAG, tag_of
+from devtrace.simulation.storage_tags import TAG, tag_of
 
 _resize = torch.UntypedStorage.resize_
 
@@ -12,9 +12,7 @@ _resize = torch.UntypedStorage.resize_
 def resize(mode: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Answer `x.resize_()`, which may take more memory."""
     out = func(*args, **kwargs)
-    tag = tag_of(args[0])
-    if tag.owner is not HOST:
-        tag.resize(args[0].untyped_storage().nbytes())
+    tag_of(args[0]).resize(args[0].untyped_storage().nbytes())
     return out
 
 
@@ -24,7 +22,5 @@ BY_NAME = dict.fromkeys(("aten::resize_", "aten::resize_as_"), resize)
 def resize_(self: torch.UntypedStorage, size: int) -> Any:
     """`UntypedStorage.resize_`."""
     out = _resize(self, size)
-    tag = getattr(self, TAG)
-    if tag.owner is not HOST:
-        tag.resize(self.nbytes())
+    getattr(self, TAG).resize(self.nbytes())
     return out
