@@ -17,6 +17,7 @@ from warm import Warm
 
 HOST = ("cpu",)
 FILES = sorted((TESTS / "dtypes" / "spellings").glob("*.py"))
+ADVICE = sorted((TESTS / "dtypes" / "advice").glob("*.py"))
 HEALTHY = sorted((TESTS / "dtypes" / "healthy").glob("*.py"))
 each = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 
@@ -61,6 +62,16 @@ def test_the_error_alone_shows_the_cause_too(file: Path, warm: Warm) -> None:
     (finding,) = run_untraced(warm, file, HOST).errors
     assert finding.culprit is not None
     assert (finding.cause, finding.culprit.dtype) == (expected.untraced, expected.dtype)
+
+
+@pytest.mark.parametrize("file", ADVICE, ids=lambda file: file.stem)
+def test_a_cast_that_would_lose_what_is_meant_is_no_edit(file: Path, warm: Warm) -> None:
+    expected = Expected.of(file)
+    for outcome in (run(warm, file, HOST), run_untraced(warm, file, HOST)):
+        (finding,) = outcome.errors
+        assert finding.culprit is not None
+        assert (finding.cause, finding.culprit.name, finding.culprit.dtype) == expected[:3]
+        assert (bool(finding.help), finding.edits) == (True, ())
 
 
 @pytest.mark.parametrize("file", HEALTHY, ids=lambda file: file.stem)

@@ -99,7 +99,7 @@ MOST_LINES = {
     "source explaining": 5_051,  # operators by the names of their methods
     "diagnosis.evidence": 3_354,  # which device a line asks for, in any spelling
     "diagnosis.causes": 569,
-    "diagnosis.fixes": 3_135,  # trust: lists of layers in lists, misspelt devices
+    "diagnosis.fixes": 3_152,  # trust: lists of layers in lists, misspelt devices
     "diagnosis.rules diagnosis.costs": 3_559,
     # What a dtype costs: casts for nothing, and numpy's float64 in a float32 model.
     "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 262,
@@ -127,7 +127,7 @@ MOST_LINES = {
     # Errors of dtypes: their odd tensor, causes, fixes and rule; the dtypes of what is only read.
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "
     "diagnosis.evidence.casts_and_moves diagnosis.causes.of_dtypes diagnosis.fixes.casts "
-    "diagnosis.fixes.replay_of_dtypes diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 1_017,
+    "diagnosis.fixes.replay_of_dtypes diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 1_057,
     "": 12_203,  # memory beside the names of a notebook, a figure of dtypes
 }
 

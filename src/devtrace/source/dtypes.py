@@ -49,6 +49,8 @@ CAST_BY_AUTOCAST: Final = tuple(
 )
 """Ops whose inputs autocast casts, on each kind of device."""
 PRODUCTS: Final = frozenset(("einsum", "linear", "matmul"))
+FLOATS_ONLY: Final = frozenset(("linspace", "logspace", "normal", "rand", "rand_like", "randn", "randn_like"))
+"""Factories that make no whole numbers."""
 FILLED_BY: Final = ("arange", "full")
 """Factories whose numbers say the dtype."""
 LED_BY_FIRST: Final = frozenset((

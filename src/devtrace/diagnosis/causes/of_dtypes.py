@@ -27,8 +27,8 @@ def op_takes_another(case: Case) -> Verdict | None:
 
 def _carried_from(case: Case) -> int:
     """Return the tensor whose values it has, by views, copies and collected parts alone."""
-    queries, found = case.queries, case.row
-    for row in case.origin.path:
+    queries, found, path = case.queries, case.row, case.origin.path
+    for row in path[path.index(case.row) if case.row in path else 0 :]:
         found = row
         op = queries.producer(row)
         if op < 0 or (queries.kind(op) not in ("view", "copy") and not queries.op_name(op).startswith(COLLECTS)):

@@ -17,7 +17,7 @@ from devtrace.diagnosis.evidence.moves import move_of, moves_from
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.source.dtypes import ASSIGNS, DEFAULT, OF_WEIGHTS, is_floating
+from devtrace.source.dtypes import ASSIGNS, DEFAULT, OF_WEIGHTS, PRODUCTS, TAKES_ONE, is_floating
 from devtrace.source.object_walk import parameters_of, registered
 from devtrace.trace.op_kinds import INDEXING
 
@@ -32,7 +32,7 @@ def find_dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: in
         return None
     if error.refused == "gradients":
         return _half_gradients(snapshot, op)
-    if error.refused != "same":
+    if error.refused != "same" and not (error.refused == "index" and _takes_one(queries.op_name(op))):
         return _refused(queries, op, error)
     rows = compared(queries, op)
     if text.startswith("Found dtype"):
@@ -40,7 +40,21 @@ def find_dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: in
     dtypes = list(dict.fromkeys(queries.trait(row) for row in rows))
     if len(dtypes) < 2:
         return _only_one(queries, op, rows, error)
-    return mismatch.of_inputs(queries, op, rows, _odd(queries, snapshot, op, rows, dtypes))
+    odd = _of_the_argument(queries, op, error) or _odd(queries, snapshot, op, rows, dtypes)
+    return mismatch.of_inputs(queries, op, rows, odd)
+
+
+def _takes_one(name: str) -> bool:
+    """Return whether an op takes one dtype alone: "expected scalar type Long but found Float" is no index then."""
+    plain = name.removeprefix("aten.").partition(".")[0]
+    return plain in PRODUCTS or f"aten.{plain}." in TAKES_ONE
+
+
+def _of_the_argument(queries: TraceQueries, op: int, error: DtypeError) -> str:
+    """Return the dtype of the one argument that a sentence is about, whatever the others are."""
+    rows = queries.inputs(op)
+    dtype = queries.trait(rows[error.argument]) if 0 <= error.argument < len(rows) else ""
+    return dtype if dtype in error.named else ""
 
 
 def compared(queries: TraceQueries, op: int) -> list[int]:
@@ -83,8 +97,14 @@ def _refused(queries: TraceQueries, op: int, error: DtypeError) -> Mismatch | No
     is_named = at >= 0 and queries.trait(at) in named
     if not wrong and not is_named:
         return None
-    row = at if is_named or at in wrong else wrong[-1]
+    row = at if is_named or at in wrong else _likeliest(queries, wrong, named)
     return Mismatch(op, row, queries.trait(row), _taken(queries, rows, error), of=error.refused)
+
+
+def _likeliest(queries: TraceQueries, wrong: list[int], named: tuple[str, ...]) -> int:
+    """Return which of several tensors was refused: of the dtype that torch names, of whole numbers, the last."""
+    likely = [row for row in wrong if queries.trait(row) in named]
+    return (likely or [row for row in wrong if not is_floating(queries.trait(row))] or wrong)[-1]
 
 
 def _is_refused(dtype: str, error: DtypeError) -> bool:
@@ -95,7 +115,9 @@ def _is_refused(dtype: str, error: DtypeError) -> bool:
             return dtype != "bool"
         case "float":
             return not is_floating(dtype)
-        case "single" | "numpy":
+        case "single":
+            return dtype in _HALVES or not is_floating(dtype)
+        case "numpy":
             return dtype in _HALVES
         case "result":
             return dtype in error.named[1:] or not is_floating(dtype)
@@ -113,9 +135,9 @@ def _taken(queries: TraceQueries, rows: list[int], error: DtypeError) -> str:
             return ""
         case "number":  # no whole number is infinite
             return DEFAULT if "int64" in error.named else ""
-        case "result":
+        case "result" if len(error.named) > 1:
             return error.named[0]
-        case "float":
+        case "float" | "result":
             return next((dtype for row in rows if is_floating(dtype := queries.trait(row))), DEFAULT)
     return DEFAULT
 
@@ -136,7 +158,8 @@ def _half_gradients(snapshot: FailureSnapshot, op: int) -> Mismatch | None:
 
 def _odd(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[int], dtypes: list[str]) -> str:
     return (
-        _of_the_model(queries, snapshot, op, rows, dtypes)
+        _of_whole_numbers(queries, op, dtypes)
+        or _of_the_model(queries, snapshot, op, rows, dtypes)
         or _by_autocast(queries, op, rows)
         or mismatch.left_behind({dtype: _cast_from(queries, rows, dtype) for dtype in dtypes})
         or _asked_here(queries, op, rows)
@@ -148,6 +171,13 @@ def _odd(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[i
         or next((dtype for dtype in dtypes if not is_floating(dtype)), "")
         or (DEFAULT if DEFAULT in dtypes else dtypes[-1])
     )
+
+
+def _of_whole_numbers(queries: TraceQueries, op: int, dtypes: list[str]) -> str:
+    """Return the dtype of whole numbers that an op combines with others: as such these would lose what they are."""
+    whole = [dtype for dtype in dtypes if not is_floating(dtype)]
+    is_mixed = 0 < len(whole) < len(dtypes) and not queries.op_name(op).startswith((*INDEXING, *ASSIGNS))
+    return whole[0] if is_mixed else ""
 
 
 def _of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[int], dtypes: list[str]) -> str:

@@ -12,7 +12,8 @@ from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.fix import Fix, made_at, siblings_on_odd_device, suggested, text_at
 from devtrace.diagnosis.fixes.register_on_module import assignments
 from devtrace.diagnosis.slugs import Trait
-from devtrace.source.matching import calls_in, keyword
+from devtrace.source.dtypes import FLOATS_ONLY, is_floating
+from devtrace.source.matching import called_name, calls_in, keyword
 from devtrace.source.parsing import Source
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
@@ -26,8 +27,7 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
     device = devices.at(case, site, call) if call is not None else ""
     if node is not None and not device and case.queries.of == "dtype" and case.expected_device:
         device = torch_dtype(node.source, case.expected_device)
-    is_cast = case.queries.of == "dtype" and case.origin.arrival == "copied"  # `torch.zeros(n).double()`
-    if found is None or call is None or not device or is_cast:
+    if found is None or call is None or not device or _makes_no_such(case, call):
         return
     code, package, argument = found.code, case.queries.package(site), f"{case.queries.of}={device}"
     named = keyword(call, case.queries.of)
@@ -46,6 +46,12 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
     else:
         edit = code.all_replaced([(one, code.with_argument(one, case.queries.of, device)) for one in calls])
         yield from suggested(sentence("fixed.give-device", code=new), edit, moved=moved)
+
+
+def _makes_no_such(case: Case, call: ast.Call) -> bool:
+    """Return whether a factory's result has its dtype by a cast, `torch.zeros(n).double()`, or can have no other."""
+    has_floats_only = called_name(call) in FLOATS_ONLY and not is_floating(case.expected_device)
+    return case.queries.of == "dtype" and (case.origin.arrival == "copied" or has_floats_only)
 
 
 def _of_siblings(case: Case, verdict: Verdict, call: ast.Call) -> Iterator[ast.Call]:

@@ -19,7 +19,7 @@ from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.at_binding import move_below_binding
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.source.flow import Target, bindings, is_written, targets
-from devtrace.source.matching import match_code, nodes_of, variable
+from devtrace.source.matching import is_given, match_code, nodes_of, variable
 from devtrace.source.object_walk import Reference, is_tensor, items_of, members
 from devtrace.source.parsing import read
 from devtrace.source.safe_values import class_dict, classes_of
@@ -94,7 +94,16 @@ def _registering(case: Case, verdict: Verdict, reference: Reference) -> Iterator
     if any(type(each) in (bool, int, float, str) for each in others):
         return  # a buffer takes None and tensors only
     for code, statement in chosen:
-        yield from _registered(code, statement, reference, moved)
+        if building or not _is_built_beside_others(code, statement, reference.key):
+            yield from _registered(code, statement, reference, moved)
+
+
+def _is_built_beside_others(code: Code, statement: _Assignment, attribute: str) -> bool:
+    """Return whether `__init__` gives the attribute with others (`self.n, self.table = n, None`): no free name."""
+    body = code.source.nearest(ast.ClassDef, statement)
+    building = [each for each in body.body if getattr(each, "name", "") == "__init__"] if body is not None else []
+    nodes = (node for each in building for node in nodes_of(ast.Attribute, each))
+    return any(node.attr == attribute and is_given(node) for node in nodes)
 
 
 def _since(case: Case, row: int, move: Move) -> int:

@@ -3,9 +3,10 @@
 Most ops take several and give the larger; products, convolutions and assignments by index take one alone.
 """
 
+from devtrace.diagnosis.evidence import autocasts
 from devtrace.diagnosis.evidence.dtype_mismatch import compared
 from devtrace.diagnosis.fixes.replay import Replay, Step
-from devtrace.source.dtypes import NORMS, OF_WEIGHTS, TAKES_ONE
+from devtrace.source.dtypes import CAST_BY_AUTOCAST, NORMS, OF_WEIGHTS, TAKES_ONE
 from devtrace.trace.op_kinds import INDEXING
 
 
@@ -22,7 +23,8 @@ class ReplayOfDtypes(Replay):
             self.there.update(self._follow(step))
 
     def _mixed(self, step: Step) -> tuple[int, ...]:
-        if not step.name.startswith((*TAKES_ONE, *INDEXING)) or "index." in step.name:
+        name = f"{step.name}."  # a default overload has none after its name
+        if not name.startswith((*TAKES_ONE, *INDEXING)) or "index." in name or self._autocast_casts(step):
             return ()
         rows = [row for row in compared(self.queries, step.op) if row in step.inputs]
         before, now = {self.queries.trait(row) for row in rows}, {self._device(row) for row in rows}
@@ -30,9 +32,15 @@ class ReplayOfDtypes(Replay):
             return ()
         return tuple(row for row in rows if self._device(row) != self.case.expected_device)
 
+    def _autocast_casts(self, step: Step) -> bool:
+        """Return whether autocast casts what an op takes; a backward pass has the dtypes of the forward one."""
+        region, of_products = autocasts.region_of(self.queries, step.op), f"{step.name}.".startswith(CAST_BY_AUTOCAST)
+        is_backward = self.queries.trace.ops.raw("phase", step.op) == "backward"
+        return is_backward or (of_products and region is not None and region.enabled)
+
     def _follow(self, step: Step) -> list[int]:
         """Return the outputs that were odd, where none of the inputs that make them so is odd any more."""
-        if step.name == OF_WEIGHTS:
+        if step.name == OF_WEIGHTS or self._autocast_casts(step):
             return []
         made = [row for row in step.outputs if self.queries.trait(row) == self.case.odd_device]
         inputs = step.inputs[:1] if step.name.startswith(NORMS) else step.rows or step.inputs

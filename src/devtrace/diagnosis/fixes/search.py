@@ -59,6 +59,8 @@ class Search:
             return Fix(sentence("fixed.for-gradient", expected=case.expected_device))
         if case.odd_device == META:
             return next(pass_device_to_factory(case, self.verdict), None) or Fix(sentence("fixed.for-meta"))
+        if "complex" in case.odd_device and "complex" not in case.expected_device:
+            return Fix(sentence("fixed.for-complex"))
         advice = sentence(f"{self.verdict.cause}.advice", expected=case.expected_device)
         most = MOST_CHOICES if OWN_PACKAGES in os.environ else 1  # which a round of `devtrace fix` has, and may need
         fixes = self._whole() if case.queries.of == "device" else self._surest()
