@@ -8,6 +8,7 @@ import { paintFrame } from '../src/paint/frame';
 import { paintMinimap } from '../src/paint/header';
 import { severityLook } from '../src/paint/palette';
 import { PixelBuffers } from '../src/paint/pixel-buffers';
+import { waitTicks } from '../src/paint/waits';
 import { jobOf, opsInTurn, traceOf } from './traces';
 
 interface IRect {
@@ -228,4 +229,33 @@ test('bars that stand closer than pixels are one grey', async () => {
   const { rects } = paint(frameOf(await traceOf({ ops, threads })));
   const grey = rects.filter(({ fill }) => fill === '#text');
   assert(grey.length > 500 && grey.length <= 801, String(grey.length));
+});
+
+test('how long an idle stretch was stands in the axis, where no time is written over it', async () => {
+  const trace = await traceOf({ ops: opsInTurn(40, op => ({ start: op < 20 ? op * 20 : 3.01e9 + op * 20 })) });
+  for (const width of [800, 420 - 84]) {
+    const frame = frameOf(trace, { width });
+    const { axis } = frame.timeline.header;
+    const words = paint(frame).texts.filter(({ y }) => y === axis.y + axis.height / 2);
+    assert.equal(words.filter(({ text }) => text === '3.01 s idle').length, 1);
+    const spans = words.map(({ text, x }) => [x, x + text.length * 6]).sort(([a], [b]) => a - b);
+    spans.slice(1).forEach(([left], i) => {
+      assert(left >= spans[i][1], `${JSON.stringify(words)} at ${width}`);
+    });
+  }
+});
+
+test('the bytes of a copy stand above the ticks of waits, and not where a finding is marked', async () => {
+  const trace = await traceOf({
+    ops: opsInTurn(60, op => ({ device: op === 0 ? 0 : 1, kind: op === 2 ? 'sync' : 'compute', start: op * 10 })),
+    copies: [{ op: 1, from: 0, to: 1, bytes: 8 }]
+  });
+  const frame = frameOf(trace);
+  const label = paint(frame).texts.find(({ text }) => text === '8 B');
+  const tick = waitTicks(frame)[0];
+  assert(label && tick.x < label.x - frame.gutter + 3 * 6 && tick.x > label.x - frame.gutter);
+  assert(label.y + 4 <= frame.timeline.header.height + tick.y - 5);
+  const pin = { finding: 0, op: 2, severity: 'error', x: tick.x } as const;
+  const marked = paint(frameOf(trace, { marks: { ...NO_MARKS, pins: [pin] } }));
+  assert(!marked.texts.some(({ text }) => text === '8 B'));
 });

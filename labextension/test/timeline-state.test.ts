@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findingAt, isOnMinimap, itemAt, minimapTime, pinsOf, scrollToOp, timeAt } from '../src/layout/timeline-points';
+import {
+  findingAt,
+  isOnMinimap,
+  itemAt,
+  minimapTime,
+  pinsOf,
+  pointOfOp,
+  scrollToOp,
+  timeAt
+} from '../src/layout/timeline-points';
+import { around } from '../src/layout/scale';
 import * as steps from '../src/layout/timeline-state';
 import { pickFinding, pickModule, pickOp } from '../src/model/picks';
 import type { ITrace } from '../src/model/trace';
@@ -167,4 +177,23 @@ test('the rows scroll only as far as a picked op needs', async () => {
   assert.equal(scrollToOp(state, 0, 0, 400), 0);
   const row = state.stack.lanes[state.timeline.lanes.laneOf[1]];
   assert.equal(scrollToOp(state, 1, 0, header.height + 20), (row?.y ?? 0) - 10);
+});
+
+test('the card of a picked op has its point in the op while that is in view, and none where it is not', async () => {
+  const state = await start();
+  const point = pointOfOp(state, 40, 0, 400);
+  assert(point !== null);
+  assert.deepEqual(itemAt(state, point, 0), { kind: 'op', op: 40 });
+  assert.equal(pointOfOp(steps.show(state, { begin: 0, end: 100 }), 40, 0, 400), null);
+  assert.equal(pointOfOp(state, 40, 300, 400), null);
+});
+
+test('a view stays on its ops where a longer trace folds what was idle between them', async () => {
+  const story = (count: number) =>
+    traceOf({ ops: opsInTurn(count, op => ({ start: op < 50 ? op * 20 : 4e9 + op * 20 })) });
+  const before = steps.resize(steps.startTimeline(await story(60)), 1000 + GUTTER);
+  const near = steps.show(before, around(before.timeline.start[10], before.timeline.end[12], before.timeline.whole));
+  const after = steps.grow(near, await story(90));
+  assert(after.range.begin < after.timeline.start[10] && after.range.end > after.timeline.end[12]);
+  assert(Math.abs(lengthOf(after) - lengthOf(near)) < 1);
 });

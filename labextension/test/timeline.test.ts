@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { arrowsIn } from '../src/layout/copies';
 import { opFacts } from '../src/layout/describe';
 import { flagsOf, pinsIn } from '../src/layout/flags';
+import { foldedTicks, momentAt } from '../src/layout/folds';
 import { pickAt } from '../src/layout/pick';
 import { around, panned, timeOf, xOf, zoomed } from '../src/layout/scale';
 import { buildStack, rowsIn } from '../src/layout/stack';
@@ -288,4 +289,44 @@ test('the card of an op names the dtype of its region of autocast', async () => 
       .filter(({ key }) => key === 'fact.autocast')
       .map(({ text }) => text);
   assert.deepEqual([1, 2, 4, 5].map(dtypesOf), [['bfloat16'], [], [], []]);
+});
+
+test('long stretches without an op are drawn short, with round times between them', async () => {
+  const second = 1e9;
+  const starts = [0, 10, 3 * second, 3 * second + 40, 8 * second, 8 * second + 50];
+  const timeline = buildTimeline(await traceOf({ ops: opsInTurn(6, op => ({ start: starts[op] })) }), 'time');
+  const { folds, start, end, whole } = timeline;
+  assert.deepEqual(
+    folds.map(({ from, to }) => [from, to]),
+    [
+      [20, 3 * second],
+      [3 * second + 50, 8 * second]
+    ]
+  );
+  assert(whole.end - whole.begin < 200, 'what is idle leaves room for what is not');
+  assert.deepEqual(
+    [...start].map((from, op) => Math.round(end[op] - from)),
+    Array<number>(6).fill(10)
+  );
+  starts.forEach((time, op) => {
+    assert.equal(Math.round(momentAt(folds, start[op])), time);
+  });
+  const ticks = foldedTicks(folds, whole, 8);
+  for (const { time } of ticks) {
+    assert(folds.every(({ begin, end: to }) => time <= begin || time >= to));
+  }
+  assert.deepEqual(buildTimeline(timeline.trace, 'order').folds, []);
+});
+
+test('idle time is folded where it leaves no room, not where it is one part among others', async () => {
+  const millisecond = 1e6;
+  const evenly = opsInTurn(20, op => ({ start: op * 300 * millisecond, duration: 150 * millisecond }));
+  assert.deepEqual(buildTimeline(await traceOf({ ops: evenly }), 'time').folds, []);
+  const short = opsInTurn(2, op => ({ start: op * 99 * millisecond }));
+  assert.deepEqual(buildTimeline(await traceOf({ ops: short }), 'time').folds, []);
+  const overlapped = [
+    ...opsInTurn(1, () => ({ duration: 4e9, device: 1 })),
+    ...opsInTurn(1, () => ({ start: 3.9e9, device: 0 }))
+  ];
+  assert.deepEqual(buildTimeline(await traceOf({ ops: overlapped }), 'time').folds, []);
 });

@@ -195,3 +195,27 @@ def test_each_op_as_wide_as_the_next_where_time_hides_some(page: Page) -> None:
         page.mouse.move(box["x"] + 128 + share * (box["width"] - 128), box["y"] + box["height"] - 24)
         seen.append(page.locator(".dt-card-title").text_content())
     assert seen == ["aten.op0", "aten.op1", "aten.op2"]
+
+
+def test_the_card_goes_with_the_op_that_the_keys_pick(plot: Plot) -> None:
+    keyboard, title = plot.page.keyboard, plot.page.locator(".dt-card-title")
+    plot.op(0.5)
+    plot.node.focus()
+    keyboard.press("ArrowRight")
+    expect(title).to_be_hidden()  # nothing is picked, and what was under the pointer has moved away
+    keyboard.press("Shift+ArrowRight")
+    expect(title).to_have_text("aten.op0")
+    keyboard.press("Shift+ArrowRight")
+    expect(title).to_have_text("aten.op1")
+    card = plot.page.locator(".dt-card")
+    before = card.bounding_box()
+    keyboard.press("+")
+    plot.page.wait_for_function(
+        "before => document.querySelector('.dt-card').getBoundingClientRect().x !== before", arg=(before or {}).get("x")
+    )
+    keyboard.press("Escape")
+    expect(title).to_be_hidden()
+    keyboard.press("Shift+ArrowRight")
+    expect(title).to_be_visible()
+    plot.node.blur()
+    expect(title).to_be_hidden()

@@ -33,7 +33,7 @@ const THREAD = 22;
 const CALLS = 17;
 const LANE = 26;
 /** Room for an arrow and its label between two lanes. */
-const LANE_GAP = 16;
+export const LANE_GAP = 16;
 const THREAD_GAP = 10;
 /** From this many lanes on they stand closer, and arrows have no labels. */
 const MANY = 9;

@@ -5,7 +5,7 @@ import { pinsIn, type IPin } from './flags';
 import { isWithin } from './header';
 import { pickAt, type Picked } from './pick';
 import type { IPoint } from './point';
-import { timeOf } from './scale';
+import { timeOf, xOf } from './scale';
 import { gutterOf, plotWidth, type ITimelineState } from './timeline-state';
 
 /** A click this near (px) to a pin is meant for it. */
@@ -54,4 +54,14 @@ export function scrollToOp({ timeline, stack }: ITimelineState, op: number, scro
     return scrolled;
   }
   return row.y < scrolled || row.y + row.height > scrolled + room ? row.y - room / 2 : scrolled;
+}
+
+/** The middle of an op that is in view, where the rows are scrolled down by so many pixels; null for one that is not. */
+export function pointOfOp(state: ITimelineState, op: number, scrolled: number, height: number): IPoint | null {
+  const { timeline, stack, range } = state;
+  const row = stack.lanes[timeline.lanes.laneOf[op]];
+  const x = xOf(range, plotWidth(state), (timeline.start[op] + timeline.end[op]) / 2);
+  const y = row === undefined ? -1 : row.y + row.height / 2 - scrolled;
+  const isIn = x >= 0 && x <= plotWidth(state) && y >= 0 && y + timeline.header.height <= height;
+  return isIn ? { x: gutterOf(state) + x, y: timeline.header.height + y } : null;
 }

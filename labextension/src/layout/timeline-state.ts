@@ -6,6 +6,7 @@ import { NOTHING_PICKED, type IPicked } from '../model/picks';
 import type { ITrace } from '../model/trace';
 import { EVERYTHING, filterOps } from './filter';
 import { flagsOf, type IFlag } from './flags';
+import { momentAt, onAxis } from './folds';
 import { rankOfOp } from './ranks';
 import { isOver, rangeAt, type IRangeAnimation } from './range-animation';
 import { closeTo, grown, revealing } from './reveal';
@@ -131,7 +132,9 @@ export function setClock(state: ITimelineState, clock: Clock): ITimelineState {
 /** Go on with a longer trace of the same ops; a view of the whole, or of its end, follows. */
 export function grow(state: ITimelineState, trace: ITrace): ITimelineState {
   const timeline = buildTimeline(trace, state.timeline.clock);
-  const range = grown(state.range, state.timeline.whole, timeline.whole);
+  const again = (time: number): number => onAxis(timeline.folds, momentAt(state.timeline.folds, time));
+  const moved = ({ begin, end }: IRange): IRange => ({ begin: again(begin), end: again(end) });
+  const range = grown(moved(state.range), moved(state.timeline.whole), timeline.whole);
   const flags = flagsOf(trace, state.picked.finding);
   const stack = buildStack(timeline, state.opened);
   return find({ ...state, timeline, stack, range, flags }, state.query);

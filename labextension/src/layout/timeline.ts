@@ -10,11 +10,12 @@ import { buildCopies, type ICopies } from './copies';
 import { makeHeader, type IHeader } from './header';
 import { culpritLanes, type ICulpritLanes } from './culprit-lanes';
 import { buildLanes, type ILanes } from './lanes';
+import { foldsOf, onAxis, type IFold } from './folds';
 import { groupRanks, type IRanks } from './ranks';
 import type { IRange } from './scale';
 import { buildTracks, type ITracks } from './tracks';
 
-/** The unit of the horizontal axis: nanoseconds, or ops (each as wide as the next). */
+/** The unit of the horizontal axis: nanoseconds without those of folds, or ops (each as wide as the next). */
 export type Clock = 'time' | 'order';
 
 /** Beside the first op: an instant has room to be seen in, a few ops fill the width. */
@@ -29,6 +30,8 @@ export interface ITimeline {
   /** By op, on the clock. */
   readonly start: Float64Array;
   readonly end: Float64Array;
+  /** Idle stretches that are drawn short, in their order. */
+  readonly folds: readonly IFold[];
   readonly lanes: ILanes;
   readonly calls: ICallRows;
   readonly copies: ICopies;
@@ -45,7 +48,7 @@ export interface ITimeline {
 }
 
 export function buildTimeline(trace: ITrace, clock: Clock): ITimeline {
-  const [start, end] = clock === 'time' ? times(trace) : positions(trace.ops.length);
+  const { start, end, folds } = clock === 'time' ? times(trace) : positions(trace.ops.length);
   const lanes = buildLanes(trace, start, end);
   const phases = buildPhases(trace, start, end);
   return {
@@ -53,6 +56,7 @@ export function buildTimeline(trace: ITrace, clock: Clock): ITimeline {
     clock,
     start,
     end,
+    folds,
     whole: wholeOf(start, end, clock),
     lanes,
     calls: buildCalls(trace, start, end),
@@ -70,18 +74,23 @@ export function buildTimeline(trace: ITrace, clock: Clock): ITimeline {
   };
 }
 
+type Ops = Pick<ITimeline, 'start' | 'end' | 'folds'>;
+
 /** An op that raised has no duration: it ends where it starts. */
-function times(trace: ITrace): [Float64Array, Float64Array] {
+function times(trace: ITrace): Ops {
   const { start, duration } = trace.ops;
   const end = new Float64Array(start.length);
   for (let op = 0; op < start.length; op++) {
     end[op] = start[op] + Math.max(0, duration[op]);
   }
-  return [start, end];
+  const folds = foldsOf(start, end);
+  const moved = (times: Float64Array): Float64Array => (folds.length > 0 ? times.map(t => onAxis(folds, t)) : times);
+  return { start: moved(start), end: moved(end), folds };
 }
 
-function positions(length: number): [Float64Array, Float64Array] {
-  return [Float64Array.from({ length }, (_, op) => op), Float64Array.from({ length }, (_, op) => op + 1)];
+function positions(length: number): Ops {
+  const from = (first: number): Float64Array => Float64Array.from({ length }, (_, op) => op + first);
+  return { start: from(0), end: from(1), folds: [] };
 }
 
 /** From the first op to the last end, with a little air on both sides: what raised at the very end has room there. */

@@ -1,14 +1,15 @@
 /**
- * Copies between lanes, and the ticks where the host waits for a device.
+ * Copies between lanes, and the ways of findings' tensors.
  */
 import { arrowsIn, clearOf, roomyLabels, type IArrow } from '../layout/copies';
 import { xOf } from '../layout/scale';
-import { hasRoomForLabels } from '../layout/stack';
+import { hasRoomForLabels, LANE_GAP } from '../layout/stack';
 import type { IPoint } from '../layout/point';
 import { formatBytes } from '../layout/units';
 import { snap, type Context, type IFrame } from './context';
 import { severityLook } from './palette';
 import { fitted, textWidth } from './text';
+import { waitTicks } from './waits';
 
 export function paintArrows(ctx: Context, frame: IFrame): void {
   const { timeline, stack, range, width } = frame;
@@ -26,10 +27,13 @@ export function paintArrows(ctx: Context, frame: IFrame): void {
   }
 }
 
+/** The middle of a label is so far (px) below the lane above it, where ticks of the lane below it end. */
+const CLEAR = 5;
+
 interface IDrawn {
   readonly arrow: IArrow;
   readonly line: ILine;
-  /** The middle of its label: beside the lane that it leaves. */
+  /** The middle of its label: beside the lane that it leaves, above the ticks of waits. */
   readonly labelY: number;
 }
 
@@ -42,7 +46,7 @@ function drawn(frame: IFrame, arrow: IArrow): IDrawn[] {
   const down = to.y > from.y;
   const begin = (down ? from.y + from.height - 5 : from.y + 5) - frame.scrolled;
   const end = (down ? to.y : to.y + to.height) - frame.scrolled;
-  const labelY = (down ? from.y + from.height + 8 : from.y - 8) - frame.scrolled;
+  const labelY = (down ? from.y + from.height + CLEAR : from.y - LANE_GAP + CLEAR) - frame.scrolled;
   return [{ arrow, line: { x: snap(frame, arrow.x), begin, end }, labelY }];
 }
 
@@ -101,9 +105,13 @@ function paintLabels(ctx: Context, frame: IFrame, arrows: readonly IDrawn[]): vo
       const text = `${arrow.count > 1 ? `×${arrow.count} ` : ''}${formatBytes(arrow.bytes)}`;
       return { text, left: clearOf(shafts, line.x, y) + 4, width: textWidth(ctx, text) + 4, y };
     });
-  for (const { text, left, width, y } of roomyLabels(labels, shafts, frame.width)) {
+  const marks = [
+    ...frame.marks.pins.map(({ x }) => ({ x, top: -Infinity, bottom: Infinity })),
+    ...waitTicks(frame).map(({ x, y }) => ({ x, top: y - 5, bottom: y + 1 }))
+  ];
+  for (const { text, left, width, y } of roomyLabels(labels, [...shafts, ...marks], frame.width)) {
     ctx.fillStyle = frame.theme.ground;
-    ctx.fillRect(left, y - 6, width, 12);
+    ctx.fillRect(left, y - CLEAR, width, 2 * CLEAR);
     ctx.fillStyle = frame.theme.text;
     ctx.textAlign = 'left';
     ctx.fillText(text, left + 2, y + 0.5);

@@ -4,7 +4,7 @@
 import type { IPin } from '../layout/flags';
 import type { ITimeline } from '../layout/timeline';
 import type { IRange } from '../layout/scale';
-import type { IStack } from '../layout/stack';
+import { rowsIn, type IStack, type IStackRow } from '../layout/stack';
 import type { ITracks } from '../layout/tracks';
 import type { PixelBuffers } from './pixel-buffers';
 
@@ -94,6 +94,10 @@ export interface IFrame {
 /** On the grid of device pixels, so that edges are crisp at any ratio. */
 export function snap(frame: IFrame, value: number): number {
   return Math.round(value * frame.ratio) / frame.ratio;
+}
+
+export function visibleRows(frame: IFrame): readonly IStackRow[] {
+  return rowsIn(frame.stack, frame.scrolled, frame.scrolled + frame.height - frame.timeline.header.height);
 }
 
 const NO_DEVICE: IDevicePaint = { name: '', simulated: false, fill: '#888888', colour: '#888888', ink: '#ffffff' };

@@ -1,20 +1,19 @@
 /**
  * One frame of the timeline: labels at the left, the header above, the rows that are in view, and what stands out.
  */
-import { xOf } from '../layout/scale';
-import { rowsIn, type IStackRow } from '../layout/stack';
-import { search } from '../layout/tracks';
+import type { IStackRow } from '../layout/stack';
 import { deviceName } from '../model/trace';
 import { sentence } from '../model/words/catalogue';
 import { paintArrows, paintCulprits } from './arrows';
 import { paintAutocasts } from './autocasts';
 import { paintCalls } from './calls';
 import { paintCollectives } from './collectives';
-import { paintOf, snap, type Context, type IFrame } from './context';
+import { paintOf, visibleRows, type Context, type IFrame } from './context';
 import { paintAxis, paintPins, paintPhases, paintWindow } from './header';
 import { edges, paintLane } from './lanes';
 import { severityLook } from './palette';
 import { drawFitted } from './text';
+import { paintWaits } from './waits';
 
 /** Paints everything but the minimap's own picture, which the caller draws at the top of the plot. */
 export function paintFrame(ctx: Context, frame: IFrame, drawMinimap: () => void): void {
@@ -34,7 +33,7 @@ export function paintFrame(ctx: Context, frame: IFrame, drawMinimap: () => void)
     paintRows(ctx, frame);
     ctx.translate(0, frame.timeline.header.height);
     paintArrows(ctx, frame);
-    paintSyncs(ctx, frame);
+    paintWaits(ctx, frame);
     paintOutlines(ctx, frame);
     paintCulprits(ctx, frame);
   });
@@ -52,10 +51,6 @@ function inPlot(ctx: Context, frame: IFrame, top: number, paint: () => void): vo
   ctx.clip();
   paint();
   ctx.restore();
-}
-
-function visibleRows(frame: IFrame): readonly IStackRow[] {
-  return rowsIn(frame.stack, frame.scrolled, frame.scrolled + frame.height - frame.timeline.header.height);
 }
 
 function paintRows(ctx: Context, frame: IFrame): void {
@@ -118,31 +113,6 @@ function paintLaneLabel(ctx: Context, frame: IFrame, row: IStackRow, y: number, 
     ctx.fillStyle = frame.theme.faintText;
     drawFitted(ctx, sentence(trace.language, 'device.simulated'), 18, middle + 6, frame.gutter - 22);
   }
-}
-
-/** A tick above a lane wherever the host waits; closer ones are one. */
-function paintSyncs(ctx: Context, frame: IFrame): void {
-  const { syncs } = frame.timeline;
-  const { range, width } = frame;
-  const perGap = ((range.end - range.begin) / width) * 9;
-  ctx.fillStyle = frame.theme.faintText;
-  for (const row of visibleRows(frame).filter(({ kind }) => kind === 'lane')) {
-    const last = syncs.rows[row.index + 1];
-    let at = search(syncs.start, range.begin, syncs.rows[row.index], last);
-    while (at < last && syncs.start[at] <= range.end) {
-      paintTick(ctx, snap(frame, xOf(range, width, syncs.start[at])), row.y - frame.scrolled);
-      at = search(syncs.start, (Math.floor(syncs.start[at] / perGap) + 1) * perGap, at + 1, last);
-    }
-  }
-}
-
-function paintTick(ctx: Context, x: number, y: number): void {
-  ctx.beginPath();
-  ctx.moveTo(x - 3.5, y - 5);
-  ctx.lineTo(x + 3.5, y - 5);
-  ctx.lineTo(x, y + 1);
-  ctx.closePath();
-  ctx.fill();
 }
 
 function paintOutlines(ctx: Context, frame: IFrame): void {

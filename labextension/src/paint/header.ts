@@ -1,13 +1,15 @@
 /**
  * Above the lanes: the whole trace in small with the view's window on it, the axis, the flags of findings, the phases.
  */
+import { foldedTicks } from '../layout/folds';
 import { xOf } from '../layout/scale';
 import { PHASES } from '../layout/timeline';
 import { visible } from '../layout/tracks';
-import { countTicks, timeTicks } from '../layout/units';
+import { countTicks } from '../layout/units';
 import { sentence } from '../model/words/catalogue';
 import { busyColumns } from './busy-columns';
 import { paintOf, snap, type Context, type IFrame } from './context';
+import { paintFolds } from './folds';
 import { edges } from './lanes';
 import { severityLook } from './palette';
 import { drawFitted, textWidth } from './text';
@@ -51,14 +53,18 @@ export function paintWindow(ctx: Context, frame: IFrame): void {
 /** Times (or counts of ops) with a line down through the lanes. */
 export function paintAxis(ctx: Context, frame: IFrame): void {
   const { range, width, height, theme } = frame;
-  const { axis } = frame.timeline.header;
-  const make = frame.timeline.clock === 'time' ? timeTicks : countTicks;
+  const { header, clock, folds } = frame.timeline;
+  const { axis } = header;
+  const most = width / 110;
   ctx.textAlign = 'left';
-  for (const { time, label } of make(range.begin, range.end, width / 110)) {
+  const taken = paintFolds(ctx, frame);
+  const ticks = clock === 'time' ? foldedTicks(folds, range, most) : countTicks(range.begin, range.end, most);
+  for (const { time, label } of ticks) {
     const x = snap(frame, xOf(range, width, time));
     ctx.fillStyle = theme.faintLine;
     ctx.fillRect(x, axis.y + 3, 1 / frame.ratio, height);
-    if (time >= 0 && x + 4 + textWidth(ctx, label) < width) {
+    const right = x + 4 + textWidth(ctx, label);
+    if (time >= 0 && right < width && taken.every(({ begin, end }) => right < begin || x > end)) {
       ctx.fillStyle = theme.faintText;
       ctx.fillText(label, x + 4, axis.y + axis.height / 2);
     }

@@ -1,20 +1,17 @@
 /**
  * The timeline by keyboard alone. Keys that it takes do not reach the notebook, whose shortcuts they would fire.
  */
-import type { IPoint } from '../layout/point';
 import { pan, showAll, showPicked, zoom } from '../layout/timeline-state';
 import { neighbourFinding, neighbourOp } from '../model/picks';
 import type { Disposables } from './disposables';
 import type { IPlot } from './timeline-pointer';
 
-const NOWHERE: IPoint = { x: 0, y: 0 };
-
 export function listenToKeys(plot: IPlot, disposables: Disposables): void {
   disposables.listen(plot.node, 'keydown', event => {
     const act = event.ctrlKey || event.metaKey || event.altKey ? undefined : actionOf(plot, event);
     if (act) {
-      plot.hover(null, NOWHERE); // what was under the pointer moves away from its card
       act();
+      plot.follow();
       event.preventDefault();
       event.stopPropagation();
     }

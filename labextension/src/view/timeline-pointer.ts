@@ -19,6 +19,8 @@ export interface IPlot {
   change(state: ITimelineState): void;
   /** Show the card of what is under the pointer. */
   hover(item: Picked, point: IPoint): void;
+  /** Show the card of the picked op, and let it go where the op goes: the keys are at work. */
+  follow(): void;
 }
 
 /** A press that moves less than this (px) is a click. */

@@ -2,9 +2,10 @@
  * The timeline in the page: it holds the newest state, listens, and paints.
  */
 import { opSentence } from '../layout/describe';
+import { momentAt } from '../layout/folds';
 import type { Picked } from '../layout/pick';
 import type { IPoint } from '../layout/point';
-import { pinsOf, scrollToOp } from '../layout/timeline-points';
+import { pinsOf, pointOfOp, scrollToOp } from '../layout/timeline-points';
 import {
   advance,
   grow,
@@ -31,6 +32,8 @@ import { listenToPointer, type IPlot } from './timeline-pointer';
 import { NowhereHint } from './timeline-nowhere';
 import { RankTitles } from './timeline-ranks';
 import { timelineTools } from './timeline-tools';
+
+const NOWHERE: IPoint = { x: 0, y: 0 };
 
 /** The plot grows with its lanes up to this height (px), then scrolls. */
 const MOST_HEIGHT = 460;
@@ -61,6 +64,8 @@ class TimelineView implements IPlot {
   private readonly _card: Card;
   private readonly _nowhere: NowhereHint;
   private readonly _ranks: RankTitles;
+  /** The card is the picked op's, not that of what is under the pointer. */
+  private _isFollowing = false;
 
   constructor(
     el: HTMLElement,
@@ -119,6 +124,7 @@ class TimelineView implements IPlot {
   };
 
   hover(item: Picked, point: IPoint): void {
+    this._isFollowing = false;
     if (item === null) {
       this._card.hide();
     } else if (item.kind === 'op') {
@@ -130,6 +136,12 @@ class TimelineView implements IPlot {
     }
     const collective = item?.kind === 'collective' ? item.collective : -1;
     this.change(hover(this._state, item?.kind === 'op' ? item.op : -1, collective));
+  }
+
+  follow(): void {
+    this.hover(null, NOWHERE);
+    this._isFollowing = true;
+    this._canvas.redraw();
   }
 
   private _listen(theme: Theme): void {
@@ -150,6 +162,9 @@ class TimelineView implements IPlot {
         this._pick(picked);
       })
     );
+    disposables.listen(this.node, 'blur', () => {
+      this.hover(null, NOWHERE);
+    });
     listenToPointer(this, disposables);
     listenToKeys(this, disposables);
   }
@@ -160,6 +175,16 @@ class TimelineView implements IPlot {
     if (op >= 0) {
       this._readout.textContent = opSentence(this._state.timeline.trace, op).slice(0, 500);
       this.node.scrollTop = scrollToOp(this._state, op, this.node.scrollTop, this.node.clientHeight);
+    }
+  }
+
+  private _moveCard(): void {
+    const { op } = this._state.picked;
+    const point = op < 0 ? null : pointOfOp(this._state, op, this.node.scrollTop, this.node.clientHeight);
+    if (point === null) {
+      this._card.hide();
+    } else {
+      this._card.showOp(op, point);
     }
   }
 
@@ -175,6 +200,9 @@ class TimelineView implements IPlot {
 
   private _content(now: number): IFrameContent {
     this.change(advance(this._state, now));
+    if (this._isFollowing) {
+      this._moveCard();
+    }
     const { timeline, stack, range, picked, hovered, hoveredCollective: collective, found } = this._state;
     const { op: selected, finding, module } = picked;
     return {
@@ -200,8 +228,8 @@ function plotElement(owner: Node, state: ITimelineState, ...children: Node[]): H
 }
 
 function labelOf({ timeline }: ITimelineState): string {
-  const { trace, whole, ranks } = timeline;
-  const time = formatTime(whole.end - whole.begin);
+  const { trace, whole, ranks, folds } = timeline;
+  const time = formatTime(momentAt(folds, whole.end) - momentAt(folds, whole.begin));
   const counts = { ops: trace.ops.length, devices: trace.devices.length };
   return ranks.groups.length > 0
     ? sentence(trace.language, 'timeline.label-ranks', { ...counts, time, ranks: ranks.total })

@@ -138,6 +138,7 @@ export const CHINESE: Readonly<Record<keyof typeof ENGLISH, string>> = {
 
   'timeline.label': '时间线：{devices} 个设备上的 {ops} 个运算，历时 {time}',
   'timeline.label-ranks': '时间线：{ranks} 个进程，{devices} 个设备上的 {ops} 个运算，历时 {time}',
+  'timeline.idle': '空闲 {time}',
   'timeline.role': '时间线',
   'timeline.modules': '模块',
   'timeline.ranks-alike': '{total} 个进程中的 {ranks} 号所做相同：各 {ops} 个运算',

@@ -145,6 +145,7 @@ export const ENGLISH = {
   // The timeline.
   'timeline.label': 'Timeline of {ops:op|ops} on {devices:device|devices} over {time}',
   'timeline.label-ranks': 'Timeline of {ranks:rank|ranks} with {ops:op|ops} on {devices:device|devices} over {time}',
+  'timeline.idle': '{time} idle',
   'timeline.role': 'timeline',
   'timeline.modules': 'modules',
   'timeline.ranks-alike': 'ranks {ranks} of {total} did the same: {ops:op|ops} each',
