@@ -8,7 +8,7 @@ import pytest
 
 from corpus_programs import Program, at, dtype_programs
 from devtrace.diagnosis.edits import applied
-from devtrace.diagnosis.evidence.casts_and_moves import CASTS
+from devtrace.diagnosis.slugs import CASTS
 from devtrace.words.wrapping import columns
 from folders import TESTS
 from goldens import assert_golden

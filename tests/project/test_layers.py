@@ -96,20 +96,20 @@ LONGEST_FILE = 400
 # Lines of Python that a package may have, "" for all that is not named. Data files are not counted. What needs more
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
-    "source explaining": 5_051,  # operators by the names of their methods
-    "diagnosis.evidence": 3_354,  # which device a line asks for, in any spelling
-    "diagnosis.causes": 569,
-    "diagnosis.fixes": 3_152,  # trust: lists of layers in lists, misspelt devices
-    "diagnosis.rules diagnosis.costs": 3_559,
+    "source explaining": 5_048,  # operators by the names of their methods
+    "diagnosis.evidence": 3_400,  # which device a line asks for, in any spelling
+    "diagnosis.causes": 565,
+    "diagnosis.fixes": 2_952,  # trust: lists of layers in lists, misspelt devices
+    "diagnosis.rules diagnosis.costs": 3_535,
     # What a dtype costs: casts for nothing, and numpy's float64 in a float32 model.
-    "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 262,
+    "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 259,
     # What keeps a number out of a CUDA graph: where it is met in compiled code, and its rule.
-    "runtime.compiled diagnosis.rules.cuda_graph": 168,  # and on torch 2.10
+    "runtime.compiled diagnosis.rules.cuda_graph": 166,  # and on torch 2.10
     # What a step makes on the CPU: constants, masks, and noise that is told from a program's own data.
-    "diagnosis.costs.constants diagnosis.costs.noise": 193,
+    "diagnosis.costs.constants": 181,
     # What a step reads and writes back; memory that is used before its copy is done; shares of what a step pays.
-    "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 281,
-    "diagnosis": 1_353,  # casts, of which the ledger has no column
+    "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 275,
+    "diagnosis": 1_356,  # casts, of which the ledger has no column
     "recording": 6_387,
     "simulation runtime": 5_485,
     "runtime.profiles": 48,  # the rows of our modes in a profile of the program
@@ -119,15 +119,15 @@ MOST_LINES = {
     "words": 442,
     # Memory with names, its limits, and what it was for over time, with its picture.
     "source.memory runtime.memory simulation.memory recording.memory diagnosis.memory trace.memory trace.curve "
-    "drawing.memory diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 3_237,  # and lists of a comprehension
+    "drawing.memory diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 3_221,  # and lists of a comprehension
     # One press in a page fixes the notebook: a job in a process of its own, what runs again, kernels that start ahead
     # of their round (first hunk within 10 s) and the run on one memory that a patch is held against.
     "fixing.notebooks": 1_198,  # and which cells the kernel lacks; forks of one Python; each ends, once
     "contract": 474,  # findings for programs, with the 219 lines that interchange had
     # Errors of dtypes: their odd tensor, causes, fixes and rule; the dtypes of what is only read.
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "
-    "diagnosis.evidence.casts_and_moves diagnosis.causes.of_dtypes diagnosis.fixes.casts "
-    "diagnosis.fixes.replay_of_dtypes diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 1_057,
+    "diagnosis.causes.of_dtypes diagnosis.fixes.casts "
+    "diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 978,
     "": 12_203,  # memory beside the names of a notebook, a figure of dtypes
 }
 

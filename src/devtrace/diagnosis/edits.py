@@ -71,6 +71,12 @@ class Code:
     def text(self, node: ast.AST) -> str:
         return self.source.segment(node)
 
+    def site_of(self, node: ast.AST) -> Site:
+        """Return a site for a piece of the source that no op has recorded."""
+        function = self.source.function(node)
+        name = getattr(function, "name", "<lambda>") if function is not None else "<module>"
+        return Site(self.site.file, *self.source.span(node), name, self.text(node), self.site.cell, self.site.cell_id)
+
     def with_argument(self, call: ast.Call, word: str, text: str) -> str:
         """Return `f(a, device=d)` for `f(a)`, and for `f(a, device=other)`."""
         given = keyword(call, word)

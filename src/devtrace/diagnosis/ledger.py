@@ -40,13 +40,14 @@ def casts(queries: TraceQueries) -> Mask:
 
 def _ops(queries: TraceQueries) -> counting.Ops:
     device = queries.trace.ops.ints("device")
+    inputs, outputs = (queries.trace.ops.lists(column) for column in ("inputs", "outputs"))
     return counting.Ops(
         site=queries.op_users,
         device=device,
         times=np.ones(len(device), dtype=np.int64),
         sync=queries.is_kind("sync"),
         compute=queries.is_kind("compute"),
-        has_dimensions=_has_dimensions(queries),
+        has_dimensions=inputs.have(queries.dims[inputs.flat] > 0) | outputs.have(queries.dims[outputs.flat] > 0),
         paid_at=queries.cost_users,
     )
 
@@ -60,12 +61,6 @@ def _copies(queries: TraceQueries) -> counting.Copies:
         times=np.ones(len(copies), dtype=np.int64),
         bytes=copies.ints("bytes"),
     )
-
-
-def _has_dimensions(queries: TraceQueries) -> Mask:
-    """Return the ops that have a tensor of one dimension or more."""
-    inputs, outputs = (queries.trace.ops.lists(column) for column in ("inputs", "outputs"))
-    return inputs.have(queries.dims[inputs.flat] > 0) | outputs.have(queries.dims[outputs.flat] > 0)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,13 @@
 """Evidence that was read from the source of a program that nobody recorded: a verdict on it is only probable."""
 
-from dataclasses import replace
 from typing import Final
 
+from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.source_text import statement_site
+from devtrace.diagnosis.evidence.source_text import only_assignment, statement_site
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.fix import Fix
-from devtrace.diagnosis.fixes.register_on_module import assignments
 from devtrace.diagnosis.slugs import CauseSlug
 
 _BY_HOOKS: Final[tuple[CauseSlug, ...]] = ("attached-after-move", "not-registered")
@@ -19,10 +18,6 @@ def is_only_read(case: Case, verdict: Verdict) -> bool:
     """Return whether a verdict rests on what was read from the source, and not on what the hooks saw."""
     may_be_read = verdict.kind not in _BY_HOOKS or case.queries.certainty(case.row) == "inferred"
     return may_be_read and not case.queries.evidence.saw_ops
-
-
-def without_guess(case: Case, verdict: Verdict, fix: Fix) -> Fix:
-    return replace(fix, edits=()) if changes_a_guess(case, verdict, fix) else fix
 
 
 def changes_a_guess(case: Case, verdict: Verdict, fix: Fix) -> bool:
@@ -37,16 +32,17 @@ def changes_a_guess(case: Case, verdict: Verdict, fix: Fix) -> bool:
         return False
     lines = range(born.line, max(born.end_line, born.line) + 1)
     guessed = any(edit.file == born.file and edit.cell == born.cell and edit.line in lines for edit in fix.edits)
-    return guessed and case.snapshot.frame_of(born) is None and not _is_only_assignment(case, verdict, born)
-
-
-def _is_only_assignment(case: Case, verdict: Verdict, born: Site) -> bool:
-    last = verdict.name.last if verdict.name is not None else None
-    if last is None or last.kind != "attribute" or not isinstance(last.key, str):
+    if not guessed or case.snapshot.frame_of(born) is not None:
         return False
-    given = list(assignments(case.queries, last.owner, last.key))
-    spans = [(code.site.file, code.source.span(statement).line) for code, statement in given]
-    return spans == [(born.file, born.line)]
+    given = _only_assignment(case, verdict.name)
+    return given is None or (given.code.site.file, given.source.span(given.statement).line) != (born.file, born.line)
+
+
+def _only_assignment(case: Case, name: AccessPath | None) -> SourceNode | None:
+    """Return what gives what is named its value, if that is an attribute which its class assigns once."""
+    last = name.last if name is not None else None
+    is_own = last is not None and last.kind == "attribute"
+    return only_assignment(case.queries, last.owner, last.key) if last is not None and is_own else None
 
 
 def birth_by_name(case: Case) -> Site | None:
@@ -55,12 +51,9 @@ def birth_by_name(case: Case) -> Site | None:
     if queries.of == "device" or queries.evidence.saw_ops:
         return None
     for name in sorted(case.names, key=lambda each: len(each.references)):
-        last, frame = name.last, FailingFrame.of(case.snapshot, name.frame, case.expected_device)
-        is_own = last.kind == "attribute" and isinstance(last.key, str)
-        given = list(assignments(queries, last.owner, str(last.key))) if is_own else []
-        if len(given) == 1:
-            return queries.site_in(given[0][0].source, given[0][1], given[0][0].site)
-        bound = frame.bindings(name.references[0].text)[-1:] if frame is not None and not is_own else []
-        if frame is not None and bound:
-            return queries.site_in(frame.source, bound[0], frame.code.site)
+        if (given := _only_assignment(case, name)) is not None:
+            return given.code.site_of(given.statement)
+        bound = case.binding_of(name) if name.last.kind != "attribute" else None
+        if bound is not None:
+            return bound[0].code.site_of(bound[1])
     return None

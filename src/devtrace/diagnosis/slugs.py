@@ -1,6 +1,7 @@
 """Every slug of diagnosis as a type, so that mypy finds a misspelt one."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Final, Literal
 
 RuleSlug = Literal[
     "device-mismatch",
@@ -49,6 +50,14 @@ CauseSlug = Literal[
     "unknown",
 ]
 
+CASTS: Final[Mapping[CauseSlug, CauseSlug]] = {
+    "attached-after-move": "attached-after-cast",
+    "created-without-device": "created-without-dtype",
+    "never-moved": "never-cast",
+    "wrong-device": "wrong-dtype",
+}
+"""What the causes of a device are called for a dtype; the others are called alike."""
+MOVES: Final[Mapping[CauseSlug, CauseSlug]] = {cast: move for move, cast in CASTS.items()}
 Trait = Literal["device", "dtype"]
 """What tensors are compared by."""
 

@@ -5,11 +5,12 @@ hooks, open calls from torch's own `_call_impl` frames. What made the op's input
 put into a recorder, inside the module calls that were open.
 """
 
+import ast
 import itertools
 import sys
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -24,11 +25,11 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import Walk
 from devtrace.explaining import kept_copies
 from devtrace.explaining.device_error import dtypes_named, text_of
+from devtrace.explaining.reading import attributes, calls, expressions, names
 from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, add_left_behind, failed_op, refused_gradient
 from devtrace.explaining.reading.names import definitions
 from devtrace.explaining.reading.pasts import AFTER_ALL, BEFORE_ALL
-from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.tables import DEFINERS, HANDLERS
+from devtrace.explaining.reading.reader import Definer, Handler, Reader
 from devtrace.explaining.reading.values import ReadOp, TensorValue, Value, tensors_of
 from devtrace.explaining.stack import CALLS_OF_MODULES, Stack
 from devtrace.explaining.worker_text import read_worker_text
@@ -46,7 +47,7 @@ from devtrace.recording.memory import shortages
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
 from devtrace.source.flow import statements
-from devtrace.source.live_objects import Live, Read
+from devtrace.source.live_objects import Evidence, Live
 from devtrace.source.matching import alone, called_name, owner_of
 from devtrace.source.vocabulary import devices_named, in_full, is_move
 from devtrace.words.catalogue import sentence
@@ -54,6 +55,36 @@ from devtrace.words.catalogue import sentence
 MOST_VARIABLES: Final = 60
 MOST_OBJECTS: Final = 40_000
 MOST_ITEMS: Final = 1_000
+
+# Kinds of expressions, each with what reads it: the whole of the language that is understood.
+_HANDLERS: Final[Mapping[type[ast.AST], Handler]] = {
+    ast.Constant: expressions.read_constant,
+    ast.Name: names.read_name,
+    ast.Attribute: attributes.read_attribute,
+    ast.Subscript: expressions.read_subscript,
+    ast.Call: calls.read_call,
+    ast.BinOp: expressions.read_binary,
+    ast.UnaryOp: expressions.read_operation,
+    ast.Compare: expressions.read_operation,
+    ast.IfExp: expressions.read_either,
+    ast.BoolOp: expressions.read_either,
+    ast.NamedExpr: expressions.read_inner,
+    ast.Starred: expressions.read_inner,
+    ast.Await: expressions.read_inner,
+    ast.Tuple: expressions.read_sequence,
+    ast.List: expressions.read_sequence,
+    ast.Dict: expressions.read_dict,
+    ast.ListComp: expressions.read_comprehension,
+    ast.GeneratorExp: expressions.read_comprehension,
+    ast.SetComp: expressions.read_comprehension,
+    ast.JoinedStr: expressions.read_text,
+}
+_DEFINERS: Final[Mapping[type[ast.AST], Definer]] = {
+    ast.Name: names.definitions_of_name,
+    ast.Attribute: attributes.definitions_of_attribute,
+    ast.Subscript: expressions.definitions_of_item,
+    ast.Call: calls.definitions_of_call,
+}
 
 
 class Explanation:
@@ -75,8 +106,8 @@ class Explanation:
             devices_named(text),
             in_full(str(torch.get_default_device())),
             dtypes_named(text),
-            HANDLERS,
-            DEFINERS,
+            _HANDLERS,
+            _DEFINERS,
         )
 
     def forget(self) -> None:
@@ -196,7 +227,7 @@ class Explanation:
             row_of=lambda tensor: found[id(tensor)] if id(tensor) in found else row_of(known(tensor)),
             cells=sites.cells_so_far(),
             walk=walk,
-            evidence=Read(frozenset(row for row in births if row >= 0)),
+            evidence=Evidence(births=frozenset(row for row in births if row >= 0)),
         )
 
 

@@ -156,7 +156,7 @@ class Recording:
             tuple(rows[site] for site in around),
             sites.cells_so_far(),
             tuple((rows[site], steps) for site, steps in idle),
-            evidence=live_objects.Recorded(self._end_of_gap(done), late),
+            evidence=live_objects.Evidence(self._end_of_gap(done), late),
             shortage=shortages.in_rows(short, rows, done.tensors.rows_of),
             heights=heights.in_rows(self.heights, rows, done.tensors.rows_of, done.op_of),
             in_graphs=tuple({done.op_of(op): region for op, region in self.recorder.in_graphs.items()}.items()),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from devtrace.source.branches import is_on_every_way
@@ -176,6 +176,14 @@ def comes_round(source: Source, found: Binding, line: int) -> bool:
     return any(span.line <= line <= span.end_line for span in around)
 
 
+def rounds(source: Source, node: ast.AST) -> Iterator[ast.For | ast.AsyncFor | ast.comprehension]:
+    """Yield what goes through something around a node, loops and parts of comprehensions, the innermost first."""
+    for outer in source.ancestors(node):
+        for each in (outer, *getattr(outer, "generators", ())):
+            if isinstance(each, ast.For | ast.AsyncFor | ast.comprehension):
+                yield each
+
+
 def unpacked(iterated: ast.expr, position: Position) -> tuple[ast.expr, Position]:
     """Return what a loop's target goes through: `b` of `for a, b in zip(x, y)` goes through y."""
     if not isinstance(iterated, ast.Call) or not iterated.args or not position:
@@ -265,6 +273,10 @@ def is_written(node: ast.AST, variable: str) -> bool:
         case ast.Assign(targets=given):
             return any(isinstance(each, ast.Subscript) and _is_of(each, variable) for each in given)
     return False
+
+
+def is_written_in(body: Iterable[ast.stmt], variable: str) -> bool:
+    return any(is_written(node, variable) for statement in body for node in ast.walk(statement))
 
 
 def _is_of(node: ast.AST, variable: str) -> bool:

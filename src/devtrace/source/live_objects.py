@@ -23,46 +23,33 @@ class CellText:
     number: int = -1
 
 
-class Evidence:
-    """Certainty about a trace: here all of it. `saw_ops`: the ops before the failed one were seen, in their order."""
-
-    saw_ops = True
-
-    def saw_birth(self, tensor: int) -> bool:
-        return True
-
-    def registered_late(self, tensor: int) -> tuple[int, bool]:
-        """Return the op before which a tensor was registered that nobody saw made, and whether a layer made it then."""
-        return -1, False
-
-    def is_after_gap(self, op: int) -> bool:
-        """Return whether some ops before one may not be of the trace."""
-        return False
-
-
 @dataclass(frozen=True)
-class Recorded(Evidence):
-    """A recording; before op `gap` some ops were not recorded. `late`: see `registered_late`, by tensor."""
+class Evidence:
+    """Certainty about a trace: of a recording all, but that before op `gap` some ops were not recorded.
+
+    `late`: see `registered_late`, by tensor. `births`: of a trace that was read from the source, the tensors whose
+    births the hooks saw.
+    """
 
     gap: int = -1
     late: Mapping[int, tuple[int, bool]] = field(default_factory=dict)
+    births: frozenset[int] | None = None
+
+    @property
+    def saw_ops(self) -> bool:
+        """Return whether the ops before the failed one were seen, in their order."""
+        return self.births is None
+
+    def saw_birth(self, tensor: int) -> bool:
+        return self.births is None or tensor in self.births
 
     def registered_late(self, tensor: int) -> tuple[int, bool]:
+        """Return the op before which a tensor was registered that nobody saw made, and whether a layer made it then."""
         return self.late.get(tensor, (-1, False))
 
     def is_after_gap(self, op: int) -> bool:
+        """Return whether some ops before one may not be of the trace."""
         return 0 <= self.gap <= op
-
-
-@dataclass(frozen=True)
-class Read(Evidence):
-    """A trace that was read from the source, but for the `births` of some tensors: these the hooks saw."""
-
-    births: frozenset[int] = frozenset()
-    saw_ops = False
-
-    def saw_birth(self, tensor: int) -> bool:
-        return tensor in self.births
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,10 @@ class Source:
                 found |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
         return found
 
+    def known_as(self, full: str) -> str:
+        """Return the name that an import gives a module; empty for none."""
+        return next((name for name, imported in self.imports.items() if imported == full), "")
+
     def beginning(self, kind: type[N], first: int, last: int) -> Iterator[N]:
         """Yield the expressions or statements that begin on some lines of the file."""
         for line in range(first - self.first + 1, last - self.first + 2):

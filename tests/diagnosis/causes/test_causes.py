@@ -14,10 +14,9 @@ import devtrace
 from devtrace.diagnosis import causes
 from devtrace.diagnosis.causes import ordered
 from devtrace.diagnosis.causes.ordered import OF_DTYPES, PREDICATES
-from devtrace.diagnosis.evidence.casts_and_moves import CASTS
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.ordered import RULES
-from devtrace.diagnosis.slugs import CauseSlug, RuleSlug
+from devtrace.diagnosis.slugs import CASTS, CauseSlug, RuleSlug
 from devtrace.words.catalogue import sentence
 
 

@@ -7,7 +7,9 @@ import ast
 import pytest
 
 from devtrace.diagnosis.costs import reads
+from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.findings import Site
 from devtrace.source.parsing import parse
 
 LOOP = """
@@ -26,7 +28,7 @@ def found(line: str, read: str) -> SourceNode:
     nodes = [node for node in ast.walk(source.tree) if isinstance(node, ast.expr) and source.segment(node) == read]
     statement = source.statement(nodes[0])
     assert statement is not None
-    return SourceNode(source, nodes[0], statement)
+    return SourceNode(Code(source, Site("train.py", 1)), nodes[0], statement)
 
 
 @pytest.mark.parametrize(

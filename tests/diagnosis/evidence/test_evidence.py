@@ -7,13 +7,16 @@ import ast
 import pytest
 
 from devtrace.api.results import Trace
+from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.mismatch import Mismatch, find_mismatch
+from devtrace.diagnosis.evidence.missed_moves import moves_of_lineage
 from devtrace.diagnosis.evidence.moves import move_of, moves_from, moves_of
-from devtrace.diagnosis.evidence.origins import factory_call, find_origin, trait_argument
+from devtrace.diagnosis.evidence.origins import factory_call, find_origin, lineage, trait_argument
 from devtrace.diagnosis.evidence.source_text import assigned_names
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.diagnosis.findings import Site
 from devtrace.source.parsing import parse
 from samples import Sample
 
@@ -35,7 +38,7 @@ def code(text: str) -> SourceNode:
     source = parse(text, "<test>")
     assert source is not None
     found = next(each for each in ast.walk(source.tree) if isinstance(each, ast.Call))
-    return SourceNode(source, found, source.tree.body[0])
+    return SourceNode(Code(source, Site("<test>", 1)), found, source.tree.body[0])
 
 
 # The odd tensor.
@@ -215,5 +218,5 @@ def test_a_copy_of_a_parameter_that_moved_later_knows_the_move() -> None:
     named = sample.tensor(FIRST, 4, role="parameter", name="model.weight", source=moved)
     op = sample.op("aten.sub.Tensor", FIRST, inputs=(named, early))
     case = case_of(queries(sample), op)
-    assert case.lineage.rows == [early, weight]
-    assert [move.result for move in case.lineage.moves()] == [moved]
+    assert lineage(case.queries, case.row) == [early, weight]
+    assert [move.result for move in moves_of_lineage(case)] == [moved]

@@ -27,9 +27,8 @@ def failing_at_the_end(text: str) -> FailingFrame:
     last = max(statements, key=lambda node: (node.lineno, node.col_offset))
     nothing_ran = SimpleNamespace(sites=())
     of_source = SimpleNamespace(queries=SimpleNamespace(trace=nothing_ran), frames=[sys._getframe()])
-    return FailingFrame(
-        cast(FailureSnapshot, of_source), 0, "cuda:0", Code(source, Site("train.py", 1)), SourceNode(source, last, last)
-    )
+    failed = SourceNode(Code(source, Site("train.py", 1)), last, last)
+    return FailingFrame(cast(FailureSnapshot, of_source), 0, "cuda:0", failed)
 
 
 def shown(anchor: Anchor) -> str:

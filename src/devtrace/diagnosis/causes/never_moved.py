@@ -1,7 +1,7 @@
 """Nothing moved a tensor to the device of the computation."""
 
 from devtrace.diagnosis.evidence.case import Case, Verdict, move_of_its_parameter
-from devtrace.diagnosis.evidence.dropped_results import dropped_result
+from devtrace.diagnosis.evidence.missed_moves import dropped_result, moves_of_lineage
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.findings import Site
 from devtrace.source.matching import alone, called_names, match_code
@@ -42,7 +42,7 @@ def it_was_computed_from_what_stayed(case: Case) -> Verdict | None:
 
 def nobody_kept_the_moved_copy(case: Case) -> Verdict | None:
     """A line is `x.to(device)` alone: it returns the moved copy and leaves x."""
-    move = next(case.lineage.moves(), None)
+    move = next(moves_of_lineage(case), None)
     found = case.queries.source_node(move.site) if move is not None else None
     if found is None or alone(found.statement) is not found.node:
         return None
@@ -51,7 +51,7 @@ def nobody_kept_the_moved_copy(case: Case) -> Verdict | None:
 
 def nobody_kept_the_moved_whole(case: Case) -> Verdict | None:
     """A line is `batch.to(device)` alone, which made another batch of moved copies."""
-    move, dropped = next(case.lineage.moves(), None), dropped_result(case)
+    move, dropped = next(moves_of_lineage(case), None), dropped_result(case)
     if move is None or dropped is None:
         return None
     return Verdict("never-moved", case.born, dropped.name, move=move, dropped=True)

@@ -5,7 +5,6 @@ from typing import Final
 
 from devtrace.diagnosis.evidence import autocasts
 from devtrace.diagnosis.evidence.case import Case, Predicate, Verdict
-from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.moves import moves_from
 from devtrace.diagnosis.evidence.origins import factory_call, is_of_an_array
 from devtrace.source.dtypes import COLLECTS
@@ -74,15 +73,10 @@ def came_from_numpy(case: Case) -> Verdict | None:
 
 def _is_collated(case: Case) -> bool:
     """Return whether a loop gets it in float64 from a loader, in a program with arrays: these have that dtype."""
-    frame = FailingFrame.of(case.snapshot, case.name.frame, case.expected_device) if case.name is not None else None
-    if frame is None or case.name is None or case.odd_device != "float64":
+    bound = case.binding_of(case.name) if case.odd_device == "float64" else None
+    if bound is None or not isinstance(bound[1], ast.For):
         return False
-    bound = frame.bindings(case.name.references[0].text)[-1:]
-    has_arrays = {"numpy", "pandas"} & {each.partition(".")[0] for each in frame.source.imports.values()}
-    match bound:
-        case [ast.For()]:
-            return bool(has_arrays)
-    return False
+    return not {each.partition(".")[0] for each in bound[0].source.imports.values()}.isdisjoint(("numpy", "pandas"))
 
 
 def array_was_float64(case: Case) -> Verdict | None:

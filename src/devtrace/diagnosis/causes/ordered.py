@@ -19,8 +19,7 @@ from devtrace.diagnosis.causes import (
     wrong_device,
 )
 from devtrace.diagnosis.evidence.case import Case, Predicate, Verdict
-from devtrace.diagnosis.evidence.casts_and_moves import CASTS
-from devtrace.diagnosis.slugs import CauseSlug
+from devtrace.diagnosis.slugs import CASTS, CauseSlug
 
 _REASONS: Final[Mapping[CauseSlug, Callable[[Case, Verdict], str]]] = {
     "attached-after-move": attached_after_move.reason,

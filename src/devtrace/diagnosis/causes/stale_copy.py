@@ -1,6 +1,7 @@
 """A copy, a view or a cache was taken before the original moved."""
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.missed_moves import move_of_the_original, moves_of_lineage
 from devtrace.words.catalogue import sentence
 
 
@@ -14,7 +15,7 @@ def owner_has_an_early_copy(case: Case) -> Verdict | None:
 
 def was_copied_before_the_move(case: Case) -> Verdict | None:
     """It was made from a parameter by copying alone (clone, zeros_like), before that parameter moved."""
-    move = case.lineage.move_of_its_parameter()
+    move = move_of_the_original(case)
     return Verdict("stale-copy", born=case.born, name=case.name, move=move) if move is not None else None
 
 
@@ -33,7 +34,7 @@ def module_kept_a_cache(case: Case) -> Verdict | None:
 
 def original_moved_without_it(case: Case) -> Verdict | None:
     """A copy is on the expected device, but this is the tensor that was copied, or a view taken before."""
-    move = next(case.lineage.moves(), None)
+    move = next(moves_of_lineage(case), None)
     return Verdict("stale-copy", case.born, case.name, move=move) if move is not None else None
 
 

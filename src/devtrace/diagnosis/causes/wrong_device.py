@@ -5,7 +5,6 @@ import ast
 from devtrace.diagnosis.causes.of_dtypes import was_made_by_default
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.frame_code import first_parameter
 from devtrace.diagnosis.evidence.origins import trait_argument
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.slugs import Certainty
@@ -81,6 +80,5 @@ def _attribute_that_stayed(case: Case) -> str:
     owner = evaluate(asked.value, scope) if isinstance(asked, ast.Attribute) else None
     if asked is None or not access_paths.is_module(owner):
         return ""
-    first, named = first_parameter(owner), access_paths.device_named_by(evaluate(asked, scope))
-    has_moved = first is not None and case.snapshot.trait_of(first) == case.expected_device
-    return found.source.segment(asked) if has_moved and named == case.odd_device else ""
+    is_named = access_paths.device_named_by(evaluate(asked, scope)) == case.odd_device
+    return found.source.segment(asked) if is_named and case.snapshot.trait_of(owner) == case.expected_device else ""

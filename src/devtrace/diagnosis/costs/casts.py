@@ -14,9 +14,10 @@ import numpy as np
 
 from devtrace.diagnosis.costs.edits_of_copies import move_above_loop
 from devtrace.diagnosis.costs.habits import Habit, habits
-from devtrace.diagnosis.costs.needless import Needless, as_culprit
+from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.costs.writes import are_written
+from devtrace.diagnosis.evidence.in_findings import as_culprit
 from devtrace.diagnosis.evidence.moves import name_of
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.ledger import Tally, casts, counted
@@ -53,7 +54,7 @@ def of_casts_back(habit: Habit) -> Needless | None:
     site, name = queries.site(queries.op_site(first)), _name(habit, row)
     dtype, larger = queries.trait(row), queries.trait(wide)
     why = sentence("dtype-cost.back", name=name, dtype=dtype, larger=larger, site=site)
-    culprit = as_culprit(queries, row, name, queries.site(queries.born(row)))
+    culprit = as_culprit(queries, row, [name], queries.site(queries.born(row)))
     return Needless(some, why, sentence("dtype-cost.back.help", site=site), culprit, severity="note")
 
 
@@ -74,7 +75,7 @@ def of_casts_again(habit: Habit) -> Needless | None:
     why = sentence("dtype-cost.again", name=name, dtype=dtype)
     help = sentence("dtype-cost.again.help", name=name, dtype=dtype)
     help = sentence("dtype-cost.above-loop", name=name, code=edit.after.strip()) if edit is not None else help
-    culprit = as_culprit(queries, row, name, queries.site(queries.born(queries.base(row))))
+    culprit = as_culprit(queries, row, [name], queries.site(queries.born(queries.base(row))))
     return Needless(habit, why, help, culprit, (edit,) if edit is not None else (), severity="note")
 
 

@@ -4,22 +4,26 @@ z = torch.randn(8, 64).to(device)           # torch.randn(8, 64, device=device)
 """
 
 import ast
+import math
 from typing import Final
+
+import numpy as np
 
 from devtrace.diagnosis.costs.copies import OFTEN, STEPS, source_text
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless
-from devtrace.diagnosis.costs.noise import is_noise, joins_what_is_there
 from devtrace.diagnosis.costs.writes import first_write
+from devtrace.diagnosis.evidence.in_findings import as_culprit
 from devtrace.diagnosis.evidence.origins import FROM_DATA
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Edit
 from devtrace.source.matching import calls_in, keyword, match_code, names_in
-from devtrace.source.vocabulary import DRAWS, FILLS, MAKES, TAKES_VALUES, full_name
+from devtrace.source.vocabulary import DRAWS, FILLS, MAKES, MIXES, TAKES_VALUES, full_name
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, short_op_name
 
 _SAMPLE: Final = 20
+_ANCESTORS: Final = 40
 _MOST: Final = 12  # ops that a constant is made by
 _CONSTANT: Final = frozenset(("fill_", "zero_"))
 _FILLED: Final = 3  # times that it is filled in part
@@ -36,7 +40,7 @@ def of_constants(habit: Habit) -> Needless | None:
     first = made[0][0]
     names = [short_op_name(habit.queries.op_name(each)) for ops in made for each in ops]
     is_drawn = any(name in DRAWS | FILLS - _CONSTANT or name.startswith("rand") for name in names)
-    if is_drawn and not is_noise(habit, first) and not joins_what_is_there(habit, pairs):
+    if is_drawn and not _is_noise(habit, first) and not _joins_what_is_there(habit, pairs):
         return None  # a program's own data may be drawn too
     edit = None if is_drawn else _made_there(habit)
     code = one_line(edit.after.strip()) if edit is not None else f"torch.{names[0]}(..., device=...)"
@@ -48,12 +52,11 @@ def of_constants(habit: Habit) -> Needless | None:
 
 def _made_above(habit: Habit, factory: int) -> Culprit | None:
     """Return what is copied as a culprit, if another line made it."""
-    queries, name = habit.queries, source_text(habit)
-    tensor, site = queries.trace.tensors[queries.inputs(habit.ops[1])[0]], queries.site(habit.line)
+    queries, site = habit.queries, habit.queries.site(habit.line)
     born = queries.site(queries.op_site(factory))
     if born is None or site is None or (born.file, born.line) == (site.file, site.line):
         return None
-    return Culprit(name, (name,), HOST, tuple(tensor.shape), tensor.dtype, born)
+    return as_culprit(queries, queries.inputs(habit.ops[1])[0], [source_text(habit)], born)
 
 
 def _factories(queries: TraceQueries, op: int, since: int) -> list[int]:
@@ -108,3 +111,71 @@ def _made_there(habit: Habit) -> Edit | None:
         return None
     with_device = code.with_argument(made[0], "device", code.text(moved["device"]))
     return code.replaced(found.node, code.text_with(moved["x"], (made[0], with_device)))
+
+
+# Noise that a step draws on the CPU: not the data of a program, which may be drawn too.
+
+
+def _joins_what_is_there(habit: Habit, pairs: list[tuple[int, int]]) -> bool:
+    """Return whether what a line draws is added to what was there before the step, and goes into no module first.
+
+    `x = x + 0.1 * noise` goes on with `x` of the step before; `loss = mse(net(x), y)` has nothing but drawn data.
+    """
+    joined = [_joins_older(habit.queries, op, since) for since, op in pairs]
+    return 2 * sum(joined) > len(joined)
+
+
+def _joins_older(queries: TraceQueries, op: int, since: int) -> bool:
+    inputs, calls = queries.trace.ops.lists("inputs"), queries.trace.ops.ints("call")
+    reached = queries.outputs(op)
+    size = _size(queries, reached[0])
+    for row in reached:
+        for taker in inputs.rows[inputs.flat == row][:_MOST].tolist():
+            name = short_op_name(queries.op_name(taker)).removesuffix("_")
+            if taker <= op or calls[taker] != calls[op] or name not in MIXES:
+                continue
+            others = [each for each in queries.inputs(taker) if each not in reached]
+            is_joined = [_size(queries, each) >= size + (name == "mul") for each in others]
+            if any(is_joined) and _is_of_before(queries, others[is_joined.index(True)], size, since):
+                return True
+            if not any(is_joined) and len(reached) < _MOST:
+                reached += [each for each in queries.outputs(taker) if each not in reached]
+    return False
+
+
+def _size(queries: TraceQueries, row: int) -> int:
+    return math.prod(queries.trace.tensors[row].shape)
+
+
+def _is_of_before(queries: TraceQueries, row: int, size: int, since: int) -> bool:
+    """Return whether a tensor comes from the steps before, and nothing as large that was sent in this one."""
+    queue, is_old = [row], False
+    for each in queue:
+        maker = queries.producer(each)
+        is_large = _size(queries, each) >= size
+        if maker <= since:
+            is_old |= is_large and not queries.is_of_a_module(queries.base(each))
+        elif queries.kind(maker) == "copy" and HOST in map(queries.device, queries.inputs(maker)):
+            if is_large:
+                return False
+        elif len(queue) < _ANCESTORS:
+            queue += [part for part in queries.made_from(each) if part not in queue]
+    return is_old
+
+
+def _is_noise(habit: Habit, drawn: int) -> bool:
+    """Return whether what a line draws is no data: the same function draws it, and another line brings data.
+
+    These were there before all of the steps, and are others in each.
+    """
+    queries, first = habit.queries, habit.ops[0]
+    sites = [queries.site(int(queries.op_users[each])) for each in (drawn, first)]
+    functions = {(site.file, site.cell_id, site.function) for site in sites if site is not None}
+    copies = np.flatnonzero(queries.is_kind("copy") & (queries.trace.ops.ints("device") != queries.host))
+    between = copies[(copies > first) & (copies < habit.ops[-1])][: 10 * _SAMPLE]
+    rows = [
+        queries.inputs(op)[0] for op in between.tolist() if queries.op_users[op] != habit.site and queries.inputs(op)
+    ]
+    made = [list(queries.ancestors(row, _MOST)) for row in dict.fromkeys(rows)]
+    is_old = [min(map(queries.producer, of)) < first and {HOST}.issuperset(map(queries.device, of)) for of in made]
+    return len(functions) == 1 and sum(is_old) * 2 >= min(len(habit.ops), _SAMPLE)

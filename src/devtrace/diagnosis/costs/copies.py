@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -36,15 +36,12 @@ _LONGEST: Final = 60
 Find = Callable[[Habit], Needless | None]
 
 
-class Plain(NamedTuple):
-    """Copies that are not needless: the end of their message, and how they would cost less."""
-
-    remark: str = ""
-    fix: Fix | None = None
+Plain = tuple[str, Fix | None]
+"""Of copies that are not needless: the end of their message, and how they would cost less."""
 
 
 def find_copies(
-    rule: RuleSlug, direction: str, *finds: Find, plain: Callable[[Habit], Plain] = lambda _: Plain()
+    rule: RuleSlug, direction: str, *finds: Find, plain: Callable[[Habit], Plain] = lambda _: ("", None)
 ) -> Callable[[TraceQueries, Tally], Iterator[Finding]]:
     """Return what finds the copies of a direction, each line's by the first of `finds` that sees it in them."""
 
@@ -53,20 +50,18 @@ def find_copies(
         return list(filter(None, (next(filter(None, (find(part) for find in finds)), None) for part in some)))
 
     def word(habit: Habit, needless: Sequence[Needless], of_package: str) -> Finding:
-        more = Plain() if needless else plain(habit)
-        why = sentence("copy.pace", pace=_pace_in_words(habit), remark=more.remark or sentence("copy.nothing"))
+        remark, fix = ("", None) if needless else plain(habit)
         if needless:
             why = sentence("copy.why", habit=needless[0].why) + of_package
+        else:
+            is_paced = habit.count >= FEWEST and habit.is_of_each_step
+            often = "once" if is_paced and habit.count == habit.pace.steps else "each"
+            pace = sentence(f"copy.pace-{often}") if is_paced else ""
+            why = sentence("copy.pace", pace=pace, remark=remark or sentence("copy.nothing"))
         message = sentence(f"copy.{direction}", count=habit.count, size=habit.all_bytes, why=why)
-        return finding(rule, habit, needless, message, more.fix)
+        return finding(rule, habit, needless, message, fix)
 
     return lambda queries, tally: findings(queries, tally, direction, judge, word)
-
-
-def _pace_in_words(habit: Habit) -> str:
-    if habit.count < FEWEST or not habit.is_of_each_step:
-        return ""
-    return sentence("copy.pace-once" if habit.count == habit.pace.steps else "copy.pace-each")
 
 
 def _is_of_torchs_optimizer(habit: Habit) -> bool:

@@ -12,7 +12,7 @@ from devtrace.diagnosis.costs.loops import assigned_to, loops_around, uses_of
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit, Site
-from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
+from devtrace.diagnosis.fixes.fix import Fix, suggested
 from devtrace.source.flow import own_name, parameters, path_of
 from devtrace.source.matching import (
     assigned_names,
@@ -148,7 +148,7 @@ def pin_loader(habit: Habit) -> Fix | None:
     if loader is None or code is None or keyword(loader, "pin_memory") is not None:
         return None
     edit = code.replaced(loader, code.with_argument(loader, "pin_memory", "True"))
-    return fix_if_complete(sentence("fixed.pin-loader"), edit)
+    return next(suggested(sentence("fixed.pin-loader"), edit), None)
 
 
 def not_block(habit: Habit) -> Fix | None:
@@ -160,7 +160,7 @@ def not_block(habit: Habit) -> Fix | None:
     if not isinstance(call, ast.Call) or keyword(call, "non_blocking") is not None:
         return None
     new = code.with_argument(call, "non_blocking", "True")
-    return fix_if_complete(sentence("fixed.not-block", code=new), code.replaced(call, new))
+    return next(suggested(sentence("fixed.not-block", code=new), code.replaced(call, new)), None)
 
 
 def _loader(habit: Habit) -> ast.Call | None:

@@ -16,7 +16,7 @@ from devtrace.diagnosis.costs.reads import updated
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
-from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
+from devtrace.diagnosis.fixes.fix import Fix, suggested
 from devtrace.source.matching import alone, assigned_names, called_name, match_code, names_in, nodes_of, variable
 from devtrace.words.catalogue import sentence
 
@@ -74,7 +74,9 @@ class _Read:
         dtype = dtypes.pop()
         if item is None and dtype not in _FLOATS:
             return None
-        return cls(found, code, read["x"], dtype, _are_kept(queries, rows, ops[0]))
+        bases = [queries.base(row) for row in rows]
+        is_kept_alone = len(set(bases)) == len(bases) and not are_written(queries, bases, ops[0])
+        return cls(found, code, read["x"], dtype, is_kept_alone)
 
     @property
     def detached(self) -> str:
@@ -94,12 +96,6 @@ def read_after_loop(habit: Habit) -> Fix | None:
     return (_kept(read) or _added_up(read)) if read is not None else None
 
 
-def _are_kept(queries: TraceQueries, rows: list[int], first: int) -> bool:
-    """Return whether each tensor has memory of its own, to which nothing writes from its first op here on."""
-    bases = [queries.base(row) for row in rows]
-    return len(set(bases)) == len(bases) and not are_written(queries, bases, first)
-
-
 def _kept(read: _Read) -> Fix | None:
     """Turn `history.append(loss.item())` into a list of tensors, which the line below the loop makes one of numbers."""
     found, code = read.found, read.code
@@ -112,11 +108,8 @@ def _kept(read: _Read) -> Fix | None:
     if not all(is_in(found.source, filled.start, each) for each in outer):
         return None  # the next round would append tensors to numbers
     below = f"{name} = torch.stack({name}).tolist()"
-    return fix_if_complete(
-        sentence("fixed.append", kept=read.kept, code=below),
-        code.replaced(found.node, read.kept),
-        code.below(filled.loop, below),
-    )
+    edits = code.replaced(found.node, read.kept), code.below(filled.loop, below)
+    return next(suggested(sentence("fixed.append", kept=read.kept, code=below), *edits), None)
 
 
 def _has_torch(found: SourceNode) -> bool:
@@ -139,11 +132,8 @@ def _added_up(read: _Read) -> Fix | None:
         return None
     new = f"{read.detached}.double()" if number == "float" else read.detached
     below = f"{name} = {number}({name})"
-    return fix_if_complete(
-        sentence("fixed.add-up", kept=new, code=below),
-        code.replaced(found.node, new),
-        code.below(filled.loop, below),
-    )
+    edits = code.replaced(found.node, new), code.below(filled.loop, below)
+    return next(suggested(sentence("fixed.add-up", kept=new, code=below), *edits), None)
 
 
 def _is_exact(read: _Read, added: ast.expr) -> bool:
@@ -199,7 +189,7 @@ def pick_by_where(habit: Habit) -> Fix | None:
     if not all(_is_masked_whole(habit.queries, op) for op in habit.ops):
         return None
     new = f"torch.where({code.text(picked['mask'])}, {code.text(picked['x'])}, 0)"
-    return fix_if_complete(sentence("fixed.pick-by-where", code=new), code.replaced(found.node, new))
+    return next(suggested(sentence("fixed.pick-by-where", code=new), code.replaced(found.node, new)), None)
 
 
 def _is_masked_whole(queries: TraceQueries, op: int) -> bool:

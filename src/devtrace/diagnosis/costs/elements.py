@@ -11,10 +11,10 @@ from typing import Final
 
 from devtrace.diagnosis.costs.copies import MANY
 from devtrace.diagnosis.costs.habits import Habit
-from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.needless import Needless, UntilThen
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.source.flow import rounds
 from devtrace.source.matching import called_name, calls_in, is_path, names_in, nodes_of
 from devtrace.source.vocabulary import COPIES, PICKS, VIEWS
 from devtrace.words.catalogue import sentence
@@ -68,10 +68,7 @@ def _owner_of_element(queries: TraceQueries, op: int) -> int:
 def _names(found: SourceNode) -> Iterator[list[str]]:
     """Yield the code of tensors whose elements a line reads: what loops go through, or what it takes items of."""
     source, names = found.source, names_in(found.node)
-    inside = [found.node, *source.ancestors(found.node)]
-    rounds = [loop for loop in loops_around(found) if isinstance(loop, ast.For | ast.AsyncFor)]
-    generators = [each for outer in inside for each in getattr(outer, "generators", ())]
-    for loop in (*generators, *rounds):
+    for loop in rounds(source, found.node):
         given = _gone_through(loop.target, loop.iter, names) if names_in(loop.target) & names else []
         if given and all(is_path(each) or called_name(each) in _GIVES_ELEMENTS for each in given):
             yield [source.segment(tensor) for tensor in given]

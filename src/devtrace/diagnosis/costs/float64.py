@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.diagnosis.costs.needless import as_culprit
 from devtrace.diagnosis.costs.steps import FEWEST
+from devtrace.diagnosis.evidence.in_findings import as_culprit
 from devtrace.diagnosis.evidence.moves import name_of
 from devtrace.diagnosis.evidence.origins import Origin, find_origin, is_of_an_array
 from devtrace.diagnosis.evidence.source_text import name_by_its_line, statement_site
@@ -87,14 +87,10 @@ def _entry(queries: TraceQueries, row: int, other: int) -> _Entry | None:
     origin, calls = find_origin(queries, row), queries.trace.ops.ints("call")
     made_by = [(each, queries.producer(each)) for each in queries.ancestors(other, _ANCESTORS)]
     is_of_a_model = any(queries.is_of_a_module(each) or (op >= 0 and calls[op] >= 0) for each, op in made_by)
-    is_asked_for = not (is_of_an_array(queries, origin) or _is_a_loaders(queries, origin))
-    return _Entry(row, other, origin) if is_of_a_model and not is_asked_for else None
-
-
-def _is_a_loaders(queries: TraceQueries, origin: Origin) -> bool:
-    """Return whether a loop gets it in float64 from what it runs over: torch's own numbers are none."""
     found = queries.source_node(queries.born(origin.row)) if origin.arrival == "given" else None
-    return found is not None and isinstance(found.statement, ast.For)
+    is_a_loaders = found is not None and isinstance(found.statement, ast.For)  # torch's own numbers are none
+    is_unasked = is_of_an_array(queries, origin) or is_a_loaders
+    return _Entry(row, other, origin) if is_of_a_model and is_unasked else None
 
 
 def _finding(queries: TraceQueries, tally: Tally, site: int, entry: _Entry) -> Finding:
@@ -110,7 +106,7 @@ def _finding(queries: TraceQueries, tally: Tally, site: int, entry: _Entry) -> F
         cause="numpy-boundary",
         site=queries.site(site),
         op=op,
-        culprit=as_culprit(queries, entry.row, name, statement_site(queries, born)),
+        culprit=as_culprit(queries, entry.row, [name], statement_site(queries, born)),
         count=int(counted(queries, tally, np.isin(rows, entry.ops))[site]),
         message=sentence("dtype-cost.float64", name=name, other=other),
         help=help,

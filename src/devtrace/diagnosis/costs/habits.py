@@ -56,8 +56,8 @@ class Habit:
     @cached_property
     def code(self) -> Code | None:
         """Return the source of the line, if it is the user's to edit."""
-        site, package = self.queries.site(self.line), self.queries.package(self.line)
-        return Code(self.found.source, site) if self.found is not None and site is not None and not package else None
+        found = self.queries.own_node(self.line)
+        return found.code if found is not None else None
 
     @property
     def is_of_the_user(self) -> bool:

@@ -35,12 +35,6 @@ class Needless:
     until: UntilThen | None = None
 
 
-def as_culprit(queries: TraceQueries, row: int, name: str, born: Site | None) -> Culprit:
-    """Return a tensor as what a finding is about, by one name."""
-    tensor = queries.trace.tensors[row]
-    return Culprit(name, (name,), tensor.device, tuple(tensor.shape), tensor.dtype, born)
-
-
 Judge = Callable[[list[Habit]], list[Needless]]
 """Says which habits are needless, of those that a line of the user's consists of."""
 Word = Callable[[Habit, Sequence[Needless], str], Finding]

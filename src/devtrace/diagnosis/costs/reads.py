@@ -254,11 +254,6 @@ def _is_guard(statement: ast.stmt) -> bool:
     return False
 
 
-def is_in_a_loop(found: SourceNode) -> bool:
-    """Return whether code is in a loop of its own function."""
-    return bool(loops_around(found, (*LOOPS, ast.comprehension)))
-
-
 def _tests_of_loops(found: SourceNode) -> Iterator[ast.expr]:
     """Yield the conditions of the function that end a loop, or answer whether one is to end."""
     function = found.source.function(found.node)

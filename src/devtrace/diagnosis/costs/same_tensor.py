@@ -12,9 +12,10 @@ import numpy as np
 from devtrace.diagnosis.costs.copies import AGAIN, OFTEN, source_text
 from devtrace.diagnosis.costs.edits_of_copies import attribute_moved, keep_moved_attribute, move_above_loop
 from devtrace.diagnosis.costs.habits import Habit
-from devtrace.diagnosis.costs.needless import Needless, UntilThen, as_culprit
+from devtrace.diagnosis.costs.needless import Needless, UntilThen
 from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.costs.writes import are_written
+from devtrace.diagnosis.evidence.in_findings import as_culprit
 from devtrace.diagnosis.evidence.moves import name_of
 from devtrace.diagnosis.slugs import Severity
 from devtrace.source.flow import own_name
@@ -41,7 +42,7 @@ def of_one_tensor(habit: Habit) -> Needless | None:
     row = min(bases)
     text = source_text(habit)
     name = text if '["' in text or "['" in text else name_of(queries, row) or text
-    culprit = as_culprit(queries, row, name, queries.site(queries.born(row)))
+    culprit = as_culprit(queries, row, [name], queries.site(queries.born(row)))
     key = "copy.same-in-steps" if severity == "note" else "copy.same"
     several = len(bases) > 1
     why = sentence(f"{key}-of-several", name=name, count=len(bases)) if several else sentence(key, name=name)

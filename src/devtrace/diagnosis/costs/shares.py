@@ -45,8 +45,11 @@ def _with_share(queries: TraceQueries, finding: Finding, findings: Iterable[Find
     first, last = min(finding.ops), max(finding.ops)
     half = (last - first) // (2 * max(len(finding.ops) - 1, 1))  # of a step: what is beside the first and the last run
 
+    def inside(each: Finding) -> float:
+        return float(((np.array(each.ops) >= first - half) & (np.array(each.ops) <= last + half)).mean())
+
     def share(amount: Callable[[Finding], float]) -> int:
-        all_of_them = sum(amount(each) * _inside(each, first - half, last + half) for each in same)
+        all_of_them = sum(amount(each) * inside(each) for each in same)
         return round(100 * amount(finding) / all_of_them) if all_of_them else 100
 
     shares = {"count": share(lambda each: each.count), "bytes": share(lambda each: each.bytes)}
@@ -57,11 +60,6 @@ def _with_share(queries: TraceQueries, finding: Finding, findings: Iterable[Find
     if stood and passed:
         words += sentence("share.time", time=int(stood), share=min(round(100 * stood / passed), 100))
     return replace(finding, message=finding.message + words)
-
-
-def _inside(finding: Finding, first: int, last: int) -> float:
-    ops = np.array(finding.ops)
-    return float(((ops >= first) & (ops <= last)).mean())
 
 
 def _stood_still(queries: TraceQueries, finding: Finding) -> float:

@@ -26,7 +26,7 @@ def of_early_reads(habit: Habit) -> Needless | None:
     for op in _begun(habit):
         takes = inputs.rows[np.isin(queries.bases[inputs.flat], queries.outputs(op))]
         first = next((each for each in takes[works[takes]].tolist() if each > op), op)
-        if first > op and _is_before_a_wait(waits, op, first):
+        if first > op and np.searchsorted(waits, first) == np.searchsorted(waits, op, "right"):
             return _needless(habit, first, "copy.too-soon")
     return None
 
@@ -61,7 +61,3 @@ def _waits(queries: TraceQueries) -> Rows:
     table = queries.trace.copies
     blocking = table.ints("op")[table.ints("non_blocking") <= 0]
     return np.sort(np.concatenate([np.flatnonzero(queries.is_kind("sync")), blocking]))
-
-
-def _is_before_a_wait(waits: Rows, op: int, later: int) -> bool:
-    return not np.searchsorted(waits, later) - np.searchsorted(waits, op, "right")

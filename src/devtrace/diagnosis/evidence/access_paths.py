@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import torch
 
-from devtrace.source.object_walk import Reference, ReferenceKind, is_tensor, may_lead, members
+from devtrace.source.object_walk import Reference, ReferenceKind, is_tensor, may_lead, members, registered
 from devtrace.source.safe_values import class_dict
 
 MOST_OBJECTS: Final = 60_000
@@ -115,6 +115,10 @@ def is_module(value: object) -> bool:
 
 def is_parameter(value: object) -> bool:
     return issubclass(type(value), torch.nn.Parameter)
+
+
+def first_parameter(module: Any) -> Any:
+    return next((tensor for _, tensor in registered(module) if is_parameter(tensor)), None)
 
 
 def is_optimizer(value: object) -> bool:

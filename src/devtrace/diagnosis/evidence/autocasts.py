@@ -104,4 +104,4 @@ def left(queries: TraceQueries, region: Region) -> Site | None:
     if site is None or block is None:
         return site
     found, statement = block
-    return queries.site_in(found.source, statement.body[-1], site)
+    return found.code.site_of(statement.body[-1])

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.casts_and_moves import MOVES
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
-from devtrace.diagnosis.evidence.lineage import Lineage
 from devtrace.diagnosis.evidence.mismatch import Mismatch
+from devtrace.diagnosis.evidence.missed_moves import move_of_a_neighbour
 from devtrace.diagnosis.evidence.moves import Move, move_of
-from devtrace.diagnosis.evidence.neighbours import move_of_a_neighbour
 from devtrace.diagnosis.evidence.origins import Origin, find_origin
 from devtrace.diagnosis.evidence.ownership import (
     Ownership,
@@ -24,7 +22,7 @@ from devtrace.diagnosis.evidence.ownership import (
 )
 from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
-from devtrace.diagnosis.slugs import CauseSlug, Certainty
+from devtrace.diagnosis.slugs import MOVES, CauseSlug, Certainty
 from devtrace.source.matching import called_names, is_given, nodes_of
 from devtrace.source.vocabulary import MAKES
 
@@ -110,10 +108,6 @@ class Case(Subject):
     def passing_move(self) -> PassingMove | None:
         """Move of a module that keeps the tensor, but not as parameter or buffer."""
         return find_passing_move(self._subject, self.names)
-
-    @cached_property
-    def lineage(self) -> Lineage:
-        return Lineage(self._subject)
 
     @cached_property
     def arriving_move(self) -> Move | None:

@@ -11,10 +11,9 @@ from typing import Final
 from devtrace.diagnosis.evidence import access_paths, autocasts, mismatch
 from devtrace.diagnosis.evidence.dtype_sentences import DtypeError, dtype_error
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
-from devtrace.diagnosis.evidence.lineage import lineage
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.moves import move_of, moves_from
-from devtrace.diagnosis.evidence.origins import find_origin
+from devtrace.diagnosis.evidence.origins import find_origin, lineage
 from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.source.dtypes import ASSIGNS, DEFAULT, OF_WEIGHTS, PRODUCTS, TAKES_ONE, is_floating

@@ -71,8 +71,12 @@ class FailureSnapshot:
         row = live.row_of(tensor) if live is not None else None
         return row if row is not None and 0 <= row < len(self.queries.trace.tensors) else None
 
-    def trait_of(self, tensor: object) -> str:
-        """Return a live tensor's device, or dtype, at the end of the recording; empty if nothing can be asked of it."""
+    def trait_of(self, value: object) -> str:
+        """Return the device, or dtype, of a live tensor or a module's first parameter as the recording ended.
+
+        Empty if nothing can be asked of it.
+        """
+        tensor = access_paths.first_parameter(value) if access_paths.is_module(value) else value
         row = self.row(tensor)
         if row is None:  # no op has used it: a model of an earlier cell, whose first layer comes later
             return access_paths.trait_of_parameter(tensor, self.queries.of)

@@ -18,7 +18,6 @@ from devtrace.diagnosis.slugs import Trait
 from devtrace.source import flow
 from devtrace.source.branches import was_passed_by
 from devtrace.source.dtypes import is_cast, is_floating
-from devtrace.source.flow import COMPREHENSIONS
 from devtrace.source.matching import (
     assigned_names,
     called_name,
@@ -46,7 +45,6 @@ class FailingFrame:
     snapshot: FailureSnapshot
     number: int
     expected_device: str
-    code: Code
     source_node: SourceNode
 
     @classmethod
@@ -60,9 +58,8 @@ class FailingFrame:
         """Return a frame of anybody's code, to be read."""
         if not 0 <= number < len(snapshot.frames):
             return None
-        site = snapshot.queries.frames[number][0]
-        found, row = snapshot.queries.source_node(site), snapshot.queries.site(site)
-        return cls(snapshot, number, expected_device, Code(found.source, row), found) if found and row else None
+        found = snapshot.queries.source_node(snapshot.queries.frames[number][0])
+        return cls(snapshot, number, expected_device, found) if found is not None else None
 
     @classmethod
     def all_of(cls, snapshot: FailureSnapshot, expected_device: str) -> list[FailingFrame]:
@@ -79,13 +76,17 @@ class FailingFrame:
         return self.snapshot.variables(self.number)
 
     @property
+    def code(self) -> Code:
+        return self.source_node.code
+
+    @property
     def source(self) -> Source:
-        return self.source_node.source
+        return self.code.source
 
     @property
     def function(self) -> ast.AST | None:
         """Return the function that the frame runs; None for a cell or a file."""
-        return self.source.function(self.source_node.node)
+        return self.source_node.function
 
     @property
     def body(self) -> ast.AST:
@@ -113,8 +114,8 @@ class FailingFrame:
 
     def bindings(self, variable: str) -> list[ast.stmt]:
         """Return the statements up to the frame's line that give a variable its value, in order."""
-        around = [node for node in self.source.ancestors(self.source_node.node) if isinstance(node, COMPREHENSIONS)]
-        if any(variable in assigned_names(*(each.target for each in node.generators)) for node in around):
+        around = flow.rounds(self.source, self.source_node.node)
+        if variable in assigned_names(*(each.target for each in around if isinstance(each, ast.comprehension))):
             return []
         found = flow.bindings(self.source, self.body, variable)
         above = [each.statement for each in found if not each.is_inner and each.line <= self.line]
@@ -213,8 +214,8 @@ class FailingFrame:
         return self._device_of_parameters(self.own, module)
 
     def _device_of_parameters(self, code: str, module: object) -> str:
-        first = first_parameter(module) if access_paths.is_module(module) else None
-        return f"next({code}.parameters()).{self._trait}" if self._on_expected_device(first) else ""
+        is_there = access_paths.is_module(module) and self.snapshot.trait_of(module) == self.expected_device
+        return f"next({code}.parameters()).{self._trait}" if is_there else ""
 
     def _device_of_module(self, before: int) -> str:
         bound = (name for name in self.bound(before) if name != self.own and self.is_itself(name, before))
@@ -386,8 +387,4 @@ def names_trait(value: object, trait: str) -> bool:
 
 def torch_dtype(source: Source, dtype: str) -> str:
     """Return `torch.float16` by the name that a source has for torch."""
-    return f"{next((name for name, full in source.imports.items() if full == 'torch'), 'torch')}.{dtype}"
-
-
-def first_parameter(module: Any) -> Any:
-    return next((tensor for _, tensor in registered(module) if access_paths.is_parameter(tensor)), None)
+    return f"{source.known_as('torch') or 'torch'}.{dtype}"

@@ -192,4 +192,4 @@ def _words(named: _Named) -> Site:
 
 
 def _site(frame: FailingFrame, statement: ast.stmt) -> Site:
-    return frame.snapshot.queries.site_in(frame.source, statement, frame.code.site)
+    return frame.code.site_of(statement)

@@ -27,6 +27,7 @@ from devtrace.source.vocabulary import MAKES, MAKES_ON_HOST, full_name, is_move
 from devtrace.trace.op_kinds import INDEXED
 
 MOST: Final = 64
+_MOST_COPIES: Final = 20
 _LIKE: Final = ("_like", "aten.new_")
 _LED_BY_FIRST: Final = {"device": INDEXED, "dtype": (*INDEXED, *NORMS)}
 FROM_DATA: Final = ("lift_fresh", "set_")
@@ -160,3 +161,23 @@ def _follows_what_its_function_made(found: SourceNode, trait: Trait) -> bool:
     return bool(made) and all(
         isinstance(each, ast.Call) and is_factory_without(trait, each, found.source) for each in made
     )
+
+
+def lineage(queries: TraceQueries, row: int) -> list[int]:
+    """Return a tensor, then those that it is a copy, a view or a `_like` of on one device, nearest first."""
+    rows = [row]
+    while len(rows) <= _MOST_COPIES:
+        parents = [parent for parent in _copied_from(queries, rows[-1]) if parent not in rows]
+        parents = [parent for parent in parents if _is_alike(queries, parent, row)]
+        if not parents:
+            break
+        rows.append(parents[0])
+    return rows
+
+
+def _copied_from(queries: TraceQueries, row: int) -> list[int]:
+    if queries.source(row) >= 0:
+        return queries.made_from(row)
+    op = queries.producer(row)
+    is_like = op >= 0 and queries.kind(op) == "create"
+    return queries.inputs(op)[:1] if is_like else []

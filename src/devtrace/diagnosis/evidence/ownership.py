@@ -82,8 +82,8 @@ class Ownership:
         if self.last_move is None or not self.is_live:
             return False
         queries, site = self.subject.queries, self.last_move.site
-        children = {path.split(".")[0] for path, row in self.others if _was_moved_at(queries, row, site)}
-        return len(children) > 1
+        moves = ((path, move_of(queries, row)) for path, row in self.others)
+        return len({path.split(".")[0] for path, move in moves if move is not None and move.site == site}) > 1
 
     @cached_property
     def sent_away(self) -> Move | None:
@@ -95,11 +95,6 @@ class Ownership:
         if subject.queries.base(move.result) != subject.base:
             return None
         return move if self.last_move is None or move.op > self.last_move.op else None
-
-
-def _was_moved_at(queries: TraceQueries, row: int, site: int) -> bool:
-    move = move_of(queries, row)
-    return move is not None and move.site == site
 
 
 def find_ownership(subject: Subject) -> Ownership | None:

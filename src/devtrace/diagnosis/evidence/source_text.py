@@ -1,23 +1,32 @@
-"""The statement around a site, and the names that it assigns."""
+"""The statement around a site, the names that it assigns, and what a class assigns to an attribute."""
 
 import ast
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from types import FunctionType
+from typing import Any, Final
 
+from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
+from devtrace.source.flow import Target, targets
+from devtrace.source.matching import nodes_of
+from devtrace.source.parsing import read
+from devtrace.source.safe_values import class_dict, classes_of
+from devtrace.source.user_code import owner_of
 
 _SIMPLE: Final = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
 
 
 def statement_site(queries: TraceQueries, site: int) -> Site | None:
     """Return a site for a reader: the whole simple statement if it begins on the site's line, a block's first line."""
-    row, found = queries.site(site), queries.source_node(site)
-    if row is None or found is None:
-        return row
+    found = queries.source_node(site)
+    if found is None:
+        return queries.site(site)
+    row = found.code.site
     if not isinstance(found.statement, _SIMPLE):
         return row if found.node is not found.statement else _first_line(row)
-    whole = queries.site_in(found.source, found.statement, row)
+    whole = found.code.site_of(found.statement)
     return replace(whole, function=row.function) if whole.line == row.line else row
 
 
@@ -56,3 +65,28 @@ def name_by_its_line(queries: TraceQueries, site: int, row: int) -> str:
     if not names and isinstance(found.statement, ast.Assign) and len(found.statement.targets) == 1:
         names = [found.source.segment(found.statement.targets[0])]
     return names[0] if names else ""
+
+
+def assignments(queries: TraceQueries, owner: Any, attribute: object) -> Iterator[SourceNode]:
+    """Yield the values of `self.attribute = ...` in the user's own classes of an object, a class's after its bases'.
+
+    What a base class has set as a plain attribute is no name for a buffer any more; a buffer takes what is set later.
+    """
+    for klass in reversed(classes_of(type(owner))[:-1]):
+        code = next((each.__code__ for each in class_dict(klass).values() if type(each) is FunctionType), None)
+        source = read(code.co_filename) if code is not None and owner_of(code.co_filename) == "user" else None
+        if source is None:
+            continue
+        row = next((site for site in queries.trace.sites if site.file == source.file), None)
+        site = Site.of(row) if row is not None else Site(source.file, 0)
+        for body in nodes_of(ast.ClassDef, source.tree):
+            for node in nodes_of(ast.stmt, body) if body.name == klass.__name__ else ():
+                match list(targets(node)) if isinstance(node, ast.Assign | ast.AnnAssign) else ():
+                    case [Target(node=ast.Attribute(value=ast.Name(), attr=name), value=value)] if name == attribute:
+                        yield SourceNode(Code(source, site), value, node)
+
+
+def only_assignment(queries: TraceQueries, owner: Any, attribute: object) -> SourceNode | None:
+    """Return what gives an attribute its value, where the user's classes do so once."""
+    given = list(assignments(queries, owner, attribute))
+    return given[0] if len(given) == 1 else None

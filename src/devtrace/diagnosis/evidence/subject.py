@@ -1,9 +1,11 @@
 """The tensor that a cause is sought for."""
 
+import ast
 from dataclasses import dataclass
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 
@@ -67,6 +69,16 @@ class Subject:
     def was_made_after(self, op: int) -> bool:
         """Return whether it was made after an op; False where only the source says when that was."""
         return self.birth > op and self.queries.certainty(self.row) == "seen"
+
+    def frame_of(self, name: AccessPath | None) -> FailingFrame | None:
+        """Return the frame of the user's whose variable an access path starts from."""
+        return FailingFrame.of(self.snapshot, name.frame, self.expected_device) if name is not None else None
+
+    def binding_of(self, name: AccessPath | None) -> tuple[FailingFrame, ast.stmt] | None:
+        """Return the statement that gave that variable its value last, with the frame."""
+        frame = self.frame_of(name)
+        bound = frame.bindings(name.references[0].text) if frame is not None and name is not None else []
+        return (frame, bound[-1]) if frame is not None and bound else None
 
     def odd_row(self, value: object) -> int | None:
         """Return the row of a live tensor that is on the odd device; None for anything else."""

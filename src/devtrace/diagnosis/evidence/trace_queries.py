@@ -13,14 +13,14 @@ from typing import Final, NamedTuple, Self, cast
 import numpy as np
 import numpy.typing as npt
 
+from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import Certainty, Trait
 from devtrace.source import parsing
 from devtrace.source.dtypes import CASTS
 from devtrace.source.live_objects import Evidence, Live
-from devtrace.source.parsing import Source, Span
+from devtrace.source.parsing import FunctionNode, Source, Span
 from devtrace.trace.ledger_counts import callers_of_backward
-from devtrace.trace.rows import Site as SiteRow
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.trace.views import autocasts_of_ops, storage_owners
 
@@ -35,9 +35,18 @@ META: Final = "meta"
 class SourceNode(NamedTuple):
     """A site in its source."""
 
-    source: Source
+    code: Code
     node: ast.AST
     statement: ast.stmt
+
+    @property
+    def source(self) -> Source:
+        return self.code.source
+
+    @property
+    def function(self) -> FunctionNode | None:
+        """Return the function around the site; None in a cell or a file itself."""
+        return self.source.function(self.node)
 
 
 @dataclass(frozen=True)
@@ -236,8 +245,12 @@ class TraceQueries:
     def source_node(self, id: int) -> SourceNode | None:
         """Return a site in its source; None without source."""
         if id not in self._source_nodes:
-            self._source_nodes[id] = self.node_at(self.trace.sites[id]) if id >= 0 else None
+            self._source_nodes[id] = self.node_at(Site.of(self.trace.sites[id])) if id >= 0 else None
         return self._source_nodes[id]
+
+    def own_node(self, id: int) -> SourceNode | None:
+        """Return a site in its source, if that is the user's to edit."""
+        return None if self.package(id) else self.source_node(id)
 
     def op_site(self, op: int) -> int:
         """Return the site of an op; -1 for -1."""
@@ -247,14 +260,14 @@ class TraceQueries:
         """Return the code of an op; None for -1."""
         return self.source_node(self.op_site(op))
 
-    def node_at(self, site: Site | SiteRow) -> SourceNode | None:
+    def node_at(self, site: Site) -> SourceNode | None:
         """Return the code of a site; None without source."""
         source = self.read(site.file, site.line, site.cell_id)
         if source is None:
             return None
         node = source.node_at(Span(site.line, site.column, site.end_line, site.end_column))
         statement = source.statement(node) if node is not None else None
-        return SourceNode(source, node, statement) if node is not None and statement is not None else None
+        return SourceNode(Code(source, site), node, statement) if node is not None and statement is not None else None
 
     def read(self, file: str, line: int, cell_id: str = "") -> Source | None:
         """Return the source of a file around a line: as it was recorded, else as it is now."""
@@ -264,14 +277,6 @@ class TraceQueries:
                 if block.line <= line < block.line + lines:
                     return parsing.parse(block.text, file, block.line)
         return parsing.read(file)
-
-    def site_in(self, source: Source, node: ast.AST, like: Site) -> Site:
-        """Return a site for a piece of source that no op has recorded, in the file or cell of another."""
-        span = source.span(node)
-        function = source.function(node)
-        name = getattr(function, "name", "<lambda>") if function is not None else "<module>"
-        text = source.segment(node)
-        return Site(like.file, *span, name, text, like.cell, like.cell_id)
 
     # Frames.
 

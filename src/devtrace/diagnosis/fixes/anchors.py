@@ -16,9 +16,10 @@ from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.evidence.way import Passed
 from devtrace.diagnosis.findings import Edit
-from devtrace.diagnosis.fixes.fix import Moved, SiteCode, odd_rows
+from devtrace.diagnosis.fixes.fix import Moved, odd_rows
 from devtrace.source.flow import values_given
 
 Kind = Literal["below", "above", "top", "at"]
@@ -35,7 +36,7 @@ class Anchor:
     frame: FailingFrame | None = None
 
     @classmethod
-    def below_move(cls, move: SiteCode, frame: FailingFrame | None) -> Anchor:
+    def below_move(cls, move: SourceNode, frame: FailingFrame | None) -> Anchor:
         return cls(move.code, move.statement, "below", frame)
 
     @property

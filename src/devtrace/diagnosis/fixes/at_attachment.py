@@ -11,23 +11,23 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.source_text import only_assignment
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import OwnLines, Proposal, Within
 from devtrace.diagnosis.fixes.devices import of_earlier_cell, of_move, of_owner
-from devtrace.diagnosis.fixes.fix import Fix, code_at, frame_of, names_its_device, odd_rows
-from devtrace.diagnosis.fixes.register_on_module import assignments
+from devtrace.diagnosis.fixes.fix import Fix, names_its_device, odd_rows
 from devtrace.source.flow import targets
 from devtrace.source.matching import assigned_names, called_names, match_code, names_in, run_names, same_code
 from devtrace.source.object_walk import is_tensor
-from devtrace.source.parsing import Source
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
 
 def move_below_attachment(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Below `model.head = nn.Linear(8, 2)` add `model.to(device)`, in the frame that holds the model."""
-    frame = frame_of(case, verdict.name)
+    frame = case.frame_of(verdict.name)
     if frame is None or verdict.name is None or verdict.module is None or verdict.move is None:
         return
     statement = _Attaching(case, verdict, frame, verdict.name).statement()
@@ -96,7 +96,7 @@ class _Attaching:
     def _was_kept_first(self) -> bool:
         """Return whether what replaced a parameter was an attribute of another object: `self.shadow = {...}`."""
         owner = self.case.ownership
-        found = code_at(self.case, self.verdict.born) if owner is not None and owner.was_replaced else None
+        found = self.case.queries.own_node(self.verdict.born) if owner is not None and owner.was_replaced else None
         given = targets(found.statement) if found is not None else ()
         return any(isinstance(target.node, ast.Attribute) for target in given)
 
@@ -114,7 +114,7 @@ class _Attaching:
 
 def move_as_attached(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Write `owner.head = nn.Linear(...).to(device)`, with the device of an earlier cell or of the owner."""
-    found = code_at(case, verdict.born)
+    found = case.queries.own_node(verdict.born)
     if found is None or verdict.name is None or getattr(found.function, "name", "") == "__init__":
         return
     statement = found.statement
@@ -149,7 +149,7 @@ def _parameter_data(node: ast.expr) -> ast.expr | None:
 
 def move_as_registered(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Write `layer.register_buffer("mask", keep(layer).to(device))`, which holds in each round of a loop."""
-    frame = frame_of(case, verdict.name)
+    frame = case.frame_of(verdict.name)
     if frame is None or verdict.name is None or verdict.name.last.kind != "buffer":
         return
     for statement in frame.statements():
@@ -172,24 +172,23 @@ def move_as_sibling(case: Case, verdict: Verdict) -> Iterator[Fix]:
     for part in (verdict.name.prefix(length) for length in lengths if verdict.name is not None):
         owner, key = part.last.owner, part.last.key
         can_be_moved = isinstance(key, str) and (access_paths.is_module(part.last.value) or is_tensor(part.last.value))
-        given = list(assignments(case.queries, owner, key)) if can_be_moved else []
-        for code, statement in given if len(given) == 1 else ():
-            made = match_code("$self.$name = $value", statement)
-            sibling = _moved_beside(code.source, statement, made["self"]) if made is not None else None
-            if made is None or sibling is None or names_its_device(made["value"]):
-                continue
-            anchor = Anchor(code, made["value"], "at")
-            proposal = Proposal(anchor, Within((made["value"],)), code.text(sibling["device"]))
-            other = f"{code.text(sibling['self'])}.{sibling['name']}"
-            new = f"{code.text(made['self'])}.{key} = {one_line(proposal.code)}"
-            yield from proposal.fixes(sentence("fixed.as-sibling", sibling=other, code=new), anchor.moved(case, part))
+        given = only_assignment(case.queries, owner, key) if can_be_moved else None
+        made = match_code("$self.$name = $value", given.statement) if given is not None else None
+        sibling = _moved_beside(given, made["self"]) if given is not None and made is not None else None
+        if given is None or made is None or sibling is None or names_its_device(made["value"]):
+            continue
+        code, anchor = given.code, Anchor(given.code, made["value"], "at")
+        proposal = Proposal(anchor, Within((made["value"],)), code.text(sibling["device"]))
+        other = f"{code.text(sibling['self'])}.{sibling['name']}"
+        new = f"{code.text(made['self'])}.{key} = {one_line(proposal.code)}"
+        yield from proposal.fixes(sentence("fixed.as-sibling", sibling=other, code=new), anchor.moved(case, part))
 
 
-def _moved_beside(source: Source, statement: ast.stmt, owner: ast.expr) -> dict[str, ast.expr] | None:
+def _moved_beside(given: SourceNode, owner: ast.expr) -> dict[str, ast.expr] | None:
     """Return the parts of the nearest `self.other = value.to(device)` of the same block."""
-    line, block = source.span(statement).line, getattr(source.parent(statement), "body", ())
-    for each in sorted(block, key=lambda other: abs(source.span(other).line - line)):
-        found = match_code("$self.$name = $value.to($device)", each) if each is not statement else None
+    line, block = given.statement.lineno, getattr(given.source.parent(given.statement), "body", ())
+    for each in sorted(block, key=lambda other: abs(other.lineno - line)):
+        found = match_code("$self.$name = $value.to($device)", each) if each is not given.statement else None
         is_beside = found is not None and same_code(found["self"], owner)
         if found is not None and is_beside and isinstance(found["device"], ast.Name | ast.Attribute):
             return found

@@ -15,13 +15,12 @@ from devtrace.diagnosis.fixes.anchors import Anchor, of_binding
 from devtrace.diagnosis.fixes.changes import EachOf, OwnLines, Proposal, Within
 from devtrace.diagnosis.fixes.fix import (
     Fix,
-    frame_of,
     is_assignable,
     reads,
     registering_root,
     siblings_on_odd_device,
 )
-from devtrace.source.flow import is_written, values_given
+from devtrace.source.flow import is_written_in, values_given
 from devtrace.source.matching import assigned_names, called_name, match_code
 from devtrace.source.object_walk import items_of
 from devtrace.source.safe_values import evaluate
@@ -45,7 +44,7 @@ def move_below_binding(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 def _moved_with(case: Case, name: AccessPath, kin: list[AccessPath]) -> Iterator[Fix]:
     names = _moved_names(kin)
-    for anchor in of_binding(frame_of(case, name), name.references[0].text) if names else ():
+    for anchor in of_binding(case.frame_of(name), name.references[0].text) if names else ():
         anchor = _filling(case, name, anchor) or anchor
         if anchor.kind == "at" or (isinstance(anchor.node, ast.For) and not _is_of_each(anchor, names[0])):
             continue
@@ -59,9 +58,8 @@ def _moved_with(case: Case, name: AccessPath, kin: list[AccessPath]) -> Iterator
 
 def _binds_where_it_moves(case: Case, verdict: Verdict, name: AccessPath) -> bool:
     """Return whether the line that gives the variable its value moves it too: what was attached came after it."""
-    frame, moved = frame_of(case, name), case.queries.source_node(verdict.moved)
-    bound = frame.bindings(name.references[0].text)[-1:] if frame is not None else []
-    return frame is not None and moved is not None and moved.source is frame.source and bound == [moved.statement]
+    bound, moved = case.binding_of(name), case.queries.source_node(verdict.moved)
+    return bound is not None and moved is not None and bound[1] is moved.statement
 
 
 def _made_in_a_call(case: Case, name: AccessPath) -> bool:
@@ -128,11 +126,11 @@ def _as_container(case: Case, anchor: Anchor, names: list[AccessPath]) -> Propos
 def move_in_loop(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Write `inputs = inputs.to(device)` atop `for inputs, targets in loader:`, for all that it computes with."""
     for name in case.names:
-        frame = frame_of(case, name) if len(name.references) == 1 else None
+        frame = case.frame_of(name) if len(name.references) == 1 else None
         around = list(frame.source.ancestors(frame.source_node.statement)) if frame is not None else []
         for anchor in of_binding(frame, name.text):
             loop = anchor.node
-            if not isinstance(loop, ast.For) or loop not in around or _is_written(loop, name.text):
+            if not isinstance(loop, ast.For) or loop not in around or is_written_in(loop.body, name.text):
                 continue  # a moved copy would be written in vain
             assert frame is not None
             names = [name, *_others(case, frame, loop, name)]
@@ -140,16 +138,12 @@ def move_in_loop(case: Case, verdict: Verdict) -> Iterator[Fix]:
             yield from proposal.fixes(sentence("fixed.in-loop", code=proposal.code), anchor.moved(case, *names))
 
 
-def _is_written(loop: ast.For, variable: str) -> bool:
-    """Return whether the loop writes into what a variable holds."""
-    return any(is_written(node, variable) for statement in loop.body for node in ast.walk(statement))
-
-
 def _others(case: Case, frame: FailingFrame, loop: ast.For, name: AccessPath) -> Iterator[AccessPath]:
     """Yield the loop's other variables that stayed behind and that the rest of the round computes with."""
     for variable in dict.fromkeys(assigned_names(loop.target)):
         path = _stayed_behind(case, frame, variable) if variable != name.text else None
-        if path is not None and _is_computed_with(frame, loop, variable):
+        read = [node for statement in loop.body for node in reads(statement, variable)]
+        if path is not None and read and all(is_combined(node, frame.source) for node in read):
             yield path
 
 
@@ -160,19 +154,13 @@ def _stayed_behind(case: Case, frame: FailingFrame, variable: str) -> AccessPath
     return next((each for each in names if each.text == variable and each.frame == frame.number), None)
 
 
-def _is_computed_with(frame: FailingFrame, loop: ast.For, variable: str) -> bool:
-    """Return whether the loop reads a variable, always where it meets other tensors."""
-    read = [node for statement in loop.body for node in reads(statement, variable)]
-    return bool(read) and all(is_combined(node, frame.source) for node in read)
-
-
 def move_where_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Turn `kernel = tapered(size)` into `kernel = tapered(size).to(signal.device)`.
 
     Of `mu, nu = uniform(n), uniform(m)` both are moved, where both stayed behind; below it of `cos, sin = table(n)`.
     """
     for name in reversed(case.names):
-        frame = frame_of(case, name) if len(name.references) == 1 else None
+        frame = case.frame_of(name) if len(name.references) == 1 else None
         failing = frame.source_node.statement if frame is not None else None
         for anchor in of_binding(frame, name.text, before=failing):
             if frame is None or anchor.kind != "at":
@@ -183,7 +171,7 @@ def move_where_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
             alike = [
                 each
                 for each in values
-                if is_alike and each != name.text and _is_made_alike(values[each], values[name.text])
+                if is_alike and each != name.text and called_name(values[each]) == called_name(values[name.text]) != ""
             ]
             names = [name, *(path for each in alike if (path := _stayed_behind(case, frame, each)) is not None)]
             nodes, line = [values[each.text] for each in names], frame.source.span(anchor.statement).line
@@ -205,7 +193,3 @@ def _unpacked(case: Case, frame: FailingFrame, name: AccessPath, anchor: Anchor)
     proposal = Proposal(anchor, OwnLines.of(*names), device)
     help = sentence("fixed.below-line", code="; ".join(proposal.texts), line=anchor.line)
     yield from proposal.fixes(help, anchor.moved(case, *names))
-
-
-def _is_made_alike(value: ast.expr, other: ast.expr) -> bool:
-    return bool(called_name(value)) and called_name(value) == called_name(other)

@@ -12,22 +12,20 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import find_origin
-from devtrace.diagnosis.evidence.trace_queries import HOST
+from devtrace.diagnosis.evidence.source_text import assignments
+from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import EachOf, OwnLines, Proposal, Within
 from devtrace.diagnosis.fixes.fix import (
     Fix,
     Moved,
-    SiteCode,
-    code_at,
-    frame_of,
     is_assignable,
     names_its_device,
     registering_root,
     suggested,
 )
-from devtrace.diagnosis.fixes.register_on_module import assignments, unregistered_step
+from devtrace.diagnosis.fixes.register_on_module import unregistered_step
 from devtrace.source.flow import parameters, targets
 from devtrace.source.matching import called_name, called_names, calls_in, match_code, nodes_of, owner_of, variable
 from devtrace.source.object_walk import groups_of, is_tensor, members, states_of
@@ -41,8 +39,8 @@ Group = dict[Any, Any]
 
 def move_beside_neighbour(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Below `x = x.to(device)` repeat it: `y = y.to(device)`; in a method, below `self.x = self.x.to(device)`."""
-    name, found = verdict.name, code_at(case, verdict.moved)
-    frame, row = frame_of(case, name), case.snapshot.row(name.last.value) if name is not None else None
+    name, found = verdict.name, case.queries.own_node(verdict.moved)
+    frame, row = case.frame_of(name), case.snapshot.row(name.last.value) if name is not None else None
     if name is None or found is None or frame is None or row is None or verdict.move is None:
         return
     call = found.code.method_call(found.node)
@@ -59,21 +57,21 @@ def move_beside_neighbour(case: Case, verdict: Verdict) -> Iterator[Fix]:
     yield from proposal.fixes(sentence("fixed.beside", code=proposal.code), moved)
 
 
-def _path_in_method(case: Case, name: AccessPath, found: SiteCode) -> str | None:
+def _path_in_method(case: Case, name: AccessPath, found: SourceNode) -> str | None:
     """Return `self.y` in a method of the object that holds both: `to()` of the user's class, which has returned."""
     neighbour = match_code("$self.$name = $self.$name.$move(...)", found.statement)
     if neighbour is None or name.last.kind != "attribute" or access_paths.is_trained_leaf(name.last.value):
         return None
     at = (found.statement.lineno, found.statement.col_offset)  # its source may have been read another time
-    here = (statement for _, statement in assignments(case.queries, name.last.owner, neighbour["name"]))
-    is_there = any((each.lineno, each.col_offset) == at for each in here)
+    given = (each.statement for each in assignments(case.queries, name.last.owner, neighbour["name"]))
+    is_there = any((each.lineno, each.col_offset) == at for each in given)
     return f"{found.code.text(neighbour['self'])}.{name.last.key}" if is_there else None
 
 
 def move_container(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Below `model.to(device)` write `model.state = [each.to(device) for each in model.state]`."""
-    step, moving = unregistered_step(verdict), code_at(case, verdict.moved)
-    frame = frame_of(case, verdict.name)
+    step, moving = unregistered_step(verdict), case.queries.own_node(verdict.moved)
+    frame = case.frame_of(verdict.name)
     if step is None or moving is None or frame is None or verdict.name is None or verdict.move is None:
         return
     at = next((n for n, each in enumerate(verdict.name.references, 1) if each is step), 0)
@@ -104,15 +102,17 @@ def move_optimizer_state(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
     The count of steps stays where the optimizer reads it.
     """
-    found = code_at(case, verdict.moved)
+    found = case.queries.own_node(verdict.moved)
     for name in (*([verdict.name] if verdict.name is not None else []), *case.names):
         index = next((i for i, value in enumerate(name.objects) if access_paths.is_optimizer(value)), None)
-        frame = frame_of(case, name) if any(each.kind == "state" for each in name.references) else None
+        frame = case.frame_of(name) if any(each.kind == "state" for each in name.references) else None
         if index is None or found is None or frame is None or found.code.source is not frame.source:
             continue
         optimizer, anchor = name.prefix(index + 1), Anchor.below_move(found, frame)
         value = optimizer.last.value
-        which = 'hasattr(v, "to")' if _counts_on_the_device(value) else 'k != "step" and hasattr(v, "to")'
+        # So that a graph can capture them, some count their steps where the parameters are.
+        counts_there = any(group.get(key) is True for group in groups_of(value) for key in ("capturable", "fused"))
+        which = 'hasattr(v, "to")' if counts_there else 'k != "step" and hasattr(v, "to")'
         if optimizer.code and anchor.device:
             edit = anchor.edit(
                 f"for state in {optimizer.code}.state.values():",
@@ -123,17 +123,12 @@ def move_optimizer_state(case: Case, verdict: Verdict) -> Iterator[Fix]:
             yield from suggested(sentence("fixed.optimizer-state"), edit, moved=anchor.moved_rows(case, rows))
 
 
-def _counts_on_the_device(optimizer: object) -> bool:
-    """Return whether an optimizer counts its steps where the parameters are, so that a graph can capture them."""
-    return any(group.get(option) is True for group in groups_of(optimizer) for option in ("capturable", "fused"))
-
-
 def bring_module_back(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """After the line that sent a module away, or the call of the function that did: `model.to(device)`."""
     sent = case.queries.site(verdict.sent_by.site) if verdict.sent_by is not None else None
     if sent is None or verdict.module is None:
         return
-    roots = [(root, frame_of(case, name)) for name in case.names if (root := registering_root(name)) is not None]
+    roots = [(root, case.frame_of(name)) for name in case.names if (root := registering_root(name)) is not None]
     known = [(frame, root) for root, frame in roots if frame is not None and root.code]
     for frame, root in known:
         for anchor in (each for statement in _sending(frame, sent) for each in _after(frame, statement)):
@@ -188,7 +183,7 @@ def _groups(case: Case, name: AccessPath) -> Iterator[tuple[Group, Any]]:
         fields = constructor_fields(type(owner))
         yield ({field: attribute(owner, field) for field in fields} if key in fields else parts), key
         return
-    frame = frame_of(case, name)
+    frame = case.frame_of(name)
     if frame is None:
         return
     variables, given = frame.variables, parameters(frame.body)
@@ -201,12 +196,12 @@ def _groups(case: Case, name: AccessPath) -> Iterator[tuple[Group, Any]]:
         yield {each: variables.get(each) for each in given}, key
 
 
-def _left_out(case: Case, group: Group, key: Any) -> Iterator[tuple[SiteCode, Move, ast.expr]]:
+def _left_out(case: Case, group: Group, key: Any) -> Iterator[tuple[SourceNode, Move, ast.expr]]:
     """Yield the moves of others of a group, each with the element beside it that is the odd tensor."""
     for other, value in group.items():
         row = case.snapshot.row(value) if is_tensor(value) and other != key else None
         move = move_of(case.queries, row) if row is not None and case.is_expected(row) else None
-        found = code_at(case, move.site) if move is not None else None
+        found = case.queries.own_node(move.site) if move is not None else None
         by = called_name(found.node) if found is not None and owner_of(found.node) is not None else ""
         if move is None or found is None or by not in case.queries.move_methods - {HOST}:
             continue
@@ -216,7 +211,7 @@ def _left_out(case: Case, group: Group, key: Any) -> Iterator[tuple[SiteCode, Mo
                 yield found, move, element
 
 
-def _around(found: SiteCode, keys: list[Any]) -> Iterator[dict[Any, ast.expr]]:
+def _around(found: SourceNode, keys: list[Any]) -> Iterator[dict[Any, ast.expr]]:
     """Yield the elements of the tuple, dictionary or call that an expression is one of, by the keys of a group."""
     outer = found.code.source.parent(found.node)
     outer = found.code.source.parent(outer) if isinstance(outer, ast.keyword) else outer

@@ -18,7 +18,6 @@ from devtrace.diagnosis.fixes.fix import (
     Fix,
     Moved,
     failing_frame,
-    frame_of,
     registering_root,
     siblings_on_odd_device,
 )
@@ -125,7 +124,7 @@ def move_above_in_cell(case: Case, verdict: Verdict) -> Iterator[Fix]:
         around = [each for each in frame.source.ancestors(frame.source_node.statement) if isinstance(each, ast.stmt)]
         anchor = Anchor(frame.code, around[-1], "above", frame)
         proposal = Proposal(anchor, OwnLines.of(root), anchor.device)
-        site = case.queries.site_in(frame.source, anchor.node, frame.code.site)
+        site = frame.code.site_of(anchor.node)
         help = sentence("fixed.above-line", code=proposal.code, site=site)
         yield from proposal.fixes(help, anchor.moved(case, root))
 
@@ -135,7 +134,7 @@ def _cells_frame(case: Case, name: AccessPath) -> FailingFrame | None:
     frames = FailingFrame.all_of(case.snapshot, case.expected_device)
     cell = next((frame for frame in frames if frame.function is None), None)
     is_there = cell is not None and cell.variables.get(name.texts[0]) is name.objects[0]
-    return cell if name.references[0].kind == "global" and is_there else frame_of(case, name)
+    return cell if name.references[0].kind == "global" and is_there else case.frame_of(name)
 
 
 def _is_of_another_cell(frame: FailingFrame, variable: str) -> bool:

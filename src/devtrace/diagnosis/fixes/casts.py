@@ -12,7 +12,7 @@ from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes import at_binding
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import Proposal, Within
-from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, failing_frame, suggested
+from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, suggested
 from devtrace.source.dtypes import CAST_BY_AUTOCAST, NUMBERS, TAKES_NUMBER, is_floating
 from devtrace.source.matching import (
     assigned_names,
@@ -33,7 +33,7 @@ from devtrace.words.text_format import one_line
 
 def cast_what_numpy_gives(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Turn `torch.from_numpy(state)` into `torch.from_numpy(state).float()`."""
-    found = code_at(case, case.queries.op_site(case.origin.op))
+    found = case.queries.own_node(case.queries.op_site(case.origin.op))
     calls = calls_in(found.node) if found is not None else ()
     call = next((each for each in calls if called_name(each) in (*MAKES_ON_HOST, *OF_DATA, "tensor")), None)
     if found is None or call is None:
@@ -102,7 +102,7 @@ def _number(node: ast.expr, scope: object) -> float | None:
 
 def leave_out_cast(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Take out `model.half()`, where autocast and a scaler do what it was for."""
-    found = code_at(case, verdict.sent_by.site) if verdict.sent_by is not None else None
+    found = case.queries.own_node(verdict.sent_by.site) if verdict.sent_by is not None else None
     if case.mismatch.of != "gradients" or found is None or verdict.sent_by is None:
         return
     move, text = verdict.sent_by, f".{found.code.method_call(found.node)}"
@@ -151,10 +151,8 @@ def _is_for_promoting_ops(frame: FailingFrame, statement: ast.stmt) -> bool:
             continue
         taken = [call for call in calls_in(later) if any(variable(each) in given for each in call.args)]
         functions = [evaluate(call.func, frame.scope()) for call in taken]
-        if any(nodes_of(ast.Return, later)) or any(each is MISSING or _has_weights(each) for each in functions):
+        if any(nodes_of(ast.Return, later)) or any(
+            each is MISSING or (is_module(each) and any(registered(each))) for each in functions
+        ):
             return False
     return True
-
-
-def _has_weights(function: object) -> bool:
-    return is_module(function) and any(True for _ in registered(function))

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.dropped_results import dropped_result
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.missed_moves import dropped_result
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import Proposal, Within
-from devtrace.diagnosis.fixes.fix import Fix, Moved, SiteCode, code_at, frame_at, frame_of, made_at, reads, suggested
+from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, made_at, reads, suggested
 from devtrace.source.flow import binds, moves_itself, path_of, targets
 from devtrace.source.matching import (
     alone,
@@ -37,7 +38,7 @@ def keep_moved_result(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Turn `x.to(device)` on a line of its own into `x = x.to(device)`, and so the lines beside it."""
     if not verdict.dropped or verdict.move is None:
         return
-    found, frame = code_at(case, verdict.moved), frame_of(case, verdict.name)
+    found, frame = case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
     call = match_code("$x.$move(...)", alone(found.statement)) if found is not None else None
     if found is not None and call is not None and not _is_loop_variable(found, call["x"], frame):
         moved = [(found.statement, call["x"]), *(_dropped_likewise(found, frame) if frame is not None else ())]
@@ -59,7 +60,7 @@ def _kept(code: Code, dropped: list[tuple[ast.stmt, str]], moved: list[Moved]) -
     yield from suggested(sentence("fixed.keep-result", code=one_line(new[0])), *edits, moved=moved)
 
 
-def _dropped_likewise(found: SiteCode, frame: FailingFrame) -> Iterator[tuple[ast.stmt, ast.expr]]:
+def _dropped_likewise(found: SourceNode, frame: FailingFrame) -> Iterator[tuple[ast.stmt, ast.expr]]:
     """Yield the statements beside it that drop what the same move of another tensor returns, with that tensor."""
     source, move = found.code.source, match_code("$x.$move(...)", getattr(found.statement, "value", None))
     if move is None or source is not frame.source:
@@ -73,7 +74,7 @@ def _dropped_likewise(found: SiteCode, frame: FailingFrame) -> Iterator[tuple[as
             yield each, other["x"]
 
 
-def _is_loop_variable(found: SiteCode, node: ast.expr, frame: FailingFrame | None) -> bool:
+def _is_loop_variable(found: SourceNode, node: ast.expr, frame: FailingFrame | None) -> bool:
     """Return whether it is the variable of a loop that has ended: a new value for it would not reach the list."""
     source = found.code.source
     loops = [outer for outer in source.ancestors(found.statement) if isinstance(outer, ast.For)]
@@ -87,27 +88,22 @@ def leave_out_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
     move = verdict.sent_by
     if move is None or verdict.module is not None or case.origin.row != case.row:
         return
-    found = code_at(case, move.site) if case.queries.trait(move.source) == case.expected_device else None
-    original = _moved_to_the_cpu(found.node) if found is not None else None
-    if found is None or original is None:
+    found = case.queries.own_node(move.site) if case.queries.trait(move.source) == case.expected_device else None
+    call = match_code("$x.cpu()", found.node) or match_code('$x.to("cpu")', found.node) if found is not None else None
+    if found is None or call is None:
         return
+    original = call["x"]
     is_copy = called_name(original) == "clone"
     new = found.code.text(original) if is_copy else found.code.called_on(original, "clone()")
     edit = found.code.replaced(found.node, new)
     yield from suggested(sentence("fixed.left-there", code=one_line(new)), edit, moved=[Moved(move.result, move.op)])
 
 
-def _moved_to_the_cpu(node: ast.AST) -> ast.expr | None:
-    """Return what is moved: `x` of `x.cpu()` and of `x.to("cpu")`."""
-    call = match_code("$x.cpu()", node) or match_code('$x.to("cpu")', node)
-    return call["x"] if call is not None else None
-
-
 def move_to_expected_device(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Turn `y = x.to(first)`, which sent the tensor away, into `y = x.to(second)`; so `.cuda()` and `.cpu()`."""
     if verdict.sent_by is None or verdict.module is not None:
         return
-    found, frame = code_at(case, verdict.sent_by.site), frame_at(case, verdict.sent_by.site)
+    found, frame = case.queries.own_node(verdict.sent_by.site), frame_at(case, verdict.sent_by.site)
     call = match_code("$x.$move(...)", found.node) if found is not None else None
     if found is None or frame is None or call is None or call["move"] not in case.queries.move_methods:
         return
@@ -124,7 +120,7 @@ def move_to_expected_device(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 def change_the_word(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Turn the one `"cuda:1"` of a program whose variables name `cuda:0` into their variable."""
-    found = code_at(case, verdict.born) if case.mismatch.is_meant else None
+    found = case.queries.own_node(verdict.born) if case.mismatch.is_meant else None
     frame = frame_at(case, verdict.born) if found is not None else None
     if found is None or frame is None:
         return
@@ -139,7 +135,7 @@ def change_the_word(case: Case, verdict: Verdict) -> Iterator[Fix]:
 def change_device_variable(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Turn `device = "cuda"` into `device = x.device`, where all that the function makes with it belongs there."""
     site = case.queries.op_site(case.origin.op)
-    found, frame = code_at(case, site), frame_at(case, site)
+    found, frame = case.queries.own_node(site), frame_at(case, site)
     call = _naming_call(found.node) if found is not None else None
     name = variable(_device_of(call)) if call is not None else ""
     if frame is None or not name:
@@ -180,14 +176,14 @@ def _is_a_device(name: ast.Name, frame: FailingFrame) -> bool:
 
 def copy_after_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Put the line that copies below the line that moves, where nothing between them needs the copy."""
-    found = code_at(case, verdict.moved)
-    for name in case.names:
-        frame = frame_of(case, name)
-        bound = frame.bindings(name.references[0].text)[-1:] if frame is not None else []
-        if frame is None or not bound or found is None or found.code.source is not frame.source:
+    found = case.queries.own_node(verdict.moved)
+    for frame, early in filter(None, map(case.binding_of, case.names)):
+        if found is None or found.source is not frame.source:
             continue
-        early, moving, code = bound[0], found.statement, frame.code
-        if _may_swap(frame, early, moving) and not (_asks_for(early, case.odd_device) or _gives_another_name(early)):
+        moving, code = found.statement, frame.code
+        constants = {node.value for node in nodes_of(ast.Constant, early)}
+        asks_for_it = case.odd_device in constants | called_names(early)  # `Average(model, device="cpu")`
+        if _may_swap(frame, early, moving) and not asks_for_it and not _gives_another_name(early):
             text = code.text(early)
             edits = (code.removed(early), code.below(moving, *text.split("\n")))
             help = sentence("fixed.copy-after-move", line=one_line(text), move=one_line(code.text(moving)))
@@ -212,12 +208,6 @@ def _gives_another_name(statement: ast.stmt) -> bool:
     return path_of(value) != "" and getattr(value, "attr", "") not in PARTS
 
 
-def _asks_for(statement: ast.stmt, device: str) -> bool:
-    """Return whether a statement says itself where the copy is to be: `Average(model, device="cpu")`."""
-    constants = (node.value for node in nodes_of(ast.Constant, statement))
-    return device in constants or device in called_names(statement)
-
-
 def _may_swap(frame: FailingFrame, early: ast.stmt, moving: ast.stmt) -> bool:
     """Return whether both are statements of one block, and nothing from the next line to the move needs the copy."""
     source = frame.source
@@ -227,10 +217,6 @@ def _may_swap(frame: FailingFrame, early: ast.stmt, moving: ast.stmt) -> bool:
     if first.line >= last.line or first.end_line != first.line:
         return False
     between = [s for s in frame.statements() if first.line < source.span(s).line <= last.end_line]
-    made_anew = {name for each in between if not _only_moves(each) for name in binds(each)}
+    moved = [each for each in between if any(moves_itself(one.value, one.node) for one in targets(each))]
+    made_anew = {name for each in between if each not in moved for name in binds(each)}
     return names_in(*early.targets).isdisjoint(names_in(*between)) and made_anew.isdisjoint(names_in(early.value))
-
-
-def _only_moves(statement: ast.stmt) -> bool:
-    """Return whether a variable is afterwards what it was, but moved: `net = net.to(device)`."""
-    return any(moves_itself(value, target) for target, value, *_ in targets(statement))

@@ -15,8 +15,9 @@ from typing import Final
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.frame_code import FailingFrame, first_parameter, names_trait
-from devtrace.diagnosis.fixes.fix import SiteCode, code_at, frame_at, frame_of
+from devtrace.diagnosis.evidence.frame_code import FailingFrame, names_trait
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.fixes.fix import frame_at
 from devtrace.source.flow import own_name, parameters
 from devtrace.source.matching import assigned_names, owner_of, variable
 from devtrace.source.object_walk import registered
@@ -28,15 +29,15 @@ _NEAR: Final = 50
 
 def of_move(case: Case, verdict: Verdict, frame: FailingFrame) -> str:
     """Return `device` of `model.to(device)`, where the move is in the frame's own function."""
-    found = code_at(case, verdict.moved)
+    found = case.queries.own_node(verdict.moved)
     argument = _argument(found) if found is not None and found.function is frame.function else None
     is_expected = found is not None and argument is not None and frame.names_expected_device(argument)
     return found.code.text(argument) if found is not None and argument is not None and is_expected else ""
 
 
-def of_earlier_cell(case: Case, verdict: Verdict, born: SiteCode) -> str:
+def of_earlier_cell(case: Case, verdict: Verdict, born: SourceNode) -> str:
     """Return the notebook's variable that the move in another cell took its device from: `device`."""
-    moved, frame = code_at(case, verdict.moved), frame_of(case, verdict.name)
+    moved, frame = case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
     if moved is None or frame is None:
         return ""
     in_cells = all(each.code.site.cell is not None and each.function is None for each in (moved, born))
@@ -44,7 +45,7 @@ def of_earlier_cell(case: Case, verdict: Verdict, born: SiteCode) -> str:
     return variable(device) if in_cells and device is not None and frame.names_expected_device(device) else ""
 
 
-def _argument(move: SiteCode) -> ast.expr | None:
+def _argument(move: SourceNode) -> ast.expr | None:
     return move.node.args[0] if isinstance(move.node, ast.Call) and len(move.node.args) == 1 else None
 
 
@@ -90,9 +91,8 @@ def _of_self(case: Case, site: int, source: Source, function: NamedFunction) -> 
     value = next((each for each in case.snapshot.walk.objects.values() if type(each).__qualname__ == class_name), None)
     named = (key for key, device in instance_dict(value).items() if names_trait(device, case.expected_device))
     attribute = next((f"{own}.{key}" for key in named if str(key).isidentifier()), "")
-    first = first_parameter(value) if access_paths.is_module(value) else None
-    is_expected = first is not None and case.snapshot.trait_of(first) == case.expected_device
-    return attribute or (f"next({own}.parameters()).{case.queries.of}" if is_expected else "")
+    is_there = access_paths.is_module(value) and case.snapshot.trait_of(value) == case.expected_device
+    return attribute or (f"next({own}.parameters()).{case.queries.of}" if is_there else "")
 
 
 def _of_parameter(case: Case, function: NamedFunction) -> str:

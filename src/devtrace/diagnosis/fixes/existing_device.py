@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from typing import Final
@@ -12,10 +13,9 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.asked_devices import AskedDevice, accelerator, devices_named
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.findings import Edit, Line
-from devtrace.diagnosis.fixes.register_on_module import assignments
-from devtrace.diagnosis.fixes.respelt_device import respelt
-from devtrace.source.flow import bindings, defaults, given_by, parameters
+from devtrace.source.flow import bindings, defaults, given_by, parameters, rounds
 from devtrace.source.matching import (
     assigned_names,
     called_name,
@@ -32,6 +32,7 @@ from devtrace.source.safe_values import class_dict, evaluate
 from devtrace.words.catalogue import sentence
 
 _Origin = tuple[Code, ast.AST]
+_PARTS: Final = re.compile(r"(\s*([a-z]+)\s*[:_.-]?\s*)(\d*)\s*", re.IGNORECASE)
 MOST_STEPS: Final = 4
 """From variable to variable, back to where a device was named."""
 
@@ -42,7 +43,7 @@ def existing_device(asked: AskedDevice, there: list[str]) -> tuple[Edit, ...]:
         edit = (
             _listed(asked, code, given, there)
             or _literal(asked, code, given, there)
-            or respelt(asked, code, given, there[0])
+            or _respelt(asked, code, given, there[0])
             or _counted(asked, code, given)
             or _ranged(asked, code, given)
         )
@@ -58,7 +59,7 @@ def who_asked(asked: AskedDevice, failing: FailingFrame) -> tuple[Line, ...]:
     statement = given if is_default else code.source.statement(given)
     if statement is None or statement is failing.source_node.statement:
         return ()
-    return (Line(sentence("label.created"), asked.frame.snapshot.queries.site_in(code.source, statement, code.site)),)
+    return (Line(sentence("label.created"), code.site_of(statement)),)
 
 
 def _sources_of(asked: AskedDevice) -> Iterator[_Origin]:
@@ -99,20 +100,17 @@ def _values_of(frame: FailingFrame, name: str) -> list[ast.expr]:
 
 def _gone_through(frame: FailingFrame, name: str) -> Iterator[ast.expr]:
     """Yield what the loops around a line go through for a variable, and what the name of that was given."""
-    for outer in frame.source.ancestors(frame.source_node.node):
-        for loop in (outer, *getattr(outer, "generators", ())):
-            if hasattr(loop, "iter") and name in assigned_names(loop.target):
-                yield from _values_of(frame, variable(loop.iter))
-                yield loop.iter
+    for loop in rounds(frame.source, frame.source_node.node):
+        if name in assigned_names(loop.target):
+            yield from _values_of(frame, variable(loop.iter))
+            yield loop.iter
 
 
 def _of_attribute(asked: AskedDevice, owned: ast.expr, attribute: str) -> Iterator[_Origin]:
     """Yield what the class of an object, or the class itself, gives an attribute."""
     frame = asked.frame
     owner = evaluate(owned, frame.scope())
-    for code, statement in assignments(frame.snapshot.queries, owner, attribute):
-        if statement.value is not None:
-            yield code, statement.value
+    yield from ((each.code, each.node) for each in assignments(frame.snapshot.queries, owner, attribute))
     kind = owner if issubclass(type(owner), type) else type(owner)
     yield from ((frame.code, each) for each in _defaults_of_flags(asked, kind, attribute))
     for body in nodes_of(ast.ClassDef, frame.source.tree):
@@ -140,17 +138,17 @@ def _defaults_of_flags(asked: AskedDevice, kind: type, attribute: str) -> Iterat
 def _literal(asked: AskedDevice, code: Code, given: ast.AST, there: list[str]) -> Edit | None:
     """Return the change of the one literal that names the device, or of its number where the kind is the same."""
     kind, _, number = asked.device.partition(":")
-    texts = [each for each in nodes_of(ast.Constant, given) if asked.device in (_in_text(each), each.value)]
+    texts = [
+        each
+        for each in nodes_of(ast.Constant, given)
+        if asked.device in (access_paths.device_named_by(each.value), each.value)
+    ]
     numbers = [each for each in nodes_of(ast.Constant, given) if type(each.value) is int and str(each.value) == number]
     if len(texts) == 1:
         return code.replaced(texts[0], f'"{there[0]}"')
     if len(numbers) == 1 and not texts and there[0].partition(":")[0] == kind:
         return code.replaced(numbers[0], there[0].partition(":")[2])
     return None
-
-
-def _in_text(node: ast.Constant) -> str:
-    return access_paths.device_named_by(node.value)
 
 
 def _listed(asked: AskedDevice, code: Code, given: ast.AST, there: list[str]) -> Edit | None:
@@ -178,10 +176,9 @@ def _counted(asked: AskedDevice, code: Code, given: ast.AST) -> Edit | None:
 
     A rank, which a job has or a function is given, would share its device with another then; NCCL refuses that.
     """
-    kind, _, number = asked.device.partition(":")
-    torch = next((name for name, full in code.source.imports.items() if full == "torch"), "")
+    (kind, _, number), count = asked.device.partition(":"), _count(asked, code)
     ranks = asked.frame.snapshot.queries.trace.threads.ints("rank")
-    if not number.isdecimal() or not torch or kind != accelerator() or (ranks >= 0).any():
+    if not count or (ranks >= 0).any():
         return None
     scope = asked.frame.scope()
     is_text = type(plain(given, scope)) is str
@@ -189,25 +186,60 @@ def _counted(asked: AskedDevice, code: Code, given: ast.AST) -> Edit | None:
     counted = next((each for each in inner if plain(each, scope) == int(number)), None)
     if counted is None or names_in(counted) & {*parameters(asked.frame.body)}:
         return None
-    if not is_text and variable(counted) not in _loop_variables(code, given):
+    if not is_text and variable(counted) not in assigned_names(*(each.target for each in rounds(code.source, given))):
         return None
-    around = f"{ast.unparse(counted)} % {torch}.{kind}.device_count()"
+    around = f"{ast.unparse(counted)} % {count}"
     return code.replaced(given, f'f"{kind}:{{{around}}}"' if is_text else around)
 
 
 def _ranged(asked: AskedDevice, code: Code, given: ast.AST) -> Edit | None:
     """Return the range of a list or a loop of devices with as many as there are: `range(torch.cuda.device_count())`."""
-    kind, _, number = asked.device.partition(":")
-    torch = next((name for name, full in code.source.imports.items() if full == "torch"), "")
+    count = _count(asked, code)
     ranges = [call for call in calls_in(given) if called_name(call) == "range" and len(call.args) == 1]
-    if len(ranges) != 1 or not torch or not number.isdecimal() or kind != accelerator():
+    stop = plain(ranges[0].args[0], asked.frame.scope()) if len(ranges) == 1 and count else None
+    is_past = type(stop) is int and int(asked.device.partition(":")[2]) < stop
+    return code.replaced(ranges[0].args[0], count) if is_past else None
+
+
+def _count(asked: AskedDevice, code: Code) -> str:
+    """Return the code that counts the devices there are, if one of them is asked for by number."""
+    (kind, _, number), torch = asked.device.partition(":"), code.source.known_as("torch")
+    return f"{torch}.{kind}.device_count()" if number.isdecimal() and torch and kind == accelerator() else ""
+
+
+# A device that torch cannot read, `"cuda0"`, `"gpu"` or `"cuda:-1"`, spelt as it was meant.
+
+
+def meant(text: str, there: list[str]) -> str | None:
+    """Return the device that a text stands for; the first that exists, if there is none of the kind and number.
+
+    A text that begins with no kind of device, such as `"auto"`, stands for none.
+    """
+    found = _PARTS.match(text)
+    kind = found[2].lower() if found is not None else ""
+    kind = accelerator() if kind == "gpu" else kind
+    if found is None or not access_paths.device_named_by(kind):
         return None
-    stop = plain(ranges[0].args[0], asked.frame.scope())
-    is_past = type(stop) is int and int(number) < stop
-    return code.replaced(ranges[0].args[0], f"{torch}.{kind}.device_count()") if is_past else None
+    if found.end() < len(text):
+        return there[0]
+    named = f"{kind}:{int(found[3])}" if found[3] else kind
+    return named if named in (*there, *(each.partition(":")[0] for each in there)) else there[0]
 
 
-def _loop_variables(code: Code, node: ast.AST) -> list[str]:
-    """Return what the loops and comprehensions around code go through."""
-    around = (part for outer in code.source.ancestors(node) for part in (outer, *getattr(outer, "generators", ())))
-    return assigned_names(*(part.target for part in around if hasattr(part, "iter")))
+def _respelt(asked: AskedDevice, code: Code, given: ast.AST, device: str) -> Edit | None:
+    """Return the change of a text that is computed, `f"cuda{rank}"`, to one that torch reads as the device."""
+    scope = asked.frame.scope()
+    if plain(given, scope) != asked.device:
+        return None
+    kind, _, number = asked.device.partition(":")
+    counted = (each for each in nodes_of(ast.Name, given) if str(plain(each, scope)) == number)
+    name = next(counted, None) if number.startswith("-") and kind == accelerator() else None
+    if name is not None:
+        return code.replaced(given, f'{code.text(given)} if {name.id} >= 0 else "cpu"')
+    for part in nodes_of(ast.Constant, given):
+        if type(part.value) is str and (begun := _PARTS.match(part.value)) and asked.device.startswith(part.value):
+            other = part.value.replace(begun[1], f"{device.partition(':')[0]}:", 1)
+            text = code.text(given).replace(part.value, other, 1)
+            if plain(ast.parse(text, mode="eval").body, scope) == device:
+                return code.replaced(given, text)
+    return None

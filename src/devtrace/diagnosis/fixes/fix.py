@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case
@@ -39,46 +38,11 @@ class Fix:
     others: tuple[Choice, ...] = ()
 
 
-class SiteCode(NamedTuple):
-    """A site of the trace in its source."""
-
-    code: Code
-    node: ast.AST
-    statement: ast.stmt
-
-    @property
-    def function(self) -> ast.AST | None:
-        """Return the function around the site; None in a cell or a file itself."""
-        return self.code.source.function(self.node)
-
-
-def fix_if_complete(help: str, *edits: Edit | None, moved: Iterable[Moved] = ()) -> Fix | None:
-    """Return a fix, if all its edits could be made."""
-    whole = tuple(edit for edit in edits if edit is not None)
-    return Fix(help, whole, tuple(moved)) if whole and len(whole) == len(edits) else None
-
-
 def suggested(help: str, *edits: Edit | None, moved: Iterable[Moved] = ()) -> Iterator[Fix]:
     """Yield a fix for the proof to judge, if all its edits could be made."""
-    fix = fix_if_complete(help, *edits, moved=moved)
-    if fix is not None:
-        yield fix
-
-
-def code_at(case: Case, site: int) -> SiteCode | None:
-    """Return the source at a site, if it is the user's to edit; None for site -1."""
-    return None if case.queries.package(site) else text_at(case, site)
-
-
-def text_at(case: Case, site: int) -> SiteCode | None:
-    """Return the source at a site, to be read."""
-    found, row = case.queries.source_node(site), case.queries.site(site)
-    return SiteCode(Code(found.source, row), found.node, found.statement) if found and row else None
-
-
-def frame_of(case: Case, name: AccessPath | None) -> FailingFrame | None:
-    """Return the frame of the user's whose variable an access path starts from."""
-    return FailingFrame.of(case.snapshot, name.frame, case.expected_device) if name is not None else None
+    whole = tuple(edit for edit in edits if edit is not None)
+    if whole and len(whole) == len(edits):
+        yield Fix(help, whole, tuple(moved))
 
 
 def failing_frame(case: Case) -> FailingFrame | None:

@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, get_args
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.casts_and_moves import MOVES
 from devtrace.diagnosis.fixes import at_attachment, at_binding, at_move, at_use, casts, change_move
 from devtrace.diagnosis.fixes.at_construction import hand_device_to_constructor
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.fixes.pass_device_to_factory import move_in_package, pass_device_to_factory
 from devtrace.diagnosis.fixes.register_on_module import move_what_a_package_keeps, register_on_module
-from devtrace.diagnosis.slugs import CauseSlug
+from devtrace.diagnosis.slugs import MOVES, CauseSlug
 
 Strategy = Callable[[Case, Verdict], Iterator[Fix]]
 

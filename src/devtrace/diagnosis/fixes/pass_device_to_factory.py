@@ -4,13 +4,11 @@ import ast
 from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence import origins
-from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import torch_dtype
-from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.evidence.source_text import only_assignment
 from devtrace.diagnosis.fixes import devices
-from devtrace.diagnosis.fixes.fix import Fix, made_at, siblings_on_odd_device, suggested, text_at
-from devtrace.diagnosis.fixes.register_on_module import assignments
+from devtrace.diagnosis.fixes.fix import Fix, made_at, siblings_on_odd_device, suggested
 from devtrace.diagnosis.slugs import Trait
 from devtrace.source.dtypes import FLOATS_ONLY, is_floating
 from devtrace.source.matching import called_name, calls_in, keyword
@@ -22,16 +20,16 @@ from devtrace.words.text_format import one_line
 def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Pass the expected device to the factory's call; in a package's code, say so."""
     site = case.queries.op_site(case.origin.op)
-    found, node = text_at(case, site), case.queries.source_node(site)
-    call = origins.factory_call(node) if node is not None else None
+    found = case.queries.source_node(site)
+    call = origins.factory_call(found) if found is not None else None
     device = devices.at(case, site, call) if call is not None else ""
-    if node is not None and not device and case.queries.of == "dtype" and case.expected_device:
-        device = torch_dtype(node.source, case.expected_device)
+    if found is not None and not device and case.queries.of == "dtype" and case.expected_device:
+        device = torch_dtype(found.source, case.expected_device)
     if found is None or call is None or not device or _makes_no_such(case, call):
         return
     code, package, argument = found.code, case.queries.package(site), f"{case.queries.of}={device}"
     named = keyword(call, case.queries.of)
-    given = named or (origins.trait_argument(node, case.queries.of) if node is not None else None)
+    given = named or origins.trait_argument(found, case.queries.of)
     move = code.source.nearest(ast.Call, given) if named is None and given is not None else None  # one behind the call
     in_move = code.text_with(move, (given, device)) if move is not None and given is not None else ""
     new = one_line(in_move or code.with_argument(call, case.queries.of, device))
@@ -65,22 +63,15 @@ def _of_siblings(case: Case, verdict: Verdict, call: ast.Call) -> Iterator[ast.C
     for sibling in siblings_on_odd_device(case, name):
         row = case.snapshot.row(sibling.last.value)
         born = case.queries.born(case.queries.base(row)) if row is not None else -1
-        found = case.queries.source_node(born) or _only_assignment(case, sibling)
+        found = case.queries.source_node(born)
+        if found is None and sibling.last.kind == "attribute" and not case.queries.evidence.saw_ops:
+            found = only_assignment(case.queries, sibling.last.owner, sibling.last.key)
         made = origins.factory_call(found) if found is not None else None
         beside = found is not None and found.source is own.source
         if made is not None and found is not None and beside and made is not call:
             is_free = origins.is_factory_without(case.queries.of, made, found.source)
             if is_free and found.source.function(made) is found.source.function(call):
                 yield made
-
-
-def _only_assignment(case: Case, name: AccessPath) -> SourceNode | None:
-    """Return what gives an attribute its value, where its class does so once."""
-    if name.last.kind != "attribute" or case.queries.evidence.saw_ops:
-        return None
-    given = list(assignments(case.queries, name.last.owner, str(name.last.key)))
-    value = given[0][1].value if len(given) == 1 else None
-    return SourceNode(given[0][0].source, value, given[0][1]) if value is not None else None
 
 
 def _without_device(trait: Trait, statement: ast.stmt, call: ast.Call, source: Source) -> list[ast.Call]:

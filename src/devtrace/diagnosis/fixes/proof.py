@@ -2,8 +2,8 @@
 
     each name in it has a value at its line             source/flow.py
     what it moves was there when its line ran           `Moved.since`, and the tensor's birth
-    the next round of a loop finds it moved too         next_round.py
-    no line above takes what it moves on the CPU        stays_on_host.py
+    the next round of a loop finds it moved too         at_that_time.py
+    no line above takes what it moves on the CPU        at_that_time.py
     its names hold then what they hold at the error     at_that_time.py
     it does not replace what an optimizer trains        a leaf that requires a gradient stays a leaf
     every input of the failing op is then together      replay.py
@@ -23,11 +23,9 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
-from devtrace.diagnosis.fixes.at_that_time import is_in_vain, is_too_early
+from devtrace.diagnosis.fixes.at_that_time import is_in_vain, is_too_early, lasts, moves_what_stays
 from devtrace.diagnosis.fixes.fix import Fix, Moved
-from devtrace.diagnosis.fixes.next_round import lasts
-from devtrace.diagnosis.fixes.stays_on_host import moves_what_stays
-from devtrace.source.flow import COMPREHENSIONS, is_bound
+from devtrace.source.flow import is_bound, rounds
 from devtrace.source.matching import chain, is_given, is_read, match_code, names_in, variable
 from devtrace.source.parsing import Source, Span
 from devtrace.source.safe_values import Scope, evaluate, instance_dict
@@ -106,10 +104,9 @@ def _has_value(path: ast.expr, after: Source, running: dict[str, Any], namespace
     *inner, root = chain(path)
     if not (name := variable(root)) or any(isinstance(each, ast.Call) for each in inner):
         return True  # an attribute of what a call returns
-    around = (each.generators for each in after.ancestors(root) if isinstance(each, COMPREHENSIONS))
-    if name in names_in(*(generator.target for generators in around for generator in generators)):
-        return True
-    return is_bound(name, after, root, running, namespace)
+    generators = (each for each in rounds(after, root) if isinstance(each, ast.comprehension))
+    is_of_generator = name in names_in(*(each.target for each in generators))
+    return is_of_generator or is_bound(name, after, root, running, namespace)
 
 
 def _is_set_below(target: ast.expr, source: Source) -> bool:

@@ -14,20 +14,16 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.moves import Move
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.diagnosis.findings import Site
+from devtrace.diagnosis.evidence.source_text import assignments
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.at_binding import move_below_binding
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
-from devtrace.source.flow import Target, bindings, is_written, targets
+from devtrace.source.flow import bindings, is_written, targets
 from devtrace.source.matching import is_given, match_code, nodes_of, variable
 from devtrace.source.object_walk import Reference, is_tensor, items_of, members
-from devtrace.source.parsing import read
 from devtrace.source.safe_values import class_dict, classes_of
-from devtrace.source.user_code import owner_of
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
-
-_Assignment = ast.Assign | ast.AnnAssign
 
 
 def register_on_module(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -84,23 +80,21 @@ def _registering(case: Case, verdict: Verdict, reference: Reference) -> Iterator
     in_class = any(reference.key in class_dict(klass) for klass in classes_of(type(reference.owner)))
     if verdict.move is None or in_class:
         return  # a module takes no buffer under a name that it has
-    building = [each for each in given if getattr(each[0].source.function(each[1]), "name", "") == "__init__"]
+    building = [each for each in given if getattr(each.function, "name", "") == "__init__"]
     chosen = (building or given)[:1] if building or _is_first_of_one_function(given) else []
     rows = _rows(case, reference.value)
     moved = [Moved(row, _since(case, row, verdict.move) if building else verdict.move.op) for row in rows]
-    others = (
-        getattr(statement.value, "value", None) for _, statement in given if statement not in dict(chosen).values()
-    )
+    others = (getattr(each.node, "value", None) for each in given if each not in chosen)
     if any(type(each) in (bool, int, float, str) for each in others):
         return  # a buffer takes None and tensors only
-    for code, statement in chosen:
-        if building or not _is_built_beside_others(code, statement, reference.key):
-            yield from _registered(code, statement, reference, moved)
+    for each in chosen:
+        if building or not _is_built_beside_others(each, reference.key):
+            yield from _registered(each, reference, moved)
 
 
-def _is_built_beside_others(code: Code, statement: _Assignment, attribute: str) -> bool:
+def _is_built_beside_others(given: SourceNode, attribute: str) -> bool:
     """Return whether `__init__` gives the attribute with others (`self.n, self.table = n, None`): no free name."""
-    body = code.source.nearest(ast.ClassDef, statement)
+    body = given.source.nearest(ast.ClassDef, given.statement)
     building = [each for each in body.body if getattr(each, "name", "") == "__init__"] if body is not None else []
     nodes = (node for each in building for node in nodes_of(ast.Attribute, each))
     return any(node.attr == attribute and is_given(node) for node in nodes)
@@ -112,58 +106,31 @@ def _since(case: Case, row: int, move: Move) -> int:
     return max(move.op, case.queries.producer(case.queries.base(row))) if is_read else move.op
 
 
-def _is_first_of_one_function(given: list[tuple[Code, _Assignment]]) -> bool:
+def _is_first_of_one_function(given: list[SourceNode]) -> bool:
     """Return whether the first assignment is the first that runs: all are in one function, and it is in no branch."""
-    functions = {id(code.source.function(statement)) for code, statement in given}
-    if len(given) < 2 or len(functions) > 1:
+    if len(given) < 2 or len({id(each.function) for each in given}) > 1:
         return len(given) == 1
-    source, first = given[0][0].source, given[0][1]
-    return source.parent(first) is source.function(first)
+    return given[0].source.parent(given[0].statement) is given[0].function
 
 
-def assignments(queries: TraceQueries, owner: Any, attribute: str) -> Iterator[tuple[Code, _Assignment]]:
-    """Yield the statements `self.attribute = ...` in the user's own classes of an object, a class's after its bases'.
-
-    What a base class has set as a plain attribute is no name for a buffer any more; a buffer takes what is set later.
-    """
-    for klass in reversed(classes_of(type(owner))[:-1]):
-        code = next((each.__code__ for each in class_dict(klass).values() if type(each) is FunctionType), None)
-        source = read(code.co_filename) if code is not None and owner_of(code.co_filename) == "user" else None
-        if code is None or source is None:
-            continue
-        row = next((site for site in queries.trace.sites if site.file == code.co_filename), None)
-        site = Site.of(row) if row is not None else Site(code.co_filename, 0)
-        for body in nodes_of(ast.ClassDef, source.tree):
-            for node in ast.walk(body) if body.name == klass.__name__ else ():
-                if isinstance(node, ast.Assign | ast.AnnAssign) and _gives(node, attribute):
-                    yield Code(source, site), node
-
-
-def _gives(statement: _Assignment, attribute: str) -> bool:
-    """Return whether a statement is `self.attribute = ...`, annotated or not."""
-    match list(targets(statement)):
-        case [Target(node=ast.Attribute(value=ast.Name(), attr=name))]:
-            return name == attribute
-    return False
-
-
-def _registered(code: Code, statement: _Assignment, reference: Reference, moved: list[Moved]) -> Iterator[Fix]:
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-    if statement.value is None or ast.unparse(target) in map(ast.unparse, ast.walk(statement.value)):
+def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> Iterator[Fix]:
+    (code, value, statement), target = given, next(targets(given.statement)).node
+    if not isinstance(value, ast.expr) or ast.unparse(target) in map(ast.unparse, ast.walk(value)):
         return
-    left, right, container = code.text(target), code.text(statement.value), _module_container(reference.value)
+    left, right, container = code.text(target), code.text(value), _module_container(reference.value)
     changes: list[tuple[ast.AST, str]] = []
     if container:
         torch_nn = _torch_nn(code, reference.owner)
-        new = _contained(code, statement.value, reference.value, torch_nn)
+        new = _contained(code, value, reference.value, torch_nn)
         help = sentence("fixed.container", container=container, code=f"{left} = {one_line(new)}")
-        changes = [(statement.value, new), *_put_in(code, statement, left, reference.value, torch_nn)]
-        if _is_nested(reference.value) and len(changes) == 1 and not _written_out(statement.value):
+        changes = [(value, new), *_put_in(code, statement, left, reference.value, torch_nn)]
+        if _is_nested(reference.value) and len(changes) == 1 and not _written_out(value):
             return
-    elif not is_tensor(reference.value) or (isinstance(statement.value, ast.Constant) and right != "None"):
+    elif not is_tensor(reference.value) or (isinstance(value, ast.Constant) and right != "None"):
         return
     elif access_paths.is_trained_leaf(reference.value):
-        data = code.text(_without_requirement(statement.value))
+        required = match_code("$x.requires_grad_()", value)  # every parameter does
+        data = code.text(required["x"] if required is not None else value)
         new = f"{left} = {_torch_nn(code, reference.owner)}.Parameter({data})"
         help = sentence("fixed.parameter", code=one_line(new))
     else:
@@ -179,7 +146,7 @@ def _registered(code: Code, statement: _Assignment, reference: Reference, moved:
     yield from suggested(help, *(code.replaced(*change) for change in changes), moved=moved)
 
 
-def _is_running(code: Code, statement: _Assignment, attribute: str) -> bool:
+def _is_running(code: Code, statement: ast.stmt, attribute: str) -> bool:
     """Return whether another line of the class changes the attribute, or gives it what is computed from itself."""
     around = (each for each in nodes_of(ast.ClassDef, code.source.tree) if statement in ast.walk(each))
     for node in itertools.chain.from_iterable(map(ast.walk, around)):
@@ -194,12 +161,6 @@ def _is_running(code: Code, statement: _Assignment, attribute: str) -> bool:
     return False
 
 
-def _without_requirement(value: ast.expr) -> ast.expr:
-    """Return `x` of `x.requires_grad_()`, which every parameter does."""
-    found = match_code("$x.requires_grad_()", value)
-    return found["x"] if found is not None else value
-
-
 def _contained(code: Code, node: ast.expr, layers: Any, torch_nn: str) -> str:
     """Return a list or dict of layers as torch's container, with those of torch's for what is written out in it."""
     inner = next(iter(items_of(layers)), None)
@@ -208,7 +169,7 @@ def _contained(code: Code, node: ast.expr, layers: Any, torch_nn: str) -> str:
     return f"{torch_nn}.{_module_container(layers)}({'' if text in ('{}', 'dict()') else text})"
 
 
-def _put_in(code: Code, statement: _Assignment, left: str, layers: Any, torch_nn: str) -> Iterator[tuple[ast.AST, str]]:
+def _put_in(code: Code, statement: ast.stmt, left: str, layers: Any, torch_nn: str) -> Iterator[tuple[ast.AST, str]]:
     """Yield the lists of layers that the function adds to its list, each as a container of torch's."""
     inner, function = next(iter(items_of(layers)), None), code.source.function(statement)
     if function is None or not _is_nested(layers):
@@ -248,6 +209,5 @@ def _torch_nn(code: Code, owner: Any) -> str:
     """Return the file's own name for torch.nn; a cell's may be from an earlier cell."""
     functions = (value for klass in classes_of(type(owner)) for value in class_dict(klass).values())
     namespace = next((each.__globals__ for each in functions if type(each) is FunctionType), {})
-    imported = (name for name, full in code.source.imports.items() if full == "torch.nn")
     known = (name for name, value in namespace.items() if value is sys.modules.get("torch.nn"))
-    return next(imported, "") or next(known, "torch.nn")
+    return code.source.known_as("torch.nn") or next(known, "torch.nn")

@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from devtrace.diagnosis.evidence import autocasts
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.cpu_only import LENGTHS_ON_HOST
+from devtrace.diagnosis.evidence.dtype_mismatch import compared
 from devtrace.diagnosis.evidence.mismatch import combined
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.fixes.fix import Moved
+from devtrace.source.dtypes import CAST_BY_AUTOCAST, NORMS, OF_WEIGHTS, TAKES_ONE
 from devtrace.trace.op_kinds import INDEXING
 
 
@@ -167,3 +170,44 @@ class Replay:
     def _follow(self, step: Step) -> list[int]:
         """Return the outputs that come out on the expected device, because the inputs are there."""
         return step.following if self._device(step.leading) != self.queries.trait(step.leading) else []
+
+
+class ReplayOfDtypes(Replay):
+    """Runs the ops up to the failing one with what a fix casts.
+
+    Most ops take several dtypes and give the larger; products, convolutions and assignments by index take one alone.
+    """
+
+    def _failing_inputs(self) -> list[int]:
+        mismatch = self.case.mismatch
+        return [mismatch.odd_tensor, *mismatch.others_on_odd_device]
+
+    def _make_for_the_failing_op(self) -> None:
+        """Let views that torch's own code takes on the way to the failing op be of the dtype of what they show."""
+        for step in self._beside_the_failing_op():
+            self.there.update(self._follow(step))
+
+    def _mixed(self, step: Step) -> tuple[int, ...]:
+        name = f"{step.name}."  # a default overload has none after its name
+        if not name.startswith((*TAKES_ONE, *INDEXING)) or "index." in name or self._autocast_casts(step):
+            return ()
+        rows = [row for row in compared(self.queries, step.op) if row in step.inputs]
+        before, now = {self.queries.trait(row) for row in rows}, {self._device(row) for row in rows}
+        if len(now) < 2 or len(before) > 1:
+            return ()
+        return tuple(row for row in rows if self._device(row) != self.case.expected_device)
+
+    def _autocast_casts(self, step: Step) -> bool:
+        """Return whether autocast casts what an op takes; a backward pass has the dtypes of the forward one."""
+        region, of_products = autocasts.region_of(self.queries, step.op), f"{step.name}.".startswith(CAST_BY_AUTOCAST)
+        is_backward = self.queries.trace.ops.raw("phase", step.op) == "backward"
+        return is_backward or (of_products and region is not None and region.enabled)
+
+    def _follow(self, step: Step) -> list[int]:
+        """Return the outputs that were odd, where none of the inputs that make them so is odd any more."""
+        if step.name == OF_WEIGHTS or self._autocast_casts(step):
+            return []
+        made = [row for row in step.outputs if self.queries.trait(row) == self.case.odd_device]
+        inputs = step.inputs[:1] if step.name.startswith(NORMS) else step.rows or step.inputs
+        odd = [row for row in inputs if self.queries.trait(row) == self.case.odd_device]
+        return made if odd and all(row in self.there for row in odd) else []

@@ -19,8 +19,7 @@ from devtrace.diagnosis.fixes import about_to_fail, proof
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.fixes.order import FOR_EVERY_CAUSE, Ranked, of_cause
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
-from devtrace.diagnosis.fixes.replay import Recorded, Replay
-from devtrace.diagnosis.fixes.replay_of_dtypes import ReplayOfDtypes
+from devtrace.diagnosis.fixes.replay import Recorded, Replay, ReplayOfDtypes
 from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.catalogue import sentence
 

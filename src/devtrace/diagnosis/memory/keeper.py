@@ -304,4 +304,4 @@ def is_number(value: ast.expr) -> bool:
 def _site(queries: TraceQueries, source: Source, statement: ast.stmt) -> Site:
     cells = queries.live.cells if queries.live is not None else ()
     count, id = next(((cell.number, cell.cell_id) for cell in cells if cell.file == source.file), (None, ""))
-    return queries.site_in(source, statement, Site(source.file, 0, cell=count, cell_id=id))
+    return Code(source, Site(source.file, 0, cell=count, cell_id=id)).site_of(statement)

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
-from devtrace.diagnosis.memory import letting_go, of_a_step, of_models, unused
+from devtrace.diagnosis.memory import letting_go, of_a_step
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.diagnosis.memory.letting_go import Remedy
 from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import short_op_name
 
 
 def remedy(memory: Memory, snapshot: FailureSnapshot) -> Remedy:
@@ -21,7 +22,9 @@ def remedy(memory: Memory, snapshot: FailureSnapshot) -> Remedy:
     for group in memory.worth:
         if group.kind in _WASTE:
             return _WASTE[group.kind](memory, group)
-    found = letting_go.loaded_to_the_host(memory) or of_a_step.made_double(memory) or unused.deleted(memory, snapshot)
+    found = (
+        letting_go.loaded_to_the_host(memory) or of_a_step.made_double(memory) or letting_go.deleted(memory, snapshot)
+    )
     if found is not None:
         return found
     return next(_of_what_is_needed(memory))
@@ -37,13 +40,35 @@ def _of_what_is_needed(memory: Memory) -> Iterator[Remedy]:
         elif group.kind == "activation":
             yield of_a_step.rounds(memory) or of_a_step.smaller(memory, group)
         elif group.kind in ("parameter", "gradient", "optimizer-state"):
-            yield of_models.smaller(memory)
+            yield _of_models(memory)
     yield sentence("out-of-memory.help"), ()
 
 
 def _grows(memory: Memory, group: Group) -> bool:
     keeps = memory.keeper(group) if group.kind == "named" and group.is_contained else None
     return keeps is not None and keeps.adds
+
+
+def _of_models(memory: Memory) -> Remedy:
+    """Say which part of models and optimizers that are too large together need not be on the device."""
+    copied = _copied(memory)
+    if copied is not None:
+        return sentence("out-of-memory.help-average", name=copied[0].name, of=copied[1].name), ()
+    if short_op_name(memory.queries.op_name(memory.failed)).startswith("_foreach"):
+        return sentence("out-of-memory.help-foreach"), ()
+    return sentence("out-of-memory.help-optimizer"), ()
+
+
+def _copied(memory: Memory) -> tuple[Group, Group] | None:
+    """Return a model without gradients that is as large, part by part, as one that is trained, and that one."""
+    trained = {group.name for group in memory.groups if group.kind in ("gradient", "optimizer-state")}
+    models = [group for group in memory.groups if group.kind == "parameter"]
+    sizes = {group.name: sorted(each.bytes for each in group.holdings) for group in models}
+    for copy in models:
+        for model in models:
+            if copy.name not in trained and model.name in trained and sizes[copy.name] == sizes[model.name]:
+                return copy, model
+    return None
 
 
 _WASTE: Final[dict[str, Callable[[Memory, Group], Remedy]]] = {

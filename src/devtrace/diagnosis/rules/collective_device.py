@@ -5,13 +5,15 @@ dist.all_reduce(torch.tensor(loss, device=device))      # good
 """
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.in_findings import as_culprit, of_error
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import name_by_its_line, statement_site
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
-from devtrace.diagnosis.findings import Culprit, Finding
+from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.slugs import CauseSlug
 from devtrace.words.catalogue import sentence
 
@@ -27,25 +29,20 @@ def refused_by_nccl(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
     if not rows:
         return None
     row, device = rows[0], queries.device(rows[0])
-    paths, tensor = snapshot.names(row), queries.trace.tensors[row]
-    names = tuple(path.text for path in paths) or (name_by_its_line(queries, queries.born(row), row),)
+    paths = snapshot.names(row)
+    names = [path.text for path in paths] or [name_by_its_line(queries, queries.born(row), row)]
     origin = find_origin(queries, row)
     born = statement_site(queries, queries.born(origin.row))
     made: CauseSlug = "created-without-device" if origin.arrival == "made" else "never-moved"
     key = "collective-device" if twin is None else "collective-device.twin"
+    ranks = {"rank": int(twin[1]) if twin else 0, "other": int(twin[2]) if twin else 0}
+    culprit = as_culprit(queries, row, names, born, chain=(born,) if born else ())
     return Finding(
         rule="collective-device",
-        severity="error",
+        **of_error(queries, op, queries.op_users[op]),
         cause=made if twin is None else "wrong-device",
         devices=(device,),
-        site=queries.site(int(queries.op_users[op])),
-        op=op,
-        culprit=Culprit(
-            names[0], names, device, tuple(tensor.shape), tensor.dtype, born, None, (born,) if born else (),
-            "seen" if paths else "inferred",
-        ),
-        message=sentence(f"{key}.message", name=names[0], device=device, rank=int(twin[1]) if twin else 0,
-                         other=int(twin[2]) if twin else 0),
+        culprit=replace(culprit, certainty="seen" if paths else "inferred"),
+        message=sentence(f"{key}.message", name=names[0], device=device, **ranks),
         help=sentence(f"{key}.help"),
-        ops=(op,),
-    )  # fmt: skip
+    )

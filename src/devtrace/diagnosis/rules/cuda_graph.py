@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from devtrace.diagnosis.costs.copies import OFTEN
-from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.mismatch import Mismatch
@@ -91,14 +90,13 @@ def _finding(queries: TraceQueries, found: list[_Number], fate: str) -> Finding:
 
 def _as_buffer(queries: TraceQueries, row: int) -> Edit | None:
     """Return the edit that registers a number which a method gives its module as an attribute, once."""
-    born, site = queries.source_node(queries.born(row)), queries.site(queries.born(row))
-    if born is None or site is None or queries.package(queries.born(row)):
-        return None
-    match born.statement:
+    born = queries.own_node(queries.born(row))
+    match born.statement if born is not None else None:
         case ast.Assign(targets=[ast.Attribute(value=owner, attr=name) as target], value=value):
+            assert born is not None
             given = [each for each in nodes_of(ast.Attribute, born.source.tree) if each.attr == name and is_given(each)]
-            own, text = own_name(born.source, target), Code(born.source, site).text(value)
+            own, text = own_name(born.source, target), born.code.text(value)
             if len(given) == 1 and own and variable(owner) == own and "requires_grad" not in text:
                 new = f'{own}.register_buffer("{name}", {text}, persistent=False)'
-                return Code(born.source, site).replaced(born.statement, new)
+                return born.code.replaced(born.statement, new)
     return None

@@ -9,7 +9,7 @@ torch.device is reported: a tensor, or an object whose property gives a tensor's
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FunctionType
 
 from devtrace.diagnosis.edits import Code
@@ -29,29 +29,23 @@ from devtrace.words.catalogue import sentence
 def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     """Find the comparisons in functions of the user's that ran."""
     snapshot = FailureSnapshot(queries)
-    for site, nodes in _nodes_by_function(queries).items():
-        source = nodes[0].source
-        function = source.function(nodes[0].node)
+    for nodes in _nodes_by_function(queries):
+        code, source, function = nodes[0].code, nodes[0].source, nodes[0].function
         for node in nodes_of(ast.Compare, function or source.tree):
             owner, device = _compared(node) or (None, "")
             if owner is None or source.function(node) is not function:
                 continue
             is_operand = any(same_code(owner, operand) for other in nodes for operand in _operands(other.node))
-            if is_operand or any(_answers(evaluate(owner, scope)) for scope in _scopes(snapshot, site)):
-                yield _finding(queries, Code(source, site), node, owner, device)
+            if is_operand or any(_answers(evaluate(owner, scope)) for scope in _scopes(snapshot, code.site)):
+                yield _finding(code, node, owner, device)
 
 
-def _nodes_by_function(queries: TraceQueries) -> dict[Site, list[SourceNode]]:
-    """Return the nodes of ops, function by function; each by one of its sites."""
+def _nodes_by_function(queries: TraceQueries) -> Iterable[list[SourceNode]]:
+    """Return the nodes of ops, function by function."""
     found: dict[tuple[str, int], list[SourceNode]] = defaultdict(list)
-    sites: dict[tuple[str, int], Site] = {}
-    for id in range(len(queries.trace.sites)):
-        node, site = queries.source_node(id) if not queries.package(id) else None, queries.site(id)
-        if node is not None and site is not None:
-            key = site.file + site.cell_id, getattr(node.source.function(node.node), "lineno", 0)
-            sites.setdefault(key, site)
-            found[key].append(node)
-    return {sites[key]: nodes for key, nodes in found.items()}
+    for node in filter(None, map(queries.own_node, range(len(queries.trace.sites)))):
+        found[node.code.site.file + node.code.site.cell_id, getattr(node.function, "lineno", 0)].append(node)
+    return found.values()
 
 
 def _compared(node: ast.AST) -> tuple[ast.expr, str] | None:
@@ -95,7 +89,7 @@ def _answers(value: object) -> bool:
     return is_first_parameter or is_tensor(evaluate(found["tensor"], returned[1]))
 
 
-def _finding(queries: TraceQueries, code: Code, node: ast.Compare, owner: ast.expr, device: str) -> Finding:
+def _finding(code: Code, node: ast.Compare, owner: ast.expr, device: str) -> Finding:
     is_negated, has_index, x = isinstance(node.ops[0], ast.NotEq), ":" in device, code.text(owner)
     own = f"str({x}.device)" if has_index else f"{x}.device.type"
     new = f'{own} {"!=" if is_negated else "=="} "{device}"'
@@ -103,7 +97,7 @@ def _finding(queries: TraceQueries, code: Code, node: ast.Compare, owner: ast.ex
     return Finding(
         rule="device-comparison",
         severity="warning",
-        site=queries.site_in(code.source, node, code.site),
+        site=code.site_of(node),
         message=sentence(f"device-comparison.{'always' if is_negated else 'never'}", code=code.text(node)),
         help=sentence(f"device-comparison.{'text' if has_index else 'type'}", code=new),
         edits=(edit,) if edit is not None else (),

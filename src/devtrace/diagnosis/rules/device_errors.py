@@ -7,6 +7,7 @@ from typing import Final
 from devtrace.diagnosis.evidence import cpu_only
 from devtrace.diagnosis.evidence.dtype_sentences import dtype_error
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.in_findings import of_error
 from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
@@ -46,11 +47,8 @@ def _in_torchs_words(queries: TraceQueries, error: Failure, why: str) -> Finding
     op = error.op.id
     return Finding(
         rule="device-mismatch",
-        severity="error",
+        **of_error(queries, op),
         cause="unknown",
         devices=tuple(dict.fromkeys(queries.device(row) for row in queries.inputs(op))),
-        site=queries.site(queries.op_site(op)),
-        op=op,
         message=sentence("error.in-torchs-words", type=error.type, text=first, why=why),
-        ops=(op,),
     )

@@ -22,16 +22,12 @@ from devtrace.source.safe_values import values
 
 
 def device_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
-    mismatch = _mismatch(queries, snapshot, op, text)
-    return explained(Case.of(queries, snapshot, mismatch), "device-mismatch") if mismatch is not None else None
-
-
-def _mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Mismatch | None:
     refused = find_refusal(queries, snapshot, op, text)
     found = find_mismatch(queries, op) if refused is None else None
-    if found is None:
-        return refused
-    return _blame_the_input(queries, snapshot, intended(queries, snapshot, found))
+    if found is not None:
+        found = _blame_the_input(queries, snapshot, intended(queries, snapshot, found))
+    mismatch = refused or found
+    return explained(Case.of(queries, snapshot, mismatch), "device-mismatch") if mismatch is not None else None
 
 
 def _blame_the_input(queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatch) -> Mismatch:

@@ -13,11 +13,11 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.asked_devices import AskedDevice, asked_device
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.in_findings import of_error
 from devtrace.diagnosis.evidence.torchs_sentences import REFUSALS
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Edit, Finding, Line
-from devtrace.diagnosis.fixes.existing_device import existing_device, who_asked
-from devtrace.diagnosis.fixes.respelt_device import meant
+from devtrace.diagnosis.fixes.existing_device import existing_device, meant, who_asked
 from devtrace.source.matching import called_name, calls_in
 from devtrace.source.plain_values import plain
 from devtrace.words.catalogue import sentence
@@ -52,14 +52,11 @@ def device_refused(queries: TraceQueries, snapshot: FailureSnapshot, op: int, te
     values: dict[str, Any] = {"device": device, "names": names, "there": there, "count": len(there)}
     return Finding(
         rule="device-refused",
-        severity="error",
+        **of_error(queries, op),
         devices=tuple(dict.fromkeys(queries.device(row) for row in queries.inputs(op))),
-        site=queries.site(queries.op_site(op)),
-        op=op,
         message=sentence(f"device-refused.{key}{'' if device else '-unknown'}", plain=len(names), **values),
         help=answer.help or sentence(f"device-refused.{key}-help"),
         edits=answer.edits,
-        ops=(op,),
         lines=answer.lines,
     )
 

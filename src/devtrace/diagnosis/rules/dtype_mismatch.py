@@ -10,6 +10,7 @@ from devtrace.diagnosis.evidence.dtype_mismatch import find_dtype_mismatch
 from devtrace.diagnosis.evidence.dtype_sentences import dtype_error
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.in_findings import of_error
 from devtrace.diagnosis.evidence.source_text import assigned_names
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
@@ -44,14 +45,10 @@ def _in_a_new_tensor(queries: TraceQueries, snapshot: FailureSnapshot, op: int, 
         message = sentence("mismatch.tensor", name=names[0], odd=error.named[0], rest=rest)
     return Finding(
         rule="dtype-mismatch",
-        severity="error",
         cause="python-number",
-        devices=(),
-        site=site,
-        op=op,
+        **of_error(queries, op),
         culprit=Culprit(names[0], names, dtype=error.named[0], born=site),
         message=message,
         help=sentence("fixed.number", code=new) if edit is not None else "",
         edits=(edit,) if edit is not None else (),
-        ops=(op,),
     )

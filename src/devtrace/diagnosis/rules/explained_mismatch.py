@@ -9,12 +9,13 @@ from devtrace.diagnosis.causes.ordered import find_verdict
 from devtrace.diagnosis.evidence import untraced_cells
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.in_findings import as_culprit, of_error
 from devtrace.diagnosis.evidence.source_text import assigned_names, statement_site
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import failing_frame, frame_at
 from devtrace.diagnosis.fixes.search import Search
 from devtrace.diagnosis.messages import message, package_line_with_the_owner
-from devtrace.diagnosis.read_evidence import birth_by_name, changes_a_guess, is_only_read, without_guess
+from devtrace.diagnosis.read_evidence import birth_by_name, changes_a_guess, is_only_read
 from devtrace.diagnosis.slugs import RuleSlug
 from devtrace.source.matching import called_name, calls_in, names_in
 from devtrace.words.catalogue import unnamed
@@ -29,27 +30,22 @@ def explained(case: Case, rule: RuleSlug) -> Finding:
     expressions = list(map(one_line, _expressions(case)))
     names = candidate_names(case, verdict, expressions)
     guessed = (_birth_in_an_untraced_cell(case, names) or birth_by_name(case)) if verdict.born < 0 else None
-    if guessed is not None:
+    if guessed is not None or is_only_read(case, verdict):
         verdict = replace(verdict, certainty="inferred")
-    if is_only_read(case, verdict):
-        verdict = replace(verdict, certainty="inferred")
-    fix = without_guess(
-        case, verdict, Search(case, verdict, find_verdict, partial(changes_a_guess, case, verdict)).fix()
-    )
+    is_a_guess = partial(changes_a_guess, case, verdict)
+    fix = Search(case, verdict, find_verdict, is_a_guess).fix()
+    fix = replace(fix, edits=()) if is_a_guess(fix) else fix
     return Finding(
         rule=rule,
-        severity="error",
+        **of_error(queries, case.op),
         cause=verdict.cause,
         devices=_devices(case),
-        site=queries.site(queries.op_site(case.op)),
-        op=case.op,
         culprit=_culprit(case, verdict, names, guessed),
         bytes=queries.trace.tensors.number("bytes", mismatch.odd_tensor),
         message=message(case, verdict, names[0] if names else "", _operand_name(case, verdict, expressions)),
         help=fix.help,
         edits=fix.edits,
         others=fix.others if fix.edits else (),
-        ops=(case.op,),
     )
 
 
@@ -127,17 +123,15 @@ def _birth_in_an_untraced_cell(case: Case, names: list[str]) -> Site | None:
 def _culprit(case: Case, verdict: Verdict, names: list[str], guessed: Site | None) -> Culprit:
     queries = case.queries
     row = case.snapshot.row(verdict.name.last.value) if verdict.name is not None else None
-    tensor = queries.trace.tensors[case.odd_tensor if row is None else row]
-    return Culprit(
-        name=names[0] if names else unnamed(),
-        names=tuple(names),
-        device=case.odd_device if queries.of == "device" else str(tensor.device),
-        shape=tuple(tensor.shape),
-        dtype=case.odd_device if queries.of == "dtype" else tensor.dtype,
-        born=statement_site(queries, verdict.born) or guessed,
+    return as_culprit(
+        queries,
+        case.odd_tensor if row is None else row,
+        names or [unnamed()],
+        statement_site(queries, verdict.born) or guessed,
         moved=statement_site(queries, verdict.moved),
         chain=_chain(case),
         certainty=verdict.certainty,
+        **{queries.of: case.odd_device},
     )
 
 
@@ -161,4 +155,4 @@ def _loaded_from(case: Case) -> Site | None:
     if call is None or frame is None:
         return None
     bound = [statement for variable in names_in(call.args[0]) for statement in frame.bindings(variable)[-1:]]
-    return case.queries.site_in(frame.source, bound[0], frame.code.site) if bound else None
+    return frame.code.site_of(bound[0]) if bound else None

@@ -5,8 +5,9 @@ torch.rand(4, device="cuda", generator=torch.Generator("cuda"))     # good
 """
 
 import ast
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from devtrace.diagnosis.edits import Code
@@ -14,13 +15,14 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
+from devtrace.diagnosis.evidence.in_findings import of_error
+from devtrace.diagnosis.evidence.source_text import assignments
+from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
-from devtrace.diagnosis.fixes.fix import Fix
-from devtrace.diagnosis.fixes.generators import GeneratorCall, fix_generator
-from devtrace.diagnosis.fixes.register_on_module import assignments
+from devtrace.diagnosis.fixes import proof
+from devtrace.diagnosis.fixes.fix import Fix, suggested
 from devtrace.diagnosis.slugs import Certainty
-from devtrace.source.matching import called_name, calls_in, nodes_of, variable
+from devtrace.source.matching import called_name, calls_in, keyword, nodes_of, variable
 from devtrace.words.catalogue import sentence
 
 _IS_GENERATOR: Final = re.compile(r"Expected an? '([\w:]+)' (?:device type|generator device) .*found '([\w:]+)'")
@@ -35,24 +37,21 @@ def generator_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int
     paths = _generators_on(snapshot, odd)
     default = _default_device(frame) if frame is not None and not paths else None
     made = _generator_call(queries, snapshot, paths[0]) if paths else default
-    fix = fix_generator(frame, made, paths[0] if paths else None) if frame is not None else None
+    fix = _fix(frame, made, paths[0] if paths else None) if frame is not None else None
     fix = fix or Fix(sentence("generator-device.advice"))
     names = tuple(path.text for path in paths) or _names_in_a_loader(frame)
-    born = made.site if made is not None else None
+    born = made.code.site_of(made.statement) if made is not None else None
     by = "default" if default is not None else "message"
     certainty: Certainty = "seen" if paths and queries.evidence.saw_ops else "inferred"
     return Finding(
         rule="generator-mismatch",
-        severity="error",
+        **of_error(queries, op),
         cause="default-device" if default is not None else "generator-device",
         devices=(expected, odd),
-        site=queries.site(queries.op_site(op)),
-        op=op,
         culprit=Culprit(names[0], names, odd, (), "", born, None, (born,) if born else (), certainty),
         message=sentence(f"generator-mismatch.{by}", name=names[0], expected=expected, odd=odd),
         help=fix.help,
         edits=fix.edits,
-        ops=(op,),
     )
 
 
@@ -77,25 +76,72 @@ def _names_in_a_loader(frame: FailingFrame | None) -> tuple[str, ...]:
     return ("generator",)
 
 
-def _generator_call(queries: TraceQueries, snapshot: FailureSnapshot, name: AccessPath) -> GeneratorCall | None:
+def _generator_call(queries: TraceQueries, snapshot: FailureSnapshot, name: AccessPath) -> SourceNode | None:
     """Return the `torch.Generator(...)` that is assigned to the last step of a name."""
     owner, leaf = name.last.owner, name.last.text.lstrip(".")
-    bound: Sequence[tuple[Code, ast.stmt]]
-    if owner is None:
-        frame = FailingFrame.of(snapshot, name.frame, HOST)
-        bound = [(frame.code, statement) for statement in reversed(frame.bindings(leaf))] if frame is not None else []
-    else:
-        bound = list(reversed(list(assignments(queries, owner, leaf))))
-    calls = ((code, call) for code, statement in bound for call in calls_in(statement))
-    return next((GeneratorCall(code, call) for code, call in calls if called_name(call) == "Generator"), None)
+    bound = [(each.code, each.statement) for each in assignments(queries, owner, leaf)] if owner is not None else []
+    if owner is None and (frame := FailingFrame.of(snapshot, name.frame, HOST)) is not None:
+        bound = [(frame.code, statement) for statement in frame.bindings(leaf)]
+    return next(_calls(reversed(bound), ("Generator",)), None)
 
 
-def _default_device(frame: FailingFrame) -> GeneratorCall | None:
+def _default_device(frame: FailingFrame) -> SourceNode | None:
     """Return the call that sets a default device: in the frame's function, else anywhere in its file."""
-    for root in (frame.body, frame.source_node.source.tree):
-        for call in calls_in(root):
-            if called_name(call) in ("set_default_device", "set_default_tensor_type"):
-                return GeneratorCall(frame.code, call)
-    items = (item.context_expr for node in nodes_of(ast.With, frame.source_node.source.tree) for item in node.items)
-    calls = (each for each in items if isinstance(each, ast.Call) and called_name(each) == "device")
-    return next((GeneratorCall(frame.code, call) for call in calls), None)
+    code, tree = frame.code, frame.source.tree
+    roots = ((code, root) for root in (frame.body, tree))
+    blocks = ((code, item.context_expr) for node in nodes_of(ast.With, tree) for item in node.items)
+    set_there = _calls(roots, ("set_default_device", "set_default_tensor_type"))
+    return next(set_there, None) or next((each for each in _calls(blocks, ("device",))), None)
+
+
+def _calls(parts: Iterable[tuple[Code, ast.AST]], names: tuple[str, ...]) -> Iterator[SourceNode]:
+    """Yield the calls of some functions in pieces of code."""
+    for code, part in parts:
+        for call in calls_in(part):
+            if called_name(call) in names and (statement := code.source.statement(call)) is not None:
+                yield SourceNode(code, call, statement)
+
+
+def _fix(frame: FailingFrame, made: SourceNode | None, name: AccessPath | None) -> Fix | None:
+    """Return the first fix whose names have values at its lines.
+
+    `made` is the call that makes the generator, or that sets the default device which the generator follows.
+    """
+    suggested = [_draw_then_move(frame), _give_to_the_loader(frame)]
+    if made is not None and name is not None:
+        suggested.insert(0, _make_on_the_device(frame, made, name))
+    fixes = itertools.chain.from_iterable(suggested)
+    return next((fix for fix in fixes if not any(proof.unwritable(frame.snapshot, edit) for edit in fix.edits)), None)
+
+
+def _make_on_the_device(frame: FailingFrame, made: SourceNode, name: AccessPath) -> Iterator[Fix]:
+    """`torch.Generator()` in the same frame becomes `torch.Generator(device)`."""
+    outer = FailingFrame.of(frame.snapshot, name.frame, frame.expected_device)
+    if outer is None or name.last.owner is not None or made.source is not outer.source:
+        return
+    device = outer.setup_device_code(outer.source.span(made.node).line)
+    if device and isinstance(made.node, ast.Call):
+        new = f"{made.code.text(made.node.func)}({device})"
+        yield from suggested(sentence("fixed.generator", code=new), made.code.replaced(made.node, new))
+
+
+def _draw_then_move(frame: FailingFrame) -> Iterator[Fix]:
+    """`torch.randn(n, generator=g, device=d)` becomes `torch.randn(n, generator=g).to(d)`."""
+    text = frame.code.text
+    for call in calls_in(frame.source_node.node):
+        device = keyword(call, "device")
+        if device is not None and keyword(call, "generator") is not None:
+            kept = [text(part) for part in (*call.args, *call.keywords) if getattr(part, "arg", "") != "device"]
+            new = f"{text(call.func)}({', '.join(kept)}).to({text(device)})"
+            edit = frame.code.replaced(call, new)
+            yield from suggested(sentence("fixed.draw", code=new), edit)
+
+
+def _give_to_the_loader(frame: FailingFrame) -> Iterator[Fix]:
+    """`DataLoader(..., shuffle=True)` gets a generator of the default device."""
+    for call in calls_in(frame.body):
+        if called_name(call) == "DataLoader":
+            device = frame.setup_device_code(frame.source.span(call).line) or "torch.get_default_device()"
+            made = f"torch.Generator({device})"
+            edit = frame.code.replaced(call, frame.code.with_argument(call, "generator", made))
+            yield from suggested(sentence("fixed.give-generator", code=f"generator={made}"), edit)

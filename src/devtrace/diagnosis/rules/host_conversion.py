@@ -14,11 +14,12 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.cpu_only import NUMPY, PINNED, CpuOnly, refused
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.in_findings import as_culprit, of_error
 from devtrace.diagnosis.evidence.source_text import assigned_names, statement_site
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.fix import Fix
-from devtrace.source.matching import called_name, calls_in, is_given, is_path, keyword, match_code, owner_of
+from devtrace.source.matching import called_name, calls_in, is_given, is_path, keyword, match_code, nodes_of, owner_of
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import Value, evaluate, values
 from devtrace.words.catalogue import sentence, unnamed
@@ -41,17 +42,14 @@ def host_conversion(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
     name = culprit.name if culprit is not None and culprit.name != unnamed() else "" if row >= 0 else conversion.text
     return Finding(
         rule="host-conversion",
-        severity="error",
+        **of_error(queries, op),
         cause="host-boundary",
         devices=(device, HOST),
-        site=queries.site(queries.op_site(op)),
-        op=op,
         culprit=culprit,
         bytes=queries.trace.tensors.number("bytes", row) if row >= 0 else 0,
         message=sentence(f"host-conversion.{taker.taker}", name=name, device=device),
         help=fix.help,
         edits=fix.edits,
-        ops=(op,),
     )
 
 
@@ -161,18 +159,9 @@ class _Conversion:
     def culprit(self) -> Culprit:
         queries, row = self.queries, self.row
         names = tuple(dict.fromkeys(filter(None, self._names()))) or (unnamed(),)
-        tensor = queries.trace.tensors[row]
         born = statement_site(queries, queries.born(queries.base(row)))
-        return Culprit(
-            name=names[0],
-            names=names,
-            device=queries.device(row),
-            shape=tuple(tensor.shape),
-            dtype=tensor.dtype,
-            born=born,
-            chain=(born,) if born is not None else (),
-            certainty=queries.certainty(row) if born is not None else "seen",
-        )
+        certainty = queries.certainty(row) if born is not None else "seen"
+        return as_culprit(queries, row, names, born, chain=(born,) if born else (), certainty=certainty)
 
     def _names(self) -> Iterator[str]:
         yield from (name.text for name in self.snapshot.names(self.row))
@@ -216,14 +205,12 @@ class _Conversion:
         """Return the fix for a list of tensors: `np.mean([each.cpu() for each in losses])`."""
         if self.frame is None or self.code is None or self.taker is not NUMPY:
             return None
-        for node in ast.walk(self.code):
-            if isinstance(node, ast.Name | ast.Attribute) and self._has_tensor(evaluate(node, self.frame.scope())):
+        for node in nodes_of(ast.expr, self.code):
+            value: Any = evaluate(node, self.frame.scope()) if isinstance(node, ast.Name | ast.Attribute) else None
+            is_list = type(value) in (list, tuple) and len(value) > 0 and all(map(is_tensor, value))
+            if is_list and self.row in map(self.snapshot.row, value):
                 return self._replaced(node, f"[each.{self._way} for each in {self.frame.code.text(node)}]")
         return None
-
-    def _has_tensor(self, value: Any) -> bool:
-        is_list = type(value) in (list, tuple) and len(value) > 0 and all(map(is_tensor, value))
-        return is_list and self.row in map(self.snapshot.row, value)
 
     def _without_pinning(self) -> Fix:
         """Return the fix for a loader whose data are on the device already: `pin_memory=False`."""

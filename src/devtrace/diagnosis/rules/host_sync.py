@@ -9,6 +9,7 @@ after element, or makes text of a tensor that nobody prints.
     total += loss.detach()          # good: `total.item()` once, below the loop
 """
 
+import ast
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -16,11 +17,13 @@ from devtrace.diagnosis.costs import reads
 from devtrace.diagnosis.costs.edits_of_reads import pick_by_where, read_after_loop
 from devtrace.diagnosis.costs.elements import of_elements
 from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.needless import Needless, finding, findings
 from devtrace.diagnosis.costs.written_back import of_written_back
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
+from devtrace.source.flow import LOOPS
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import shorten
 
@@ -101,5 +104,5 @@ def _is_needed_by_the_package(habit: Habit, found: SourceNode) -> bool:
     if reads.is_written(habit.queries, habit.ops[0]):
         return reads.is_printed(found)
     is_asked = reads.is_gone_on_by(habit.queries, found, habit.ops[0])
-    asks_each = habit.count > habit.pace.steps and reads.is_in_a_loop(found)
+    asks_each = habit.count > habit.pace.steps and bool(loops_around(found, (*LOOPS, ast.comprehension)))
     return (is_asked and not asks_each) or not habit.pace.trains or habit.trains_alone

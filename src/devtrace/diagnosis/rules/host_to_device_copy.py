@@ -131,8 +131,8 @@ def _of_pinned_memory(habit: Habit) -> copies.Plain:
     asked, pinned = (table.ints(name)[habit.rows] > 0 for name in ("non_blocking", "pinned"))
     asks_in_vain, is_often = bool((asked & ~pinned).any()), habit.count >= copies.AGAIN
     if asks_in_vain:
-        return copies.Plain(sentence("copy.unpinned"), pin_loader(habit) if is_often else None)
-    return copies.Plain(fix=not_block(habit) if is_often and len(pinned) and bool(pinned.all()) else None)
+        return sentence("copy.unpinned"), pin_loader(habit) if is_often else None
+    return "", not_block(habit) if is_often and len(pinned) and bool(pinned.all()) else None
 
 
 _FINDS: Final = (of_early_writes, of_one_tensor, _numbers, of_constants, copies.of_single_elements, _left_to_ddp)

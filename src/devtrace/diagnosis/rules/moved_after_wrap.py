@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from devtrace.diagnosis.evidence.in_findings import as_culprit
 from devtrace.diagnosis.evidence.trace_queries import META, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.ledger import Tally
@@ -28,7 +29,8 @@ _SHARDED: Final = "FSDP"
 
 def moved_after_wrap(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     trace = queries.trace
-    shardings = _shardings(queries)
+    sites = [site.id for site in trace.sites if _SHARDS.search(site.text)]
+    shardings = np.flatnonzero(np.isin(trace.ops.ints("site"), sites))
     sharded = int(shardings[0]) if len(shardings) else len(trace.ops)
     for wrapper in (each for each in trace.modules if _is_wrapper(each)):
         wrapped = sharded if wrapper.type not in _WRAPPERS else _first_child(queries, wrapper.id)
@@ -48,12 +50,6 @@ def _is_wrapper(module: Module) -> bool:
     if module.type not in _WRAPPERS and not module.type.startswith(_SHARDED):
         return False
     return module.parent is None or not _is_wrapper(module.parent)
-
-
-def _shardings(queries: TraceQueries) -> Ints:
-    """Return the ops of `fully_shard`."""
-    sites = [site.id for site in queries.trace.sites if _SHARDS.search(site.text)]
-    return np.flatnonzero(np.isin(queries.trace.ops.ints("site"), sites))
 
 
 def _is_sharded_after(queries: TraceQueries, move: Move, shardings: Ints) -> bool:
@@ -124,6 +120,5 @@ def _culprit(queries: TraceQueries, move: Move, device: str, site: Site | None) 
     moved = (row for copy in _copies(queries, move) for row in queries.outputs(trace.copies.number("op", copy)))
     for row in moved:
         if name := str(trace.tensors.raw("name", row)):
-            tensor = trace.tensors[row]
-            return Culprit(name, (name,), device, tuple(tensor.shape), tensor.dtype, moved=site)
+            return as_culprit(queries, row, [name], moved=site)
     return None

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.in_findings import of_error
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, Holder, Line
 from devtrace.diagnosis.memory import remedies
@@ -29,15 +30,12 @@ def out_of_memory(queries: TraceQueries, snapshot: FailureSnapshot, op: int, tex
     help_, edits = remedies.remedy(memory, snapshot)
     return Finding(
         rule="out-of-memory",
-        severity="error",
+        **of_error(queries, op, queries.op_users[op]),
         devices=(shortage.device,),
-        site=queries.site(int(queries.op_users[op])),
-        op=op,
         bytes=memory.total,
         message=one_after_another(_sentences(memory)),
         help=help_,
         edits=edits,
-        ops=(op,),
         lines=tuple(lines_of(holders)),
         holders=holders,
     )

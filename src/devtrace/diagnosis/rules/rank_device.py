@@ -14,10 +14,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from devtrace.diagnosis.evidence.in_findings import as_culprit
 from devtrace.diagnosis.evidence.ranks import Ranks
 from devtrace.diagnosis.evidence.source_text import name_by_its_line, statement_site
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.diagnosis.findings import Culprit, Finding
+from devtrace.diagnosis.findings import Finding
 from devtrace.source.matching import called_name, calls_in, keyword, nodes_of, owner_of, variable
 from devtrace.words.catalogue import one_after_another, sentence
 
@@ -44,7 +45,7 @@ def on_the_device_of_another(queries: TraceQueries, ranks: Ranks) -> Iterator[Fi
 def _finding(queries: TraceQueries, ranks: Ranks, site: int, device: int, rows: dict[int, int], reason: str) -> Finding:
     name = queries.device_names[device]
     owner = next(rank for rank, own in ranks.own_device.items() if own == device and rank not in rows)
-    row, tensors = next(iter(rows.values())), queries.trace.tensors
+    row = next(iter(rows.values()))
     born = statement_site(queries, site)
     tensor = name_by_its_line(queries, site, row)
     message = sentence("rank-device.message", count=len(rows), ranks=list(map(str, rows)), device=name, owner=owner)
@@ -54,7 +55,7 @@ def _finding(queries: TraceQueries, ranks: Ranks, site: int, device: int, rows: 
         devices=tuple(sorted({name, *(queries.device_names[ranks.own_device[rank]] for rank in rows)})),
         site=born,
         op=queries.producer(row),
-        culprit=Culprit(tensor, (tensor,), name, tuple(tensors[row].shape), tensors[row].dtype),
+        culprit=as_culprit(queries, row, [tensor]),
         count=len(rows),
         message=one_after_another((message, sentence(f"rank-device.{reason}", device=name))),
         help=sentence(f"rank-device.{reason}.help", device=name),
@@ -68,7 +69,8 @@ def _reason(queries: TraceQueries, site: int, device: str) -> str:
     if found is None:
         return "other"
     calls = list(calls_in(found.statement))
-    if any(called_name(call) == "load" and _without_map(call) for call in calls):
+    loads = (call for call in calls if called_name(call) == "load" and variable(owner_of(call)) and len(call.args) < 2)
+    if any(keyword(call, "map_location") is None for call in loads):
         return "checkpoint"
     texts = [node.value for node in nodes_of(ast.Constant, found.statement)]
     if device in texts:
@@ -77,8 +79,3 @@ def _reason(queries: TraceQueries, site: int, device: str) -> str:
     if kind in texts or any(called_name(call) == kind and not call.args for call in calls):
         return "current"
     return "other"
-
-
-def _without_map(call: ast.Call) -> bool:
-    """Return whether a call of `torch.load` says nothing of devices."""
-    return variable(owner_of(call)) != "" and len(call.args) < 2 and keyword(call, "map_location") is None

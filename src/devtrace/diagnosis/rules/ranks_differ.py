@@ -7,10 +7,11 @@ net.head = nn.Linear(8, 2); net.to(device)              # good: in each rank, an
 from collections import defaultdict
 from collections.abc import Iterator
 
+from devtrace.diagnosis.evidence.in_findings import as_culprit
 from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.ranks import Ranks
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
-from devtrace.diagnosis.findings import Culprit, Finding
+from devtrace.diagnosis.findings import Finding
 from devtrace.words.catalogue import sentence
 
 
@@ -30,14 +31,13 @@ def _finding(queries: TraceQueries, name: str, odd: dict[int, int], rest: dict[i
     row = next(iter(odd.values()))
     born = queries.born(row)
     site = queries.site(int(queries.users[born])) if born >= 0 else None
-    tensor = queries.trace.tensors[row]
     return Finding(
         rule="ranks-differ",
         severity="warning",
         devices=tuple(sorted({HOST, *(queries.device(each) for each in rest.values())})),
         site=site,
         op=queries.producer(row),
-        culprit=Culprit(name, (name,), HOST, tuple(tensor.shape), tensor.dtype),
+        culprit=as_culprit(queries, row, [name]),
         count=len(odd),
         message=sentence(
             "ranks-differ.message", name=name, ranks=list(map(str, odd)), count=len(odd), rest=len(rest), device=HOST

@@ -60,7 +60,7 @@ def of_result(name: str, inputs: list[TensorValue], node: ast.AST, source: Sourc
     if plain in LED_BY_FIRST or plain in VIEWS or plain in COPIES or plain in PARTS or short != plain:
         return inputs[0].dtype
     known = [each.dtype for each in inputs if each.dtype is not None]
-    if len(known) < len(inputs) or (_casts_under_autocast(plain) and has_autocast(source)):
+    if len(known) < len(inputs) or (has_autocast(source) and (f"aten.{plain}." in TAKES_ONE or plain in PRODUCTS)):
         return None
     kind = _promoted(inputs)
     if kind.is_floating_point or kind.is_complex:
@@ -68,10 +68,6 @@ def of_result(name: str, inputs: list[TensorValue], node: ast.AST, source: Sourc
     if plain in COMPUTES_FLOATS:
         return torch.get_default_dtype()
     return None if any(type(each.value) is float for each in nodes_of(ast.Constant, node)) else kind
-
-
-def _casts_under_autocast(name: str) -> bool:
-    return f"aten.{name}." in TAKES_ONE or name in PRODUCTS
 
 
 def has_autocast(source: Source) -> bool:

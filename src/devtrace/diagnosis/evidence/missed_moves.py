@@ -1,0 +1,89 @@
+"""Moves that a tensor missed: of its original, of what came with it, of a whole whose moved copy nobody kept."""
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.moves import Move, move_of, moves_from
+from devtrace.diagnosis.evidence.origins import lineage
+from devtrace.diagnosis.evidence.subject import Subject
+from devtrace.source.flow import LOOPS
+from devtrace.source.matching import alone, match_code, variable
+
+
+def moves_of_lineage(subject: Subject, first: int = 0) -> Iterator[Move]:
+    """Yield the moves to the expected device of what shares a storage with a tensor, or with one that it is a copy of.
+
+    `first`: the first of these that counts, 0 for the tensor itself.
+    """
+    bases = {subject.queries.base(row) for row in lineage(subject.queries, subject.row)[first:]}
+    return moves_from(subject.queries, bases, subject.expected_device, subject.op)
+
+
+def move_of_the_original(subject: Subject) -> Move | None:
+    """Return the first move, after the tensor was made, of the parameter or buffer that it is a copy of."""
+    for move in moves_of_lineage(subject, 1):
+        is_owned = subject.queries.is_of_a_module(move.result) or subject.snapshot.is_registered(move.result)
+        if move.op > subject.birth and is_owned:
+            return move
+    return None
+
+
+def move_of_a_neighbour(subject: Subject) -> Move | None:
+    """Return how a tensor that came with it got to the expected device: another item of the batch, another variable."""
+    has_owner = any(name.last.owner is not None for name in subject.names)
+    if subject.names and all(name.last.kind in ("closure", "global") for name in subject.names):
+        return None  # it was there before the arguments of the function that uses it came
+    for neighbour in subject.snapshot.siblings(subject.names):
+        row = subject.snapshot.row(neighbour)
+        if row is None or not subject.is_expected(row):
+            continue
+        move = move_of(subject.queries, row)
+        if move is not None and subject.queries.is_of_a_module(move.result):
+            continue  # a layer was moved, whose result this is
+        if move is not None and move.op > subject.birth and (has_owner or move.op >= 0):
+            return move if not _is_of_each_round(subject, move) else None
+    return None
+
+
+def _is_of_each_round(subject: Subject, move: Move) -> bool:
+    """Return whether a loop moves its batch, and a line above the loop gave the tensor's variable its value."""
+    moved = subject.queries.source_node(move.site)
+    for frame, statement in filter(None, map(subject.binding_of, subject.names)):
+        if moved is not None and moved.source is frame.source and moved.function is frame.function:
+            around = {id(each) for each in frame.source.ancestors(statement)}
+            loops = (each for each in frame.source.ancestors(moved.node) if isinstance(each, LOOPS))
+            return any(id(each) not in around for each in loops)
+    return False
+
+
+class DroppedResult(NamedTuple):
+    """Name of a tensor in an object that a statement moved in vain, with that statement and its frame."""
+
+    name: AccessPath
+    frame: FailingFrame
+    statement: ast.stmt
+
+
+def dropped_result(subject: Subject) -> DroppedResult | None:
+    """Return the last statement above the failing line that moved an object with the tensor, and kept nothing.
+
+    `batch.to(device)`, where `to` makes a new batch.
+    """
+    for name in subject.names:
+        root, frame = name.references[0], subject.frame_of(name)
+        if frame is None or len(name.references) < 2 or access_paths.is_module(root.value):
+            continue
+        bound = frame.bindings(root.text)
+        first = frame.source.span(bound[-1]).end_line if bound else 0
+        for statement in frame.statements():
+            if not first < frame.source.span(statement).line < frame.line:
+                continue
+            call = match_code("$x.$move(...)", alone(statement))
+            moves = call is not None and call["move"] in subject.queries.move_methods
+            if call is not None and moves and variable(call["x"]) == root.text:
+                return DroppedResult(name, frame, statement)
+    return None
