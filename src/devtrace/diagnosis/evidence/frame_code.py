@@ -306,7 +306,8 @@ class FailingFrame:
             return found
         if self.snapshot.queries.is_undated(row):  # it may have been made between the operand and the op
             return None
-        return self._made_here(row) or self._called_here(row) or self._operand(row)
+        found = self._made_here(row) or self._called_here(row) or self._operand(row)
+        return found.elt if isinstance(found, ast.ListComp | ast.GeneratorExp) else found
 
     def _path_to(self, row: int) -> ast.expr | None:
         """Return the path whose value is the tensor, else one whose value shares its storage."""

@@ -13,7 +13,9 @@ import numpy as np
 from devtrace.diagnosis.evidence.dtype_sentences import Refused
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Site
+from devtrace.source.vocabulary import changes_itself
 from devtrace.trace.op_kinds import INDEXING, RECURRENT
+from devtrace.words.text_format import short_op_name
 
 RECENT: Final = 200
 """How many of a thread's last ops show where it works."""
@@ -108,7 +110,7 @@ def _odd_accelerator(queries: TraceQueries, op: int, rows: list[int], devices: l
     """Return the accelerator that the computation is not on."""
     return (
         _not_of_the_thread(queries, op, devices)
-        or left_behind({device: _past_devices(queries, rows, device) - {device} for device in devices})
+        or _of_inputs_that_were_copied(queries, op, rows, devices)
         or not_of_the_module(queries, op, devices)
         or without_gradients(queries, rows, devices)
         or rarest_of_recent_ops(queries, op, devices)
@@ -123,6 +125,28 @@ def _not_of_the_thread(queries: TraceQueries, op: int, devices: list[str]) -> st
     if thread <= 0:
         return ""
     return _rarest_of_ops(queries, np.flatnonzero(ops.ints("thread")[:op] == thread)[-RECENT:].tolist(), devices)
+
+
+def _of_inputs_that_were_copied(queries: TraceQueries, op: int, rows: list[int], devices: list[str]) -> str:
+    """Return the device that was left for a copy's; of what is written into the one that its values are on.
+
+    `out[rows] = expert(x.to(other))` gathers what was sent to other devices. Where the weights were sent too the
+    program has moved: then it is an optimizer's state that stayed.
+    """
+    stayed = left_behind({device: _past_devices(queries, rows, device) - {device} for device in devices})
+    target = written_into(queries, op)
+    if not stayed or target is None or queries.device(target) != stayed:
+        return stayed
+    made_of = (past for row in rows if row != target for past in queries.ancestors(row, past_modules=False))
+    weights = [row for row in made_of if queries.is_of_a_module(row) and queries.device(row) != stayed]
+    has_moved = any(queries.device(past) == stayed for weight in weights for past in queries.ancestors(weight))
+    return stayed if has_moved or not weights else next(each for each in devices if each != stayed)
+
+
+def written_into(queries: TraceQueries, op: int) -> int | None:
+    """Return the tensor that an op changes in place; None if it makes a new one."""
+    inputs = queries.inputs(op)
+    return inputs[0] if inputs and changes_itself(short_op_name(queries.op_name(op))) else None
 
 
 def left_behind(came_from: Mapping[str, set[str]]) -> str:

@@ -10,6 +10,7 @@ from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.mismatch import written_into
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.fixes.about_to_fail import is_combined
 from devtrace.diagnosis.fixes.anchors import Anchor
@@ -22,11 +23,11 @@ from devtrace.diagnosis.fixes.fix import (
     siblings_on_odd_device,
 )
 from devtrace.source.matching import calls_in, match_code, nodes_of, same_code, variable
+from devtrace.source.object_walk import is_tensor
 from devtrace.source.parsing import read
-from devtrace.source.safe_values import evaluate
-from devtrace.source.vocabulary import changes_itself
+from devtrace.source.safe_values import Scope, evaluate
 from devtrace.words.catalogue import sentence
-from devtrace.words.text_format import one_line, short_op_name
+from devtrace.words.text_format import one_line
 
 
 def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -41,7 +42,8 @@ def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
         or _takes_the_work_away(case)
     ):
         return
-    device, moved = frame.device_beside(node), [Moved(case.odd_tensor, case.op)]
+    device = _device_of_another_item(case, frame, node) or frame.device_beside(node)
+    moved = [Moved(case.odd_tensor, case.op)]
     again = [other for other in frame.loads(node) if other is not node]
     if again and variable(node):
         proposal = Proposal(_above(frame), OwnLines((variable(node),)), device)
@@ -49,6 +51,23 @@ def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
     nodes = (node, *_made_alike(frame, node))
     proposal = Proposal(Anchor(frame.code, node, "at", frame), Within(nodes), device)
     yield from proposal.fixes(sentence("fixed.at-use", code=one_line(proposal.code)), moved)
+
+
+def _device_of_another_item(case: Case, frame: FailingFrame, node: ast.expr) -> str:
+    """Return `group[0].device` for `p.grad` of `[p.grad for p in group]`: of the first item that is as expected."""
+    around = frame.source.parent(node)
+    if not isinstance(around, ast.ListComp | ast.GeneratorExp) or around.elt is not node or len(around.generators) > 1:
+        return ""
+    name, iterated, scope = variable(around.generators[0].target), around.generators[0].iter, frame.scope()
+    items = evaluate(iterated, scope)
+    for index, item in enumerate(items if name and type(items) in (list, tuple) else ()):
+        code = f"{frame.code.text(iterated)}[{index}]"
+        made = evaluate(node, Scope({**scope.locals, name: item}, scope.globals))
+        uses = [(each, code) for each in nodes_of(ast.Name, node) if each.id == name]
+        for value, text in ((item, code), (made, frame.code.text_with(node, *uses))):
+            if is_tensor(value) and case.snapshot.trait_of(value) == case.expected_device:
+                return f"{text}.{case.queries.of}"
+    return ""
 
 
 def _above(frame: FailingFrame) -> Anchor:
@@ -87,9 +106,7 @@ def _takes_the_work_away(case: Case) -> bool:
 
 def _writes_into_it(case: Case) -> bool:
     """Return whether the failing op writes into the odd tensor: a moved copy of it would be written in vain."""
-    return changes_itself(short_op_name(case.queries.op_name(case.op))) and case.queries.inputs(case.op)[:1] == [
-        case.odd_tensor
-    ]
+    return written_into(case.queries, case.op) == case.odd_tensor
 
 
 def _gets_an_item(statement: ast.stmt, node: ast.expr) -> bool:

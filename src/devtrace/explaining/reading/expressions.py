@@ -2,11 +2,13 @@
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from devtrace.explaining.reading.file_index import named
-from devtrace.explaining.reading.names import elements, wholes
-from devtrace.explaining.reading.reader import Reader
+from devtrace.explaining.reading.names import contents, elements, wholes
+from devtrace.explaining.reading.reader import MOST_ITEMS, Reader
 from devtrace.explaining.reading.runs import given_to, one_of, stored_in
 from devtrace.explaining.reading.values import Activation, Definition, Known, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
@@ -14,8 +16,8 @@ from devtrace.recording.context.module_tree import is_module
 from devtrace.runtime.quiet import device_of, is_tensor
 from devtrace.source.branches import truth
 from devtrace.source.flow import operands
-from devtrace.source.matching import called_name, listed
-from devtrace.source.safe_values import MISSING, item
+from devtrace.source.matching import called_name, listed, variable
+from devtrace.source.safe_values import MISSING, Scope, item
 from devtrace.source.vocabulary import OPERATORS
 
 
@@ -52,7 +54,7 @@ def asked(node: ast.AST) -> str:
             return called_name(node)
         case ast.BinOp() | ast.AugAssign() | ast.UnaryOp() | ast.Compare():
             name = type(getattr(node, "op", None) or getattr(node, "ops", [None])[0]).__name__
-            return f"Tensor.{OPERATORS.get(name, name.lower())}"
+            return f"Tensor.{OPERATORS.get(name, name.lower())}{'_' * isinstance(node, ast.AugAssign)}"
         case ast.Subscript():
             return "aten.index.Tensor"
         case ast.Assign(targets=[ast.Subscript()]):
@@ -92,9 +94,20 @@ def read_dict(reader: Reader, node: ast.Dict, activation: Activation) -> Value |
 
 
 def read_comprehension(reader: Reader, node: Any, activation: Activation) -> Value | None:
-    """Return a sequence of one item, which stands for all."""
-    value = reader.see(node.elt, activation)
-    return Several((value,)) if value is not None else None
+    """Return what is made of each item of a live sequence; else a sequence of one item, which stands for all."""
+    found = [reader.see(node.elt, run) for run in _turns(reader, node, activation) or [activation]]
+    return Several(tuple(found)) if any(value is not None for value in found) else None
+
+
+def _turns(reader: Reader, node: Any, activation: Activation) -> list[Activation]:
+    """Return a comprehension's turns at the line that a live frame is at, if it only goes through what is there."""
+    scope, (generator, *more) = activation.scope, node.generators
+    if scope is None or activation.line != activation.now or more or generator.ifs or not variable(generator.target):
+        return []
+    iterated = reader.see(generator.iter, activation)
+    items = islice(contents(iterated.value), MOST_ITEMS) if isinstance(iterated, Known) else ()
+    scopes = (Scope({**scope.locals, generator.target.id: each}, scope.globals) for each in items)
+    return [replace(activation, scope=each) for each in scopes]
 
 
 def read_text(reader: Reader, node: ast.JoinedStr, activation: Activation) -> Value | None:

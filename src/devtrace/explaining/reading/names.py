@@ -273,7 +273,7 @@ def _element(reader: Reader, iterated: ast.expr, position: Any, activation: Acti
     iterated, position = unpacked(iterated, position)
     value = reader.see(iterated, activation)
     if isinstance(value, Known):
-        first = next(iter(_contents(value.value)), None)
+        first = next(iter(contents(value.value)), None)
         value = reader.value(first) if first is not None else None
     elif isinstance(value, Several):
         value = next((item for item in value.items if item is not None), None)
@@ -282,7 +282,7 @@ def _element(reader: Reader, iterated: ast.expr, position: Any, activation: Acti
     return reader.part(value, position, iterated, activation)
 
 
-def _contents(owner: Any) -> Iterator[Any]:
+def contents(owner: Any) -> Iterator[Any]:
     """Yield what a live list, dictionary or container of modules gives when it is gone through."""
     if type(owner) in (list, tuple, dict):
         yield from owner

@@ -170,20 +170,22 @@ def given_to(run: Activation) -> Scope:
     return Scope(known, {name: value for name, value in run.globals.items() if name not in changed})
 
 
-def _behind_cache(value: Any) -> Any:
-    """Return the function of `functools.cache` and `lru_cache`."""
-    return value.__wrapped__ if type(value) is _CACHED else value
+def _behind_wrapper(value: Any) -> FunctionType | None:
+    """Return the function that a wrapper of `functools.cache` or of torch's calls (`@torch.no_grad()`), else itself."""
+    value = value.__wrapped__ if type(value) is _CACHED else value
+    if type(value) is not FunctionType:
+        return None
+    inner = value.__dict__.get("__wrapped__")
+    return inner if type(inner) is FunctionType and not is_theirs(value.__code__) else value
 
 
 def function_of(value: Any) -> tuple[FunctionType | None, list[Value | None]]:
     """Return the function that calling an object runs, with what it is given before the arguments: `self`."""
-    value = _behind_cache(value)
     if type(value) is MethodType:
-        function = _behind_cache(value.__func__)
-        return (function, [Known(value.__self__)]) if type(function) is FunctionType else (None, [])
-    if type(value) is FunctionType:
-        inner = value.__dict__.get("__wrapped__")
-        return (inner if type(inner) is FunctionType and not is_theirs(value.__code__) else value), []
+        function = _behind_wrapper(value.__func__)
+        return function, [Known(value.__self__)] if function is not None else []
+    if type(value) in (FunctionType, _CACHED):
+        return _behind_wrapper(value), []
     for kind in classes_of(type(value)):
         function = class_dict(kind).get("__call__")
         if function is not None:
