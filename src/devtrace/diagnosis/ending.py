@@ -45,7 +45,7 @@ def _copies_within_a_model(queries: TraceQueries) -> bool:
     again and again."""
     copies, ops = queries.trace.copies, queries.trace.ops
     sites = ops.ints("site")
-    forward = ops.ints("phase") != queries.strings.get("backward", -1)
+    forward = ~queries.is_phase("backward")
     rows = copies.ints("op")
     outermost = model_on_host.outermost_calls(queries)
     seen: set[int] = set()

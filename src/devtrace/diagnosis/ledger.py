@@ -34,8 +34,7 @@ def casts(queries: TraceQueries) -> Mask:
     is_cast = (sources >= 0) & (dtypes[sources] != dtypes) & (devices[sources] == devices)
     made = np.zeros(len(queries.trace.ops) + 1, dtype=bool)  # the last: no producer
     made[tensors.ints("producer")[is_cast]] = True
-    backward = queries.trace.ops.ints("phase") == queries.strings.get("backward", -1)
-    return cast(Mask, made[:-1] & queries.is_kind("copy") & ~backward)
+    return made[:-1] & queries.is_kind("copy") & ~queries.is_phase("backward")
 
 
 def _ops(queries: TraceQueries) -> counting.Ops:

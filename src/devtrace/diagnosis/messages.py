@@ -63,7 +63,12 @@ def _split(path: AccessPath) -> tuple[str, str]:
 
 def _others(case: Case, verdict: Verdict, named: int) -> str:
     """Say where the rest of the module is: "the others", if all but the named tensors are there."""
-    if verdict.module is None or not verdict.others or verdict.cause == "not-registered" or _is_refusal(case):
+    if (
+        verdict.module is None
+        or not verdict.others
+        or verdict.cause == "not-registered"
+        or case.mismatch.of != "inputs"
+    ):
         return _other_inputs(case)
     count = verdict.others
     elsewhere = sum(1 for _ in registered(verdict.module.last.value)) - count
@@ -71,13 +76,9 @@ def _others(case: Case, verdict: Verdict, named: int) -> str:
     return sentence(key, count=count, module=verdict.module.text, expected=case.expected_device)
 
 
-def _is_refusal(case: Case) -> bool:
-    return case.mismatch.of != "inputs"
-
-
 def _other_inputs(case: Case) -> str:
     """Say where the other inputs are, or what else torch refused."""
-    if _is_refusal(case):
+    if case.mismatch.of != "inputs":
         if not case.expected_device or case.mismatch.of == "number":
             return sentence(f"mismatch.{case.mismatch.of}-somewhere")
         return sentence(f"mismatch.{case.mismatch.of}", expected=case.expected_device)
@@ -157,7 +158,7 @@ def _phase(case: Case) -> str:
     """Say that only evaluation reached the line, if so."""
     ops = case.queries.trace.ops
     before = slice(case.op)
-    trained = (ops.ints("phase")[before] == case.queries.strings.get("backward", -1)).any()
+    trained = case.queries.is_phase("backward")[before].any()
     trained_here = ops.ints("grad")[before][ops.ints("site")[before] == ops.number("site", case.op)].any()
     if trained and not trained_here and not ops.number("grad", case.op) and _is_evaluating(case):
         return sentence("mismatch.evaluation")

@@ -52,13 +52,9 @@ def _story(finding: Finding, culprit: Culprit) -> Iterator[Line]:
 
 
 def _each_once(lines: Iterable[Line], shown: list[Site]) -> Iterator[Line]:
-    seen = {_file_and_line(site) for site in shown}
+    seen = {(site.file, site.line) for site in shown}
     for number, line in enumerate(lines):
-        where = _file_and_line(line.site)
+        where = line.site.file, line.site.line
         if number == 0 or where not in seen:
             yield line
         seen.add(where)
-
-
-def _file_and_line(site: Site) -> tuple[str, int]:
-    return site.file, site.line

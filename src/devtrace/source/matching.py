@@ -99,6 +99,16 @@ def listed(node: ast.expr) -> list[ast.expr]:
     return node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
 
 
+def written_out(node: ast.AST) -> list[ast.expr]:
+    """Return the items of a container in code, of a dictionary its values, or what a comprehension makes of each."""
+    match node:
+        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items) | ast.Dict(values=items):
+            return items
+        case ast.ListComp(elt=item) | ast.SetComp(elt=item) | ast.GeneratorExp(elt=item) | ast.DictComp(value=item):
+            return [item]
+    return []
+
+
 def chain(node: ast.AST) -> Iterator[ast.AST]:
     """Yield a chain from its end inwards: of `x.sum(0)[1]` that itself, `x.sum(0)`, `x.sum`, `x`."""
     yield node

@@ -94,6 +94,8 @@ COUNTS: Final = (
     "nonzero", "argwhere", "masked_select", "unique", "bincount", "repeat_interleave", "_nested_tensor_size",
 )  # fmt: skip
 """The size of what they give is in the values: the host waits for it."""
+OF_BATCHES: Final = ("bmm", "baddbmm", "einsum", "matmul")
+"""They give products of all pairs, as attention does."""
 MIXES: Final = ("add", "sub", "mul", "lerp", "where", "addcmul")
 """They add to a tensor, or weigh it, element by element."""
 CHECKS_FLOATS: Final = frozenset(("isfinite", "isinf", "isnan", "isneginf", "isposinf"))

@@ -49,7 +49,7 @@ def _attached_part(case: Case, verdict: Verdict) -> str:
     if name is None or module is None:
         return ""
     is_own = len(name.references) - 1 <= len(module.references)
-    beside = (tensor for path, tensor in registered(name.last.owner) if "." not in path)
-    has_moved = any(case.is_expected(case.snapshot.row(tensor)) for tensor in beside)
+    beside = registered(name.last.owner, depth=0)
+    has_moved = any(case.is_expected(case.snapshot.row(tensor)) for _, tensor in beside)
     is_alone = is_own or not verdict.others or case.was_made_in_a_call or has_moved
     return name.text if is_alone else name.prefix(len(name.references) - 1).text

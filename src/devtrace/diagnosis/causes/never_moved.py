@@ -89,9 +89,8 @@ def reason(case: Case, verdict: Verdict) -> str:
 def _moved_neighbour(case: Case, verdict: Verdict) -> tuple[Site, str] | None:
     """Return the line that moved what came with the tensor, and what it moved, where its source shows it."""
     found = case.queries.source_node(verdict.moved)
-    site = case.queries.site(verdict.moved)
     moved = match_code("$x.to(...)", found.node) or match_code("$x.cuda(...)", found.node) if found else None
-    if found is None or site is None or moved is None or verdict.name is None:
+    if found is None or moved is None or verdict.name is None:
         return None
     neighbour = found.source.segment(moved["x"])
-    return (site, neighbour) if neighbour and neighbour != verdict.name.text else None
+    return (found.code.site, neighbour) if neighbour and neighbour != verdict.name.text else None

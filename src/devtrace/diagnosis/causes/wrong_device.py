@@ -71,8 +71,7 @@ def reason(case: Case, verdict: Verdict) -> str:
 def _attribute_that_stayed(case: Case) -> str:
     """Return `self.device`, if a line asks for it and its module is elsewhere: no move changes a plain attribute."""
     found = case.queries.op_node(case.origin.op)
-    site = case.queries.site(case.queries.op_site(case.origin.op)) if found is not None else None
-    frame = case.snapshot.frame_of(site) if site is not None else None
+    frame = case.snapshot.frame_of(found.code.site) if found is not None else None
     if found is None or frame is None:
         return ""
     asked = trait_argument(found, "device") or next(filter(None, map(given_trait, calls_in(found.node))), None)

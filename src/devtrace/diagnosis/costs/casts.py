@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 
@@ -19,14 +18,12 @@ from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.in_findings import as_culprit
 from devtrace.diagnosis.evidence.moves import name_of
+from devtrace.diagnosis.evidence.source_text import brief
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.ledger import Tally, casts, counted
 from devtrace.source.dtypes import is_cast
 from devtrace.source.matching import called_name, owner_of
 from devtrace.words.catalogue import sentence
-from devtrace.words.text_format import one_line, shorten
-
-_LONGEST: Final = 60
 
 
 def casts_of_each_step(queries: TraceQueries, tally: Tally) -> Iterator[Habit]:
@@ -104,4 +101,4 @@ def _name(habit: Habit, row: int) -> str:
         base = queries.base(row)
         name, row = name_of(queries, base), queries.source(base)
     cast = owner_of(habit.found.node) if habit.found is not None else None
-    return name or (shorten(one_line(habit.found.source.segment(cast)), _LONGEST) if habit.found and cast else "")
+    return name or (brief(habit.found.source.segment(cast)) if habit.found and cast else "")

@@ -126,11 +126,10 @@ def _joins_what_is_there(habit: Habit, pairs: list[tuple[int, int]]) -> bool:
 
 
 def _joins_older(queries: TraceQueries, op: int, since: int) -> bool:
-    inputs, calls = queries.trace.ops.lists("inputs"), queries.trace.ops.ints("call")
-    reached = queries.outputs(op)
+    calls, reached = queries.trace.ops.ints("call"), queries.outputs(op)
     size = _size(queries, reached[0])
     for row in reached:
-        for taker in inputs.rows[inputs.flat == row][:_MOST].tolist():
+        for taker in queries.takers(row)[:_MOST]:
             name = short_op_name(queries.op_name(taker)).removesuffix("_")
             if taker <= op or calls[taker] != calls[op] or name not in MIXES:
                 continue

@@ -10,6 +10,7 @@ from devtrace.diagnosis.costs import reads
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless, finding, findings
 from devtrace.diagnosis.costs.steps import FEWEST
+from devtrace.diagnosis.evidence.source_text import brief
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.fixes.fix import Fix
@@ -18,7 +19,6 @@ from devtrace.diagnosis.slugs import RuleSlug, Severity
 from devtrace.source.matching import called_name, calls_in, match_code
 from devtrace.source.vocabulary import is_copied_by
 from devtrace.words.catalogue import sentence
-from devtrace.words.text_format import one_line, shorten
 
 AGAIN: Final = 5
 """So many copies from one line are a habit, not a set-up."""
@@ -31,7 +31,6 @@ FEW: Final = 3
 _TINY: Final = 256
 BETWEEN: Final = 6
 """So many ops from one copy to the next are next to nothing."""
-_LONGEST: Final = 60
 
 Find = Callable[[Habit], Needless | None]
 
@@ -66,9 +65,7 @@ def find_copies(
 
 def _is_of_torchs_optimizer(habit: Habit) -> bool:
     """Return whether torch's own optimizer makes the copies: all its ops are at the line of `step`."""
-    queries = habit.queries
-    phases = queries.trace.ops.ints("phase")[habit.ops]
-    is_in_it = bool((phases == queries.strings.get("optimizer", -1)).all())
+    is_in_it = bool(habit.queries.is_phase("optimizer")[habit.ops].all())
     return is_in_it and habit.is_of_the_user and habit.found is not None and called_name(habit.found.node) == "step"
 
 
@@ -83,8 +80,8 @@ def source_text(habit: Habit) -> str:
     found = habit.found
     moved = match_code("$x.$move(...)", found.node) if found is not None else None
     if found is None or moved is None or not is_copied_by(moved["move"]):
-        return shorten(reads.expression(habit.queries, habit.line), _LONGEST) or sentence("copy.it")
-    return shorten(one_line(found.source.segment(whole_of(moved["x"]))), _LONGEST) or sentence("copy.it")
+        return brief(reads.expression(habit.queries, habit.line)) or sentence("copy.it")
+    return brief(found.source.segment(whole_of(moved["x"]))) or sentence("copy.it")
 
 
 def whole_of(part: ast.expr) -> ast.expr:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from devtrace.diagnosis.costs.habits import Habit
-from devtrace.diagnosis.costs.loops import assigned_to, is_in, loops_around, uses_of, value_given
+from devtrace.diagnosis.costs.loops import assigned_to, loops_around, uses_of, value_given
 from devtrace.diagnosis.costs.reads import updated
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.edits import Code
@@ -40,9 +40,9 @@ def _filled(found: SourceNode, name: str) -> _Filled | None:
         return None
     for loop in reversed(loops_around(found)):
         above = [use for use in uses if source.span(use).line < source.span(loop).line]
-        inside = [use for use in uses if is_in(source, use, loop)]
+        inside = [use for use in uses if loop in source.ancestors(use)]
         start = value_given(source, above[-1]) if above else None
-        if start is not None and inside and all(is_in(source, use, found.statement) for use in inside):
+        if start is not None and inside and all(found.statement in source.ancestors(use) for use in inside):
             return _Filled(loop, start)
     return None
 
@@ -104,8 +104,10 @@ def _kept(read: _Read) -> Fix | None:
     filled = _filled(found, name) if name and alone(found.statement) is not None else None
     if filled is None or code.text(filled.start) not in ("[]", "list()") or not _has_torch(found):
         return None
-    outer = [each for each in loops_around(found) if filled.loop is not each and is_in(found.source, filled.loop, each)]
-    if not all(is_in(found.source, filled.start, each) for each in outer):
+    outer = [
+        each for each in loops_around(found) if filled.loop is not each and each in found.source.ancestors(filled.loop)
+    ]
+    if not all(each in found.source.ancestors(filled.start) for each in outer):
         return None  # the next round would append tensors to numbers
     below = f"{name} = torch.stack({name}).tolist()"
     edits = code.replaced(found.node, read.kept), code.below(filled.loop, below)

@@ -17,17 +17,15 @@ from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.evidence.in_findings import as_culprit
 from devtrace.diagnosis.evidence.moves import name_of
 from devtrace.diagnosis.evidence.origins import Origin, find_origin, is_of_an_array
-from devtrace.diagnosis.evidence.source_text import name_by_its_line, statement_site
+from devtrace.diagnosis.evidence.source_text import brief, name_by_its_line, statement_site
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally, counted
 from devtrace.source.dtypes import DEFAULT
 from devtrace.source.matching import owner_of
 from devtrace.words.catalogue import sentence
-from devtrace.words.text_format import one_line, shorten
 
 _ANCESTORS: Final = 40
-_LONGEST: Final = 60
 
 
 @dataclass
@@ -98,7 +96,7 @@ def _finding(queries: TraceQueries, tally: Tally, site: int, entry: _Entry) -> F
     born, rows = queries.born(first), np.arange(len(queries.trace.ops))
     name, other = (_name(queries, op, row) for row in (entry.row, entry.other))
     made = queries.site(born)
-    code = shorten(one_line(made.text), _LONGEST) if made is not None and is_of_an_array(queries, entry.origin) else ""
+    code = brief(made.text) if made is not None and is_of_an_array(queries, entry.origin) else ""
     help = sentence("dtype-cost.float64.help", code=code) if code else sentence("dtype-cost.float64.loaded", name=name)
     return Finding(
         rule="dtype-cost",
@@ -126,5 +124,5 @@ def _name(queries: TraceQueries, op: int, row: int) -> str:
         case _:
             given = []
     if not recorded and found is not None and len(given) == len(rows):
-        recorded = shorten(one_line(found.source.segment(given[rows.index(row)])), _LONGEST)
+        recorded = brief(found.source.segment(given[rows.index(row)]))
     return recorded or name_by_its_line(queries, queries.born(row), row) or sentence("copy.it")

@@ -121,7 +121,7 @@ class Habit:
         For an op of the backward pass that is the line that called backward.
         """
         queries, ops = self.queries, np.array(self.ops, dtype=np.int64)
-        is_backward = queries.trace.ops.ints("phase")[ops] == queries.strings.get("backward", -1)
+        is_backward = queries.is_phase("backward")[ops]
         lines = np.where(is_backward, queries.cost_users[ops], queries.trace.ops.ints("site")[ops])
         found, counts = np.unique(lines, return_counts=True)
         exact = {int(line): int(n) + self._folded(int(line)) for line, n in zip(found, counts, strict=True)}

@@ -37,7 +37,3 @@ def value_given(source: Source, name: ast.Name) -> ast.expr | None:
     """Return the value that a simple assignment gives a variable."""
     statement = source.statement(name)
     return values_given(source, statement).get(name.id) if statement is not None else None
-
-
-def is_in(source: Source, node: ast.AST, around: ast.AST) -> bool:
-    return any(outer is around for outer in source.ancestors(node))

@@ -83,9 +83,9 @@ def is_trained(queries: TraceQueries, op: int) -> bool:
 
 def was_read_before(queries: TraceQueries, op: int) -> bool:
     """Return whether another line read the same tensor before, and nothing has written to it since: that one waited."""
-    row, inputs = next(iter(queries.inputs(op)), -1), queries.trace.ops.lists("inputs")
-    read = inputs.rows[inputs.flat == row]
-    waited = [each for each in read[read < op].tolist() if queries.kind(each) == "sync"]
+    row = next(iter(queries.inputs(op)), -1)
+    read = queries.takers(row) if row >= 0 else []
+    waited = [each for each in read if each < op and queries.kind(each) == "sync"]
     sites = queries.trace.ops.ints("site")
     is_other = bool(waited) and sites[waited[-1]] != sites[op]
     return is_other and not are_written(queries, [queries.base(row)], waited[-1], op)
@@ -167,13 +167,12 @@ def is_printed(found: SourceNode) -> bool:
 
 def is_for_the_host(queries: TraceQueries, op: int) -> bool:
     """Return whether all that an op picks is copied to the host, which then waits anyway: `boxes[keep].cpu()`."""
-    inputs, copies = queries.trace.ops.lists("inputs"), queries.is_kind("copy")
     waiting, taken = list(queries.outputs(op)), 0
     for row in waiting:
-        for taker in inputs.rows[inputs.flat == row].tolist():
+        for taker in queries.takers(row):
             if queries.kind(taker) == "view":
                 waiting += [each for each in queries.outputs(taker) if each not in waiting]
-            elif not copies[taker] or HOST not in map(queries.device, queries.outputs(taker)):
+            elif queries.kind(taker) != "copy" or HOST not in map(queries.device, queries.outputs(taker)):
                 return False
             else:
                 taken += 1

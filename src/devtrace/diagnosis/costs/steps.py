@@ -102,14 +102,14 @@ class Steps:
 
     def are_of_a_package(self, ops: Rows) -> bool:
         """Return whether the one line of the user's that led to the ops runs all of the training between them."""
-        trains = self._is_phase("backward") | self._is_phase("optimizer")
+        trains = self.queries.is_phase("backward") | self.queries.is_phase("optimizer")
         users = self.queries.op_users
         callers = self.queries.cost_users[ops[0] : ops[-1] + 1][trains[ops[0] : ops[-1] + 1]]
         return bool(len(callers)) and bool((callers == users[ops[0]]).all())
 
     @cached_property
     def _marks(self) -> tuple[_Marks, ...]:
-        optimizer, backward = self._is_phase("optimizer"), self._is_phase("backward")
+        optimizer, backward = self.queries.is_phase("optimizer"), self.queries.is_phase("backward")
         runs = np.flatnonzero(_begins(optimizer))  # an optimizer of the user's own has many lines
         return (
             _Marks((runs, *self._by_site(optimizer)), 2, train=True),
@@ -117,10 +117,6 @@ class Steps:
             # A model may be called more than once in a step.
             _Marks(tuple(self._by_module()), 4, train=False),
         )
-
-    def _is_phase(self, phase: str) -> Mask:
-        found: Mask = self.queries.trace.ops.ints("phase") == self.queries.strings.get(phase, -1)
-        return found
 
     def _by_site(self, chosen: Mask) -> Iterator[Rows]:
         users = self.queries.op_users

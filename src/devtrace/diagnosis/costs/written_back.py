@@ -14,16 +14,16 @@ from typing import Final
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.needless import Needless
+from devtrace.diagnosis.evidence.source_text import brief
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.source.flow import DEFINED
 from devtrace.source.matching import alone, called_name, is_read, match_code, nodes_of, owner_of, variable
 from devtrace.source.vocabulary import FILLS, TAKES_VALUES, is_factory, package
 from devtrace.words.catalogue import sentence
-from devtrace.words.text_format import one_line, short_op_name, shorten
+from devtrace.words.text_format import short_op_name
 
 _OFTEN: Final = 10
 _SAMPLE: Final = 20
-_LONGEST: Final = 60
 _GATHERS: Final = ("append", "extend", "insert")
 _SIMPLE: Final = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
 _PASSED_ON: Final = (ast.Name, ast.Tuple, ast.List, ast.BinOp, ast.Constant, ast.Starred)
@@ -43,7 +43,7 @@ def of_written_back(habit: Habit) -> Needless | None:
         back_at = next((site for site in sites if site >= 0), -1)
         if back_at >= 0 and 2 * sum(site >= 0 for site in sites) >= len(sites):
             if habit.kind != "syncs":
-                name = shorten(one_line(found.source.segment(found.node)), _LONGEST)
+                name = brief(found.source.segment(found.node))
                 why = sentence("copy.back-computed", name=name, site=queries.site(back_at))
                 return Needless(habit, why, sentence("copy.back.help"))
             why = sentence("host-sync.to-return", site=queries.site(back_at))

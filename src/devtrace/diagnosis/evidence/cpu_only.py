@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from devtrace.source.matching import called_name, calls_in, keyword, match_code
+from devtrace.source.matching import called_name, keyword, match_code
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,6 @@ class CpuOnly:
     """Keyword and position of the refused argument."""
     functions: tuple[str, ...] = ()
     """Names of the functions that take it."""
-
-    def given_in(self, code: ast.AST) -> ast.expr | None:
-        """Return the refused argument in a piece of code: `lengths` of `pack_padded_sequence(x, lengths)`."""
-        found = (self.given_to(call) for call in calls_in(code) if called_name(call) in self.functions)
-        return next(found, None)
 
     def given_to(self, call: ast.Call) -> ast.expr | None:
         """Return the argument of one call that is of such a function."""

@@ -214,7 +214,7 @@ def _rest_of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, row: in
     names = [name for name in snapshot.names(base) if name.last.kind in ("parameter", "buffer") and name.modules()]
     if names:
         name = max(names, key=lambda each: len(each.references))
-        layer = {id(tensor) for path, tensor in registered(name.last.owner) if "." not in path}
+        layer = {id(tensor) for _, tensor in registered(name.last.owner, depth=0)}
         tensors = [tensor for _, tensor in registered(name.modules()[0][1]) if id(tensor) not in layer]
         found = [each for each in map(snapshot.row, tensors) if each is not None]
     else:

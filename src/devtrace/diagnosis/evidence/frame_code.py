@@ -208,8 +208,8 @@ class FailingFrame:
         module = self.variables.get(self.own)
         if not access_paths.is_module(module):
             return ""
-        for path, tensor in registered(module):
-            if "." not in path and self._on_expected_device(tensor):
+        for path, tensor in registered(module, depth=0):
+            if self._on_expected_device(tensor):
                 return f"{self.own}.{path}.{self._trait}"
         return self._device_of_parameters(self.own, module)
 

@@ -10,7 +10,7 @@ from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.source_text import assigned_names
-from devtrace.diagnosis.evidence.torchs_sentences import RefusedGradient, is_about_missing_data, refused_gradient
+from devtrace.diagnosis.evidence.torchs_sentences import NO_DATA, RefusedGradient, refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, SourceNode, TraceQueries
 from devtrace.source.matching import called_name, calls_in, given_trait, nodes_of, variable
 from devtrace.source.object_walk import is_tensor
@@ -83,7 +83,7 @@ def _is_made_by(made: SourceNode, returned: ast.expr) -> bool:
 
 def _refused_copy(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Mismatch | None:
     rows = [row for row in queries.inputs(op) if queries.device(row) == META]
-    if not rows or not is_about_missing_data(text):
+    if not rows or NO_DATA not in text:
         return None
     return Mismatch(op, rows[0], META, next(_targets(snapshot), ""), tuple(rows[1:]), of="copy")
 

@@ -14,7 +14,9 @@ from devtrace.source.matching import nodes_of
 from devtrace.source.parsing import read
 from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.source.user_code import owner_of
+from devtrace.words.text_format import one_line, shorten
 
+_LONGEST: Final = 60
 _SIMPLE: Final = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
 
 
@@ -65,6 +67,11 @@ def name_by_its_line(queries: TraceQueries, site: int, row: int) -> str:
     if not names and isinstance(found.statement, ast.Assign) and len(found.statement.targets) == 1:
         names = [found.source.segment(found.statement.targets[0])]
     return names[0] if names else ""
+
+
+def brief(text: str) -> str:
+    """Return code as a message quotes it: on one line, and no longer than that."""
+    return shorten(one_line(text), _LONGEST)
 
 
 def assignments(queries: TraceQueries, owner: Any, attribute: object) -> Iterator[SourceNode]:

@@ -4,7 +4,7 @@ import re
 from typing import Final, NamedTuple
 
 _DEVICE: Final = r"[a-z]\w*(?::\d+)?\b"
-_NO_DATA: Final = "Cannot copy out of meta tensor"
+NO_DATA: Final = "Cannot copy out of meta tensor"
 _GRADIENT: Final = rf"invalid gradient at index \d+ - expected (?:device )?(?:type )?{_DEVICE} but got"
 REFUSALS: Final = {
     "absent": r"invalid device ordinal|^Invalid device id$|not linked with support for (\w+) devices"
@@ -45,7 +45,7 @@ ABOUT_DEVICES: Final = re.compile(
         "attempting to assign a gradient with device type",
         rf"expected (?:object of )?device (?:type )?'?{_DEVICE}'? but got (?:device (?:type )?)?'?{_DEVICE}",
         r"Pointer argument .* cannot be accessed from Triton",
-        _NO_DATA,
+        NO_DATA,
         *REFUSALS.values(),
         r"\b(?:in|on|have|at|of) (?:the )?same (?:cuda |type of )?devices?\b",
     )),
@@ -69,7 +69,3 @@ class RefusedGradient(NamedTuple):
 def refused_gradient(text: str) -> RefusedGradient | None:
     found = _REFUSED.search(text)
     return RefusedGradient(found[1], int(found[2]), found[3], found[4]) if found is not None else None
-
-
-def is_about_missing_data(text: str) -> bool:
-    return _NO_DATA in text

@@ -86,6 +86,9 @@ class TraceQueries:
         index = self.strings.get(kind, -1)
         return cast(Mask, self.trace.ops.ints("kind") == index)
 
+    def is_phase(self, phase: str) -> Mask:
+        return cast(Mask, self.trace.ops.ints("phase") == self.strings.get(phase, -1))
+
     @cached_property
     def strings(self) -> dict[str, int]:
         return {text: index for index, text in enumerate(self.trace.strings)}
@@ -108,9 +111,8 @@ class TraceQueries:
     def cost_users(self) -> Ints:
         """`op_users`, but for ops of the backward pass the line that called backward: there the program waits."""
         ops = self.trace.ops
-        backward = ops.ints("phase") == self.strings.get("backward", -1)
         seeds = ops.ints("name") == self.strings.get("aten.ones_like", -1)
-        return callers_of_backward(self.op_users, backward, ops.ints("forward"), seeds)
+        return callers_of_backward(self.op_users, self.is_phase("backward"), ops.ints("forward"), seeds)
 
     @cached_property
     def dims(self) -> Ints:
@@ -172,6 +174,19 @@ class TraceQueries:
         first = np.full(len(self.bases), len(self.trace.ops), dtype=np.int32)
         np.minimum.at(first, self.bases[inputs.flat], inputs.rows)
         return first
+
+    @cached_property
+    def _takers(self) -> tuple[list[int], list[int]]:
+        """List of the ops that take the tensors, and for each tensor where its own begin in it."""
+        taken = self.trace.ops.lists("inputs")
+        order = taken.flat.argsort(kind="stable")
+        begins = taken.flat[order].searchsorted(range(len(self.trace.tensors) + 1))
+        return begins.tolist(), taken.rows[order].tolist()
+
+    def takers(self, tensor: int) -> list[int]:
+        """Return the ops that take a tensor, in order."""
+        begins, ops = self._takers
+        return ops[begins[tensor] : begins[tensor + 1]]
 
     def source(self, tensor: int) -> int:
         return self.trace.tensors.number("source", tensor)

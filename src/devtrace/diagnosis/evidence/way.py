@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.source.flow import DEFINED, statements
 from devtrace.source.matching import nodes_of, run_names
 from devtrace.source.parsing import NamedFunction, Source, kept_with_source
 from devtrace.trace.tables import Ints
@@ -62,7 +64,7 @@ class Passed:
             called = set[str]().union(*map(run_names, own))
             if self.frame.source.span(statement).line <= self.frame.line:
                 (above if self.frame.source.span(statement).line <= self.line else below).update(called)
-        return _led_to(above, self.frame.source), _led_to(below, self.frame.source)
+        return _led_to(above, self.frame), _led_to(below, self.frame)
 
 
 def _way(frame: FailingFrame) -> tuple[Ints, Ints]:
@@ -84,9 +86,9 @@ def _way(frame: FailingFrame) -> tuple[Ints, Ints]:
     return np.concatenate(([-1], steps, [max(queries.failed, 0)])), np.concatenate(([0], at, [frame.line]))
 
 
-def _led_to(names: set[str], source: Source) -> set[str]:
+def _led_to(names: set[str], frame: FailingFrame) -> set[str]:
     """Return the names of functions and classes, and of all that those of this file call."""
-    bodies, found, new = _bodies(source), set(names), names - {""}
+    bodies, found, new = _bodies(frame.source, frame.function), set(names), names - {""}
     while new:
         new = set[str]().union(*(run_names(body) for name in new for body in bodies.get(name, ()))) - found
         found |= new
@@ -94,13 +96,26 @@ def _led_to(names: set[str], source: Source) -> set[str]:
 
 
 @kept_with_source
-def _bodies(source: Source) -> dict[str, list[ast.stmt]]:
-    """Return a file's functions by name, the `__init__` of a class by the name of the class."""
+def _bodies(source: Source, around: ast.AST | None) -> dict[str, list[ast.stmt]]:
+    """Return a file's functions by name, the `__init__` of a class by the name of the class.
+
+    What is in a function is a part of that; only the one that runs is looked through.
+    """
     made_by: dict[ast.stmt, str] = {}
     bodies: dict[str, list[ast.stmt]] = defaultdict(list)
-    for node in nodes_of(ast.stmt, source.tree):  # a class comes before what is in it
+    inner = nodes_of(ast.stmt, around) if around is not None else ()
+    for node in (*_outermost(source.tree), *inner):  # a class comes before what is in it
         if isinstance(node, ast.ClassDef):
             made_by |= dict.fromkeys(node.body, node.name)
         elif isinstance(node, NamedFunction):
             bodies[made_by.get(node, node.name) if node.name == "__init__" else node.name].append(node)
     return bodies
+
+
+def _outermost(body: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the functions and classes of a file or a class, and those in its classes."""
+    for node in statements(body):
+        if isinstance(node, DEFINED):
+            yield node
+        if isinstance(node, ast.ClassDef):
+            yield from _outermost(node)

@@ -52,10 +52,9 @@ def _given(case: Case, frame: FailingFrame, call: ast.Call, parameter: str, read
 
 def _attribute_read(case: Case) -> _Attribute | None:
     """Return the attribute by which the line that made the odd tensor, or sent it there, names the device."""
-    site = case.queries.op_site(case.origin.op)
-    found, row = case.queries.source_node(site), case.queries.site(site)
+    found = case.queries.op_node(case.origin.op)
     name = _read_in(found) if found is not None else ""
-    return _Attribute(row.file, row.function, name) if row is not None and name else None
+    return _Attribute(found.code.site.file, found.code.site.function, name) if found is not None and name else None
 
 
 def _read_in(found: SourceNode) -> str:

@@ -19,7 +19,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.at_binding import move_below_binding
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.source.flow import bindings, is_written, targets
-from devtrace.source.matching import is_given, match_code, nodes_of, variable
+from devtrace.source.matching import is_given, match_code, nodes_of, variable, written_out
 from devtrace.source.object_walk import Reference, is_tensor, items_of, members
 from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.words.catalogue import sentence
@@ -124,7 +124,7 @@ def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> 
         new = _contained(code, value, reference.value, torch_nn)
         help = sentence("fixed.container", container=container, code=f"{left} = {one_line(new)}")
         changes = [(value, new), *_put_in(code, statement, left, reference.value, torch_nn)]
-        if _is_nested(reference.value) and len(changes) == 1 and not _written_out(value):
+        if _is_nested(reference.value) and len(changes) == 1 and not written_out(value):
             return
     elif not is_tensor(reference.value) or (isinstance(value, ast.Constant) and right != "None"):
         return
@@ -164,7 +164,7 @@ def _is_running(code: Code, statement: ast.stmt, attribute: str) -> bool:
 def _contained(code: Code, node: ast.expr, layers: Any, torch_nn: str) -> str:
     """Return a list or dict of layers as torch's container, with those of torch's for what is written out in it."""
     inner = next(iter(items_of(layers)), None)
-    parts = _written_out(node) if _is_nested(layers) else []
+    parts = written_out(node) if _is_nested(layers) else []
     text = code.text_with(node, *((part, _contained(code, part, inner, torch_nn)) for part in parts))
     return f"{torch_nn}.{_module_container(layers)}({'' if text in ('{}', 'dict()') else text})"
 
@@ -179,16 +179,6 @@ def _put_in(code: Code, statement: ast.stmt, left: str, layers: Any, torch_nn: s
         given = bindings(code.source, function, variable(found.get("x")))
         for value in [each.value for each in given] if given else [found[each] for each in found if each == "x"]:
             yield value, _contained(code, value, inner, torch_nn)
-
-
-def _written_out(node: ast.expr) -> list[ast.expr]:
-    """Return the items of a list or dict, or what a comprehension makes of each."""
-    match node:
-        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Dict(values=items):
-            return items
-        case ast.ListComp(elt=item) | ast.DictComp(value=item):
-            return [item]
-    return []
 
 
 def _is_nested(value: Any) -> bool:

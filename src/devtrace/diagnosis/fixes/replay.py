@@ -8,7 +8,6 @@ moved are visited, however many the trace has.
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
 from devtrace.diagnosis.evidence import autocasts
@@ -74,19 +73,6 @@ class Recorded:
             kind = "copy"
         return Step(op, name, inputs, outputs, rows, following, kind)
 
-    @cached_property
-    def _takers(self) -> tuple[list[int], list[int]]:
-        """List of the ops that take the tensors, and for each tensor where its own begin in it."""
-        taken = self.queries.trace.ops.lists("inputs")
-        order = taken.flat.argsort(kind="stable")
-        begins = taken.flat[order].searchsorted(range(len(self.queries.trace.tensors) + 1))
-        return begins.tolist(), taken.rows[order].tolist()
-
-    def takers(self, row: int) -> list[int]:
-        """Return the ops that take a tensor, in order."""
-        begins, ops = self._takers
-        return ops[begins[row] : begins[row + 1]]
-
 
 class Replay:
     """Runs the ops up to the failing one; `conflict` is the first that would mix devices, None if all would run."""
@@ -126,7 +112,7 @@ class Replay:
     def _arrive(self, row: int, op: int) -> None:
         if row not in self.there:
             self.there.add(row)
-            for taker in self.recorded.takers(row):
+            for taker in self.queries.takers(row):
                 if op <= taker < self.case.op:
                     heapq.heappush(self._next, taker)
 

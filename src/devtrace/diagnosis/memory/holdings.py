@@ -181,8 +181,7 @@ class Memory:
     def _begun(self) -> int:
         """Return the first op after the last backward pass, or optimizer's step, that has ended."""
         queries = self.queries
-        later = [queries.strings[each] for each in ("backward", "optimizer") if each in queries.strings]
-        is_later = np.isin(queries.trace.ops.ints("phase")[: self.failed + 1], later)
+        is_later = (queries.is_phase("backward") | queries.is_phase("optimizer"))[: self.failed + 1]
         at = len(is_later) - 1
         while at >= 0 and is_later[at]:  # the pass that runs
             at -= 1

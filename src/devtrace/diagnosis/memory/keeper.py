@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.source.flow import LOOPS, binds, parameters, path_of, statements, targets
+from devtrace.source.flow import COMPREHENSIONS, LOOPS, binds, parameters, path_of, statements, targets
 from devtrace.source.matching import (
     alone,
     called_name,
@@ -40,7 +40,6 @@ Way = Literal["is", "drained", "put", "added", "carried"]
     added     x += y
     carried   x = f(x)
 """
-_COLLECTING: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _NO_GRAPH: Final = READS | TAKES_VALUES - {"list", "sum", "tuple"} | {"detach"}
 _MOST_OF_CODE: Final = 40
 _WAYS: Final[tuple[Way, ...]] = ("is", "drained", "put", "added", "carried")
@@ -168,7 +167,7 @@ def being_made(queries: TraceQueries) -> tuple[str, Keeper] | None:
         if found is None:
             continue
         source, node, statement = found.source, found.node, found.source.statement(found.node)
-        parts = [each for each in source.ancestors(node) if isinstance(each, _COLLECTING)]
+        parts = [each for each in source.ancestors(node) if isinstance(each, COMPREHENSIONS)]
         if statement is not None and (parts or (in_generator and not isinstance(statement, LOOPS))):
             code = parts[0] if parts else node
             value: Any = getattr(code, "elt", None) or getattr(code, "value", None) or node

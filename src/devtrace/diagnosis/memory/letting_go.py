@@ -14,7 +14,7 @@ from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.diagnosis.memory.keeper import Keeper, is_number
 from devtrace.source.flow import path_of, targets
-from devtrace.source.matching import called_name, called_names, calls_in, listed, names_in, variable
+from devtrace.source.matching import called_name, called_names, calls_in, listed, names_in, variable, written_out
 from devtrace.source.object_walk import is_tensor, may_lead, registered
 from devtrace.source.parsing import Source
 from devtrace.words.catalogue import sentence
@@ -70,14 +70,10 @@ def _called(memory: Memory, keeps: Keeper, group: Group, method: str) -> Edit | 
 
 
 def _parts(value: ast.expr) -> Iterator[ast.expr]:
-    match value:
-        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
-            for part in parts:
-                yield from _parts(part)
-        case ast.DictComp(value=part) | ast.ListComp(elt=part) | ast.SetComp(elt=part) | ast.GeneratorExp(elt=part):
-            yield part
-        case _:
-            yield value
+    if isinstance(value, _WRITTEN):
+        yield from (inner for part in written_out(value) for inner in _parts(part))
+    else:
+        yield from written_out(value) or [value]
 
 
 def _variables(memory: Memory, keeps: Keeper) -> Mapping[str, Any]:
@@ -113,10 +109,6 @@ def of_traceback(memory: Memory, group: Group) -> Remedy:
         key = "traceback-sys" if group.name.startswith("sys.") else "traceback"
         return sentence(f"out-of-memory.help-{key}", name=group.name), ()
     return sentence("out-of-memory.help-str", name=group.name, code=edit.after.strip()), (edit,)
-
-
-def of_history(memory: Memory, group: Group) -> Remedy:
-    return sentence("out-of-memory.help-history"), ()
 
 
 def loaded_to_the_host(memory: Memory) -> Remedy | None:

@@ -9,6 +9,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.memory import letting_go
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.diagnosis.memory.letting_go import Remedy
+from devtrace.source.vocabulary import OF_BATCHES
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
 
@@ -21,7 +22,6 @@ _MARGIN: Final = 0.85  # the allocator's blocks
 _OF_BACKWARD: Final = 3  # times the tensor that did not fit: its own, and the gradients of a backward pass
 _CASTS: Final = ("_to_copy", "float", "to")  # as recorded, and as called
 _OF_PAIRS: Final = {"sub": "cdist", "rsub": "cdist", "mul": "matmul"}
-_PRODUCTS: Final = ("bmm", "baddbmm", "einsum", "matmul")
 _DIMS: Final = 2  # of a product that is no batch of products
 
 
@@ -57,7 +57,7 @@ def _advice(memory: Memory, op: int) -> str:
     queries = memory.queries
     name = short_op_name(queries.op_name(op))
     is_batched = any(len(queries.trace.tensors[row].shape) > _DIMS for row in queries.inputs(op))
-    return "attention" if name in _PRODUCTS and is_batched else _OF_PAIRS.get(name, "chunks")
+    return "attention" if name in OF_BATCHES and is_batched else _OF_PAIRS.get(name, "chunks")
 
 
 def made_float(memory: Memory) -> Remedy | None:

@@ -74,5 +74,5 @@ def _copied(memory: Memory) -> tuple[Group, Group] | None:
 _WASTE: Final[dict[str, Callable[[Memory, Group], Remedy]]] = {
     "graph": letting_go.of_graphs,
     "traceback": letting_go.of_traceback,
-    "history": letting_go.of_history,
+    "history": lambda memory, group: (sentence("out-of-memory.help-history"), ()),
 }

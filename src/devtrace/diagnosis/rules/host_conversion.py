@@ -79,7 +79,7 @@ class _Conversion:
         """Return the expression that is converted, where the code tells: `x` of `x.numpy()` and of `np.asarray(x)`."""
         if self.code is None:
             return None
-        argument = self.taker.given_in(self.code)
+        argument = next(filter(None, map(self.taker.given_to, calls_in(self.code))), None)
         return argument if argument is not None else _converted(self.code) if self.taker is NUMPY else None
 
     @cached_property

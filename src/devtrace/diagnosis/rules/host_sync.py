@@ -20,19 +20,17 @@ from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.needless import Needless, finding, findings
 from devtrace.diagnosis.costs.written_back import of_written_back
+from devtrace.diagnosis.evidence.source_text import brief
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
 from devtrace.source.flow import LOOPS
 from devtrace.words.catalogue import sentence
-from devtrace.words.text_format import shorten
 
 OFTEN: Final = 10
 """Reading a loss now and then is normal; a warning needs a loop that waits at least this many times."""
 STEPS: Final = 5
 """In so many steps, or more."""
-_LONGEST: Final = 60
-"""Characters of the code that a message begins with."""
 
 
 def host_syncs(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
@@ -41,7 +39,7 @@ def host_syncs(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
 
 def _finding(habit: Habit, needless: Sequence[Needless], remark: str) -> Finding:
     """Word the waits of one line."""
-    queries, code = habit.queries, shorten(reads.expression(habit.queries, habit.line), _LONGEST)
+    queries, code = habit.queries, brief(reads.expression(habit.queries, habit.line))
     is_asked_for = bool(habit.ops) and all(reads.is_asked_for(queries, op) for op in habit.ops)
     unneeded = needless[0].why if needless else sentence("host-sync.to-read")
     is_paced = any(each.habit.pace.is_of_each_step for each in needless)

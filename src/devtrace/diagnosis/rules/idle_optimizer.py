@@ -19,7 +19,7 @@ OFTEN: Final = 3
 
 
 def idle_optimizers(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
-    trained = bool((queries.trace.ops.ints("phase") == queries.strings.get("backward", -1)).any())
+    trained = bool(queries.is_phase("backward").any())
     for site, steps in queries.live.idle if queries.live is not None and trained else ():
         if steps >= OFTEN:
             yield Finding(

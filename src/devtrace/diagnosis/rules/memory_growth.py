@@ -76,7 +76,7 @@ def _is_differentiated(memory: Memory, group: Group) -> bool:
     """Return whether a backward pass took part of a graph, then or later: a rollout is kept until its update."""
     ops = memory.queries.trace.ops
     inputs = ops.lists("inputs")
-    backward = ops.ints("phase")[inputs.rows] == memory.queries.strings.get("backward", -1)
+    backward = memory.queries.is_phase("backward")[inputs.rows]
     used = np.unique(memory.queries.bases[inputs.flat[backward]])
     rows = {memory.queries.base(each.tensor): each.bytes for each in group.holdings if each.tensor >= 0}
     taken = sum(rows[row] for row in set(used.tolist()) & set(rows))

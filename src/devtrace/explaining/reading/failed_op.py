@@ -45,34 +45,40 @@ class FailedOp:
 
 def failed_op(reader: Reader) -> FailedOp | None:
     """Return the op that raised; where no expression has tensors of several devices the innermost with any."""
-    first = None
+    first: FailedOp | None = None
     for depth in reversed(range(len(reader.stack.levels))):
         found = _at(reader, depth)
         if found is not None and found.is_mixed:
             return found
-        first = found if first is None or (found and _settled_by(reader, found, first)) else first
+        unread = _unread_of(reader, found, first) if found is not None and first is not None else None
+        for each, dtype in unread or ():
+            _settle(reader, each, dtype)
+        first = found if first is None or unread is not None else first
         if reader.stack.levels[depth].is_readable:
             return first
     return first
 
 
-def _settled_by(reader: Reader, failed: FailedOp, inner: FailedOp) -> bool:
-    """Return whether a call has the same several dtypes as the one within it: `torch.einsum(..., q, table)`.
+def _unread_of(
+    reader: Reader, failed: FailedOp, inner: FailedOp
+) -> list[tuple[TensorValue, torch.dtype | None]] | None:
+    """Return the input of a call that was not read with the dtype that is left for it; empty if all were read.
 
-    If so, an input that was not read gets the dtype that is left, and so does what it was made of.
+    None unless the call has the same several dtypes as the one within it: `torch.einsum(..., q, table)`.
     """
     theirs, left = {each.dtype for each in inner.inputs}, Counter(each.dtype for each in inner.inputs)
     left.subtract(each.dtype for each in failed.inputs if each.dtype is not None)
     unread, rest = [each for each in failed.inputs if each.dtype is None], list(left.elements())
     if None in theirs or len(theirs) < 2 or min(left.values()) < 0 or len(rest) != len(unread):
-        return False
-    if unread and (len(unread) > 1 or not reader.of_dtypes):
-        return False
-    for each, dtype in zip(unread, rest, strict=True):
-        if each.op is not None and dtype is not None:
-            each.op.layout, each.dtype = reader.layout(each.device, each.dims, dtype), dtype
-            reader.pasts.settle(each.op, dtype, reader.dtypes)
-    return True
+        return None
+    return list(zip(unread, rest, strict=True)) if not unread or (len(unread) == 1 and reader.of_dtypes) else None
+
+
+def _settle(reader: Reader, value: TensorValue, dtype: torch.dtype | None) -> None:
+    """Let a tensor that was not read have a dtype, and what it was made of with it."""
+    if value.op is not None and dtype is not None:
+        value.op.layout, value.dtype = reader.layout(value.device, value.dims, dtype), dtype
+        reader.pasts.settle(value.op, dtype, reader.dtypes)
 
 
 def _at(reader: Reader, depth: int) -> FailedOp | None:

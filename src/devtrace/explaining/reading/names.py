@@ -37,7 +37,7 @@ from devtrace.source.flow import (
     position_in,
     unpacked,
 )
-from devtrace.source.matching import called_name, nodes_of, owner_of
+from devtrace.source.matching import called_name, nodes_of, owner_of, written_out
 from devtrace.source.safe_values import MISSING
 from devtrace.source.vocabulary import gives_itself
 
@@ -316,12 +316,8 @@ def wholes(reader: Reader, node: ast.expr, activation: Activation, levels: int =
 
 
 def _built(node: ast.AST) -> list[ast.expr]:
-    """Return the expressions of the elements of a list that is written out."""
+    """Return the expressions of the elements of a list in code; a dictionary is gone through by its keys."""
     match node:
-        case ast.ListComp(elt=each) | ast.GeneratorExp(elt=each) | ast.SetComp(elt=each):
-            return [each]
-        case ast.List(elts=found) | ast.Tuple(elts=found):
-            return found
         case ast.Call(args=[first, *_]) if called_name(node) in ("list", "tuple", "enumerate", "iter"):
             return _built(first)
-    return []
+    return written_out(node) if not isinstance(node, ast.Dict | ast.DictComp) else []
