@@ -1,14 +1,13 @@
 """The result of `devtrace.diff`: the changes, as text, as a page, and as the plain data that the views draw."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from devtrace.diagnosis.findings import ReportData, Site
-from devtrace.report import renderer
-from devtrace.report.mime import BUDGET, bundle, fitted, room
+from devtrace.report.mime import mime_bundle
 from devtrace.report.page import to_html
 from devtrace.trace.format import encode
 from devtrace.trace.tables import TraceData
@@ -116,27 +115,24 @@ class Comparison:
 
         A change points to rows of this trace by `site`, `module` and `finding`, -1: none.
         """
-        return encode(self.after.trace) | {"comparison": self._changes(self.after.trace)}
+        return encode(self.after.trace) | self._changes(self.after.trace)
 
     def _changes(self, trace: TraceData) -> dict[str, Any]:
         """Return the changes, with row ids of the second trace or of the part of it that a notebook holds."""
         sites = {site: id for id, site in reversed([*enumerate(map(Site.of, trace.sites))])}
         modules = {module.path: id for id, module in enumerate(trace.modules)}
-        return {
+        changes = {
             "headline": self.headline,
             "totals": list(self.totals),
             "worse": self.worse,
             "changes": [_plain(change, sites, modules) for change in self.changes[:MOST_ROWS]],
             "more": max(len(self.changes) - MOST_ROWS, 0),
         }
+        return {"comparison": changes}
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """Show the table of changes above the report of the second trace."""
-        script = renderer.sends_script()
-        trace, data = fitted(self.after.trace, room(self.after, BUDGET, script=script))
-        report = replace(self.after, trace=trace)
-        data |= {"comparison": self._changes(trace)}
-        shown = bundle(report, data, script=script, above=self._repr_html_())
+        shown, _ = mime_bundle(self.after, above=self._repr_html_(), beside=self._changes)
         return shown | {"text/plain": self.text}
 
     def _repr_html_(self) -> str:

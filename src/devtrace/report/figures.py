@@ -14,7 +14,7 @@ from devtrace.drawing import memory, palette
 from devtrace.drawing.lanes import Whole, begins, durations
 from devtrace.drawing.palette import Theme
 from devtrace.trace.columns import PHASES
-from devtrace.trace.memory import spans
+from devtrace.trace.memory import lives_until_use
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
@@ -24,6 +24,7 @@ MOST_BARS: Final = 15
 MOST_STEPS: Final = 1500
 """Points of a line: more than any screen has columns for."""
 MOST_MODULES: Final = 1000
+_Part = dict[str, Any]
 _PATTERN: Final = {
     "none": "", "diagonal": "/", "back": "\\", "horizontal": "-", "vertical": "|", "cross": "x", "grid": "+",
     "dots": ".",
@@ -81,15 +82,9 @@ def _devices(trace: TraceData, theme: Theme) -> Figure:
                 sentence("figure.phase", phase=phase_name, time=time, count=int(ops.sum()))
                 for time, ops in zip(spent, chosen, strict=True)
             ]
-            bars.append({
-                "type": "bar", "y": labels, "x": [time / 1e6 for time in spent], "name": phase_name,
-                "orientation": "h", "opacity": opacity, "marker": _marker(trace, ids, theme), "hovertext": words,
-                "hoverinfo": "text",
-            })  # fmt: skip
-    return _canvas(
-        bars, sentence("figure.devices"), theme, barmode="stack", height=120 + 52 * max(len(ids), 1),
-        xaxis={"title": "ms"}, yaxis={"autorange": "reversed", "ticksuffix": "  "},
-    )  # fmt: skip
+            bar = _bar(labels, [time / 1e6 for time in spent], phase_name, _marker(trace, ids, theme), words)
+            bars.append(bar | {"opacity": opacity})
+    return _stacked(bars, sentence("figure.devices"), theme, 52 * max(len(ids), 1))
 
 
 def _dtypes(trace: TraceData, theme: Theme) -> Figure:
@@ -106,15 +101,20 @@ def _dtypes(trace: TraceData, theme: Theme) -> Figure:
             sentence("figure.phase", phase=str(trace.devices[id]), time=int(duration[ops].sum()), count=int(ops.sum()))
             for ops in chosen
         ]
-        bars.append({
-            "type": "bar", "y": [_safe(trace.strings[dtype]) for dtype in dtypes], "name": _safe(trace.devices[id]),
-            "x": [int(duration[ops].sum()) / 1e6 for ops in chosen], "orientation": "h", "hoverinfo": "text",
-            "marker": _marker(trace, [id] * len(dtypes), theme), "hovertext": [_safe(word) for word in words],
-        })  # fmt: skip
-    return _canvas(
-        bars, sentence("figure.dtypes"), theme, barmode="stack", height=120 + 36 * max(len(dtypes), 2),
-        xaxis={"title": "ms"}, yaxis={"autorange": "reversed", "ticksuffix": "  "},
-    )  # fmt: skip
+        names, times = [trace.strings[dtype] for dtype in dtypes], [int(duration[ops].sum()) / 1e6 for ops in chosen]
+        marker = _marker(trace, [id] * len(dtypes), theme)
+        bars.append(_bar(map(_safe, names), times, _safe(trace.devices[id]), marker, map(_safe, words)))
+    return _stacked(bars, sentence("figure.dtypes"), theme, 36 * max(len(dtypes), 2))
+
+
+def _bar(labels: Iterable[str], lengths: list[Any], name: str, marker: _Part, words: Iterable[str]) -> _Part:
+    bar = {"type": "bar", "orientation": "h", "y": list(labels), "x": lengths, "name": name, "marker": marker}
+    return bar | {"hovertext": list(words), "hoverinfo": "text"}
+
+
+def _stacked(bars: Sequence[Any], title: str, theme: Theme, height: int, **axes: Any) -> Figure:
+    usual = {"xaxis": {"title": "ms"}, "yaxis": {"autorange": "reversed", "ticksuffix": "  "}}
+    return _canvas(bars, title, theme, barmode="stack", height=120 + height, **usual | axes)
 
 
 def _lane(trace: TraceData, id: int, ops: int, share: float) -> str:
@@ -147,15 +147,13 @@ def _copies(trace: TraceData, theme: Theme) -> Figure:
         shown = [line for line in lines if (source, to) in amounts[line]]
         sums = [amounts[line][source, to] for line in shown]
         words = [sentence("figure.copied", count=count, size=bytes) for bytes, count in sums]
-        name = f"{trace.devices[source]} → {trace.devices[to]}"
-        bars.append({
-            "type": "bar", "y": [_safe(line) for line in shown], "x": [bytes for bytes, _ in sums],
-            "name": _safe(name), "orientation": "h", "marker": _marker(trace, [to] * len(shown), theme),
-            "text": words, "textposition": "auto",
-            "hovertext": [sentence("figure.way", name=_safe(name), amount=word) for word in words], "hoverinfo": "text",
-        })  # fmt: skip
-    return _canvas(
-        bars, sentence("figure.copies"), theme, barmode="stack", height=120 + 36 * max(len(lines), 2),
+        name = _safe(f"{trace.devices[source]} → {trace.devices[to]}")
+        crossed = [sentence("figure.way", name=name, amount=word) for word in words]
+        marker = _marker(trace, [to] * len(shown), theme)
+        bar = _bar(map(_safe, shown), [bytes for bytes, _ in sums], name, marker, crossed)
+        bars.append(bar | {"text": words, "textposition": "auto"})
+    return _stacked(
+        bars, sentence("figure.copies"), theme, 36 * max(len(lines), 2),
         xaxis={"title": sentence("figure.bytes"), "tickformat": ".2s"},
         yaxis={"categoryorder": "array", "categoryarray": [_safe(line) for line in lines[::-1]], "ticksuffix": "  "},
     )  # fmt: skip
@@ -219,6 +217,13 @@ def _module_words(trace: TraceData, id: int, by_device: list[int]) -> str:
     return "<br>".join([f"<b>{_safe(module.path)}</b> {_safe(module.type)}", format_time(sum(by_device)), *used])
 
 
+_OF_BYTES: Final[dict[str, Any]] = {
+    "height": 380,
+    "xaxis": {"title": "ms"},
+    "yaxis": {"tickformat": ".2s", "ticksuffix": "B", "rangemode": "tozero"},
+}
+
+
 def _memory(trace: TraceData, theme: Theme) -> Figure:
     """Draw the bytes on each device over time, by what they are for where that is known.
 
@@ -238,11 +243,7 @@ def _memory(trace: TraceData, theme: Theme) -> Figure:
             "line": {"shape": "hv", "color": shade.fill, "width": 2, "dash": dash}, "mode": "lines",
             "fill": "tozeroy", "hovertemplate": sentence("figure.at"),
         })  # fmt: skip
-    return _canvas(
-        lines, sentence("figure.memory"), theme, height=380,
-        xaxis={"title": "ms"}, yaxis={"tickformat": ".2s", "ticksuffix": "B", "rangemode": "tozero"},
-        hovermode="x unified",
-    )  # fmt: skip
+    return _canvas(lines, sentence("figure.memory"), theme, **_OF_BYTES, hovermode="x unified")
 
 
 def _owned_memory(trace: TraceData, theme: Theme) -> Figure:
@@ -263,25 +264,19 @@ def _owned_memory(trace: TraceData, theme: Theme) -> Figure:
                 "name": several + sentence("memory.limit", size=format_memory(curve.limit)),
                 "line": {"dash": "dash", "color": "#808080"},
             })  # fmt: skip
-    return _canvas(
-        lines, " · ".join(_safe(memory.title(curve)) for curve in trace.memory), theme, height=380,
-        xaxis={"title": "ms"}, yaxis={"tickformat": ".2s", "ticksuffix": "B", "rangemode": "tozero"},
-    )  # fmt: skip
+    return _canvas(lines, " · ".join(_safe(memory.title(curve)) for curve in trace.memory), theme, **_OF_BYTES)
 
 
 def _levels(trace: TraceData) -> dict[int, tuple[Whole, Whole]]:
     """Return for each device the moments at which its memory changes, and the bytes from then on."""
-    first, last, root = spans(trace)
-    device, bytes = trace.tensors.ints("device"), trace.tensors.ints("bytes").astype(np.int64)
-    start = begins(trace)
-    own = (root == np.arange(len(root))) & (last >= 0)
+    lives, start = lives_until_use(trace), begins(trace)
+    begun = np.where(lives.begin_op >= 0, start[lives.begin_op], 0)
+    ends = (start + durations(trace))[lives.end_op]
     levels = {}
-    for id in range(len(trace.devices)):
-        rows = np.flatnonzero(own & (device == id) & (bytes > 0))
-        if len(rows):
-            ends = start[last[rows]] + durations(trace)[last[rows]]
-            begun = np.where(first[rows] >= 0, start[first[rows]], 0)
-            levels[id] = _steps(np.concatenate([begun, ends]), np.concatenate([bytes[rows], -bytes[rows]]))
+    for id in np.unique(lives.device[lives.bytes > 0]).tolist():
+        rows = lives.device == id
+        bytes = lives.bytes[rows]
+        levels[id] = _steps(np.concatenate([begun[rows], ends[rows]]), np.concatenate([bytes, -bytes]))
     return levels
 
 

@@ -6,6 +6,7 @@ A notebook is a file that people commit and mail: above a budget the bundle hold
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -29,22 +30,25 @@ LONGEST_TEXT: Final = 100_000
 
 
 def mime_bundle(
-    report: ReportData, *, timeline: bool = True, budget: int = BUDGET
+    report: ReportData,
+    *,
+    timeline: bool = True,
+    budget: int = BUDGET,
+    above: str = "",
+    beside: Callable[[TraceData], dict[str, Any]] = lambda trace: {},
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the report by MIME type, and metadata (none). Without `timeline` the html is text only."""
+    """Return the report by MIME type, and metadata (none). Without `timeline` the html is text only.
+
+    As much of the trace as fits is there as data, or within html whose script shows it, and not twice. `above` is html
+    over the report, and `beside` gives what the data has beside the trace.
+    """
     script = timeline and renderer.sends_script()
-    fitting, data = fitted(report.trace, room(report, budget, script=script))
-    return bundle(replace(report, trace=fitting), data, script=script, picture=timeline), {}
-
-
-def bundle(
-    report: ReportData, data: dict[str, Any], *, script: bool, above: str = "", picture: bool = True
-) -> dict[str, Any]:
-    """Return a trace that fits by MIME type: as data, or within html whose script shows it, and not twice."""
+    trace, data = fitted(report.trace, room(report, budget, script=script))
+    report, data = replace(report, trace=trace), data | beside(trace)
     words = {FINDINGS_TYPE: for_programs(report), "text/plain": plain_text(report)}
     if script and built():
-        return {"text/html": upgrading(report, data, above)} | words
-    return {MIME_TYPE: data, "text/html": above + fragment(report, picture=picture)} | words
+        return {"text/html": upgrading(report, data, above)} | words, {}
+    return {MIME_TYPE: data, "text/html": above + fragment(report, picture=timeline)} | words, {}
 
 
 def room(report: ReportData, budget: int, *, script: bool) -> int:

@@ -7,6 +7,7 @@ page.
 
 import hashlib
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -38,33 +39,39 @@ def to_html(report: ReportData, path: str | Path, data: dict[str, Any] | None = 
 def page(report: ReportData, data: dict[str, Any] | None = None, above: str = "") -> str:
     """Write the whole page; `above` is html of ours over the static report, which the views know from `data`."""
     title = escape_markup(safe_line(f"devtrace {report.trace.title}", 100))
+    shown = scripted(report, encoded(report.trace) if data is None else data, above, _at_once)
     missing = "" if built() else f"<p><small>{sentence('page.no-views')}</small></p>"
     tag = TAGS[language.of_tag(report.trace.language) or "en"]
     return (
         f'<!doctype html>\n<html lang="{tag}">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
         f'<meta name="viewport" content="width=device-width">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_FROM_OUTSIDE}">\n'
-        f"<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n{_scripted(report, data, above)}{missing}\n</body>\n</html>\n"
+        f"<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n{shown}{missing}\n</body>\n</html>\n"
     )
 
 
-def _scripted(report: ReportData, data: dict[str, Any] | None, above: str) -> str:
-    """Write the static fragment and, where the views are built, the script that replaces it by them."""
+def scripted(report: ReportData, data: dict[str, Any], above: str, script: Callable[[str, str], str]) -> str:
+    """Write the static fragment and, where the views are built, the script that replaces it by them.
+
+    `script` is given the id of what is to be replaced, and the trace as an expression.
+    """
     static = above + fragment(report)
     if not built():
         return static
-    text = as_script(encoded(report.trace) if data is None else data)
+    text = as_script(data)
     slot = f"devtrace-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    start = (
-        f"(()=>{{const slot=document.getElementById('{slot}');slot.replaceChildren();devtraceMount(slot,{text})}})()"
-    )
-    return f'<div id="{slot}">{static}</div>\n<script>{views()};\n{start}</script>'
+    return f'<div id="{slot}">{static}</div>\n<script>{script(slot, text)}</script>'
 
 
 def as_script(value: object) -> str:
     """Write JSON that is a JavaScript expression too, and can neither end the script nor begin a comment of html."""
     text = json.dumps(value, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _at_once(slot: str, trace: str) -> str:
+    begin = f"const slot=document.getElementById('{slot}');slot.replaceChildren();devtraceMount(slot,{trace})"
+    return f"{views()};\n(()=>{{{begin}}})()"
 
 
 def built() -> bool:

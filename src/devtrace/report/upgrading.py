@@ -6,14 +6,12 @@ run, are removed or forbidden, or anything fails, the static report stays and th
 """
 
 import base64
-import hashlib
 import zlib
 from functools import cache
 from typing import Any, Final
 
 from devtrace.diagnosis.findings import ReportData
-from devtrace.report.html import fragment
-from devtrace.report.page import as_script, built, views
+from devtrace.report.page import built, scripted, views
 from devtrace.report.renderer import FRAME_HEIGHT
 
 # A front end that gives an output a frame measures it when it loads: the static report then stands at the height that
@@ -43,20 +41,12 @@ await devtraceMount.upgrade(slot,%(trace)s);
 
 def upgrading(report: ReportData, data: dict[str, Any], above: str = "") -> str:
     """Write the static report with `above` over it, and the script where the views are built."""
-    static = above + fragment(report)
-    if not built():
-        return static
-    trace = as_script(data)
-    slot = f"devtrace-{hashlib.sha256(trace.encode()).hexdigest()[:16]}"
-    size, text = _packed(_views(report))
-    script = _LOADER % {
-        "slot": slot,
-        "height": FRAME_HEIGHT,
-        "views": text,
-        "size": size,
-        "trace": trace,
-    }
-    return f'<div id="{slot}">{static}</div>\n<script>{script}</script>'
+
+    def script(slot: str, trace: str) -> str:
+        size, text = _packed(_views(report))
+        return _LOADER % {"slot": slot, "height": FRAME_HEIGHT, "views": text, "size": size, "trace": trace}
+
+    return scripted(report, data, above, script)
 
 
 def script_size(report: ReportData) -> int:
