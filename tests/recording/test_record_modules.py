@@ -17,6 +17,7 @@ from torch.optim.optimizer import _global_optimizer_post_hooks
 import devtrace
 from devtrace.api.recording import record
 from devtrace.recording.columns.module_notes import FEWEST_TO_SWEEP, Happening, ModuleNotes, packed
+from devtrace.recording.columns.process_history import history
 from devtrace.recording.context import hooks, optimizer_states
 from devtrace.recording.finish.history import History
 from devtrace.trace.checks import broken_rule
@@ -326,12 +327,12 @@ def test_hooks_know_when_each_parameter_was_registered(loaded: None) -> None:
     model = nn.Linear(2, 2)
     model.double()
     model.scale = nn.Parameter(torch.ones(1))
-    (moved,) = [move for move in hooks.moves() if move.module() is model]
-    weight, scale = hooks.registered(model, "weight"), hooks.registered(model, "scale")
+    (moved,) = [move for move in list(history.moves) if move.module() is model]
+    weight, scale = history.modules.registered(model, "weight"), history.modules.registered(model, "scale")
     assert weight is not None
     assert scale is not None
     assert weight.tick < moved.at.tick < scale.tick
-    assert hooks.registered(model, "gone") is None
+    assert history.modules.registered(model, "gone") is None
 
 
 def test_notes_of_modules_that_are_gone_are_forgotten() -> None:
@@ -364,7 +365,7 @@ def test_a_function_that_apply_hands_to_every_module_sees_what_it_sees_without_h
     model._apply(twice)
     assert seen == [("twice", 3.0)]
     assert linear.weight.tolist() == [[2.0, 2.0], [2.0, 2.0]]
-    (moved,) = [move for move in hooks.moves() if move.module() is model]
+    (moved,) = [move for move in list(history.moves) if move.module() is model]
     assert moved.tensors == 7
 
 

@@ -15,7 +15,7 @@ from devtrace.explaining.reading.runs import run_around
 from devtrace.explaining.reading.values import END, Activation, Known, ReadOp
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.operator_info import COMPUTE
-from devtrace.recording.context import hooks
+from devtrace.recording.columns.process_history import history
 from devtrace.recording.context.module_tree import is_module, own_registered
 from devtrace.runtime.quiet import device_of, dtype_of, is_tensor, shape_of
 from devtrace.source import parsing
@@ -30,7 +30,7 @@ def add_attached(reader: Reader, modules: Iterable[Any]) -> None:
             stamp = stamps.get(tensor)
             if stamp[2] < 0 or stamp[3] is not None or stamp[0] == reader.rows.epoch:
                 continue
-            at = hooks.registered(module, name)
+            at = history.modules.registered(module, name)
             if at is None:
                 continue
             row, layout = next(reader.rows.next), reader.rows.layout(tensor)[2]

@@ -6,6 +6,7 @@
 A fault here is passed over in silence. The next report says "devtrace could not watch ... (2 times; KeyError: ...)".
 """
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
@@ -15,17 +16,13 @@ from devtrace.words.catalogue import sentence
 _missed: dict[str, tuple[int, str]] = {}
 
 
-class Watch:
-    """A block for one kind of thing that is watched; `answers` are the exceptions of objects that have nothing to see.
+class Faults:
+    """A block whose faults are ours: `miss` takes one, and the program goes on behind the block."""
 
-    A weak reference to an object that takes none is a TypeError and no fault.
-    """
+    __slots__ = ("miss",)
 
-    __slots__ = ("_answers", "_what")
-
-    def __init__(self, what: str, *answers: type[Exception]) -> None:
-        self._what = what
-        self._answers = answers
+    def __init__(self, miss: Callable[[Exception], None]) -> None:
+        self.miss = miss
 
     def __enter__(self) -> None:
         pass
@@ -38,7 +35,21 @@ class Watch:
         self.miss(error)
         return True
 
-    def miss(self, fault: Exception) -> None:
+
+class Watch(Faults):
+    """A block for one kind of thing that is watched; `answers` are the exceptions of objects that have nothing to see.
+
+    A weak reference to an object that takes none is a TypeError and no fault.
+    """
+
+    __slots__ = ("_answers", "_what")
+
+    def __init__(self, what: str, *answers: type[Exception]) -> None:
+        super().__init__(self._miss)
+        self._what = what
+        self._answers = answers
+
+    def _miss(self, fault: Exception) -> None:
         """Count a fault that was caught elsewhere."""
         if isinstance(fault, self._answers):
             return

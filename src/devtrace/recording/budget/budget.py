@@ -18,6 +18,7 @@ from devtrace.recording.budget.segments import Event, Events
 from devtrace.recording.columns.thread_state import ThreadState, current_node
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime import mode_stack
+from devtrace.runtime.watching import Faults
 
 _OWN_FRAMES: Final = 2
 
@@ -31,6 +32,7 @@ class Budget(Run):
         self.phase: Phase = Learning(self)
         self.ended_off = False
         self._events = Events()
+        self._faults = Faults(self._give_up)
 
     def begin(self, state: ThreadState) -> None:
         self.state, self.ident = state, state.ident
@@ -38,11 +40,9 @@ class Budget(Run):
 
     def module_called(self, module: Any) -> None:
         """An outermost call of a module begins, in the frame below this one."""
-        try:
+        with self._faults:
             event = self._events.of_call(module, sys._getframe(_OWN_FRAMES))
             self._step(event, in_region=False)
-        except Exception as fault:  # noqa: BLE001
-            self._give_up(fault)
 
     def call_ended(self) -> None:
         """An outermost call that was not recorded has ended."""
@@ -62,12 +62,10 @@ class Budget(Run):
             return True
         if self.state.opened or self.state.steps:
             return self.off
-        try:
+        with self._faults:
             if closure:
                 self.given_up = True  # the closure calls modules within the step
             self._step((id(optimizer), closure), in_region=True)
-        except Exception as fault:  # noqa: BLE001
-            self._give_up(fault)
         return self.off
 
     def attaching(self, site: int) -> bool:
@@ -83,7 +81,7 @@ class Budget(Run):
         """Something happens that no repetition has; return whether it was not recorded what came before it."""
         if get_ident() != self.ident or not isinstance(phase := self.phase, Watching):
             return False
-        try:
+        with self._faults:
             phase.find_position()
             if phase.is_inside() or current_node() is not None:
                 self.changed_inside = True
@@ -92,24 +90,20 @@ class Budget(Run):
             else:
                 phase.end_loop()
                 self.phase = phase.record_from_here()
-        except Exception as fault:  # noqa: BLE001
-            self._give_up(fault)
         return True
 
     def _at_an_unknown_line(self, line: Hashable) -> None:
         """Record a line that no repetition had, before it runs."""
         if get_ident() != self.ident or not isinstance(phase := self.phase, Watching):
             return
-        try:
+        with self._faults:
             if not phase.is_inside() and current_node() is None:
                 phase.find_position()
                 self.phase = phase.record_from_here(line)
-        except Exception as fault:  # noqa: BLE001
-            self._give_up(fault)
 
     def _at_a_read(self, frame: Any) -> bool:
         """Record a value that is read where no repetition reads one; return whether it is recorded."""
-        try:
+        with self._faults:
             if get_ident() != self.ident or not isinstance(phase := self.phase, Watching) or phase.is_inside():
                 return False
             site = self.state.where(frame)
@@ -117,13 +111,11 @@ class Budget(Run):
                 return False
             if mode_stack.all_are_ours():
                 self._at_an_unknown_line(site)
-        except Exception as fault:  # noqa: BLE001
-            self._give_up(fault)
         return not self.off
 
     def stop(self) -> None:
         """End the recording."""
-        try:
+        with self._faults:
             phase, self.phase = self.phase, Learning(self)
             if isinstance(phase, Watching):
                 self.ended_off = True
@@ -135,8 +127,6 @@ class Budget(Run):
             self.lines.forget()
             self.reads.forget()
             self.note()
-        except Exception as fault:  # noqa: BLE001
-            self._give_up(fault)
 
     def apply(self, state: ThreadState) -> None:
         """All ops of a thread are packed, and may be folded next: give them what was counted."""

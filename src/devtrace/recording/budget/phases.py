@@ -20,6 +20,7 @@ from devtrace.recording.budget.run import NEEDED, Run
 from devtrace.recording.budget.segments import Event, Segment, codes_of, is_call, repetitions, sites_of
 from devtrace.recording.columns.thread_state import current_node
 from devtrace.recording.context import module_calls
+from devtrace.runtime.tracebacks import outward
 
 NEEDED_AGAIN: Final = 2
 """So many equal repetitions make a loop that was one before."""
@@ -291,8 +292,4 @@ def _next_window(run: Run, loop: Loop) -> Phase:
 
 def calls_around() -> int:
     """Return how many calls of modules this thread is in, one that just begins among them."""
-    frame, found = sys._getframe(1), 0
-    while (outer := frame.f_back) is not None:
-        frame = outer
-        found += frame.f_code is module_calls.budgeted.__code__
-    return found
+    return sum(frame.f_code is module_calls.budgeted.__code__ for frame in outward(sys._getframe(2)))

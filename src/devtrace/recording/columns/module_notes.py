@@ -71,6 +71,7 @@ class ModuleNotes:
             names[name] = at
 
     def attached(self, module: Any) -> Attached | None:
+        """Return where a module was attached to the parent that it last got."""
         key = id(module)
         reference, at = self._modules.get(key), self._attached.get(key)
         if reference is None or at is None or reference() is not module:

@@ -18,6 +18,7 @@ from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.runtime.compiled import CompiledRegion
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, is_tensor
 from devtrace.runtime.tracebacks import text_of
+from devtrace.runtime.watching import Faults
 from devtrace.source.safe_values import instance_dict
 
 MOST_NOTES: Final = 8
@@ -119,6 +120,7 @@ class RecordedOps:
         self.late: dict[int, tuple[int, bool]] = {}
         self.in_graphs: dict[int, CompiledRegion] = {}  # of ops that took a number of the CPU in one
         self.lock: Final = threading.RLock()
+        self.faults = Faults(self.fault)
 
     def follow(self, name: str, base: int = sites.NOWHERE, parent: int = -1) -> ThreadState:
         """Start recording the current thread."""
@@ -140,11 +142,8 @@ class RecordedOps:
         if type(value) in PLAIN and not function_modes():
             rows.append((row_of or self.rows.row_for_input)(value))
         elif is_tensor(value):
-            try:
-                with Quiet():
-                    rows.append((row_of or self.rows.row_for_input)(value))
-            except Exception as fault:  # noqa: BLE001 (a subclass that does not answer)
-                self.fault(fault)
+            with self.faults, Quiet():  # a subclass may not answer
+                rows.append((row_of or self.rows.row_for_input)(value))
         elif isinstance(value, list | tuple):
             for item in value:
                 self.gather(item, rows, row_of)

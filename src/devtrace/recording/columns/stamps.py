@@ -11,7 +11,7 @@ copied or saved with one, and dies with its storage.
 
 import functools
 import weakref
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Any, Final
 
 import torch
@@ -24,10 +24,6 @@ NAME: Final = "_devtrace_stamp"
 KEPT: Final = "_devtrace_kept"
 UNSTAMPED: Final[Stamp] = (-1, {}, -1, None)
 LONGEST_PAST: Final = 8
-
-
-_NO_STORAGE: Final = (NotImplementedError, RuntimeError)
-"""What a tensor without a storage that keeps attributes raises."""
 
 
 def _install(undo: ExitStack) -> None:
@@ -45,47 +41,42 @@ def new_epoch() -> int:
 
 def get(tensor: Any) -> Stamp:
     """Return the stamp of any tensor, UNSTAMPED if it has none."""
-    if are_kept():
-        try:
-            stamp: Stamp = getattr(storage_of(tensor), NAME, UNSTAMPED)
-        except _NO_STORAGE:
-            return _odd(tensor)
-        return stamp
-    return _odd(tensor)
+    storage = _storage(tensor)
+    return _odd(tensor) if storage is None else getattr(storage, NAME, UNSTAMPED)
 
 
 def put(tensor: Any, stamp: Stamp) -> None:
-    if are_kept():
-        try:
-            storage_of(tensor)._devtrace_stamp = stamp
-        except _NO_STORAGE:
-            _put_odd(tensor, stamp)
-    else:
+    storage = _storage(tensor)
+    if storage is None:
         _put_odd(tensor, stamp)
+    else:
+        storage._devtrace_stamp = stamp
+
+
+def _storage(tensor: Any) -> Any:
+    """Return the storage that keeps what is noted of a tensor; None for a tensor of which none does."""
+    try:
+        return storage_of(tensor) if are_kept() else None
+    except (NotImplementedError, RuntimeError):
+        return None
 
 
 def put_kept(tensor: Any, tick: int) -> None:
     """Mark that a module kept a tensor at the tick of a move that did not take it; the first such move counts."""
-    if are_kept():
-        with suppress(*_NO_STORAGE):
-            storage = storage_of(tensor)
-            if getattr(storage, KEPT, None) is None:
-                setattr(storage, KEPT, tick)
+    storage = _storage(tensor)
+    if storage is not None and getattr(storage, KEPT, None) is None:
+        setattr(storage, KEPT, tick)
 
 
 def kept_at(tensor: Any) -> int | None:
     """Return the tick of the first move at which a module already kept a tensor as a plain attribute, if any."""
-    with suppress(*_NO_STORAGE):
-        tick: int | None = getattr(storage_of(tensor), KEPT, None)
-        return tick
-    return None
+    tick: int | None = getattr(_storage(tensor), KEPT, None)
+    return tick
 
 
 def share_storage(one: Any, other: Any) -> bool:
     """Return whether two tensors are views of one storage, or the same tensor."""
-    with suppress(*_NO_STORAGE):
-        return one is other or (are_kept() and storage_of(one) is storage_of(other))
-    return False
+    return one is other or ((storage := _storage(one)) is not None and storage is _storage(other))
 
 
 def birth(site: int, past: Past | None = None) -> Stamp:
@@ -99,18 +90,11 @@ def birth(site: int, past: Past | None = None) -> Stamp:
 
 def put_birth(tensor: Any, stamp: Stamp) -> Stamp:
     """Stamp a tensor that nothing is known of. Return the stamp that it then has."""
-    try:
-        storage = storage_of(tensor) if are_kept() else None
-    except _NO_STORAGE:
-        storage = None
-    known: Stamp = _odd(tensor) if storage is None else getattr(storage, NAME, UNSTAMPED)
-    if known is not UNSTAMPED:
-        return known
-    if storage is None:
-        _put_odd(tensor, stamp)
-    else:
-        storage._devtrace_stamp = stamp
-    return stamp
+    known = get(tensor)
+    if known is UNSTAMPED:
+        put(tensor, stamp)
+        return stamp
+    return known
 
 
 def _odd(tensor: Any) -> Stamp:

@@ -16,6 +16,7 @@ from devtrace.recording.columns import sites
 from devtrace.recording.columns.chunk import BACKWARD, NODE_SHIFT, NODES, OPTIMIZER, Chunk
 from devtrace.recording.columns.sites import USER, files, known
 from devtrace.runtime.torch_names import take
+from devtrace.runtime.tracebacks import outward
 
 NO_NUMBER: Final = 1 << 31
 """Autograd's numbers are below; AccumulateGrad, which has none, answers the highest of 64 bits."""
@@ -140,9 +141,8 @@ class ThreadState:
 
     def waits_at(self, frame: FrameType | None) -> int | None:
         """Return the site that called backward if this thread, which has come to `frame`, is in it."""
-        while frame is not None and frame.f_code is not ENGINE:
-            frame = frame.f_back
-        return None if frame is None else self.find(frame)
+        engine = next((each for each in outward(frame) if each.f_code is ENGINE), None)
+        return None if engine is None else self.find(engine)
 
     def outer(self, frame: FrameType) -> int:
         """Return the site of the innermost open call, whose wrapper is `frame`: its line does not change meanwhile."""

@@ -70,12 +70,10 @@ class _Regions:
 
     def _noted(self, note: Callable[[ThreadState, FrameType], Region | None]) -> Region | None:
         state = self._recorder.states.get(threading.get_ident())
-        try:
+        with self._recorder.faults:
             is_seen = state is not None and self._recorder.active and not is_compiling()
             return note(state, sys._getframe(2)) if is_seen and state is not None else None
-        except Exception as fault:  # noqa: BLE001 (whatever it is, the program goes on)
-            self._recorder.fault(fault)
-            return None
+        return None
 
     def _add(self, region: Region | None) -> None:
         self._open[threading.get_ident()].append(region)

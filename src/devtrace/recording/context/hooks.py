@@ -24,8 +24,8 @@ from torch.compiler import is_compiling
 from torch.nn.modules import module as registry
 
 from devtrace.recording.columns import stamps
-from devtrace.recording.columns.module_notes import Attached, Happening, packed
-from devtrace.recording.columns.process_history import Moved, history
+from devtrace.recording.columns.module_notes import packed
+from devtrace.recording.columns.process_history import history
 from devtrace.recording.columns.sites import files
 from devtrace.recording.context import module_moves, optimizer_states
 from devtrace.recording.context.happenings import changing, next_op, op_of_attaching, recorders, site_of
@@ -88,32 +88,17 @@ def end(recorder: Recorder) -> None:
     uninstall()
 
 
-def attached(module: Module) -> Attached | None:
-    """Return where a module was attached to the parent that it last got."""
-    return history.modules.attached(module)
-
-
-def registered(module: Module, name: str) -> Happening | None:
-    """Return where a module last got its parameter or buffer of this name, other than by a move."""
-    return history.modules.registered(module, name)
-
-
 def ancestors(module: Module) -> Iterator[Module]:
     """Yield the modules that contain a module, as far as they were seen to be attached, nearest first."""
     seen = {id(module)}
-    found = attached(module)
+    found = history.modules.attached(module)
     while found is not None:
         parent = found.parent()
         if parent is None or id(parent) in seen or dict(children(parent)).get(found.name) is not found.module():
             return
         seen.add(id(parent))
         yield parent
-        found = attached(parent)
-
-
-def moves() -> list[Moved]:
-    """Return all moves still known, oldest first."""
-    return list(history.moves)
+        found = history.modules.attached(parent)
 
 
 def _register(module: Module, name: str, tensor: Any) -> None:

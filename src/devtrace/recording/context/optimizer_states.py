@@ -6,8 +6,9 @@ A step that raises calls no hook at its end. What it made is found at the next l
 import functools
 import sys
 import weakref
-from collections.abc import Callable, Iterator
-from types import FrameType, FunctionType
+from collections.abc import Callable
+from itertools import takewhile
+from types import CodeType, FunctionType
 from typing import Any
 
 from torch.compiler import is_compiling
@@ -44,8 +45,8 @@ def settle(optimizer: Optimizer) -> None:
 
     State that appeared otherwise (the user filled it in) stays without one.
     """
-    found = history.stateful.get(id(optimizer))
-    if found is not None and found.optimizer() is optimizer and found.site >= 0:
+    found = _known(optimizer)
+    if found is not None and found.site >= 0:
         _take(optimizer, found.site)
 
 
@@ -55,32 +56,20 @@ def _constructed(original: Callable[..., None]) -> Callable[..., None]:
         original(self, *args, **kwargs)
         if not is_compiling():
             with STATES:
-                if _constructor_makes_state(type(self)):
-                    _note(self, 0, site_of(_outside_of_its_constructor(self, sys._getframe(1))))
+                own = _constructors(type(self))
+                if any("state" in code.co_names for code in own):  # an `__init__` of the user's is no line of a birth
+                    around = outward(sys._getframe(1))
+                    _note(self, 0, site_of(next((frame for frame in around if frame.f_code not in own), None)))
 
     return __init__
 
 
-def _constructor_makes_state(kind: type) -> bool:
-    constructors = (class_dict(each).get("__init__") for each in _below_torchs(kind))
-    return any(type(each) is FunctionType and "state" in each.__code__.co_names for each in constructors)
-
-
-def _below_torchs(kind: type) -> Iterator[type]:
-    for each in classes_of(kind):
-        if each is Optimizer:
-            return
-        yield each
-
-
-def _outside_of_its_constructor(optimizer: Optimizer, frame: FrameType | None) -> FrameType | None:
-    """Return the frame that constructs it: an `__init__` of the user's own is no line of a birth."""
-    codes = {
-        each.__code__
-        for kind in _below_torchs(type(optimizer))
-        if type(each := class_dict(kind).get("__init__")) is FunctionType
-    }
-    return next((each for each in outward(frame) if each.f_code not in codes), None)
+def _constructors(kind: type) -> list[CodeType]:
+    """Return the code of the constructors of a class and those above it, up to torch's."""
+    found = (
+        class_dict(each).get("__init__") for each in takewhile(lambda each: each is not Optimizer, classes_of(kind))
+    )
+    return [each.__code__ for each in found if type(each) is FunctionType]
 
 
 def _begins(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
@@ -88,8 +77,8 @@ def _begins(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     if is_compiling():
         return
     try:
-        found, size = history.stateful.get(id(optimizer)), len(_states(optimizer))
-        if found is None or found.known != size or found.optimizer() is not optimizer:
+        found, size = _known(optimizer), len(_states(optimizer))
+        if found is None or found.known != size:
             settle(optimizer)
             _note(optimizer, size, site_of(sys._getframe(2)))
         elif size == 0:
@@ -103,10 +92,10 @@ def _stepped(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     if is_compiling():
         return
     try:
-        found, size = history.stateful.get(id(optimizer)), len(_states(optimizer))
-        if found is not None and found.known == size == 0 and found.optimizer() is optimizer:
+        found, size = _known(optimizer), len(_states(optimizer))
+        if found is not None and found.known == size == 0:
             found.site = _NOWHERE
-        elif found is None or found.known != size or found.site >= 0 or found.optimizer() is not optimizer:
+        elif found is None or found.known != size or found.site >= 0:
             _take(optimizer, site_of(sys._getframe(2)))
     except Exception as fault:  # noqa: BLE001
         STATES.miss(fault)

@@ -47,10 +47,8 @@ class Optimizers:
             return
         if (state := self.recorder.states.get(get_ident())) is None:
             return
-        try:
+        with self.recorder.faults:
             self._begin(optimizer, args, kwargs, state, sys._getframe(1))
-        except Exception as fault:  # noqa: BLE001 (whatever it is, the step goes on)
-            self.recorder.fault(fault)
 
     def _begin(self, optimizer: Any, args: Any, kwargs: Any, state: ThreadState, frame: FrameType) -> None:
         self.seen[id(optimizer)] = weakref.ref(optimizer)

@@ -64,12 +64,10 @@ def _recorded(
         done = own(*args, **kwargs)
         state = recorder.states.get(get_ident())
         if state is not None and recorder.active:
-            try:
+            with recorder.faults:
                 what = waited_for(*args, **kwargs)
                 if what is not None:
                     recorder.waited(state, name, state.here(sys._getframe(1)), start, what)
-            except Exception as fault:  # noqa: BLE001 (whatever it is, the user's program runs)
-                recorder.fault(fault)
         return done
 
     return waits

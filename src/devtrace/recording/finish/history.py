@@ -8,8 +8,8 @@ from typing import Any
 
 from devtrace.recording.columns.module_notes import Happening, unpacked
 from devtrace.recording.columns.process_history import UNCOUNTED, Moved
+from devtrace.recording.columns.process_history import history as process
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT
-from devtrace.recording.context import hooks
 from devtrace.recording.context.module_tree import count_registered
 from devtrace.recording.context.modules import Known, Modules
 from devtrace.recording.finish.merge import OpNumbering
@@ -25,14 +25,14 @@ class History:
         self._take_moved()
         self.attached = [_attached(known) for known in modules.known]
         # With their rows and counts now: Python may collect a module while the tables are made.
-        rows = [(moved, modules.row_of_reference(moved.module)) for moved in hooks.moves()]
+        rows = [(moved, modules.row_of_reference(moved.module)) for moved in list(process.moves)]
         self.moves = [(moved, row, _tensors(moved)) for moved, row in rows if row >= 0]
         earlier = sorted(at.tick for at in self._happenings() if at.tick < first_tick)
         self._rank = {tick: index - len(earlier) for index, tick in enumerate(earlier)}
 
     def _take_moved(self) -> None:
         """A module that was moved while recording belongs in the trace, though no call may have reached it."""
-        for moved in hooks.moves():
+        for moved in list(process.moves):
             module = moved.module()
             if module is not None and moved.at.tick >= self._first_tick and self._modules.row_of(module) < 0:
                 self._modules.take(module, moved.at.site)
@@ -88,7 +88,7 @@ def _attached(known: Known) -> Happening | None:
     if known.parent < 0:
         return None
     module = known.module()
-    found = hooks.attached(module) if module is not None else None
+    found = process.modules.attached(module) if module is not None else None
     if found is not None:
         return found.at
     return unpacked(known.attached) if module is None and known.attached >= 0 else None

@@ -9,10 +9,9 @@ import numpy as np
 import torch
 
 from devtrace.recording.columns import sites
-from devtrace.recording.columns.process_history import Stamp
+from devtrace.recording.columns.process_history import Stamp, history
 from devtrace.recording.columns.sites import USER, files
 from devtrace.recording.columns.tensor_rows import Array, Rows
-from devtrace.recording.context import hooks
 from devtrace.recording.context.module_tree import own_tensors
 from devtrace.recording.context.modules import Known, Modules
 from devtrace.recording.context.optimizers import Optimizers
@@ -60,7 +59,7 @@ class Named:
 
     def _root(self, root: Known) -> str:
         """Return the expression that calls it at the top of a cell or script, else a variable, else the expression."""
-        written = _argument(root.site) if root.passed else _callee(root.site)
+        written = _written(root.site, passed=root.passed)
         if root.method:
             written = written.rpartition(".")[0]
         if written and sites.is_outermost(root.site):
@@ -83,7 +82,7 @@ class Named:
                 self._found.update((row, (role, f"{paths[owner]}.{name}")) for row in rows)
         for row, (owner, role, name) in modules.noted.items():
             self._found.setdefault(row, (role, f"{paths[owner]}.{name}"))
-        for moved in reversed(hooks.moves()):
+        for moved in list(history.moves)[::-1]:
             for old, new in moved.stamps:
                 self._same(old, new)
         for seen in optimizers.seen.values():
@@ -126,23 +125,14 @@ class Named:
         return role, name
 
 
-def _callee(site: int) -> str:
-    """Return the callee at a site: `model` of `model(x)`, `self.net` of `self.net(x)`; empty if it is no plain path."""
-    call = _call_at(site)
-    return ast.unparse(call.func) if call is not None and is_path(call.func) else ""
+def _written(site: int, *, passed: bool) -> str:
+    """Return the callee at a site, `net` of `net(x)`, or the first argument, `block` of `checkpoint(block, x)`.
 
-
-def _argument(site: int) -> str:
-    """Return the first argument of the call at a site: `block` of `checkpoint(block, x)`; empty if it is no path."""
-    call = _call_at(site)
-    first = call.args[0] if call is not None and call.args else None
-    return ast.unparse(first) if first is not None and is_path(first) else ""
-
-
-def _call_at(site: int) -> ast.Call | None:
-    if site < 0:
-        return None
-    spot = sites.position(site)
-    _, node = node_of(spot.code, spot.instruction)
-    is_theirs = files[spot.code.co_filename] in (USER, sites.LIBRARY)
-    return node if isinstance(node, ast.Call) and is_theirs else None
+    Empty if it is no plain path.
+    """
+    spot = sites.position(site) if site >= 0 else None
+    if spot is None or files[spot.code.co_filename] not in (USER, sites.LIBRARY):
+        return ""
+    _, call = node_of(spot.code, spot.instruction)
+    parts = (call.args if passed else [call.func]) if isinstance(call, ast.Call) else []
+    return ast.unparse(parts[0]) if parts and is_path(parts[0]) else ""

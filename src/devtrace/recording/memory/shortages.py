@@ -18,6 +18,7 @@ from devtrace.recording.columns.tensor_rows import Array
 from devtrace.recording.memory.census import NOBODY, WORTH, Owned, census
 from devtrace.runtime.memory.alive import Alive, knowing
 from devtrace.runtime.tracebacks import outward, text_of
+from devtrace.runtime.watching import Faults
 from devtrace.source.memory.shortage import Holding, Shortage
 
 _GPU: Final = re.compile(r"GPU (\d+) has a total capacity of ([\d.]+ \w+)")
@@ -41,8 +42,7 @@ class Recorder(Protocol):
 
     shortage: Noted | None
     rows: Any
-
-    def fault(self, error: Exception) -> None: ...
+    faults: Faults
 
     def note(self, key: str, about: BaseException | str = "", **counts: int) -> None: ...
 
@@ -59,15 +59,13 @@ def _note(recorder: Recorder, error: BaseException, frames: list[FrameType]) -> 
     found = _GPU.search(text)
     device = torch.device("cuda", int(found[1]) if found else 0)
     times = recorder.shortage.times + 1 if recorder.shortage is not None else 1
-    try:
+    with recorder.faults:  # the error is the program's own
         alive = alive_on(device) or _real(text, device)
         stated = _ALLOCATED.search(text)
         allocated = _bytes(stated[1]) if stated else 0
         owned = with_rest(census(frames, alive, recorder.rows.epochs), allocated)
         alive = alive._replace(storages=[], allocated=max(allocated, alive.allocated))
         recorder.shortage = Noted(text, alive, owned, times)
-    except Exception as fault:  # noqa: BLE001 (the error is the program's own)
-        recorder.fault(fault)
 
 
 def with_rest(owned: list[Owned], allocated: int) -> list[Owned]:
