@@ -63,7 +63,7 @@ def cell_rows(shell: InteractiveShell) -> list[Row]:
 
 def with_panel(shell: InteractiveShell, act: Callable[[], list[float]]) -> list[float]:
     """Act while a panel is connected to the shell as `live` connects one."""
-    panel = Panel(magic.extensions[shell].tracing, shell.user_ns, None)
+    panel = Panel(magic.extensions[shell].tracing, None)
     FrontEnd(panel)
     before, after = (lambda info: panel.cell_begins()), (lambda result: panel.cell_ended())
     shell.events.register("pre_run_cell", before)
@@ -85,7 +85,7 @@ def milliseconds(shell: InteractiveShell) -> float:
 def feed_rows() -> list[Row]:
     """A cell of small ops, the most to count a second, while a panel looks."""
     tracing = cells.Tracing({})
-    panel = Panel(tracing, {}, None)
+    panel = Panel(tracing, None)
     front = FrontEnd(panel)
     work = small_ops()
     tracing.begin(cells.Cell("<cell>", "", 1, "a"), Options())

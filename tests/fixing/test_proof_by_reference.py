@@ -179,3 +179,14 @@ def test_what_two_runs_of_one_program_do_not_share_is_no_difference() -> None:
     compared = reference.compared(Run("ended", (), values={"time": 7, "loss": 0.5}, output="took 3 s"))
     assert compared.is_proof
     assert not reference.compared(Run("ended", (), values={"time": 7, "loss": 0.6}, output="took 3 s")).is_proof
+
+
+def test_a_reference_that_ends_otherwise_than_the_patched_program_is_run_once() -> None:
+    made: list[Run] = []
+
+    def run() -> Run:
+        made.append(Run("raised", (), raised="RuntimeError: expected Float", values={"loss": 1.0}))
+        return made[-1]
+
+    compared = Reference(run).compared(Run("ended", (), values={"loss": 2.0}))
+    assert (compared.is_alike, len(made)) == (False, 1)

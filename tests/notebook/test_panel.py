@@ -89,7 +89,7 @@ def tracing() -> Iterator[Tracing]:
 
 @pytest.fixture
 def panel(tracing: Tracing) -> Iterator[Panel]:
-    panel = Panel(tracing, {}, None)
+    panel = Panel(tracing, None)
     yield panel
     panel.close()
 
@@ -368,10 +368,10 @@ class Kernel:
     """A loop as ipykernel runs one: cells and messages in one thread."""
 
     def __init__(self, namespace: Message) -> None:
-        self.tracing = Tracing({})
+        self.tracing = Tracing(namespace)
         self.loop = asyncio.new_event_loop()
         self.namespace = namespace
-        self.panel = Panel(self.tracing, namespace, self.loop)
+        self.panel = Panel(self.tracing, self.loop)
         self._thread = threading.Thread(target=self.loop.run_forever)
         self._thread.start()
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from devtrace.api.recording import record
     from devtrace.api.results import Report
     from devtrace.recording.memory.peaks import Peak
+    from devtrace.simulation.simulation import Simulation
 
 _SETTING: Final = "devtrace_explain"
 _SETTING_MEANING: Final = "let devtrace explain the device errors of tests that it does not record"
@@ -96,26 +97,8 @@ _HANDLE: Final = pytest.StashKey[Handle]()
 _RECORDING: Final = pytest.StashKey["record"]()
 _LET_GO: Final[tuple[pytest.StashKey[Any], ...]] = (_RECORDING, _HANDLE)
 _EXCEEDED: Final = pytest.StashKey[Mapping[str, int]]()
-_SUITE: Final = pytest.StashKey["SuiteDevices"]()
-
-
-class SuiteDevices:
-    """Devices of `--devtrace`, simulated for the whole suite from before it is collected."""
-
-    def __init__(self, devices: str) -> None:
-        self.devices = devices
-        self._running: Any = None
-
-    def start(self) -> None:
-        from devtrace.simulation.simulation import simulate
-
-        self._running = simulate(self.devices)
-        self._running.start()
-
-    def stop(self) -> None:
-        running, self._running = self._running, None
-        if running is not None:
-            running.stop()
+_SUITE: Final = pytest.StashKey["Simulation"]()
+"""Devices of `--devtrace`, simulated for the whole suite from before it is collected."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -148,16 +131,16 @@ def _simulate_for_the_suite(config: pytest.Config, devices: str) -> None:
     from devtrace.runtime.requirements import need_torch
     from devtrace.words.errors import DevtraceError
 
-    suite = SuiteDevices(devices)
     try:
         need_torch()
-        suite.start()
+        from devtrace.simulation.simulation import simulate
+
+        suite = config.stash[_SUITE] = simulate(devices).start()
     except DevtraceError as error:
         raise pytest.UsageError(str(error)) from None
     from devtrace.recording.context import hooks
 
     hooks.install()
-    config.stash[_SUITE] = suite
     config.add_cleanup(suite.stop)
     config.add_cleanup(hooks.uninstall)
 
@@ -193,8 +176,8 @@ def _simulate_for_a_test(config: pytest.Config, devices: str, undo: ExitStack) -
     """Give one test its marker's devices, in the place of the suite's."""
     from devtrace.simulation.simulation import simulate
 
-    suite = config.stash.get(_SUITE, None)
-    if suite is not None and suite.devices == devices:
+    suite: Simulation | None = config.stash.get(_SUITE, None)
+    if suite is not None and suite.spec == devices:
         return
     if suite is not None:
         suite.stop()

@@ -29,7 +29,7 @@ from devtrace.cli import job
 from devtrace.cli.last_line import LastLine, position_of, position_of_main_thread
 from devtrace.cli.output import FOUND, begin, print_line
 from devtrace.cli.progress import Progress, on_terminal
-from devtrace.cli.run_program import Program, print_as_its_own, print_later
+from devtrace.cli.run_program import Program, print_as_its_own
 from devtrace.fixing import values
 from devtrace.fixing.returned import Returned
 from devtrace.runtime import overlay
@@ -90,10 +90,8 @@ class Launch:
             run()
         except BaseException as error:
             self.error = error
-            if overlay.is_in_use() and not isinstance(error, SystemExit):
-                self.print_error = print_later(error)
-            else:
-                print_as_its_own(error)
+            is_of_a_round = overlay.is_in_use() and not isinstance(error, SystemExit)
+            self.print_error = print_as_its_own(error, later=is_of_a_round)
             if type(error) is SystemExit and not error.code:
                 self._fail_if_asked()
             raise

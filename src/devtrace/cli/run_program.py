@@ -86,30 +86,22 @@ def _run_module(name: str, *, rename: bool) -> None:
     as_main(name, rename)
 
 
-def print_as_its_own(error: BaseException) -> None:
-    """Let the interpreter print an exception as if we were neither below nor inside of it."""
+def print_as_its_own(error: BaseException, *, later: bool = False) -> Callable[[], None]:
+    """Let the interpreter print an exception as if we were neither below nor inside of it.
+
+    `later`: it prints nothing, and what is returned prints it after all.
+    """
     hook = sys.excepthook
-
-    def print_exception(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
-        if value is error:
-            hide_our_frames(error, below=__file__)
-            traceback = error.__traceback__
-        hook(kind, value, traceback)
-
-    sys.excepthook = print_exception
-
-
-def print_later(error: BaseException) -> Callable[[], None]:
-    """Let the interpreter print nothing of an exception; return what prints it after all."""
-    hook = sys.excepthook
-
-    def print_others(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
-        if value is not error:
-            hook(kind, value, traceback)
 
     def print_it() -> None:
         hide_our_frames(error, below=__file__)
         hook(type(error), error, error.__traceback__)
 
-    sys.excepthook = print_others
-    return print_it
+    def print_exception(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
+        if value is not error:
+            hook(kind, value, traceback)
+        elif not later:
+            print_it()
+
+    sys.excepthook = print_exception
+    return print_it if later else lambda: None

@@ -47,12 +47,12 @@ class Reference:
         if self.first is None:
             self.first = self.run()
         differing = self.unsteady.differing(self.first, patched)
-        if differing and not self._is_run_again:
+        ended = (self.first.ending, self.first.raised.partition(":")[0])
+        is_alike = ended == (patched.ending, patched.raised.partition(":")[0])
+        if differing and is_alike and not self._is_run_again:
             self._is_run_again = True
             self.unsteady.learn(self.first, self.run())
             differing = self.unsteady.differing(self.first, patched)
-        ended = (self.first.ending, self.first.raised.partition(":")[0])
-        is_alike = ended == (patched.ending, patched.raised.partition(":")[0])
         return Compared(is_alike, tuple(differing), self.first.comparable, patched.crossings - self.first.crossings)
 
 

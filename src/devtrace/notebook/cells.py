@@ -18,14 +18,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from devtrace.api.installation import watch_modules
 from devtrace.api.options import MAX_OPS, Options
 from devtrace.fixing.notebooks.process import NotebookFix
 from devtrace.notebook import left_on_devices
 from devtrace.runtime.device_spec import spec_of
 from devtrace.runtime.import_hook import ImportWatcher
-from devtrace.runtime.requirements import sentence_of_fault
+from devtrace.runtime.watching import MODULES
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError, named
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 Observer = Callable[[str, "Traced | None"], None]
 
 EXPLAIN_VARIABLE = "DEVTRACE_EXPLAIN"
+IPYTHONS_NAMES: Final = frozenset({"In", "get_ipython", "exit", "quit", "open"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,34 +190,29 @@ class Tracing:
 
     def names_of_user(self) -> dict[str, Any]:
         """Return the user's own names, and the results that the notebook keeps in Out."""
-        return left_on_devices.users_names(self._namespace)
+        names = {name: value for name, value in list(self._namespace.items()) if not name.startswith("_")}
+        return {name: value for name, value in names.items() if name not in IPYTHONS_NAMES}
 
     # The session.
 
     def open(self) -> None:
         """Watch where modules are attached and moved, from torch's import on."""
-        self.torch.call_when_imported(self._hook)
+        self._undo.callback(watch_modules())
+        self.torch.call_when_imported(self._register_cells)
 
     def close(self) -> None:
         self.abandon()
         self.fix.close()
         self.stop_simulating()
         self.on = False
-        self.torch.cancel(self._hook)
+        self.torch.cancel(self._register_cells)
         self._undo.close()
 
-    def _hook(self) -> None:
+    def _register_cells(self) -> None:
         """Within the user's `import torch`, into which no exception of ours may come."""
-        try:
-            from devtrace.recording.context import hooks
-
-            hooks.install()
-            self._undo.callback(hooks.uninstall)
-        except Exception as fault:  # noqa: BLE001 (a torch that has changed)
-            sys.stderr.write(sentence_of_fault("magic.modules-not-watched", fault) + "\n")
-            return
-        for cell in self._cells:
-            _register(cell)
+        with MODULES:
+            for cell in self._cells:
+                _register(cell)
         self._cells.clear()
 
     def register_cell(self, cell: Cell) -> None:
@@ -331,7 +328,7 @@ class Tracing:
             return hint
         if not options.simulate or self.simulated:
             return ""
-        left = left_on_devices.sentence(self._namespace, options.simulate)
+        left = left_on_devices.sentence(self.names_of_user, options.simulate)
         return left or left_on_devices.sentence_on_none(trace, options.simulate)
 
     def abandon(self) -> None:

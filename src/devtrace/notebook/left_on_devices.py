@@ -1,21 +1,14 @@
 """Sentences on a notebook's simulated devices: what a cell left on its own, that it used none, that there are none."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from devtrace.notebook.inventory.inventory import drain, listing
 from devtrace.trace.tables import TraceData
 from devtrace.words import catalogue
 
-IPYTHONS_NAMES: Final = frozenset({"In", "get_ipython", "exit", "quit", "open"})
 _MOST: Final = 3
-
-
-def users_names(namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the names of a notebook that are its user's own, and Out."""
-    names = {name: value for name, value in list(namespace.items()) if not name.startswith("_")}
-    return {name: value for name, value in names.items() if name not in IPYTHONS_NAMES}
 
 
 def sentence_on_none(trace: TraceData, devices: str) -> str:
@@ -34,12 +27,12 @@ def hint_without_cuda(error: BaseException) -> str:
     return catalogue.sentence("report.no-cuda") if is_lack_of_cuda(error) else ""
 
 
-def sentence(namespace: Mapping[str, Any], devices: str) -> str:
+def sentence(names_of_user: Callable[[], Mapping[str, Any]], devices: str) -> str:
     """Say which names are on devices that have ended, and how to get them back; "" where none is."""
     expired: Any = sys.modules.get("devtrace.simulation.expired_tensors")
     if expired is None or not expired.any_expired():
         return ""
-    found = drain(listing(users_names(namespace)))
+    found = drain(listing(names_of_user()))
     ended = {row["device"] for row in found["devices"] if row["simulated"]}
     names = [row["name"] for row in found["holdings"] if any(share["device"] in ended for share in row["devices"])]
     if not names:

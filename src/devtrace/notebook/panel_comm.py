@@ -24,7 +24,7 @@ def open_panel(shell: Any, tracing: Tracing) -> Callable[[], None]:
     from devtrace.notebook.panel.panel import Panel
 
     manager = get_comm_manager()
-    panel = Panel(tracing, shell.user_ns, _loop())
+    panel = Panel(tracing, _loop())
     comms: list[BaseComm] = []
 
     def opened(comm: BaseComm, message: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from math import prod
 from typing import Any, Final, NamedTuple
 
 from devtrace.source.safe_values import class_dict, classes_of
@@ -72,16 +73,13 @@ class Asker:
     listing are a full collection of the garbage every other time, 100 ms in a process with torch."""
 
     def __init__(self) -> None:
+        from devtrace.runtime import quiet
+
         torch: Any = sys.modules["torch"]
         self.tensor: type = torch.Tensor
         self.module: type = torch.nn.Module
         self._parameter: type = torch.nn.Parameter
-        self._base: Any = torch._C.TensorBase
-        self._quietly: Any = torch._C.DisableTorchFunction
-        # A simulation puts its own `device` on torch.Tensor.
-        self._device: Any = torch.Tensor.device.__get__
-        ended: Any = sys.modules.get("devtrace.simulation.expired_tensors")
-        self._expired: Any = ended.ExpiredTensor if ended is not None else None
+        self._read: Any = quiet
         self.ended: set[str] = set()  # simulated devices with tensors that outlived their simulation
         self._trusted: dict[int, bool] = {}
         self._text: Callable[[Any], str] = cache(str)
@@ -92,28 +90,22 @@ class Asker:
         if trusted is None:
             trusted = self._trusted[id(kind)] = not _answers_for_itself(tensor)
         if trusted:
-            base = self._base
-            with suppress(Exception), self._quietly():  # a tensor that is half made, or of a kind that has no shape
-                device, dtype = self._device_of(tensor), self._text(base.dtype.__get__(tensor))
-                shape = tuple(base.shape.__get__(tensor))
-                parameters = base.numel(tensor) if issubclass(kind, self._parameter) else 0
-                return TensorInfo(device, shape, dtype.removeprefix("torch."), parameters, *self._memory(tensor))
+            read = self._read
+            with suppress(Exception), read.Quiet():  # a tensor that is half made, or of a kind that has no shape
+                device, dtype = self._text(read.device_of(tensor)), read.dtype_of(tensor)
+                shape = tuple(read.shape_of(tensor))
+                count, name = prod(shape), self._text(dtype).removeprefix("torch.")
+                parameters = count if issubclass(kind, self._parameter) else 0
+                if issubclass(kind, tuple(read.kinds_that_outlived_their_device)):
+                    self.ended.add(device)
+                return TensorInfo(device, shape, name, parameters, *self._memory(tensor, count * dtype.itemsize))
         return TensorInfo(UNKNOWN, (), "", 0, 0, id(tensor))
 
-    def _device_of(self, tensor: Any) -> str:
-        """Return the device that the tensor itself names, after its simulation too."""
-        if self._expired is None or not issubclass(type(tensor), self._expired):
-            return self._text(self._device(tensor))
-        device = self._text(self._expired.device.fget(tensor))
-        self.ended.add(device)
-        return device
-
-    def _memory(self, tensor: Any) -> tuple[int, int]:
-        base = self._base
+    def _memory(self, tensor: Any, own: int) -> tuple[int, int]:
         try:
-            storage = base.untyped_storage(tensor)
+            storage = self._read.storage_of(tensor)
         except (NotImplementedError, RuntimeError):  # sparse or wrapped: it has none of its own
-            return base.numel(tensor) * base.element_size(tensor), id(tensor)
+            return own, id(tensor)
         return storage.nbytes(), getattr(storage, "_cdata", None) or storage.data_ptr()
 
 

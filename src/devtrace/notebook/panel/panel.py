@@ -1,6 +1,6 @@
 """The kernel's side of the sidebar: each front end that listens is sent what is traced, counted, kept and listed.
 
-    panel = Panel(tracing, namespace, loop)
+    panel = Panel(tracing, loop)
     receive = panel.connect(send)            # a front end; both ways go the messages of messages.json
     panel.cell_begins(), panel.cell_ended()  # from IPython's events
 
@@ -14,7 +14,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Final
@@ -22,7 +22,6 @@ from typing import Any, Final
 from devtrace.notebook.cells import Traced, Tracing
 from devtrace.notebook.inventory.inventory import Steps
 from devtrace.notebook.inventory.memory import listing_with_memory
-from devtrace.notebook.left_on_devices import users_names
 from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.idle import Lister
 from devtrace.notebook.panel.messages import is_foreign_hello, refusal, spec
@@ -53,9 +52,8 @@ class _Connection:
 
 
 class Panel:
-    def __init__(self, tracing: Tracing, namespace: Mapping[str, Any], loop: asyncio.AbstractEventLoop | None) -> None:
+    def __init__(self, tracing: Tracing, loop: asyncio.AbstractEventLoop | None) -> None:
         self.tracing = tracing
-        self._namespace = namespace
         self._connections: list[_Connection] = []
         self._lock = threading.Lock()
         self._sending = threading.Lock()
@@ -200,8 +198,7 @@ class Panel:
         self._mark_due({"state", "traces"} if what == "finished" else {"state"})
 
     def _listing(self) -> Steps:
-        """List the user's own names, and the results that the notebook keeps in Out."""
-        return listing_with_memory(users_names(self._namespace), simulated=bool(self.tracing.simulated))
+        return listing_with_memory(self.tracing.names_of_user(), simulated=bool(self.tracing.simulated))
 
     def _listed(self, inventory: Message) -> None:
         if inventory != self._inventory:
