@@ -3,11 +3,10 @@
 import platform
 import sys
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 from typing import Any, Final
 
-from devtrace.runtime.requirements import need_torch, untested, versions
+from devtrace.runtime.requirements import installed, need_torch, untested, versions
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import DevtraceError, SetupError, named
 from devtrace.words.wrapping import table
@@ -38,10 +37,7 @@ def _lines() -> Iterator[tuple[str, str]]:
 
 
 def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return sentence("check.not-installed")
+    return installed(package) or sentence("check.not-installed")
 
 
 def _build(torch: ModuleType) -> str:

@@ -17,22 +17,25 @@ NEWEST_TORCH = (2, 15)
 
 def need_torch() -> None:
     """Raise unless a torch that devtrace works with is installed; reads its version without importing it."""
-    oldest = _dotted(OLDEST_TORCH)
-    try:
-        found = version("torch")
-    except PackageNotFoundError:
-        raise SetupError.of("torch-missing", oldest=oldest) from None
+    oldest, found = _dotted(OLDEST_TORCH), installed("torch")
+    if not found:
+        raise SetupError.of("torch-missing", oldest=oldest)
     if release_of(found) < OLDEST_TORCH:
         raise SetupError.of("torch-too-old", found=found, oldest=oldest)
+
+
+def installed(package: str) -> str:
+    """Return the version of a package; empty where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 @cache
 def own_version() -> str:
     """Return devtrace's version; "0" for a bare folder in the path, which has none."""
-    try:
-        return version("devtrace")
-    except PackageNotFoundError:
-        return "0"
+    return installed("devtrace") or "0"
 
 
 def release_of(text: str) -> tuple[int, int]:
@@ -48,11 +51,8 @@ def versions() -> dict[str, str]:
 
 def untested() -> str:
     """Say which range was tested, where the installed torch is newer."""
-    try:
-        newer = release_of(version("torch")) > NEWEST_TORCH
-    except PackageNotFoundError:
-        return ""
-    return sentence("torch.untested", **versions()) if newer else ""
+    found = installed("torch")
+    return sentence("torch.untested", **versions()) if found and release_of(found) > NEWEST_TORCH else ""
 
 
 def sentence_of_fault(key: str, fault: BaseException) -> str:

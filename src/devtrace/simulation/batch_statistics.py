@@ -90,11 +90,5 @@ def _spread(values: Tensor, data: Tensor) -> Tensor:
     return values.view(1, -1, *[1] * (data.dim() - 2))
 
 
-BY_OPERATOR: Final[dict[str, Callable[..., Any]]] = {
-    "batch_norm_stats": stats,
-    "batch_norm_gather_stats": gather_stats,
-    "batch_norm_gather_stats_with_counts": gather_stats_with_counts,
-    "batch_norm_elemt": elemt,
-    "batch_norm_backward_reduce": backward_reduce,
-    "batch_norm_backward_elemt": backward_elemt,
-}
+_ALL: Final = (stats, gather_stats, gather_stats_with_counts, elemt, backward_reduce, backward_elemt)
+BY_OPERATOR: Final[dict[str, Callable[..., Any]]] = {f"batch_norm_{each.__name__}": each for each in _ALL}

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
-from torch.nn import functional
 
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tables import rows_of
@@ -41,11 +40,10 @@ def same_device(*names: str, words: str) -> Call:
 
     def check(*args: Any, **kwargs: Any) -> None:
         given = args[: len(names)] if names else args
-        tensors = [*tensors_in((*given, *(kwargs[name] for name in names if name in kwargs)))]
-        for number, tensor in enumerate(tensors[1:], 1):
-            first, other = device(tensors[0]), device(tensor)
-            if other != first:
-                raise RuntimeError(words.format(first=first, other=other, number=number))
+        each = [device(tensor) for tensor in tensors_in((*given, *(kwargs[name] for name in names if name in kwargs)))]
+        number = next((at for at, other in enumerate(each) if other != each[0]), 0)
+        if number:
+            raise RuntimeError(words.format(first=each[0], other=each[number], number=number, each=each))
 
     return check
 
@@ -54,16 +52,6 @@ def sections_on_host(data: torch.Tensor, sections: Any = None, *_: Any, **__: An
     if isinstance(sections, torch.Tensor) and device(sections).type == "cuda":
         raise RuntimeError(
             f"tensor_split expected tensor_indices_or_sections to be on cpu, but it's on {device(sections)}"
-        )
-
-
-def attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: Any, **__: Any) -> None:
-    """`validate_sdpa_input`."""
-    devices = [device(tensor) for tensor in (query, key, value)]
-    if len(set(devices)) > 1:
-        raise RuntimeError(
-            "Expected query, key, and value to have the same device type, but got query.device: "
-            f"{devices[0]} key.device: {devices[1]} and value.device: {devices[2]} instead."
         )
 
 
@@ -107,7 +95,6 @@ ABOVE: tuple[tuple[Any, str, Call], ...] = (
     *_comparisons(),
     (torch, "tensor_split", sections_on_host),
     (torch.Tensor, "tensor_split", sections_on_host),
-    (functional, "scaled_dot_product_attention", attention),
     (_VF, "stft", windowed),
     *((_VF, name, recurrent) for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")),
 )  # fmt: skip

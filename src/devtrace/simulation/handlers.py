@@ -18,7 +18,6 @@ from devtrace.simulation import generators, host_numbers, kernels, process_group
 from devtrace.simulation.beyond import special
 from devtrace.simulation.beyond.on_request import asking
 from devtrace.simulation.beyond.scripts import running
-from devtrace.simulation.memory import resizing
 from devtrace.simulation.refusals import refusing
 from devtrace.simulation.storage_tags import (
     FLOATING,
@@ -313,5 +312,4 @@ SPECIAL: dict[str, Handler] = {
     **special.BY_NAME,
     **dict.fromkeys(("aten::_fft_r2c", "aten::_fft_c2r", "aten::_fft_c2c"), transform),
     **dict.fromkeys(("aten::lift_fresh", "aten::detach"), plain),
-    **resizing.BY_NAME,
 }

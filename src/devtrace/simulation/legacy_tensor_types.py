@@ -42,14 +42,11 @@ def install(patches: Patches, devices: Devices) -> None:
         return claimed(_Base.new(self, *args, **kwargs), asked(device, tag_of(self).owner))
 
     patches.set(torch.Tensor, "type", type_)
-    for kind in (f"{kind}Tensor" for kind in _KINDS):
-        own = getattr(torch, kind)
-        patches.set(torch, kind, legacy_type(own, f"torch.{kind}", lambda: HOST, asked))
-        patches.set(torch.cuda, kind, legacy_type(own, f"torch.cuda.{kind}", devices.find, asked))
-    for kind in (f"{kind}Tensor" for kind in _KINDS if kind != "Bool"):
-        own = getattr(torch.sparse, kind)
-        patches.set(torch.sparse, kind, legacy_type(own, f"torch.sparse.{kind}", lambda: HOST, asked))
-        patches.set(torch.cuda.sparse, kind, legacy_type(own, f"torch.cuda.sparse.{kind}", devices.find, asked))
+    for host, cuda, kinds in ((torch, torch.cuda, _KINDS), (torch.sparse, torch.cuda.sparse, _KINDS[:-1])):
+        for kind in (f"{kind}Tensor" for kind in kinds):
+            own = getattr(host, kind)
+            patches.set(host, kind, legacy_type(own, f"{host.__name__}.{kind}", lambda: HOST, asked))
+            patches.set(cuda, kind, legacy_type(own, f"{cuda.__name__}.{kind}", devices.find, asked))
     patches.set(torch.Tensor, "__init__", on_the_host)
     patches.set(torch.Tensor, "new", new)
     patches.set(torch.Tensor, "new_tensor", new_tensor)
@@ -98,7 +95,7 @@ def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice],
     return LegacyType(kind, (), {"__module__": module, "dtype": own.dtype, "is_cuda": "cuda" in module})
 
 
-_KINDS = ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")
+_KINDS = ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")  # no sparse Bool
 
 
 def new_tensor(self: torch.Tensor, data: Any, **kwargs: Any) -> torch.Tensor:

@@ -7,7 +7,6 @@ import torch
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.handlers import TO_HOST
-from devtrace.simulation.memory.resizing import resize_
 from devtrace.simulation.storage_tags import FLOATING, HOST, TAG, Tag, mark_pinned
 from devtrace.simulation.tensors import move
 from devtrace.words.errors import SimulateError
@@ -122,6 +121,16 @@ def pin_memory(self: Storage, device: Any = None) -> Storage:
 
 def is_shared(self: Storage) -> bool:
     return on_a_device(self) or bool(torch._C.StorageBase.is_shared(self))  # type: ignore[attr-defined]
+
+
+_resize = Storage.resize_
+
+
+def resize_(self: Storage, size: int) -> Any:
+    """FSDP frees a layer's parameters by `resize_(0)`, and takes their memory again."""
+    out = _resize(self, size)
+    getattr(self, TAG).resize(self.nbytes())
+    return out
 
 
 _share = Storage.share_memory_

@@ -99,6 +99,13 @@ def copy_(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     return func(*args, **kwargs) if target.layout is torch.strided else keeps_owner(mode, func, args, kwargs)
 
 
+def resize(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """Answer `x.resize_()`, which may take more memory."""
+    out = func(*args, **kwargs)
+    tag_of(args[0]).resize(args[0].untyped_storage().nbytes())
+    return out
+
+
 def is_pinned(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> bool:
     return tag_of(args[0]).pinned
 
@@ -134,6 +141,7 @@ BY_NAME: dict[str, Callable[..., Any]] = {
     "aten::copy_": copy_,
     "aten::set_": set_,
     "aten::narrow_copy": narrow_copy,
+    **dict.fromkeys(("aten::resize_", "aten::resize_as_"), resize),
     "aten::is_pinned": is_pinned,
     "aten::_pin_memory": pin_memory,
     "aten::_pack_padded_sequence": pack_padded_sequence,
