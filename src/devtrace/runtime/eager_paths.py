@@ -16,10 +16,9 @@ from torch.compiler import is_compiling
 from devtrace.runtime import values_alone
 from devtrace.runtime.mode_stack import all_are_ours
 from devtrace.runtime.patches import Patches
-from devtrace.runtime.quiet import Quiet
+from devtrace.runtime.quiet import PLAIN, Quiet
 
 _own_device: Any = torch._C.TensorBase.device.__get__  # a simulated one is the CPU here
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _INTEGRAL = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
@@ -60,7 +59,7 @@ def _with_lengths_on_the_host(original: Callable[..., Any]) -> Callable[..., Any
         log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, *args: Any, **kwargs: Any
     ) -> Any:
         given = (log_probs, targets, input_lengths, target_lengths)
-        if not is_compiling() and all(type(each) in _PLAIN for each in given) and _reads_lengths(given, args, kwargs):
+        if not is_compiling() and all(type(each) in PLAIN for each in given) and _reads_lengths(given, args, kwargs):
             lengths = (each.to("cpu", torch.int64).tolist() for each in (input_lengths, target_lengths))
             return original(log_probs, targets, *lengths, *args, **kwargs)
         return original(*given, *args, **kwargs)

@@ -35,18 +35,13 @@ class Patches:
             if not self._always_restore and entries.get(name) is not ours:
                 continue
             if isinstance(owner, dict):
-                _put_item(owner, name, before)
+                owner[name] = before
+                if before is MISSING:
+                    del owner[name]
             elif before is MISSING:
                 delattr(owner, name)
             else:
                 setattr(owner, name, before)
-
-
-def _put_item(table: dict[Any, Any], key: object, value: object) -> None:
-    if value is MISSING:
-        table.pop(key, None)
-    else:
-        table[key] = value
 
 
 class SharedInstallation:

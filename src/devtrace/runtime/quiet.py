@@ -79,6 +79,14 @@ def device_of(tensor: Any) -> torch.device:
     return device
 
 
+def own_storage(tensor: Any) -> Any:
+    """Return a tensor's storage; None for one that has none of its own: sparse, wrapped, or without data."""
+    try:
+        return storage_of(tensor)
+    except (NotImplementedError, RuntimeError):
+        return None
+
+
 def is_tensor(value: object) -> bool:
     """Ask the class and not the value, whose `__class__` may be the user's code."""
     return issubclass(type(value), torch.Tensor)

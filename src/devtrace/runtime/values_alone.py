@@ -14,9 +14,9 @@ from torch.compiler import is_compiling
 
 from devtrace.runtime.mode_stack import BesideCompile, all_are_ours, on_top
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.quiet import PLAIN
 from devtrace.runtime.torch_names import take
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _NO_KWARGS: Mapping[str, Any] = {}
 _OF_VALUES: Final = ("nuc", 2, -2)
 """Orders of a matrix norm, or of a condition number, that singular values give."""
@@ -70,7 +70,7 @@ def _is_among(given: Any, orders: tuple[Any, ...]) -> bool:
 
 def _would_leave_vectors_out(matrix: Any) -> bool:
     """Return whether torch would compute values alone, were it not for our modes."""
-    if not torch._C._len_torch_dispatch_stack() or type(matrix) not in _PLAIN or not all_are_ours():
+    if not torch._C._len_torch_dispatch_stack() or type(matrix) not in PLAIN or not all_are_ours():
         return False
     if torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0:
         return False

@@ -14,7 +14,7 @@ from torch.utils._device import DeviceContext, _device_constructors
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import leave
 from devtrace.simulation.handlers import TO_HOST
-from devtrace.simulation.storage_tags import HOST, MEMORY, SIMULATED, claim_all, tag_of
+from devtrace.simulation.storage_tags import CPU, HOST, MEMORY, SIMULATED, claim_all, tag_of
 from devtrace.simulation.tensors import Resolve, a_mode_sees, device, move
 
 
@@ -70,7 +70,7 @@ def _makes(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]
                 if kwargs.get("out") is not None:
                     return function(*args, **_made_there(kwargs, target))
                 if target.type == "cuda" and not a_mode_sees():
-                    made = function(*args, **{**kwargs, "device": _CPU})
+                    made = function(*args, **{**kwargs, "device": CPU})
                     claim_all(made, SIMULATED[target])
                     return made
             return function(*args, **kwargs)
@@ -159,7 +159,6 @@ def _keeps(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]
     return keep
 
 
-_CPU = torch.device("cpu")
 _OF_DATA = {"tensor": _copies, "as_tensor": _keeps, "asarray": _keeps}
 
 

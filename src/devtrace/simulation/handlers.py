@@ -20,6 +20,7 @@ from devtrace.simulation.beyond.on_request import asking
 from devtrace.simulation.beyond.scripts import running
 from devtrace.simulation.refusals import refusing
 from devtrace.simulation.storage_tags import (
+    CPU,
     FLOATING,
     HOST,
     MEMORY,
@@ -34,7 +35,6 @@ from devtrace.simulation.storage_tags import (
 Func = torch._ops.OpOverload
 Handler = Callable[["OpMode", Func, tuple[Any, ...], dict[str, Any]], Any]
 
-CPU = torch.device("cpu")
 # Our own `.to` asks for this when a tensor shall go to the host. C++ says `cpu` for a CPU tensor, without an index.
 TO_HOST = torch.device("cpu", 0)
 

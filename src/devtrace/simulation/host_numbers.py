@@ -7,7 +7,7 @@ simulation both are on the CPU to the engine, so a hook moves it.
 import torch
 from torch.utils.hooks import unserializable_hook
 
-_HOST = torch.device("cpu")
+from devtrace.simulation.storage_tags import CPU
 
 
 def keep_gradient_on_host(tensor: torch.Tensor) -> None:
@@ -18,4 +18,4 @@ def keep_gradient_on_host(tensor: torch.Tensor) -> None:
 
 @unserializable_hook  # type: ignore[untyped-decorator]  # torch.save warns of others
 def _to_host(grad: torch.Tensor) -> torch.Tensor:
-    return grad.to(_HOST)
+    return grad.to(CPU)

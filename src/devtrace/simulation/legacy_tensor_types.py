@@ -7,12 +7,20 @@ import torch
 
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
-from devtrace.simulation.storage_tags import HOST, MEMORY, SimulatedDevice, anchor_floating, claim, tag_of, type_name
+from devtrace.simulation.storage_tags import (
+    CPU,
+    HOST,
+    MEMORY,
+    SimulatedDevice,
+    anchor_floating,
+    claim,
+    tag_of,
+    type_name,
+)
 from devtrace.simulation.tensors import Attribute, device, move, read_to
 
 _Base = torch._C.TensorBase
 _grad: Any = _Base.grad
-_CPU = torch.device("cpu")
 
 
 def install(patches: Patches, devices: Devices) -> None:
@@ -24,9 +32,9 @@ def install(patches: Patches, devices: Devices) -> None:
         if isinstance(dtype, torch.dtype):
             return self.to(dtype, non_blocking=non_blocking)
         name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
-        target = devices.resolve("cuda") if name.startswith("torch.cuda.") else _CPU
+        target = devices.resolve("cuda") if name.startswith("torch.cuda.") else CPU
         target = device(self) if device(self).type == target.type else target
-        plain = _Base.type(torch.empty(0, device=_CPU), name.replace("torch.cuda.", "torch."))
+        plain = _Base.type(torch.empty(0, device=CPU), name.replace("torch.cuda.", "torch."))
         return move(self, target, {"dtype": plain.dtype, "non_blocking": non_blocking})
 
     def asked(device: Any, default: SimulatedDevice) -> SimulatedDevice:
@@ -59,7 +67,7 @@ def install(patches: Patches, devices: Devices) -> None:
         """`nn.Module.to`'s reading of its arguments, which takes another tensor for the CPU's."""
         target = read_to(args, kwargs)[0]
         if isinstance(target, int):  # for which C++ asks an accelerator
-            args, kwargs = (_CPU, *args[1:])[: len(args)], kwargs | ({} if args else {"device": _CPU})
+            args, kwargs = (CPU, *args[1:])[: len(args)], kwargs | ({} if args else {"device": CPU})
         _, *options = parse(*args, **kwargs)
         return None if target is None else devices.resolve(target), *options
 
@@ -118,7 +126,7 @@ def set_grad(self: torch.Tensor, grad: torch.Tensor | None) -> None:
 def _refused(found: torch.device, expected: torch.device) -> str:
     """Return the words of this release of torch, which it has for the host and the device `meta` too."""
     with torch._C._DisableTorchDispatch():
-        target, foreign = torch.empty(0, device=_CPU), torch.empty(0, device="meta")
+        target, foreign = torch.empty(0, device=CPU), torch.empty(0, device="meta")
     try:
         _grad.__set__(target, foreign)
     except RuntimeError as error:

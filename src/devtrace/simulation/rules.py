@@ -13,7 +13,7 @@ import torch
 
 from devtrace.runtime.requirements import release_of
 from devtrace.runtime.tables import rows_of
-from devtrace.simulation.storage_tags import HOST, MEMORY, SimulatedDevice, tag_of, type_name
+from devtrace.simulation.storage_tags import CPU, HOST, MEMORY, SimulatedDevice, tag_of, type_name
 
 
 class Arg(NamedTuple):
@@ -27,7 +27,7 @@ class Arg(NamedTuple):
 
     @property
     def device(self) -> torch.device:
-        return self.owner.device or _CPU
+        return self.owner.device or CPU
 
     @property
     def host_scalar(self) -> bool:
@@ -39,7 +39,6 @@ class Rule(NamedTuple):
     detail: str
 
 
-_CPU = torch.device("cpu")
 _MADE = "cuda_rules.tsv"
 _NO_ROW = Rule("inner", "")
 _FOREIGN = Rule("none", "")
@@ -122,7 +121,7 @@ def iterator(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
             _compare_dtypes(func, found, common)
             if arg.host_scalar and words:
                 raise RuntimeError(words.strip().format(name=arg.name))
-            raise two_devices(common.device or _CPU, arg.device)
+            raise two_devices(common.device or CPU, arg.device)
 
 
 def _compare_shapes(found: list[Arg]) -> None:
@@ -187,7 +186,7 @@ def index(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
     for arg in found:
         if arg.name != "indices" and arg.owner is not first.owner and not (arg.host_scalar and arg.name == "values"):
             common = first_device([first, arg])
-            raise two_devices(common.device or _CPU, first.device if common is arg.owner else arg.device)
+            raise two_devices(common.device or CPU, first.device if common is arg.owner else arg.device)
 
 
 def pairs(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:

@@ -17,6 +17,7 @@ from devtrace.simulation.memory.shares import SimulatedDevice as SimulatedDevice
 from devtrace.simulation.memory.shares import begin
 
 TAG = "_devtrace_tag"
+CPU = torch.device("cpu")
 
 
 class Memory:

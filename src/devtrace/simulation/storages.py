@@ -7,7 +7,7 @@ import torch
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.handlers import TO_HOST
-from devtrace.simulation.storage_tags import FLOATING, HOST, TAG, Tag, mark_pinned
+from devtrace.simulation.storage_tags import CPU, FLOATING, HOST, TAG, Tag, mark_pinned
 from devtrace.simulation.tensors import move
 from devtrace.words.errors import SimulateError
 
@@ -16,7 +16,6 @@ _base_device = torch._C.StorageBase.device.__get__  # type: ignore[attr-defined]
 _base_write = torch._C.StorageBase._write_file  # type: ignore[attr-defined]
 _base_read = torch._C.StorageBase._set_from_file  # type: ignore[attr-defined]
 _quiet = torch._C.DisableTorchFunction
-_CPU = torch.device("cpu")
 
 
 def device(self: Storage) -> torch.device:
@@ -76,7 +75,7 @@ def _bytes_of(storage: Storage, target: torch.device) -> torch.Tensor:
 
 def _bytes_without_ops(storage: Storage) -> torch.Tensor:
     with torch._C._DisableTorchDispatch():
-        return torch.empty(0, dtype=torch.uint8, device=_CPU).set_(storage)
+        return torch.empty(0, dtype=torch.uint8, device=CPU).set_(storage)
 
 
 def _write_file(self: Storage, *args: Any) -> None:
@@ -84,7 +83,7 @@ def _write_file(self: Storage, *args: Any) -> None:
     whole = self
     if on_a_device(self):
         with _quiet():
-            whole = move(_bytes_without_ops(self), _CPU, {}).untyped_storage()
+            whole = move(_bytes_without_ops(self), CPU, {}).untyped_storage()
     _base_write(whole, *args)
 
 

@@ -16,7 +16,7 @@ from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes
 from devtrace.runtime.tracebacks import leave
 from devtrace.simulation.handlers import TO_HOST
-from devtrace.simulation.storage_tags import MEMORY, SIMULATED, Tag, claim, tag_of
+from devtrace.simulation.storage_tags import CPU, MEMORY, SIMULATED, Tag, claim, tag_of
 
 _Base = torch._C.TensorBase
 _base_device = _Base.device.__get__
@@ -132,7 +132,7 @@ class Moves:
         return move(tensor, self.resolve("cuda" if device is None else device), rest)
 
     def cpu(self, tensor: torch.Tensor, memory_format: Any = None) -> torch.Tensor:
-        return move(tensor, _CPU, {"memory_format": memory_format})
+        return move(tensor, CPU, {"memory_format": memory_format})
 
     def type_as(self, tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
         return move(tensor, device(other), {"dtype": other.dtype})
@@ -145,9 +145,6 @@ class Moves:
             return self.cpu(tensor.detach()).resolve_conj().resolve_neg().numpy()
         refuse_numpy(tensor)
         return _Base.numpy(tensor)
-
-
-_CPU = torch.device("cpu")
 
 
 def refuse_numpy(tensor: torch.Tensor) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
@@ -136,8 +136,7 @@ def change_device_variable(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Turn `device = "cuda"` into `device = x.device`, where all that the function makes with it belongs there."""
     site = case.queries.op_site(case.origin.op)
     found, frame = case.queries.own_node(site), frame_at(case, site)
-    call = _naming_call(found.node) if found is not None else None
-    name = variable(_device_of(call)) if call is not None else ""
+    name = variable(_device_named(found.node)) if found is not None else ""
     if frame is None or not name:
         return
     bound = frame.bindings(name)
@@ -147,20 +146,13 @@ def change_device_variable(case: Case, verdict: Verdict) -> Iterator[Fix]:
         return
     device = frame.device_code(frame.source.span(binding).line, binding.value)
     edit = frame.code.replaced(binding.value, device) if device else None
-    moved = made_at(case, lambda made: made.source is frame.source and _takes_its_device(made.node, read))
+    moved = made_at(case, lambda made: made.source is frame.source and _device_named(made.node) in read)
     yield from suggested(sentence("fixed.device-variable", code=one_line(f"{name} = {device}")), edit, moved=moved)
 
 
-def _takes_its_device(node: ast.AST, names: Iterable[ast.expr]) -> bool:
-    call = _naming_call(node)
-    device = _device_of(call) if call is not None else None
-    return device is not None and device in names
-
-
-def _naming_call(node: ast.AST) -> ast.Call | None:
-    """Return the call in a chain that names the device: of a factory, or `.to()`."""
-    calls = (each for each in chain(node) if isinstance(each, ast.Call))
-    return next((call for call in calls if _device_of(call) is not None), None)
+def _device_named(node: ast.AST) -> ast.expr | None:
+    """Return the device that a call in a chain is given, of a factory or `.to()`."""
+    return next(filter(None, (_device_of(each) for each in chain(node) if isinstance(each, ast.Call))), None)
 
 
 def _device_of(call: ast.Call) -> ast.expr | None:

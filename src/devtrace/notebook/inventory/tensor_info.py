@@ -102,9 +102,8 @@ class Asker:
         return TensorInfo(UNKNOWN, (), "", 0, 0, id(tensor))
 
     def _memory(self, tensor: Any, own: int) -> tuple[int, int]:
-        try:
-            storage = self._read.storage_of(tensor)
-        except (NotImplementedError, RuntimeError):  # sparse or wrapped: it has none of its own
+        storage = self._read.own_storage(tensor)
+        if storage is None:
             return own, id(tensor)
         return storage.nbytes(), getattr(storage, "_cdata", None) or storage.data_ptr()
 

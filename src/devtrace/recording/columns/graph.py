@@ -7,12 +7,11 @@ Of several that fit, the latest one on the same device is taken.
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from devtrace.recording.columns.chunk import Array as Array
 
 
 class Numbered(NamedTuple):

@@ -18,7 +18,7 @@ import torch
 
 from devtrace.recording.columns.process_history import Past, Stamp, history
 from devtrace.runtime.patches import SharedInstallation
-from devtrace.runtime.quiet import storage_of
+from devtrace.runtime.quiet import own_storage
 
 NAME: Final = "_devtrace_stamp"
 KEPT: Final = "_devtrace_kept"
@@ -55,10 +55,7 @@ def put(tensor: Any, stamp: Stamp) -> None:
 
 def _storage(tensor: Any) -> Any:
     """Return the storage that keeps what is noted of a tensor; None for a tensor of which none does."""
-    try:
-        return storage_of(tensor) if are_kept() else None
-    except (NotImplementedError, RuntimeError):
-        return None
+    return own_storage(tensor) if are_kept() else None
 
 
 def put_kept(tensor: Any, tick: int) -> None:

@@ -10,9 +10,9 @@ from math import prod
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from devtrace.recording.columns import stamps
+from devtrace.recording.columns.chunk import Array as Array
 from devtrace.recording.columns.process_history import Past
 from devtrace.runtime.quiet import (
     bytes_of,
@@ -27,7 +27,6 @@ from devtrace.runtime.quiet import (
     strides_of,
 )
 
-Array = npt.NDArray[Any]
 ROW_FIELDS: Final = ("row", "layout", "producer", "source", "site")
 SETTLING: Final = 64
 """Ops, and rows, among which those of a tensor are whose device its first use settles: torch fills what it makes."""

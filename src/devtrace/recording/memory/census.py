@@ -23,7 +23,7 @@ import torch
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.memory.leads import inside, items, may_enter
 from devtrace.runtime.memory.alive import Alive
-from devtrace.runtime.quiet import Quiet, device_of, gradient_of, is_leaf, is_tensor, storage_of
+from devtrace.runtime.quiet import Quiet, device_of, gradient_of, is_leaf, is_tensor, own_storage
 from devtrace.runtime.tracebacks import entries_of
 from devtrace.source.live_objects import forget_locals
 from devtrace.source.object_walk import may_lead, parameters_of, registered, states_of
@@ -88,12 +88,9 @@ class Census:
 
     def claim(self, tensor: Any, kind: str, name: str, contained: int = 1) -> None:
         """Note a tensor's holder, unless it has one."""
-        try:
-            storage = storage_of(tensor)
-        except (RuntimeError, NotImplementedError):  # a sparse one, or one without data
-            return
+        storage = own_storage(tensor)
         key = id(storage)
-        if key in self.found:
+        if storage is None or key in self.found:
             return
         if key not in self.bytes:
             if self.is_complete or device_of(tensor) != self.device:
@@ -263,10 +260,7 @@ class Census:
             yield from self.graph(tensor, "activation", "", contained=0)
 
     def _is_unclaimed(self, tensor: Any) -> bool:
-        try:
-            key = id(storage_of(tensor))
-        except (RuntimeError, NotImplementedError):
-            return False
+        key = id(own_storage(tensor))
         return key in self.bytes and key not in self.found
 
     def rest(self) -> Iterator[Owned]:

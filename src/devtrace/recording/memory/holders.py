@@ -14,7 +14,7 @@ import torch
 from devtrace.recording.memory.census import HISTORY, NOBODY, WORTH, Census, Root
 from devtrace.recording.memory.shortages import of_device
 from devtrace.runtime.memory.alive import Alive
-from devtrace.runtime.quiet import Quiet, device_of, storage_of
+from devtrace.runtime.quiet import Quiet, device_of, own_storage
 from devtrace.source.object_walk import may_lead
 
 _AT_ONCE: Final = 16  # objects that are looked at in one step
@@ -38,12 +38,9 @@ class _Sums(Census):
         self._blocks = blocks
 
     def claim(self, tensor: Any, kind: str, name: str, contained: int = 1) -> None:
-        try:
-            storage = storage_of(tensor)
-        except (RuntimeError, NotImplementedError):
-            return
-        key = storage._cdata
-        if key not in self._counted:
+        storage = own_storage(tensor)
+        key = storage._cdata if storage is not None else 0
+        if key and key not in self._counted:
             self._counted.add(key)
             size = self._blocks.get(key) or (storage.nbytes() + 511) & -512
             self.sums.setdefault(str(device_of(tensor)), Counter())[kind, name] += size

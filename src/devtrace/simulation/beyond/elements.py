@@ -12,12 +12,11 @@ from typing import Any
 import torch
 
 from devtrace.runtime.patches import Patches
-from devtrace.runtime.quiet import Quiet, function_modes
+from devtrace.runtime.quiet import PLAIN, Quiet, function_modes
 from devtrace.runtime.tracebacks import leave
 from devtrace.runtime.watched_reads import READS
 from devtrace.simulation.beyond.on_request import WAITS
 
-_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 _NUMBERS = frozenset({int, float, bool})
 _height, _traced_by_jit = torch._C._len_torch_dispatch_stack, torch._C._get_tracing_state
 _past_the_mode = torch._C._DisableTorchDispatch
@@ -46,7 +45,7 @@ def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
         try:
             if _traced_by_jit() is not None or (warns and _needs_gradient(self)):
                 return _warning_outside(read, self)
-            if _height() == 1 and WAITS.are_open and type(self) in _PLAIN and not READS.are_watched:
+            if _height() == 1 and WAITS.are_open and type(self) in PLAIN and not READS.are_watched:
                 with _past_the_mode():
                     return read(self)
             return read(self)
@@ -59,7 +58,7 @@ def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _needs_gradient(tensor: torch.Tensor) -> bool:
-    if type(tensor) in _PLAIN and not function_modes():
+    if type(tensor) in PLAIN and not function_modes():
         return tensor.requires_grad
     with Quiet():
         return tensor.requires_grad
@@ -78,7 +77,7 @@ def _warning_outside(read: Callable[..., Any], tensor: torch.Tensor) -> Any:
 def _writing(write: Callable[..., Any]) -> Callable[..., Any]:
     def set_item(self: torch.Tensor, key: Any, value: Any) -> Any:
         is_element = type(key) is int and type(value) in _NUMBERS
-        if is_element and _height() == 1 and WAITS.are_open and type(self) in _PLAIN and _traced_by_jit() is None:
+        if is_element and _height() == 1 and WAITS.are_open and type(self) in PLAIN and _traced_by_jit() is None:
             with _past_the_mode():
                 return write(self, key, value)
         return write(self, key, value)

@@ -9,6 +9,7 @@ import torch
 from devtrace.runtime.torch_names import returning
 from devtrace.simulation.memory.refusal import out_of_memory
 from devtrace.simulation.storage_tags import (
+    CPU,
     FLOATING,
     HOST,
     MEMORY,
@@ -22,7 +23,6 @@ from devtrace.simulation.storage_tags import (
     type_name,
 )
 
-CPU = torch.device("cpu")
 Args = tuple[Any, ...]
 
 
