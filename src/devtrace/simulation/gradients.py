@@ -5,7 +5,7 @@ The engine moves a 0-dimensional gradient to its tensor's device and refuses any
 """
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -15,10 +15,9 @@ from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import leave
 from devtrace.simulation.beyond import backward_streams
 from devtrace.simulation.storage_tags import FLOATING, MEMORY, tag_of
-from devtrace.simulation.tensors import device, move
+from devtrace.simulation.tensors import Gradients, device, move
 
 Groups = dict[tuple[torch.device, torch.dtype], tuple[list[list[Any]], list[int]]]
-Gradients = tuple[torch.Tensor | None, ...]
 
 
 def install(patches: Patches) -> None:
@@ -55,7 +54,8 @@ def _applying(original: Any) -> Callable[..., Any]:
         node: Any = first.grad_fn if isinstance(first, torch.Tensor) else None
         if isinstance(node, BackwardCFunction):
             if not kwargs:
-                node.register_hook(_Expected(args, type(node).__name__))
+                devices = [device(arg) for arg in args if isinstance(arg, torch.Tensor)]
+                node.register_hook(functools.partial(_as_its_arguments, devices, type(node).__name__))
             backward_streams.follow(node)
         return out
 
@@ -78,15 +78,9 @@ def _grouping(original: Callable[..., Groups]) -> Callable[..., Groups]:
     return group
 
 
-class _Expected:
-    """Hook after a function's backward: its gradients are those of its tensor arguments, in their order."""
-
-    def __init__(self, args: Iterable[Any], name: str) -> None:
-        self.devices = [device(arg) for arg in args if isinstance(arg, torch.Tensor)]
-        self.name = name
-
-    def __call__(self, grads: Gradients, _: Any) -> Gradients:
-        return on_devices(grads, self.devices, f"Function {self.name} returned an ")
+def _as_its_arguments(devices: Sequence[torch.device], name: str, grads: Gradients, _: Any) -> Gradients:
+    """Check after a function's backward: its gradients are those of its tensor arguments, in their order."""
+    return on_devices(grads, devices, f"Function {name} returned an ")
 
 
 def on_devices(grads: Sequence[torch.Tensor | None], devices: Sequence[torch.device | None], prefix: str) -> Gradients:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
@@ -52,32 +52,15 @@ _NOT_ASKED: Final = frozenset({"torch", "devtrace", *sys.stdlib_module_names} - 
 
 
 def _cached_functions() -> Iterator[tuple[str, functools._lru_cache_wrapper[Any]]]:
+    """Yield functions and methods where they were defined, not where else they were imported."""
     for module, names in other_modules():
         for value in list(names.values()):
-            if type(value) is _Cached:
-                yield from _named(module, value)
-            elif issubclass(type(value), type):
-                attributes = type.__getattribute__(value, "__dict__")
-                if attributes.get("__module__") == module:
-                    yield from _cached_methods(module, attributes)
-
-
-def _cached_methods(
-    module: str, attributes: Mapping[str, Any]
-) -> Iterator[tuple[str, functools._lru_cache_wrapper[Any]]]:
-    for value in list(attributes.values()):
-        function = value.__func__ if type(value) in (staticmethod, classmethod) else value
-        if type(function) is _Cached:
-            yield from _named(module, function)
-
-
-def _named(
-    module: str, cached: functools._lru_cache_wrapper[Any]
-) -> Iterator[tuple[str, functools._lru_cache_wrapper[Any]]]:
-    """Give a function where it was defined, not where else it was imported."""
-    own = cached.__wrapped__
-    if type(own) is FunctionType and own.__module__ == module:
-        yield f"{module}.{own.__qualname__}", cached
+            inner = type.__getattribute__(value, "__dict__") if issubclass(type(value), type) else {}
+            for each in (value, *(list(inner.values()) if inner.get("__module__") == module else ())):
+                cached = each.__func__ if type(each) in (staticmethod, classmethod) else each
+                own = cached.__wrapped__ if type(cached) is _Cached else None
+                if type(own) is FunctionType and own.__module__ == module:
+                    yield f"{module}.{own.__qualname__}", cached
 
 
 def _asks(function: object, depth: int) -> bool:

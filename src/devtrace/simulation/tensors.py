@@ -6,6 +6,7 @@ They are on the class, so they work in every thread, and calls that ask for no d
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ _is_excluded: Callable[[Any], bool] = torch._C._dispatch_tls_is_dispatch_key_exc
 
 # From whatever a user may pass as a device to a torch.device, with an index if it is a CUDA device.
 Resolve = Callable[[Any], torch.device]
+Gradients = tuple[torch.Tensor | None, ...]
 
 
 class Attribute(property):
@@ -179,7 +181,7 @@ def move(tensor: torch.Tensor, target: torch.device, rest: dict[str, Any]) -> to
         return _base_to(tensor, rest.pop("dtype", tensor.dtype), **rest)
     out = _copied(tensor, target, rest | {"copy": True})
     if out.grad_fn is not None:
-        out.grad_fn.register_hook(_Return(here))
+        out.grad_fn.register_hook(partial(_taken_back, here))
     return out
 
 
@@ -199,11 +201,8 @@ def a_mode_sees() -> bool:
     return torch._C._len_torch_dispatch_stack() > 0 and not _is_excluded(torch._C.DispatchKey.Python)
 
 
-class _Return:
-    """Takes a copy's gradient back: to C++ both ends are the CPU, so its own backward copies nothing."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
-
-    def __call__(self, grads: tuple[torch.Tensor | None, ...], _: Any) -> tuple[torch.Tensor | None, ...]:
-        return tuple(grad if grad is None else move(grad, self.device, {}) for grad in grads)
+def _taken_back(
+    device: torch.device, grads: tuple[torch.Tensor | None, ...], _: Any
+) -> tuple[torch.Tensor | None, ...]:
+    """Take a copy's gradient back: to C++ both ends are the CPU, so its own backward copies nothing."""
+    return tuple(grad if grad is None else move(grad, device, {}) for grad in grads)
