@@ -211,7 +211,7 @@ def test_the_card_goes_with_the_op_that_the_keys_pick(plot: Plot) -> None:
     before = card.bounding_box()
     keyboard.press("+")
     plot.page.wait_for_function(
-        "before => document.querySelector('.dt-card').getBoundingClientRect().x !== before", arg=(before or {}).get("x")
+        "before => document.querySelector('.dt-card').getBoundingClientRect().x !== before", arg=before and before["x"]
     )
     keyboard.press("Escape")
     expect(title).to_be_hidden()

@@ -99,7 +99,7 @@ MOST_LINES = {
     "source explaining": 5_077,  # each item of a comprehension that goes through what is there
     "diagnosis.evidence": 3_453,  # what is gathered from other devices
     "diagnosis.causes": 563,
-    "diagnosis.fixes": 2_944,  # an element of a comprehension, by the first that is right
+    "diagnosis.fixes": 2_936,  # an element of a comprehension, by the first that is right
     "diagnosis.rules diagnosis.costs": 3_523,
     # What a dtype costs: casts for nothing, and numpy's float64 in a float32 model.
     "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 254,
@@ -110,16 +110,16 @@ MOST_LINES = {
     # What a step reads and writes back; memory that is used before its copy is done; shares of what a step pays.
     "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 275,
     "diagnosis": 1_352,  # casts, of which the ledger has no column
-    "recording": 6_387,
-    "simulation runtime": 5_485,
+    "recording": 6_311,
+    "simulation runtime": 5_462,
     "runtime.profiles": 48,  # the rows of our modes in a profile of the program
     # What PyTorch's own device tests ask beyond operators.
-    "simulation.beyond": 710,  # memory that the host has not, and streams of hooks
+    "simulation.beyond": 717,  # memory that the host has not, and streams of hooks
     "simulation.beyond.scripts": 160,  # devices in TorchScript, whose interpreter asks C++: a graph that asks us
     "words": 442,
     # Memory with names, its limits, and what it was for over time, with its picture.
     "source.memory runtime.memory simulation.memory recording.memory diagnosis.memory trace.memory trace.curve "
-    "drawing.memory diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 3_211,  # and lists of a comprehension
+    "drawing.memory diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 3_178,  # and lists of a comprehension
     # One press in a page fixes the notebook: a job in a process of its own, what runs again, kernels that start ahead
     # of their round (first hunk within 10 s) and the run on one memory that a patch is held against.
     "fixing.notebooks": 1_198,  # and which cells the kernel lacks; forks of one Python; each ends, once
@@ -128,7 +128,7 @@ MOST_LINES = {
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "
     "diagnosis.causes.of_dtypes diagnosis.fixes.casts "
     "diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 978,
-    "": 12_203,  # memory beside the names of a notebook, a figure of dtypes
+    "": 12_138,  # memory beside the names of a notebook, a figure of dtypes
 }
 
 # `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from devtrace.diagnosis.findings import ReportData, Site
-from devtrace.report.mime import mime_bundle
+from devtrace.report.mime import BUDGET, mime_bundle
 from devtrace.report.page import to_html
 from devtrace.trace.format import encode
 from devtrace.trace.tables import TraceData
@@ -132,7 +132,7 @@ class Comparison:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """Show the table of changes above the report of the second trace."""
-        shown, _ = mime_bundle(self.after, above=self._repr_html_(), beside=self._changes)
+        shown, _ = mime_bundle(self.after, budget=BUDGET, above=self._repr_html_(), beside=self._changes)
         return shown | {"text/plain": self.text}
 
     def _repr_html_(self) -> str:

@@ -79,14 +79,10 @@ class _Blocks:
 
     def events(self) -> Iterator[_Entry]:
         """Yield what happens in its order; where a block ends with an op, the op's result is there."""
-        begin, end, last = self._lives.begin, self._lives.end, len(self._trace.ops)
-        ended = np.flatnonzero(end < ENDLESS)
-        block = np.concatenate([np.arange(len(begin)), ended])
-        for at in np.argsort(np.concatenate([begin, end[ended]]), kind="stable").tolist():
-            each, is_begin = int(block[at]), at < len(begin)
+        for block, is_begin in zip(*(each.tolist() for each in self._lives.happenings()), strict=True):
             ops = self._lives.begin_op if is_begin else self._lives.end_op
             for action in ("alloc",) if is_begin else ("free_requested", "free_completed"):
-                yield self._entry(action, each, min(max(int(ops[each]), 0), last))
+                yield self._entry(action, block, min(max(int(ops[block]), 0), len(self._trace.ops)))
 
     def left(self, device: int) -> Iterator[_Entry]:
         """Yield a segment for each block that stays."""

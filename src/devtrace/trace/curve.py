@@ -30,6 +30,12 @@ class Lives(NamedTuple):
     device: Sizes
     tensor: Sizes
 
+    def happenings(self) -> tuple[Sizes, npt.NDArray[np.bool_]]:
+        """Return what happens in its order: of which piece, and whether it begins."""
+        ended = np.flatnonzero(self.end < ENDLESS)
+        order = np.argsort(np.concatenate([self.begin, self.end[ended]]), kind="stable")
+        return np.concatenate([np.arange(len(self.begin)), ended])[order], order < len(self.begin)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:

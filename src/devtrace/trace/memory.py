@@ -38,16 +38,14 @@ def curves(trace: TraceData, lives: Lives, limits: Mapping[str, int], *, is_exac
 
 
 def _curve(lives: Lives, kinds: Ints, names: list[str]) -> Curve:
-    ended = lives.end < ENDLESS
-    piece = np.concatenate([np.arange(len(names)), np.flatnonzero(ended)])
-    order = np.argsort(np.concatenate([lives.begin, lives.end[ended]]), kind="stable")
-    change = np.concatenate([lives.bytes, -lives.bytes[ended]])[order]
-    ops = np.concatenate([lives.begin_op, lives.end_op[ended]])[order]
+    piece, begins = lives.happenings()
+    change = np.where(begins, lives.bytes[piece], -lives.bytes[piece])
+    ops = np.where(begins, lives.begin_op[piece], lives.end_op[piece])
     points = _points(np.cumsum(change))
     keys = [(int(kind), name) for kind, name in zip(kinds, names, strict=True)]
     at_height = int(points[np.cumsum(change)[points].argmax()])
-    shown = _shown(keys, piece[order][: at_height + 1], change[: at_height + 1])
-    part = np.array([shown.get(key, shown[key[0], ""]) for key in keys])[piece[order]]
+    shown = _shown(keys, piece[: at_height + 1], change[: at_height + 1])
+    part = np.array([shown.get(key, shown[key[0], ""]) for key in keys])[piece]
     levels = np.zeros((len(set(shown.values())), len(points)), dtype=np.int64)
     np.add.at(levels, (part, np.minimum(np.searchsorted(points, np.arange(len(part))), len(points) - 1)), change)
     levels = np.cumsum(levels, axis=1)
