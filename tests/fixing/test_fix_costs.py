@@ -19,7 +19,7 @@ from torch import nn
 from corpus_programs import CORPUS
 from corpus_programs import Program as Folder
 from devtrace.cli.main import main
-from devtrace.diagnosis.findings import Edit, Finding, Site
+from devtrace.diagnosis.findings import Edit, Finding, Holder, Site
 from devtrace.diagnosis.slugs import Severity
 from devtrace.fixing import values
 from devtrace.fixing.costs import Costs
@@ -85,6 +85,24 @@ def test_how_a_fix_was_proven_is_in_its_finding() -> None:
     (kept,) = [change.finding for change in costs.rounds.changes]
     assert {edit.grade for edit in kept.edits} == {"proven"}
     assert kept.proof == "the same output and 2 values as without it, 8 copies or waits fewer (9 before, 1 after)"
+
+
+def growing(count: int) -> Finding:
+    return replace(cost(count), rule="memory-growth", holders=(Holder("losses", "graph", 5 << 20, None, None, count),))
+
+
+def test_a_fix_of_what_grows_is_kept_where_the_peak_falls_although_it_copies_more() -> None:
+    before, after = (Run("ended", (each,), values={"x": 1.0}) for each in (growing(9), once(30)))
+    costs = costs_of(replace(before, peaks={"cuda:0": 9 << 20}), replace(after, peaks={"cuda:0": 4 << 20}))
+    (kept,) = [change.finding for change in costs.rounds.changes]
+    assert {edit.grade for edit in kept.edits} == {"proven"}
+    assert kept.proof == "the same output and 1 value as without it; the peak of cuda:0 falls from 9.0 MiB to 4.0 MiB"
+
+
+def test_a_fix_of_what_grows_is_taken_back_where_the_peak_stays() -> None:
+    before, after = (Run("ended", (each,), values={"x": 1.0}) for each in (growing(9), once()))
+    costs = costs_of(replace(before, peaks={"cuda:0": 9 << 20}), replace(after, peaks={"cuda:0": 9 << 20}))
+    assert ["the peak does not fall" in why for _, why in costs.rejected] == [True]
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ pytestmark = pytest.mark.slow
 HEAD = "import copy\nimport torch\nfrom torch import nn\n\n"
 
 
-def fixed_text(warm: Warm, folder: Path, text: str) -> tuple[Rounds, str]:
+def fixed_text(warm: Warm, folder: Path, text: str, simulate: str = "cuda:2") -> tuple[Rounds, str]:
     """Return the rounds of a program's `run("cuda:0")`, and the program as it then is."""
     path = folder / "train.py"
     path.write_text(HEAD + dedent(text))
-    rounds, _ = fixed(warm, Program(path, ("cuda:0",)))
+    rounds, _ = fixed(warm, Program(path, ("cuda:0",), simulate))
     after = rounds.texts.get(str(path))
     return rounds, after.data.decode() if after is not None else ""
 
@@ -190,3 +190,27 @@ def test_a_reference_that_ends_otherwise_than_the_patched_program_is_run_once() 
 
     compared = Reference(run).compared(Run("ended", (), values={"loss": 2.0}))
     assert (compared.is_alike, len(made)) == (False, 1)
+
+
+KEPT = """
+    def run(device):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(64, 1024), nn.Tanh(), nn.Linear(1024, 8)).to(device)
+        drift, data = [], torch.randn(4096, 64, device=device)
+        for _ in range(60):
+            drift.append(net(data[:128]).abs().mean())
+        return [each.item() for each in drift]
+"""
+
+
+def test_a_fix_of_memory_is_proven_by_the_values_of_a_run_with_room_and_by_a_lower_peak(
+    warm: Warm, tmp_path: Path
+) -> None:
+    rounds, after = fixed_text(warm, tmp_path, KEPT, "cuda:1,20MB")
+    assert ".abs().mean().detach())" in after
+    (change,) = rounds.changes
+    assert {edit.grade for edit in change.finding.edits} == {"proven"}
+    assert "as with all the memory that it asks for" in str(change.finding.proof)
+    peak = rounds.compared.peak if rounds.compared is not None else None
+    assert peak is not None
+    assert (peak.device, peak.before >> 20, peak.after >> 20) == ("cuda:0", 32, 2)

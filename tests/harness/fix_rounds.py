@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 import devtrace
-from devtrace.contract.findings_json import counts_of, raised
+from devtrace.contract.findings_json import counts_of, peaks_of, raised
 from devtrace.diagnosis.findings import Edit
 from devtrace.fixing.compared import Reference
 from devtrace.fixing.costs import Costs
@@ -25,7 +25,7 @@ from devtrace.fixing.rounds import Rounds, Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.values import values_of
 from devtrace.runtime import overlay
-from devtrace.runtime.device_spec import ONE_DEVICE
+from devtrace.runtime.device_spec import ONE_DEVICE, with_room
 from devtrace.source.user_code import OWN_PACKAGES
 from warm import Warm
 
@@ -83,7 +83,7 @@ def outcome(
     asked = {
         "path": str(program.path),
         "arguments": program.arguments,
-        "simulate": program.simulate,
+        "simulate": with_room(program.simulate) if one_device else program.simulate,
         "packages": [str(path) for path in program.packages],
         "imported_before": program.imported_before,
         "texts": {file: text.data.decode("latin-1") for file, text in texts.items()},
@@ -131,7 +131,8 @@ def outcome_of(asked: str) -> Outcome:
     report = devtrace.diagnose(recording.trace)
     findings, crossings = sorted(report.findings, key=lambda each: each.op), sum(counts_of(report).values())
     if error is None:
-        return Outcome(Run("ended", tuple(findings), values=left, crossings=crossings), as_text(value))
+        peaks = peaks_of([report])
+        return Outcome(Run("ended", tuple(findings), values=left, crossings=crossings, peaks=peaks), as_text(value))
     lines = tuple((str(file), int(line)) for file, line in raised(error)["lines"])
     return Outcome(Run("raised", tuple(findings), f"{type(error).__name__}: {error}", lines), "")
 

@@ -22,7 +22,7 @@ from devtrace.fixing.program import ProgramRunner
 from devtrace.fixing.rounds import MOST_ROUNDS, Change, Rounds, Run, changed_blocks, lines_after
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.writing import write_all
-from devtrace.runtime.device_spec import count_of
+from devtrace.runtime.device_spec import count_of, with_room
 from devtrace.runtime.whole_files import put, write_as_asked
 from devtrace.source.user_code import folder_of_packages, owner_of, package_of
 from devtrace.words.catalogue import comma, sentence
@@ -121,7 +121,7 @@ def _announce(rounds: Rounds, own: frozenset[str]) -> None:
 
 def _of_reference(runner: Runner) -> Run:
     _print([sentence("fix.run-reference")])
-    return replace(runner, one_device=True).run({}, frozenset())
+    return replace(runner, one_device=True, simulate=with_room(runner.simulate)).run({}, frozenset())
 
 
 def _runner(options: argparse.Namespace) -> Runner:

@@ -49,6 +49,7 @@ def findings_json(
         "outcome": report.outcome,
         "all_clear": report.all_clear,
         "counts": counts_of(report),
+        "peaks": peaks_of([report]),
         "findings": [each.to_json() for each in (entries_of(report.findings) if entries is None else entries)],
         "notes": list(report.notes),
     }
@@ -57,6 +58,14 @@ def findings_json(
 def counts_of(report: ReportData) -> dict[str, int]:
     """Return how often all lines copied between devices, and how often they waited for one."""
     return {"copies": sum(row.copies for row in report.ledger), "syncs": sum(row.syncs for row in report.ledger)}
+
+
+def peaks_of(reports: Iterable[ReportData]) -> dict[str, int]:
+    """Return the bytes of each device when it had most."""
+    found: dict[str, int] = {}
+    for curve in (curve for report in reports for curve in report.trace.memory if len(curve.ops)):
+        found[curve.device] = max(found.get(curve.device, 0), int(curve.total[curve.peak]))
+    return found
 
 
 def of_tests(entries: Iterable[Entry]) -> dict[str, Any]:

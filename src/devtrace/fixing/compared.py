@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 
 from devtrace.fixing import values
 from devtrace.fixing.runs import Run
+from devtrace.runtime.memory.alive import LEAST
 from devtrace.words.catalogue import comma, sentence
+from devtrace.words.text_format import format_memory
 
 MOST_NAMES = 3
 
@@ -43,7 +45,7 @@ class Reference:
     first: Run | None = None
     _is_run_again: bool = False
 
-    def compared(self, patched: Run) -> Compared:
+    def compared(self, patched: Run, of_memory: bool = False) -> Compared:
         if self.first is None:
             self.first = self.run()
         differing = self.unsteady.differing(self.first, patched)
@@ -53,21 +55,52 @@ class Reference:
             self._is_run_again = True
             self.unsteady.learn(self.first, self.run())
             differing = self.unsteady.differing(self.first, patched)
-        return Compared(is_alike, tuple(differing), self.first.comparable, patched.crossings - self.first.crossings)
+        more = patched.crossings - self.first.crossings
+        peak = Peak.of(self.first, patched) if of_memory else None
+        return Compared(is_alike, tuple(differing), self.first.comparable, more, peak)
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Most that a device had in a run, and in one with a fix of its memory; 0: less than a curve is made for."""
+
+    device: str
+    before: int
+    after: int
+
+    @classmethod
+    def of(cls, before: Run, after: Run) -> Peak:
+        """Compare the runs on the device whose peak falls most."""
+        device = max(before.peaks, key=lambda each: before.peaks[each] - after.peaks.get(each, 0), default="")
+        return cls(device, before.peaks.get(device, 0), after.peaks.get(device, 0))
+
+    @property
+    def falls(self) -> bool:
+        return self.after < self.before
+
+    @property
+    def sizes(self) -> dict[str, str]:
+        after = format_memory(self.after) if self.after else sentence("fix.less-than", size=format_memory(LEAST))
+        return {"device": self.device, "before": format_memory(self.before), "after": after}
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Comparison of a patched run with the reference; `more` is how many copies and waits it has beyond that."""
+    """Comparison of a patched run with the reference; `more` is how many copies and waits it has beyond that.
+
+    `peak` is of a fix of memory: its proof is that this falls, too.
+    """
 
     is_alike: bool
     differing: tuple[str, ...]
     count: int
     more: int
+    peak: Peak | None = None
 
     @property
     def is_proof(self) -> bool:
-        return self.is_alike and not self.differing and self.count > 0
+        is_same = self.is_alike and not self.differing and self.count > 0
+        return is_same and (self.peak is None or self.peak.falls)
 
     @property
     def rank(self) -> tuple[bool, bool, int]:
@@ -81,4 +114,7 @@ class Compared:
             return sentence("fix.compared-values", names=comma().join(self.differing[:MOST_NAMES]))
         if not self.count:
             return sentence("fix.cost-no-values")
+        if self.peak is not None:
+            key = "fix.compared-memory" if self.peak.falls else "fix.compared-peak"
+            return sentence(key, count=self.count, more=max(self.more, 0), **self.peak.sizes)
         return sentence("fix.compared", count=self.count, more=max(self.more, 0))

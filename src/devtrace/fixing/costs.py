@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from devtrace.diagnosis.findings import Finding
-from devtrace.fixing.compared import MOST_NAMES, Unsteady
+from devtrace.fixing.compared import MOST_NAMES, Peak, Unsteady
 from devtrace.fixing.rounds import Rounds, Run
 from devtrace.words.catalogue import comma, sentence
 
@@ -50,7 +50,7 @@ class Costs:
             return why
         counts = _counts(finding.rule, before, self.rounds.last)
         self.rounds.changes[-1] = replace(
-            self.rounds.changes[-1], finding=_proven(finding, counts, before), counts=counts
+            self.rounds.changes[-1], finding=_proven(finding, counts, before, self.rounds.last), counts=counts
         )
         return ""
 
@@ -59,7 +59,10 @@ class Costs:
             return sentence("fix.cost-ends", raised=after.raised)
         if not before.comparable:
             return sentence("fix.cost-no-values")
-        if needless(after, finding.rule) >= needless(before, finding.rule) or total(after) > total(before):
+        if finding.holders and not Peak.of(before, after).falls:
+            return sentence("fix.cost-peak")
+        fewer = needless(after, finding.rule) < needless(before, finding.rule)
+        if not fewer or (total(after) > total(before) and not finding.holders):
             return sentence("fix.cost-not-less")
         names = self._changed(before, after)
         return sentence("fix.cost-values", names=comma().join(names[:MOST_NAMES])) if names else ""
@@ -93,10 +96,13 @@ def _counts(rule: str, before: Run, after: Run) -> tuple[int, int]:
     return (all_before, all_after) if all_after < all_before else (needless(before, rule), needless(after, rule))
 
 
-def _proven(finding: Finding, counts: tuple[int, int], before: Run) -> Finding:
+def _proven(finding: Finding, counts: tuple[int, int], before: Run, after: Run) -> Finding:
     """Return a cost with how its fix was proven: by the run without it, which is what it was held against."""
     paid, pays = counts
-    proof = sentence("fix.compared-cost", count=before.comparable, fewer=paid - pays, before=paid, after=pays)
+    if finding.holders:
+        proof = sentence("fix.compared-growth", count=before.comparable, **Peak.of(before, after).sizes)
+    else:
+        proof = sentence("fix.compared-cost", count=before.comparable, fewer=paid - pays, before=paid, after=pays)
     return replace(finding, edits=tuple(replace(each, grade="proven") for each in finding.edits), proof=proof)
 
 

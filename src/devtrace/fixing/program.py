@@ -126,4 +126,5 @@ def run_of(found: Path, code: int, *, is_late: bool = False) -> Run:
         f"{raised['type']}: {raised['message']}" if raised else "",
         tuple((str(file), int(line)) for file, line in raised.get("lines", ())),
         crossings=sum(data["counts"].values()),
+        peaks=data["peaks"],
     )

@@ -55,11 +55,15 @@ class Rounds:
         """Return whether the texts as they are now were run, and no device error was left."""
         return self.left is None and bool(self.runs) and self.last.error is None
 
+    @property
+    def is_of_memory(self) -> bool:
+        return any(change.finding.holders for change in self.changes)
+
     def go(self) -> None:
         """Run until no device error is left; what was patched is then held against the reference."""
         self._descend()
         if self.is_proven and self.changes and self.last.ending == "ended" and self.reference is not None:
-            self.compared = self.reference.compared(self.last)
+            self.compared = self.reference.compared(self.last, self.is_of_memory)
             if not self.compared.is_proof or self._pays_at_its_lines():
                 self._look_for_a_better_one(self.reference)
             self._grade(self.compared)
@@ -112,7 +116,7 @@ class Rounds:
                     self.undo()
                 if not self.apply(replace(finding, help=choice.help, edits=choice.edits, others=())):
                     self._descend()
-                    self.compared = reference.compared(self.last)
+                    self.compared = reference.compared(self.last, self.is_of_memory)
                     if self.is_proven and self.compared.rank < best.compared.rank:
                         best = _Kept.of(self)
         best.put_back(self)

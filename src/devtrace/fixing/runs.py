@@ -22,6 +22,7 @@ class Run:
     values: Mapping[str, Any] = field(default_factory=dict)  # that the program left
     output: str = ""
     crossings: int = 0  # copies between devices and waits for one
+    peaks: Mapping[str, int] = field(default_factory=dict)  # bytes of each device when it had most
 
     @property
     def comparable(self) -> int:

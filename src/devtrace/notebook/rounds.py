@@ -55,6 +55,7 @@ def write_findings(shell: Any, path: str) -> None:
         ],
         "cells": {traced.cell.file: traced.cell.count for traced in _TRACED if traced.cell.count is not None},
         "crossings": sum(sum(findings_json.counts_of(traced.report).values()) for traced in _TRACED),
+        "peaks": findings_json.peaks_of(traced.report for traced in _TRACED),
         "values": values.values_of(shell.user_ns) if _VALUES[-1] is not None else {},
         "raised": error and findings_json.raised(error),
     }

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from devtrace.runtime.memory.alive import LEAST
 from devtrace.trace.columns import PHASES
 from devtrace.trace.curve import ENDLESS, KINDS, Curve, Lives, Part
 from devtrace.trace.tables import Ints, TraceData
@@ -17,8 +18,6 @@ from devtrace.trace.views import storage_owners
 MOST_POINTS: Final = 240
 MOST_NAMES: Final = 5
 """Of one kind; the others are one part."""
-LEAST: Final = 2 << 20
-"""A device that never held so much has no curve."""
 _DEPTHS: Final = {"parameter": 1, "buffer": 1, "gradient": 2, "optimizer-state": 2}
 """So many parts of a tensor's name come after its layer: `.weight.grad`."""
 _LEVELS: Final = 2

@@ -32,12 +32,18 @@ def outer_product(memory: Memory) -> Remedy | None:
     rows = {queries.base(row): _bytes(queries, row) for row in queries.inputs(memory.failed)}
     largest = max(rows, key=lambda row: rows[row], default=-1)
     asked = memory.shortage.asked
-    by_op = {queries.producer(largest) if largest >= 0 else -1: rows.get(largest, 0) or asked}  # unknown: as large
+    unknown = asked if len(rows) == 1 else 0  # what is computed from one tensor is as large as that
+    by_op = {queries.producer(largest) if largest >= 0 else -1: rows.get(largest, 0) or unknown}
     by_op |= {memory.failed: asked} if all(rows.values()) else {}
     for op, size in reversed(by_op.items()):
         inputs = {queries.base(row) for row in queries.inputs(op)} if op >= 0 else set()
         least = _PART * needed if op == memory.failed else _PART * needed / 2
-        if len(inputs) not in (1, 2) or queries.kind(op) != "compute" or size < least:
+        if (
+            len(inputs) not in (1, 2)
+            or any(map(queries.is_of_a_module, inputs))
+            or queries.kind(op) != "compute"
+            or size < least
+        ):
             continue
         if size >= _TIMES * sum(_bytes(queries, row) for row in inputs):
             site = queries.site(int(queries.op_users[op]))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
-from devtrace.diagnosis.memory import letting_go, of_a_step
+from devtrace.diagnosis.memory import letting_go, of_a_step, untrained
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.diagnosis.memory.letting_go import Remedy
 from devtrace.words.catalogue import sentence
@@ -23,7 +23,10 @@ def remedy(memory: Memory, snapshot: FailureSnapshot) -> Remedy:
         if group.kind in _WASTE:
             return _WASTE[group.kind](memory, group)
     found = (
-        letting_go.loaded_to_the_host(memory) or of_a_step.made_double(memory) or letting_go.deleted(memory, snapshot)
+        letting_go.loaded_to_the_host(memory)
+        or of_a_step.made_double(memory)
+        or untrained.without_graph(memory, snapshot)
+        or letting_go.deleted(memory, snapshot)
     )
     if found is not None:
         return found

@@ -27,7 +27,7 @@ from devtrace.fixing.notebooks.text import NotebookText, runs
 from devtrace.fixing.rounds import Change, Rounds
 from devtrace.fixing.runs import Run
 from devtrace.fixing.source_text import SourceText
-from devtrace.runtime.device_spec import count_of
+from devtrace.runtime.device_spec import count_of, with_room
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError, named
@@ -64,7 +64,9 @@ class Job:
             self._rounds.go()
             rounds = self._rounds
             is_proven = rounds.is_proven and rounds.last.ending == "ended"
-            compared = Reference(self._run_as_it_was).compared(rounds.last) if is_proven and rounds.changes else None
+            compared = None
+            if is_proven and rounds.changes:
+                compared = Reference(self._run_as_it_was).compared(rounds.last, rounds.is_of_memory)
         except DevtraceError as error:
             self._report(state="failed", closing=str(error))
             return
@@ -92,7 +94,8 @@ class Job:
         return self._runner.result(self._reference.pop())
 
     def _begin_reference(self) -> None:
-        runner = replace(self._runner, one_device=True, spares=None, cell_begins=lambda _: None)
+        spec = with_room(self._runner.simulate)
+        runner = replace(self._runner, one_device=True, simulate=spec, spares=None, cell_begins=lambda _: None)
         self._reference.append(runner.begin({self._path: self._text}))
 
     def _announce(self, rounds: Rounds, _: frozenset[str]) -> None:

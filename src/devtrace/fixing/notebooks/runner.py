@@ -108,6 +108,7 @@ def _run_of(data: Mapping[str, Any], ending: Ending, notebook: NotebookText) -> 
         tuple(_line(str(file), int(line), cells, notebook) for file, line in raised["lines"]) if raised else (),
         data["values"],
         crossings=data["crossings"],
+        peaks=data["peaks"],
     )
 
 

@@ -38,6 +38,7 @@ class Watch(Protocol):
 
 
 LEAST: Final = 2 << 20
+"""A device that never held so much has no curve, and nobody looks at who holds it."""
 LOG_FIELDS: Final = 4
 LOG_FULL: Final = LOG_FIELDS << 14
 GIVEN_BACK: Final = -1
