@@ -39,6 +39,8 @@ MAKES: Final = frozenset((*_WINDOWS, *_FILLED, *_RANDOM, *_SPARSE, *OF_DATA, "te
 """Factories: they take a device, else make on the default device."""
 MAKES_ON_HOST: Final = frozenset(("from_numpy", "frombuffer", "from_dlpack"))
 """They take over memory of the host, and no device."""
+OF_VALUES: Final = frozenset((*OF_DATA, *MAKES_ON_HOST, "fill_", "new_tensor", "scalar_tensor", "tensor"))
+"""They put the values that they take into a tensor."""
 JOINS: Final = frozenset(("cat", "stack"))
 """They make one tensor of several."""
 OPERATORS: Final = {

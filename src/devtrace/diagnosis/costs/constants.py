@@ -4,46 +4,41 @@ z = torch.randn(8, 64).to(device)           # torch.randn(8, 64, device=device)
 """
 
 import ast
-import math
 from typing import Final
 
 import numpy as np
 
 from devtrace.diagnosis.costs.copies import OFTEN, STEPS, source_text
+from devtrace.diagnosis.costs.factories import are_drawn, factories_of, steps_of
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless
-from devtrace.diagnosis.costs.writes import first_write
 from devtrace.diagnosis.evidence.in_findings import as_culprit
-from devtrace.diagnosis.evidence.origins import FROM_DATA
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Edit
 from devtrace.source.matching import calls_in, keyword, match_code, names_in
-from devtrace.source.vocabulary import DRAWS, FILLS, MAKES, MIXES, TAKES_VALUES, full_name
+from devtrace.source.vocabulary import MAKES, MIXES, full_name
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, short_op_name
 
 _SAMPLE: Final = 20
 _ANCESTORS: Final = 40
-_MOST: Final = 12  # ops that a constant is made by
-_CONSTANT: Final = frozenset(("fill_", "zero_"))
-_FILLED: Final = 3  # times that it is filled in part
+_MOST: Final = 12  # ops that lead from what is drawn to what it is added to
 
 
 def of_constants(habit: Habit) -> Needless | None:
     """Find what is copied in each step and comes from factories alone, by ops since the copy before."""
     if habit.count < OFTEN or len(habit.ops) < STEPS or not habit.is_of_each_step or habit.pace.steps < STEPS:
         return None
-    pairs = list(zip(habit.ops[:-1], habit.ops[1:], strict=True))[:: len(habit.ops) // _SAMPLE + 1]
-    made = [_factories(habit.queries, op, since) for since, op in pairs]
+    pairs = steps_of(habit)
+    made = [factories_of(habit.queries, op, since, habit.queries.host) for since, op in pairs]
     if not all(made):
         return None
-    first = made[0][0]
-    names = [short_op_name(habit.queries.op_name(each)) for ops in made for each in ops]
-    is_drawn = any(name in DRAWS | FILLS - _CONSTANT or name.startswith("rand") for name in names)
+    first, is_drawn = made[0][0], are_drawn(habit.queries, made)
     if is_drawn and not _is_noise(habit, first) and not _joins_what_is_there(habit, pairs):
         return None  # a program's own data may be drawn too
     edit = None if is_drawn else _made_there(habit)
-    code = one_line(edit.after.strip()) if edit is not None else f"torch.{names[0]}(..., device=...)"
+    made_by = short_op_name(habit.queries.op_name(first))
+    code = one_line(edit.after.strip()) if edit is not None else f"torch.{made_by}(..., device=...)"
     why = sentence("copy.constant", name=source_text(habit))
     is_of_weights = is_drawn and bool(habit.queries.inputs(first))
     help = sentence("copy.draw.help") if is_of_weights else sentence("copy.constant.help", code=code)
@@ -57,43 +52,6 @@ def _made_above(habit: Habit, factory: int) -> Culprit | None:
     if born is None or site is None or (born.file, born.line) == (site.file, site.line):
         return None
     return as_culprit(queries, queries.inputs(habit.ops[1])[0], [source_text(habit)], born)
-
-
-def _factories(queries: TraceQueries, op: int, since: int) -> list[int]:
-    """Return the factories' ops that all of a copied tensor comes from, none of them before `since`; else nothing."""
-    queue, found = queries.inputs(op)[:1], []
-    for row in queue:
-        maker = queries.producer(row)
-        taken = queries.inputs(maker) if maker > since else []
-        is_new = maker > since and queries.trace.ops.number("device", maker) == queries.host
-        filled = _fillings(queries, queries.base(row), maker, op) if is_new and len(queue) <= _MOST else None
-        if filled is None:
-            return []
-        is_of_old = all(queries.producer(each) < since for each in taken)
-        is_drawn = short_op_name(queries.op_name(maker)) in DRAWS and is_of_old
-        if not taken or is_drawn:
-            is_data = any(part in queries.op_name(maker) for part in FROM_DATA)
-            if is_data or not (is_drawn or queries.kind(maker) == "create"):
-                return []
-            found += [maker, *filled]
-            continue
-        queue += [each for each in taken if each not in queue]
-    return found
-
-
-def _fillings(queries: TraceQueries, base: int, maker: int, op: int) -> list[int] | None:
-    """Return the ops that fill a tensor or a part with constants, `mask[:2] = 0`; None if something else writes."""
-    found: list[int] = []
-    at = maker
-    while (at := first_write(queries, [base], at, op)) >= 0:
-        code = queries.op_node(at)
-        if code is None or len(found) == _FILLED or short_op_name(queries.op_name(at)) not in FILLS:
-            return None
-        given = getattr(code.node, "args", [getattr(code.statement, "value", code.node)])
-        if any(not full_name(ast.Name(name), code.source) for name in names_in(*given) - TAKES_VALUES):
-            return None
-        found.append(at)
-    return found
 
 
 def _made_there(habit: Habit) -> Edit | None:
@@ -127,14 +85,14 @@ def _joins_what_is_there(habit: Habit, pairs: list[tuple[int, int]]) -> bool:
 
 def _joins_older(queries: TraceQueries, op: int, since: int) -> bool:
     calls, reached = queries.trace.ops.ints("call"), queries.outputs(op)
-    size = _size(queries, reached[0])
+    size = queries.size(reached[0])
     for row in reached:
         for taker in queries.takers(row)[:_MOST]:
             name = short_op_name(queries.op_name(taker)).removesuffix("_")
             if taker <= op or calls[taker] != calls[op] or name not in MIXES:
                 continue
             others = [each for each in queries.inputs(taker) if each not in reached]
-            is_joined = [_size(queries, each) >= size + (name == "mul") for each in others]
+            is_joined = [queries.size(each) >= size + (name == "mul") for each in others]
             if any(is_joined) and _is_of_before(queries, others[is_joined.index(True)], size, since):
                 return True
             if not any(is_joined) and len(reached) < _MOST:
@@ -142,16 +100,12 @@ def _joins_older(queries: TraceQueries, op: int, since: int) -> bool:
     return False
 
 
-def _size(queries: TraceQueries, row: int) -> int:
-    return math.prod(queries.trace.tensors[row].shape)
-
-
 def _is_of_before(queries: TraceQueries, row: int, size: int, since: int) -> bool:
     """Return whether a tensor comes from the steps before, and nothing as large that was sent in this one."""
     queue, is_old = [row], False
     for each in queue:
         maker = queries.producer(each)
-        is_large = _size(queries, each) >= size
+        is_large = queries.size(each) >= size
         if maker <= since:
             is_old |= is_large and not queries.is_of_a_module(queries.base(each))
         elif queries.kind(maker) == "copy" and HOST in map(queries.device, queries.inputs(maker)):

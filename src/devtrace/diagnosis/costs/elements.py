@@ -9,17 +9,17 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
-from devtrace.diagnosis.costs.copies import MANY
+from devtrace.diagnosis.costs.copies import MANY, OFTEN
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless, UntilThen
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.source.flow import rounds
-from devtrace.source.matching import called_name, calls_in, is_path, names_in, nodes_of
-from devtrace.source.vocabulary import COPIES, PICKS, VIEWS
+from devtrace.source.matching import called_name, calls_in, is_path, listed, names_in, nodes_of, variable
+from devtrace.source.vocabulary import COPIES, PICKS, READS, VIEWS
 from devtrace.words.catalogue import sentence
 
-_OF_EACH: Final = 4
+_OF_EACH: Final = 3
 """So many elements of each tensor that a line reads."""
 _STEPS_BACK: Final = 4
 _GIVES_ELEMENTS: Final = VIEWS | PICKS | COPIES
@@ -27,18 +27,20 @@ _SAMPLE: Final = 2_000
 
 
 def of_elements(habit: Habit) -> Needless | None:
-    """Find a line of the user's that reads very many elements of few tensors, to which nothing writes meanwhile."""
+    """Find a line that reads very many elements of few tensors, or some in each step; nothing writes meanwhile."""
     queries, ops, found = habit.queries, habit.ops[:_SAMPLE], habit.found
-    if habit.count < MANY or len(ops) < MANY or found is None:
+    if len(ops) < OFTEN or found is None or (habit.count < MANY and not habit.pace.is_of_each_step):
         return None
-    bases = [base for op in ops if (base := _owner_of_element(queries, op)) >= 0]
-    names = next(_names(found), [])
-    if not names or len(bases) * 2 < len(ops) or len(bases) < _OF_EACH * len(set(bases)):
+    owners = [_owners_of_element(queries, op) for op in ops]
+    bases = set[int]().union(*owners)
+    names = next(_names(found), {})
+    if not names or sum(map(bool, owners)) * 2 < len(ops) or sum(map(len, owners)) < _OF_EACH * len(bases):
         return None
-    if are_written(queries, set(bases), min(ops), max(ops)):
+    if are_written(queries, bases, min(ops), max(ops)):
         return None
-    named = [f"`{name}`" for name in names[: max(len(set(bases[:_OF_EACH])), 1)]]
-    help = sentence("host-sync.to-pick.help", names=named, code=[f"`{name.strip('`')}.tolist()`" for name in named])
+    read = list(names.items())[: max(len(set[int]().union(*owners[:_OF_EACH])), 1)]
+    named, code = [f"`{name}`" for name, _ in read], [f"`{name}.{way}()`" for name, way in read]
+    help = sentence("host-sync.to-pick.help", names=named, code=code)
     return Needless(habit, sentence("host-sync.to-pick", names=named), help, until=_with_a_copy(habit))
 
 
@@ -52,29 +54,39 @@ def _with_a_copy(habit: Habit) -> UntilThen | None:
     return UntilThen("", f"{name}.cpu()") if name else None
 
 
-def _owner_of_element(queries: TraceQueries, op: int) -> int:
-    """Return the tensor of which an op reads an element, or what was computed from one; else -1."""
-    rows = queries.inputs(op)[:1]
+def _owners_of_element(queries: TraceQueries, op: int) -> set[int]:
+    """Return the tensors of which an op reads an element each, or what was computed from such elements."""
+    found, rows = set[int](), queries.inputs(op)[:1]
     for _ in range(_STEPS_BACK):
-        if not rows or queries.dims[rows[0]] != 0:
-            return -1
-        base = queries.base(rows[0])
-        if base != rows[0] and queries.dims[base] > 0:
-            return base
-        rows = queries.made_from(rows[0])[:1]
-    return -1
+        rows = [row for row in rows if queries.dims[row] == 0]
+        bases = {row: queries.base(row) for row in rows}
+        found |= {base for row, base in bases.items() if base != row and queries.dims[base] > 0}
+        rows = [part for row in rows if bases[row] not in found for part in queries.made_from(row)]
+    return found
 
 
-def _names(found: SourceNode) -> Iterator[list[str]]:
-    """Yield the code of tensors whose elements a line reads: what loops go through, or what it takes items of."""
+def _names(found: SourceNode) -> Iterator[dict[str, str]]:
+    """Yield the code of tensors whose elements a line reads, and how all are read at once.
+
+    They are what loops go through, or what a line takes items of.
+    """
     source, names = found.source, names_in(found.node)
     for loop in rounds(source, found.node):
-        given = _gone_through(loop.target, loop.iter, names) if names_in(loop.target) & names else []
+        elements = names_in(loop.target) & names
+        given = _gone_through(loop.target, loop.iter, elements) if elements else []
         if given and all(is_path(each) or called_name(each) in _GIVES_ELEMENTS for each in given):
-            yield [source.segment(tensor) for tensor in given]
-    for part in nodes_of(ast.Subscript, found.node):
-        if part is not found.node and is_path(part.value):  # of `counts[i]` itself the index is read
-            yield [source.segment(part.value)]
+            way = "cpu" if _asks_as_tensor(found.node, elements) else "tolist"
+            yield {source.segment(tensor): way for tensor in given}
+    # Of `counts[i]` itself the index is read.
+    parts = [part for part in nodes_of(ast.Subscript, found.node) if part is not found.node and is_path(part.value)]
+    if parts:
+        yield {source.segment(each.value): "cpu" if len(listed(each.slice)) > 1 else "tolist" for each in parts}
+
+
+def _asks_as_tensor(code: ast.AST, elements: set[str]) -> bool:
+    """Return whether code asks an element for what only a tensor has: `label.long()`."""
+    asked = (part for part in nodes_of(ast.Attribute, code) if variable(part.value) in elements)
+    return any(part.attr not in READS for part in asked)
 
 
 def _gone_through(target: ast.expr, iterated: ast.expr, names: set[str]) -> list[ast.expr]:

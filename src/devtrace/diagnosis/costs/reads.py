@@ -9,6 +9,7 @@ import numpy as np
 
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.loops import loops_around
+from devtrace.diagnosis.costs.sizes import is_size
 from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
@@ -280,30 +281,30 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
     is_short = isinstance(read["x"], ast.Call | ast.Attribute | ast.Subscript | ast.Name) and len(text) <= _LONGEST
     kept = f"`{text}.detach()`" if is_short else sentence("host-sync.its-tensor")
     if spared := spared_by(queries, found, op):
-        return _worded(spared)
+        return worded(spared)
     if isinstance(node, ast.Subscript):  # `words[i]` reads the index, `x[mask]` counts
         if "_local_scalar_dense" in queries.op_name(op):
-            return _worded("read", kept=kept)
-        return _worded("count", name=one_line(found.source.segment(node.value)), mask=text)
+            return worded("read", kept=kept)
+        return worded("count", name=one_line(found.source.segment(node.value)), mask=text)
     if is_written(queries, op) and queries.package(queries.op_site(op)):
-        return _worded("format")
+        return worded("format")
     if is_printed(found) or is_written(queries, op) or isinstance(node, ast.FormattedValue | ast.JoinedStr):
         step = _counter(found)
         return (
-            _worded("write", step=step)
-            if step
-            else (sentence("host-sync.to-write"), sentence("host-sync.now-and-then"))
+            worded("write", step=step) if step else (sentence("host-sync.to-write"), sentence("host-sync.now-and-then"))
         )
     if _is_counted(queries, op):
-        return _worded("ask", name=_first_path(found, read["x"]))
+        return worded("ask", name=_first_path(found, read["x"]))
     if updated(statement) is not None:
-        return _worded("add", kept=kept)
+        return worded("add", kept=kept)
     if called_name(node) in ("max", "min") and owner_of(node) is None:
-        return _worded("order", name=called_name(node))
+        return worded("order", name=called_name(node))
     if isinstance(statement, ast.If | ast.Assert | ast.While) and node in (statement, *ast.walk(statement.test)):
-        return _worded("decide")
+        return worded("decide")
+    if is_size(found):
+        return worded("bound")
     if gathered := _gathered_in(found):
-        return _worded("keep", kept=kept, list=gathered)
+        return worded("keep", kept=kept, list=gathered)
     return sentence(f"host-sync.to-{'keep' if _is_kept(found) else 'read'}"), sentence(
         "host-sync.to-read.help", kept=kept
     )
@@ -316,10 +317,13 @@ def _is_counted(queries: TraceQueries, op: int) -> bool:
     for _ in range(_STEPS_BACK):
         if row < 0:
             return False
-        writes = outputs.rows[outputs.flat == queries.base(row)]
-        writes = writes[writes > queries.producer(queries.base(row))].tolist()
+        base = queries.base(row)
+        writes = outputs.rows[queries.bases[outputs.flat] == base]
+        writes = [at for at in writes[writes > queries.producer(base)].tolist() if queries.kind(at) != "view"]
         if writes:
-            return len(writes) >= FEWEST and all(set(queries.inputs(each)) <= {queries.base(row)} for each in writes)
+            others = {taken for at in writes for taken in queries.inputs(at) if queries.base(taken) != base}
+            are_numbers = all(queries.device(each) == HOST and not queries.dims[each] for each in others)
+            return len(writes) >= FEWEST and are_numbers
         before = [each for each in queries.made_from(row) if queries.dims[each] == 0]
         row = before[0] if len(before) == 1 == len(queries.made_from(row)) else -1
     return False
@@ -344,7 +348,8 @@ def _counter(found: SourceNode) -> str:
     return "step" if function is not None and "step" in parameters(function) else ""
 
 
-def _worded(purpose: str, **names: str) -> tuple[str, str]:
+def worded(purpose: str, **names: str) -> tuple[str, str]:
+    """Return what a value is read for, in words, and what to do instead."""
     return sentence(f"host-sync.to-{purpose}"), sentence(f"host-sync.to-{purpose}.help", **names)
 
 

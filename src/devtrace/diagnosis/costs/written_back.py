@@ -14,11 +14,12 @@ from typing import Final
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.needless import Needless
+from devtrace.diagnosis.costs.sizes import is_put_in
 from devtrace.diagnosis.evidence.source_text import brief
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.source.flow import DEFINED
 from devtrace.source.matching import alone, called_name, is_read, match_code, nodes_of, owner_of, variable
-from devtrace.source.vocabulary import FILLS, TAKES_VALUES, is_factory, package
+from devtrace.source.vocabulary import FILLS, TAKES_VALUES, package
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
 
@@ -104,10 +105,11 @@ def _taking(statement: ast.stmt) -> Iterator[str]:
 
 def _puts_into_a_tensor(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
     """Return whether a factory takes the value, or a tensor is filled with it: `torch.tensor([x])`, `t[0, 0] = x`."""
-    calls = [each for each in _up(found, use, statement) if isinstance(each, ast.Call)]
-    is_made = any(is_factory(called_name(call)) or called_name(call) in FILLS for call in calls)
+    around = list(_up(found, use, statement))
+    is_made = any(is_put_in(outer, inner) for inner, outer in pairwise(around))
     stored = match_code("$tensor[$at] = $value", statement)
-    return is_made or (stored is not None and isinstance(stored["value"], _PASSED_ON))
+    value = stored["value"] if stored is not None else None
+    return is_made or (value in around and isinstance(value, _PASSED_ON))
 
 
 def _can_wait(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:

@@ -4,6 +4,7 @@ Rules over many ops read columns; rows are followed one by one only around a fin
 """
 
 import ast
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -128,6 +129,10 @@ class TraceQueries:
         return bool(((devices >= 0) & (devices != self.host)).any())
 
     # Tensors.
+
+    def size(self, tensor: int) -> int:
+        """Return how many elements a tensor has."""
+        return math.prod(self.trace.tensors[tensor].shape)
 
     def device(self, tensor: int) -> str:
         return self.device_names[self.trace.tensors.number("device", tensor)]

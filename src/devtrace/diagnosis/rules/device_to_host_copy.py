@@ -41,10 +41,24 @@ def _values(habit: Habit) -> Needless | None:
     some = habit.ops[:_SAMPLE]
     if not reads.is_of_the_line(queries, found, some[0]) or reads.is_often(reads.is_a_choice, habit):
         return None
-    if sum(reads.is_trained(queries, op) for op in some) * 2 < len(some):
+    are_numbers = habit.pace.trains and not any(queries.dims[row] for op in some for row in queries.inputs(op)[:1])
+    if not are_numbers and sum(reads.is_trained(queries, op) for op in some) * 2 < len(some):
         return None
     why = sentence("copy.in-each-step", name=copies.source_text(habit))
     return Needless(habit, why, sentence("copy.in-each-step.help"), severity=severity)
+
+
+def _weights(habit: Habit) -> Needless | None:
+    """Find weights of a model that the host takes in each step: an average that it keeps, a snapshot."""
+    queries = habit.queries
+    bases = [queries.base(row) for op in habit.ops for row in queries.inputs(op)[:1]]
+    are_weights = bool(bases) and all(queries.trace.tensors.raw("role", base) == "parameter" for base in bases)
+    if not are_weights or habit.count < copies.OFTEN or habit.trains_alone or not habit.pace.trains:
+        return None
+    if not habit.is_of_each_step or habit.pace.steps < copies.STEPS:
+        return None
+    why = sentence("copy.weights", name=copies.source_text(habit))
+    return Needless(habit, why, sentence("copy.weights.help"))
 
 
 # What goes back.
@@ -198,6 +212,7 @@ _FINDS: Final = (
     _round_trip,
     of_written_back,
     _unused,
+    _weights,
     _values,
     copies.of_single_elements,
 )

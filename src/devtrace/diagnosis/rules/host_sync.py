@@ -16,6 +16,7 @@ from typing import Final
 from devtrace.diagnosis.costs import reads
 from devtrace.diagnosis.costs.edits_of_reads import pick_by_where, read_after_loop
 from devtrace.diagnosis.costs.elements import of_elements
+from devtrace.diagnosis.costs.factories import is_drawn_from_nothing
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.needless import Needless, finding, findings
@@ -66,8 +67,9 @@ def _needless(parts: list[Habit]) -> list[Needless]:
 
 def _advised(habit: Habit, *, is_often: bool) -> Needless:
     assert habit.found is not None
-    why, help = reads.purpose(habit.queries, habit.found, habit.ops[0])
-    fix = read_after_loop(habit) or pick_by_where(habit)
+    is_drawn = is_drawn_from_nothing(habit)
+    why, help = reads.worded("draw") if is_drawn else reads.purpose(habit.queries, habit.found, habit.ops[0])
+    fix = None if is_drawn else read_after_loop(habit) or pick_by_where(habit)
     help, edits = (fix.help, fix.edits) if fix is not None else (help, ())
     is_warning = is_often and habit.pace.steps >= STEPS
     return Needless(habit, why, help, edits=edits, severity="warning" if is_warning else "note")
@@ -81,9 +83,12 @@ def _is_needless(habit: Habit, found: SourceNode) -> bool:
         return False
     if not habit.pace.is_of_each_step or not _is_in_a_loop(habit):
         return False
+    if is_drawn_from_nothing(habit):
+        return True
     if any(reads.is_often(test, habit) for test in (reads.is_a_choice, reads.was_read_before, reads.is_for_the_host)):
         return False
-    is_spared = habit.pace.trains or not reads.decides_the_loop(found)
+    trains_in_it = habit.pace.trains and habit.count <= habit.pace.steps  # more often it is a loop within a step
+    is_spared = trains_in_it or not reads.decides_the_loop(found)
     return is_spared and not (queries.package(habit.line) and _is_needed_by_the_package(habit, found))
 
 

@@ -17,6 +17,7 @@ from devtrace.diagnosis.costs.edits_of_copies import not_block, pin_loader
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.same_tensor import of_one_tensor
+from devtrace.diagnosis.costs.unchanged import of_unchanged
 from devtrace.diagnosis.costs.unfinished import of_early_writes
 from devtrace.source.matching import called_name, calls_in, keyword, listed, match_code, names_in
 from devtrace.source.vocabulary import FILLS, JOINS, is_factory, is_move
@@ -135,6 +136,14 @@ def _of_pinned_memory(habit: Habit) -> copies.Plain:
     return "", not_block(habit) if is_often and len(pinned) and bool(pinned.all()) else None
 
 
-_FINDS: Final = (of_early_writes, of_one_tensor, _numbers, of_constants, copies.of_single_elements, _left_to_ddp)
+_FINDS: Final = (
+    of_early_writes,
+    of_one_tensor,
+    _numbers,
+    of_constants,
+    of_unchanged,
+    copies.of_single_elements,
+    _left_to_ddp,
+)
 
 host_to_device_copies: Final = copies.find_copies("host-to-device-copy", "h2d", *_FINDS, plain=_of_pinned_memory)

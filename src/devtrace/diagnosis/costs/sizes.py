@@ -1,0 +1,42 @@
+"""Numbers that code needs as such, where no tensor can stand for them (sizes, bounds), and those that fill tensors."""
+
+from __future__ import annotations
+
+import ast
+from itertools import pairwise
+
+from devtrace.diagnosis.costs.loops import uses_of
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.source.flow import binds
+from devtrace.source.matching import called_name, is_read
+from devtrace.source.parsing import Source
+from devtrace.source.vocabulary import OF_VALUES, TAKES_VALUES, VIEWS, is_factory
+
+
+def is_put_in(call: ast.AST, argument: ast.AST) -> bool:
+    """Return whether a call puts an argument into a tensor: `torch.tensor([x])`, `torch.full((2,), x)`."""
+    name = called_name(call)
+    if name.removeprefix("new_").removesuffix("_like") == "full":
+        return argument in getattr(call, "args", [])[1:] or getattr(argument, "arg", "") == "fill_value"
+    return name in OF_VALUES or name.endswith("Tensor")
+
+
+def is_size(found: SourceNode) -> bool:
+    """Return whether the function goes on by a value as a size or a bound: `x[:n]`, `range(n)`, `torch.zeros(n)`."""
+    uses = [use for name in binds(found.statement) for use in uses_of(found, name) or () if is_read(use)]
+    return any(_is_bound(found.source, use) for use in (found.node, *uses))
+
+
+def _is_bound(source: Source, use: ast.AST) -> bool:
+    for inner, outer in pairwise(source.ancestors(use)):
+        name = called_name(outer)
+        match outer:
+            case ast.Slice():
+                return True
+            case ast.stmt() | ast.Subscript() | ast.Compare():
+                return False
+            case ast.Call(func=function) if name not in TAKES_VALUES:
+                return (is_factory(name) and not is_put_in(outer, inner)) or (name in VIEWS and inner is not function)
+        if name == "range":
+            return True
+    return False

@@ -1,0 +1,281 @@
+"""Advice on a value that each step reads: what can be done depends on what the program does with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+import devtrace
+from devtrace.diagnosis.findings import Finding
+
+GPU = "cuda:0"
+
+
+def warnings(program: Callable[[], object]) -> list[Finding]:
+    with devtrace.record(simulate="cuda:1") as recording:
+        program()
+    assert not recording.report.notes
+    return [finding for finding in recording.report.findings if finding.severity != "note"]
+
+
+def train(each: Callable[[torch.Tensor], torch.Tensor], steps: int = 12) -> None:
+    torch.manual_seed(0)
+    net = nn.Linear(8, 8).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for batch in torch.rand(steps, 16, 8, device=GPU):
+        loss = each(net(batch))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+# A number that is drawn from nothing needs no device.
+
+
+def _cut_out() -> None:
+    def cut(x: torch.Tensor) -> torch.Tensor:
+        left = int(torch.randint(0, 4, (1,), device=x.device))
+        keep = torch.ones_like(x)
+        keep[:, left : left + 3] = 0
+        return (x * keep).square().mean()
+
+    train(cut)
+
+
+def _teacher_forcing() -> None:
+    def force(x: torch.Tensor) -> torch.Tensor:
+        use_teacher = torch.rand((), device=GPU).item() < 0.5
+        return (x if use_teacher else x.detach() + x).square().mean()
+
+    train(force)
+
+
+def _coin_of_a_dropped_layer() -> None:
+    def drop(x: torch.Tensor) -> torch.Tensor:
+        coin = torch.empty(1, device=GPU).uniform_(0, 1)
+        if coin > 0.3:
+            x = x + 1
+        return x.square().mean()
+
+    train(drop)
+
+
+def _gain_of_an_augmentation() -> None:
+    def gain(x: torch.Tensor) -> torch.Tensor:
+        factor = (torch.randn(1).to(GPU) * 0.1 + 1).item()
+        return (factor * x).square().mean()
+
+    train(gain)
+
+
+DRAWN = [_cut_out, _teacher_forcing, _coin_of_a_dropped_layer, _gain_of_an_augmentation]
+
+
+@pytest.mark.parametrize("program", DRAWN)
+def test_a_number_that_is_drawn_from_nothing_is_drawn_on_the_cpu(program: Callable[[], None]) -> None:
+    (found,) = [each for each in warnings(program) if each.rule == "host-sync"]
+    assert found.count == 12
+    assert "to read a number that was drawn at random" in found.message
+    assert found.help == "draw it on the CPU, without a device or in Python: that waits for nothing"
+
+
+def test_a_count_of_data_that_a_program_draws_itself_is_no_draw() -> None:
+    def count() -> int:
+        net, seen = nn.Linear(8, 8).to(GPU), 0
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(12):
+            x = torch.randn(16, 8).to(GPU)
+            net(x).square().mean().backward()
+            optimizer.step()
+            seen += int((x > 1).sum())
+        return seen
+
+    (found,) = warnings(count)
+    assert "to add to a Python number" in found.message
+
+
+# A size is needed where it is read; a tensor cannot stand for it.
+
+
+def _mask_of_lengths() -> None:
+    def masked(x: torch.Tensor) -> torch.Tensor:
+        lengths = (x > 0).sum(1)
+        longest = int(lengths.max())
+        mask = torch.arange(longest, device=GPU) < lengths[:, None]
+        return (x[:, :longest] * mask).square().mean()
+
+    train(masked)
+
+
+def _rows_for_the_best() -> None:
+    def rows(x: torch.Tensor) -> torch.Tensor:
+        room = torch.zeros(int((x > 0.1).sum()), 8, device=GPU)
+        return x.square().mean() + room.sum()
+
+    train(rows)
+
+
+def _cut_to_the_longest() -> None:
+    def cut(x: torch.Tensor) -> torch.Tensor:
+        end = x.detach().abs().sum(0).argmax().item() + 1
+        return x[:, :end].square().mean()
+
+    train(cut)
+
+
+@pytest.mark.parametrize("program", [_mask_of_lengths, _rows_for_the_best, _cut_to_the_longest])
+def test_a_size_that_each_step_reads_is_to_be_known_without_the_device(program: Callable[[], None]) -> None:
+    found = warnings(program)[0]
+    assert (found.rule, found.count) == ("host-sync", 12)
+    assert "to know a size" in found.message
+    assert found.help == "know it without the device: from the data before it is moved, or as a fixed upper bound"
+
+
+# Elements that are read one by one.
+
+
+def _both_of_a_pair() -> int:
+    guesses, truths, hits = torch.arange(60, device=GPU) % 3, torch.arange(60, device=GPU) % 2, 0
+    for guess, truth in zip(guesses, truths, strict=True):
+        if guess == truth:
+            hits += 1
+    return hits
+
+
+def _difference_of_a_pair() -> float:
+    left, right, worst = torch.rand(60, device=GPU), torch.rand(60, device=GPU), 0.0
+    for at in range(60):
+        worst = max(worst, (left[at] - right[at]).item())
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("program", "names"), [(_both_of_a_pair, ("guesses", "truths")), (_difference_of_a_pair, ("left", "right"))]
+)
+def test_all_tensors_whose_elements_are_read_are_named(program: Callable[[], object], names: tuple[str, str]) -> None:
+    (found,) = warnings(program)
+    first, second = names
+    assert found.count == 60
+    assert (
+        found.help
+        == f"read all of `{first}` and `{second}` at once, above the loop: `{first}.tolist()` and `{second}.tolist()`"
+    )
+
+
+def _methods_of_elements() -> torch.Tensor:
+    labels, seen = torch.arange(60, device=GPU) % 3, torch.zeros(3)
+    for label in labels:
+        seen[label.long()] += 1
+    return seen
+
+
+def _two_indexes() -> int:
+    far, pairs = torch.rand(8, 8, device=GPU), 0
+    for a in range(8):
+        for b in range(8):
+            if far[a, b] > 0.5:
+                pairs += 1
+    return pairs
+
+
+@pytest.mark.parametrize(("program", "name"), [(_methods_of_elements, "labels"), (_two_indexes, "far")])
+def test_elements_that_must_stay_tensors_are_read_from_a_copy_on_the_cpu(
+    program: Callable[[], object], name: str
+) -> None:
+    (found,) = warnings(program)
+    assert found.help == f"read all of `{name}` at once, above the loop: `{name}.cpu()`"
+
+
+def _lengths_of_a_batch() -> None:
+    lengths = torch.tensor([3, 5, 2], device=GPU)
+    train(lambda x: torch.stack([x[at, : int(lengths[at])].mean() for at in range(3)]).square().mean(), 14)
+
+
+def _weights_of_heads() -> None:
+    weights = torch.rand(3, device=GPU)
+
+    def weighed(x: torch.Tensor) -> torch.Tensor:
+        return sum((weight.item() * x.square().mean() for weight in weights), torch.zeros((), device=GPU))
+
+    train(weighed, 14)
+
+
+@pytest.mark.parametrize(("program", "name"), [(_lengths_of_a_batch, "lengths"), (_weights_of_heads, "weights")])
+def test_a_few_elements_that_each_step_reads_of_one_tensor_are_read_at_once(
+    program: Callable[[], object], name: str
+) -> None:
+    (found,) = warnings(program)
+    assert found.count == 42
+    assert found.help == f"read all of `{name}` at once, above the loop: `{name}.tolist()`"
+
+
+# A count that only numbers change, and a loop within a step that ends by what it reads.
+
+
+class Queue(nn.Module):
+    at: torch.Tensor
+    rows: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        self.register_buffer("rows", torch.zeros(16, 8))
+        self.register_buffer("at", torch.zeros(1, dtype=torch.long))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        at = int(self.at)
+        self.rows[at : at + 4] = x.detach()[:4]
+        self.at[0] = (at + 4) % 16
+        mixed: torch.Tensor = self.layer(x)
+        return mixed
+
+
+class Ring(nn.Module):
+    head: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        self.register_buffer("head", torch.tensor(0))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        start = self.head.item()
+        self.head.fill_((start + 1) % 5)
+        mixed: torch.Tensor = self.layer(x).roll(int(start), 0)
+        return mixed
+
+
+@pytest.mark.parametrize(("kind", "name"), [(Queue, "self.at"), (Ring, "self.head")])
+def test_a_position_that_only_numbers_change_can_be_a_number_of_pythons(kind: type[nn.Module], name: str) -> None:
+    def program() -> None:
+        module = kind().to(GPU)
+        train(lambda x: module(x).square().mean())
+
+    found = next(each for each in warnings(program) if each.rule == "host-sync")
+    assert found.help == f"keep `{name}` as a Python number: only numbers change it"
+
+
+def _balanced_within_a_step(x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        u = torch.ones(16, device=GPU)
+        for _ in range(5):
+            before, u = u, u / (1 + x.abs() @ x.abs().mT @ u)
+            if (u - before).abs().max().item() < 1e-9:
+                break
+    return (u[:, None] * x).square().mean()
+
+
+def _solved_within_a_step(x: torch.Tensor) -> torch.Tensor:
+    scale, change = torch.ones((), device=GPU), torch.ones((), device=GPU)
+    while change > 0.3:
+        new = (scale + x.detach().abs().mean() / scale) / 2
+        scale, change = new, (new - scale).abs()
+    return (x / scale).square().mean()
+
+
+@pytest.mark.parametrize("each", [_balanced_within_a_step, _solved_within_a_step])
+def test_a_loop_within_a_step_may_end_by_what_it_reads(each: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    assert warnings(lambda: train(each)) == []

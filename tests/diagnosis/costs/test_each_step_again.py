@@ -1,0 +1,179 @@
+"""What each step computes or copies again though nothing needs it: constants of the CPU, weights, single numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+import devtrace
+from devtrace.diagnosis.findings import Finding
+
+GPU = "cuda:0"
+STEPS = 12
+
+
+def warnings(program: Callable[[], object]) -> list[Finding]:
+    torch.manual_seed(0)
+    with devtrace.record(simulate="cuda:1") as recording:
+        program()
+    assert not recording.report.notes
+    return [finding for finding in recording.report.findings if finding.severity != "note"]
+
+
+def train(net: nn.Module, batches: torch.Tensor, after: Callable[[torch.Tensor], None] = lambda _: None) -> None:
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x in batches:
+        out = net(x.to(GPU))
+        optimizer.zero_grad()
+        out.square().mean().backward()
+        optimizer.step()
+        after(out)
+
+
+# Computed on the CPU from what no step changes.
+
+
+class Graph(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.edges = (torch.rand(20, 20) > 0.5).float()
+        self.mix = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        share = self.edges / self.edges.sum(1, keepdim=True).clamp(min=1)
+        mixed: torch.Tensor = self.mix(share.to(x.device) @ x)
+        return mixed
+
+
+class Blur(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.line = torch.linspace(-1, 1, 8)
+        self.mix = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        kernel = torch.exp(-self.line.square()).outer(self.line.cos())
+        mixed: torch.Tensor = self.mix(x @ kernel.to(x))
+        return mixed
+
+
+@pytest.mark.parametrize("model", [Graph, Blur])
+def test_what_each_step_computes_of_constants_of_the_cpu_is_a_warning(model: type[nn.Module]) -> None:
+    (found,) = warnings(lambda: train(model().to(GPU), torch.rand(STEPS, 20, 8)))
+    assert (found.rule, found.count) == ("host-to-device-copy", STEPS)
+    assert "is computed on the CPU and copied in each step, from what no step changes" in found.message
+    assert found.help == "move what it is computed from to the device once, and compute there"
+    assert found.culprit is not None
+    assert found.culprit.name.endswith((".edges", ".line"))
+
+
+def _batches_of_a_scaled_table() -> None:
+    data = torch.randint(0, 255, (STEPS * 4, 8))
+    train(nn.Linear(8, 8).to(GPU), torch.stack([data[at : at + 4] / 255 for at in range(0, STEPS * 4, 4)]))
+
+
+def _slices_that_are_scaled_in_the_loop() -> None:
+    net, data = nn.Linear(8, 2).to(GPU), torch.randint(0, 255, (STEPS * 4, 8))
+    for at in range(0, STEPS * 4, 4):
+        net((data[at : at + 4].float() / 255).to(GPU)).sum()
+
+
+def _masked_inputs_drawn_anew() -> None:
+    net, table = nn.Linear(8, 2).to(GPU), torch.rand(16, 8)
+    for _ in range(STEPS):
+        net(nn.functional.dropout(table, 0.5).to(GPU)).sum()
+
+
+def _state_that_each_step_changes() -> None:
+    net, state = nn.Linear(8, 2).to(GPU), torch.ones(8)
+    for _ in range(STEPS):
+        net((state * 2).to(GPU)).sum()
+        state.mul_(0.9)
+
+
+def _epochs_over_a_set_in_its_order() -> None:
+    net, data = nn.Linear(8, 2).to(GPU), torch.utils.data.TensorDataset(torch.rand(24, 8))
+    for _ in range(4):
+        for (x,) in torch.utils.data.DataLoader(data, batch_size=4):
+            net(x.to(GPU)).sum()
+
+
+HEALTHY = [
+    _epochs_over_a_set_in_its_order,
+    _batches_of_a_scaled_table,
+    _slices_that_are_scaled_in_the_loop,
+    _masked_inputs_drawn_anew,
+    _state_that_each_step_changes,
+]
+
+
+@pytest.mark.parametrize("program", HEALTHY)
+def test_what_is_other_data_in_each_step_is_none(program: Callable[[], None]) -> None:
+    assert warnings(program) == []
+
+
+# Weights and single numbers that come to the CPU in each step.
+
+
+def _average_on_the_cpu() -> None:
+    net = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8)).to(GPU)
+    shadow = {name: weight.detach().cpu() for name, weight in net.named_parameters()}
+
+    def update(_: torch.Tensor) -> None:
+        for name, weight in net.named_parameters():
+            shadow[name] = 0.9 * shadow[name] + 0.1 * weight.detach().cpu()
+
+    train(net, torch.rand(STEPS, 4, 8), update)
+
+
+def _snapshots() -> None:
+    net = nn.Linear(8, 8).to(GPU)
+    kept = []
+    train(net, torch.rand(STEPS, 4, 8), lambda _: kept.append([w.data.to("cpu") for w in net.parameters()]))
+
+
+@pytest.mark.parametrize(("program", "count"), [(_average_on_the_cpu, 4 * STEPS), (_snapshots, 2 * STEPS)])
+def test_weights_that_come_to_the_cpu_in_each_step_are_a_warning(program: Callable[[], None], count: int) -> None:
+    found = warnings(program)[0]
+    assert (found.rule, found.count) == ("device-to-host-copy", count)
+    assert "are weights, copied to the CPU in each step" in found.message
+    assert found.help == "compute with them on the device, and copy the result once, after the loop or every N steps"
+
+
+def _weights_of_each_epoch() -> None:
+    net = nn.Linear(8, 8).to(GPU)
+    kept = []
+    for _ in range(4):
+        train(net, torch.rand(6, 4, 8))
+        kept.append([w.data.to("cpu") for w in net.parameters()])
+
+
+def test_weights_that_come_to_the_cpu_once_in_an_epoch_are_none() -> None:
+    assert warnings(_weights_of_each_epoch) == []
+
+
+def _accuracy() -> None:
+    kept = []
+    train(
+        nn.Linear(8, 8).to(GPU),
+        torch.rand(STEPS, 4, 8),
+        lambda out: kept.append((out.argmax(1) == 1).float().mean().cpu().numpy()),
+    )
+
+
+def _wrong_ones() -> None:
+    wrong = torch.zeros(())
+
+    def count(out: torch.Tensor) -> None:
+        wrong.add_((out > 0).sum().to("cpu"))
+
+    train(nn.Linear(8, 8).to(GPU), torch.rand(STEPS, 4, 8), count)
+
+
+@pytest.mark.parametrize("program", [_accuracy, _wrong_ones])
+def test_a_number_that_a_training_copies_in_each_step_is_a_warning(program: Callable[[], None]) -> None:
+    (found,) = warnings(program)
+    assert (found.rule, found.count) == ("device-to-host-copy", STEPS)
