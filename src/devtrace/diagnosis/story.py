@@ -47,8 +47,15 @@ def _story(finding: Finding, culprit: Culprit) -> Iterator[Line]:
     if culprit.moved is not None:
         label = "label.missed" if finding.severity == "error" else "label.moved"
         yield Line(sentence(label), culprit.moved, sentence(f"{cause}.missed") if cause else "")
-    for site in culprit.chain[1:-1][-MOST_STEPS:]:
+    for site in _later(culprit)[:-1][-MOST_STEPS:]:
         yield Line(sentence("label.then"), site)
+
+
+def _later(culprit: Culprit) -> tuple[Site, ...]:
+    """Return the lines of a tensor's way below its creation: what it was computed from came before."""
+    born = _file_and_line(culprit.born) if culprit.born is not None else None
+    ways = [number for number, site in enumerate(culprit.chain) if _file_and_line(site) == born]
+    return culprit.chain[(ways or [0])[-1] + 1 :]
 
 
 def _each_once(lines: Iterable[Line], shown: list[Site]) -> Iterator[Line]:

@@ -46,6 +46,12 @@ class Scope:
         return self.locals.get(name, self.globals.get(name, MISSING))
 
 
+def is_around(function: object, name: str, file: str, line: int) -> bool:
+    """Return whether a line may be in a function: its own name tells, whatever a program calls it."""
+    code = function.__code__ if type(function) is FunctionType else None
+    return code is not None and (code.co_name, code.co_filename) == (name, file) and code.co_firstlineno <= line
+
+
 def evaluate(node: ast.AST, scope: Scope) -> Any:
     """Look up a name, an attribute path or a constant subscript; MISSING when that takes more than look-ups."""
     if isinstance(node, ast.Name):

@@ -34,7 +34,7 @@ from devtrace.source.matching import (
 )
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
-from devtrace.source.safe_values import MISSING, Scope, attribute, evaluate, instance_dict, values
+from devtrace.source.safe_values import MISSING, Scope, attribute, evaluate, instance_dict, is_around, values
 from devtrace.source.vocabulary import HOST, JOINS, is_factory, is_move
 
 
@@ -334,12 +334,15 @@ class FailingFrame:
         return made.node if made is not None and is_here and isinstance(made.node, ast.expr) else None
 
     def _called_here(self, row: int) -> ast.expr | None:
-        """Return the one call in the line of the function that made the tensor."""
+        """Return the one call in the line of the function that made the tensor, by whatever name."""
         queries = self.snapshot.queries
-        op = queries.producer(row)
-        site = queries.site(queries.op_site(op))
-        maker = site.function.rpartition(".")[2] if site is not None else ""
-        found = [call for call in calls_in(self.source_node.node) if maker and called_name(call) == maker]
+        site = queries.site(queries.op_site(queries.producer(row)))
+        if site is None or not site.function:
+            return None
+        maker, calls, scope = site.function.rpartition(".")[2], list(calls_in(self.source_node.node)), self.scope()
+        found = [call for call in calls if called_name(call) == maker] or [
+            call for call in calls if is_around(evaluate(call.func, scope), maker, site.file, site.line)
+        ]
         return found[0] if len(found) == 1 else None
 
     def _operand(self, row: int) -> ast.expr | None:

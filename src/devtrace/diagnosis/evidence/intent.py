@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.mismatch import Mismatch, combined, rarest_of_recent_ops, turned
+from devtrace.diagnosis.evidence.mismatch import Mismatch, combined, not_of_the_module, rarest_of_recent_ops, turned
 from devtrace.diagnosis.evidence.moves import move_of
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
@@ -122,6 +122,8 @@ def _is_alone_on_its_device(queries: TraceQueries, mismatch: Mismatch) -> bool:
     origins = [find_origin(queries, row) for row in rows]
     calls = (queries.trace.ops.number("call", origin.op) for origin in origins if origin.op >= 0)
     if not any(call >= 0 for call in calls) or any(_is_of_a_moved_module(queries, row) for row in rows):
+        return False
+    if not_of_the_module(queries, mismatch.op, [HOST, here]) == HOST:
         return False
     return rarest_of_recent_ops(queries, mismatch.op, [HOST, here]) == here
 

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.findings import Site
 from devtrace.source.flow import DEFINED, statements
 from devtrace.source.matching import nodes_of, run_names
 from devtrace.source.parsing import NamedFunction, Source, kept_with_source
@@ -42,7 +43,9 @@ class Passed:
     def since(self, birth: int) -> int:
         """Return the first op after it, and after a birth that the line there has made itself."""
         first = self.before + 1
-        return birth + 1 if first <= birth < self.after and not self._is_made_below(birth) else first
+        if first <= birth < self.after and not self._is_made_below(birth):
+            return birth + 1
+        return first if birth != first else self.before  # what comes next makes it
 
     def _is_made_below(self, birth: int) -> bool:
         """Return whether the function that made a tensor is called below the line, and not up to it."""
@@ -50,10 +53,8 @@ class Passed:
         site = queries.site(queries.op_site(birth))
         if site is None or (site.file, site.function) == (here.file, here.function):
             return site is not None and site.line > self.line
-        *around, maker = site.function.split(".")
-        makers = {around[-1]} if maker == "__init__" and around else {maker}
         above, below = self._called
-        return bool(makers & below) and not makers & above
+        return (maker := maker_at(site)) in below and maker not in above
 
     @cached_property
     def _called(self) -> tuple[set[str], set[str]]:
@@ -65,6 +66,12 @@ class Passed:
             if self.frame.source.span(statement).line <= self.frame.line:
                 (above if self.frame.source.span(statement).line <= self.line else below).update(called)
         return _led_to(above, self.frame), _led_to(below, self.frame)
+
+
+def maker_at(site: Site) -> str:
+    """Return the name by which the function around a site is called: `Slots` for its `__init__`."""
+    *around, maker = site.function.split(".")
+    return around[-1] if maker == "__init__" and around else maker
 
 
 def _way(frame: FailingFrame) -> tuple[Ints, Ints]:

@@ -13,11 +13,12 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.source_text import only_assignment
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.evidence.way import maker_at
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import OwnLines, Proposal, Within
 from devtrace.diagnosis.fixes.devices import of_earlier_cell, of_move, of_owner
-from devtrace.diagnosis.fixes.fix import Fix, names_its_device, odd_rows
+from devtrace.diagnosis.fixes.fix import Fix, frame_at, names_its_device, odd_rows
 from devtrace.source.flow import targets
 from devtrace.source.matching import assigned_names, called_names, match_code, names_in, run_names, same_code
 from devtrace.source.object_walk import is_tensor
@@ -93,6 +94,11 @@ class _Attaching:
         handing = (each for each in below if self._model in names_in(each))
         return next((each for each in handing if makers & run_names(each) or self._passes_module(each)), None)
 
+    def running(self, born: Site) -> ast.stmt | None:
+        """Return the last statement above the failing one that calls what made the part."""
+        maker = maker_at(born)
+        return next((each for each in reversed(self._above) if maker in run_names(each)), None)
+
     def _was_kept_first(self) -> bool:
         """Return whether what replaced a parameter was an attribute of another object: `self.shadow = {...}`."""
         owner = self.case.ownership
@@ -117,11 +123,15 @@ def move_as_attached(case: Case, verdict: Verdict) -> Iterator[Fix]:
     found = case.queries.own_node(verdict.born)
     if found is None or verdict.name is None or getattr(found.function, "name", "") == "__init__":
         return
-    statement = found.statement
+    statement, is_registered = found.statement, verdict.name.last.kind in ("parameter", "buffer")
+    if verdict.kind == "never-moved" and not is_registered:
+        return
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Attribute | ast.Subscript):
         return
     target = statement.targets[0]
-    device = of_earlier_cell(case, verdict, found) or of_owner(case, target.value, found.code)
+    frame = frame_at(case, verdict.born)
+    here = frame.device_code(found.code.source.span(statement).line, statement.value) if frame is not None else ""
+    device = of_earlier_cell(case, verdict, found) or of_owner(case, target.value, found.code) or here
     is_parameter = verdict.name.last.kind == "parameter" and len(verdict.name.references) >= 2
     inner = _parameter_data(statement.value) if is_parameter else None
     anchor = Anchor(found.code, inner or statement.value, "at")
@@ -134,12 +144,33 @@ def move_as_attached(case: Case, verdict: Verdict) -> Iterator[Fix]:
     yield from proposal.fixes(help, anchor.moved(case, *_parts_attached(case, found.code.text(target))))
 
 
+def move_where_it_is_built(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Below `self._build(x.shape[-1])`, which made a layer in a call, add `self.layer.to(x.device)`."""
+    born, found = case.queries.site(verdict.born), case.queries.own_node(verdict.born)
+    made = match_code("$self.$name = $value", found.statement) if found is not None else None
+    for name in case.names if born is not None and made is not None else ():
+        frame, part = case.frame_of(name), _part_attached(name, str(made["name"]))
+        if frame is None or part is None or not part.code or not access_paths.is_module(part.last.value):
+            continue
+        statement = _Attaching(case, verdict, frame, name).running(born)
+        if statement is not None:
+            anchor = Anchor(frame.code, statement, "below", frame)
+            device = frame.device_code(anchor.line + 1, statement)
+            proposal = Proposal(anchor, OwnLines.of(part), device)
+            help = sentence("fixed.below-line", code=proposal.code, line=anchor.line)
+            yield from proposal.fixes(help, anchor.moved(case, part))
+
+
 def _parts_attached(case: Case, target: str) -> Iterator[AccessPath]:
     """Yield the parts of the case's names that a statement attached, else what is named."""
     step = target.rpartition(".")[2]
     for name in case.names:
-        parts = (name.prefix(length) for length in range(1, len(name.references) + 1))
-        yield next((part for part in parts if part.texts[-1].lstrip(".") == step), name)
+        yield _part_attached(name, step) or name
+
+
+def _part_attached(name: AccessPath, step: str) -> AccessPath | None:
+    parts = (name.prefix(length) for length in range(1, len(name.references) + 1))
+    return next((part for part in parts if part.texts[-1].lstrip(".") == step), None)
 
 
 def _parameter_data(node: ast.expr) -> ast.expr | None:

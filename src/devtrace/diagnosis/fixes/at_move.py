@@ -20,6 +20,7 @@ from devtrace.diagnosis.fixes.changes import EachOf, OwnLines, Proposal, Within
 from devtrace.diagnosis.fixes.fix import (
     Fix,
     Moved,
+    frame_at,
     is_assignable,
     names_its_device,
     registering_root,
@@ -29,7 +30,7 @@ from devtrace.diagnosis.fixes.register_on_module import unregistered_step
 from devtrace.source.flow import parameters, targets
 from devtrace.source.matching import called_name, called_names, calls_in, match_code, nodes_of, owner_of, variable
 from devtrace.source.object_walk import groups_of, is_tensor, members, states_of
-from devtrace.source.safe_values import attribute, classes_of, constructor_fields, evaluate
+from devtrace.source.safe_values import MISSING, attribute, classes_of, constructor_fields, evaluate
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -207,8 +208,16 @@ def _left_out(case: Case, group: Group, key: Any) -> Iterator[tuple[SourceNode, 
             continue
         for elements in _around(found, list(group)):
             element = elements.get(key)
-            if elements.get(other) is found.node and element is not None and not names_its_device(element):
+            is_one = elements.get(other) is found.node and element is not None and not names_its_device(element)
+            if is_one and element is not None and _may_be(case, move, element, group[key]):
                 yield found, move, element
+
+
+def _may_be(case: Case, move: Move, element: ast.expr, value: Any) -> bool:
+    """Return whether an expression may be a tensor: where its function still runs, it is asked what it is."""
+    frame = frame_at(case, move.site)
+    found = evaluate(element, frame.scope()) if frame is not None else MISSING
+    return found is MISSING or found is value
 
 
 def _around(found: SourceNode, keys: list[Any]) -> Iterator[dict[Any, ast.expr]]:
@@ -223,6 +232,9 @@ def _around(found: SourceNode, keys: list[Any]) -> Iterator[dict[Any, ast.expr]]
             yield {name.value: value for name, value in named if isinstance(name, ast.Constant)}
         case ast.Call(args=arguments, keywords=words):
             given: dict[Any, ast.expr] = {word.arg: word.value for word in words if word.arg is not None}
-            plain = [] if any(isinstance(each, ast.Starred) for each in arguments) else arguments
+            is_of_names = all(isinstance(key, str) for key in keys) and not any(
+                isinstance(each, ast.Starred) for each in arguments
+            )  # the items of a list are no arguments
+            plain = arguments if is_of_names else []
             for after_self in (keys, keys[1:]):
                 yield {**dict(zip(after_self, plain, strict=False)), **given}

@@ -63,6 +63,12 @@ ORDER: Final = (
         ("attached-after-move", "never-moved", "stale-copy"),
         "once, where code gets it",
     ),
+    Ranked(at_attachment.move_as_attached, ("never-moved",), "a call made it, so that no line above could move it"),
+    Ranked(
+        at_attachment.move_where_it_is_built,
+        ("attached-after-move", "never-moved"),
+        "the function that made it knows no device, but the one that called that does",
+    ),
     Ranked(move_what_a_package_keeps, ("not-registered",), "the class is a package's, so nothing can be registered"),
     Ranked(at_use.move_above_in_cell, ("attached-after-move", "never-moved"), "another cell made it, without a device"),
     Ranked(

@@ -53,12 +53,12 @@ def _is_odd(case: Case, reference: Reference) -> bool:
     if is_tensor(reference.value):
         row = case.odd_row(reference.value)
         return row is not None and case.queries.dims[row] > 0
-    return bool(_module_container(reference.value)) and bool(_rows(case, reference.value))
+    return bool(_container_of(reference.value)) and bool(_rows(case, reference.value))
 
 
 def _rows(case: Case, value: Any) -> list[int]:
     """Return the tensors on the odd device that a value is, or that the layers in it have."""
-    if _module_container(value):
+    if _container_of(value):
         return [row for layer in items_of(value) for row in _rows(case, layer)]
     return odd_rows(case, value)
 
@@ -117,12 +117,13 @@ def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> 
     (code, value, statement), target = given, next(targets(given.statement)).node
     if not isinstance(value, ast.expr) or ast.unparse(target) in map(ast.unparse, ast.walk(value)):
         return
-    left, right, container = code.text(target), code.text(value), _module_container(reference.value)
+    left, right, container = code.text(target), code.text(value), _container_of(reference.value)
     changes: list[tuple[ast.AST, str]] = []
     if container:
         torch_nn = _torch_nn(code, reference.owner)
         new = _contained(code, value, reference.value, torch_nn)
-        help = sentence("fixed.container", container=container, code=f"{left} = {one_line(new)}")
+        key = "fixed.container-of-parameters" if container.startswith("Parameter") else "fixed.container"
+        help = sentence(key, container=container, code=f"{left} = {one_line(new)}")
         changes = [(value, new), *_put_in(code, statement, left, reference.value, torch_nn)]
         if _is_nested(reference.value) and len(changes) == 1 and not written_out(value):
             return
@@ -166,7 +167,7 @@ def _contained(code: Code, node: ast.expr, layers: Any, torch_nn: str) -> str:
     inner = next(iter(items_of(layers)), None)
     parts = written_out(node) if _is_nested(layers) else []
     text = code.text_with(node, *((part, _contained(code, part, inner, torch_nn)) for part in parts))
-    return f"{torch_nn}.{_module_container(layers)}({'' if text in ('{}', 'dict()') else text})"
+    return f"{torch_nn}.{_container_of(layers)}({'' if text in ('{}', 'dict()') else text})"
 
 
 def _put_in(code: Code, statement: ast.stmt, left: str, layers: Any, torch_nn: str) -> Iterator[tuple[ast.AST, str]]:
@@ -182,17 +183,20 @@ def _put_in(code: Code, statement: ast.stmt, left: str, layers: Any, torch_nn: s
 
 
 def _is_nested(value: Any) -> bool:
-    return any(_module_container(each) for each in items_of(value))
+    return any(_container_of(each) for each in items_of(value))
 
 
-def _module_container(value: Any) -> str:
-    """Return the container of torch's for a list, tuple or dict of modules, or of such lists of them."""
-    layers = items_of(value)
-    if not layers or not all(access_paths.is_module(each) or _module_container(each) for each in layers):
+def _container_of(value: Any) -> str:
+    """Return the container of torch's for a list, tuple or dict of modules or parameters, or of such lists of them."""
+    parts = items_of(value)
+    kind = "Parameter" if parts and all(map(access_paths.is_parameter, parts)) else "Module"
+    if not parts or not (
+        kind == "Parameter" or all(access_paths.is_module(each) or _container_of(each) for each in parts)
+    ):
         return ""
     if type(value) is not dict:
-        return "ModuleList"
-    return "ModuleDict" if all(type(key) is str for key in value) else ""
+        return f"{kind}List"
+    return f"{kind}Dict" if all(type(key) is str for key in value) else ""
 
 
 def _torch_nn(code: Code, owner: Any) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from devtrace.diagnosis.evidence import cpu_only
@@ -20,6 +21,18 @@ _IS_MIX: Final = re.compile(r"same device|at least two devices|numpy|generator",
 
 
 def device_errors(queries: TraceQueries) -> Iterator[Finding]:
+    """Yield what is wrong, once, however often a line raised it: each task of a server that awaits its model does."""
+    found: dict[object, Finding] = {}
+    for each in _one_by_one(queries):
+        thread = queries.trace.ops.number("thread", each.op) if each.op >= 0 else -1
+        rank = queries.trace.threads.number("rank", thread) if thread >= 0 else -1
+        key = (each.rule, each.site, each.message, each.edits, rank)
+        first = found.get(key)
+        found[key] = replace(first, count=first.count + 1, ops=(*first.ops, *each.ops)) if first is not None else each
+    yield from found.values()
+
+
+def _one_by_one(queries: TraceQueries) -> Iterator[Finding]:
     snapshot = FailureSnapshot(queries)
     for error in queries.trace.errors:
         is_of_dtypes = dtype_error(error.message) is not None

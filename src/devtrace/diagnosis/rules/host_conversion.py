@@ -21,11 +21,12 @@ from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.source.matching import called_name, calls_in, is_given, is_path, keyword, match_code, nodes_of, owner_of
 from devtrace.source.object_walk import is_tensor
-from devtrace.source.safe_values import Value, evaluate, values
+from devtrace.source.safe_values import MISSING, Value, evaluate, values
 from devtrace.words.catalogue import sentence, unnamed
 from devtrace.words.text_format import one_line
 
 MOST_PARENTS: Final = 50
+_LISTS: Final = ("list", "tuple", "sorted")
 
 
 def host_conversion(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
@@ -176,7 +177,7 @@ class _Conversion:
     def fix(self) -> Fix:
         if self.taker is PINNED:
             return self._without_pinning()
-        if self.frame is not None and self.node is not None:
+        if self.frame is not None and self.node is not None and not self._is_list(self.node):
             return self._replaced(self.node, self.frame.code.called_on(self.node, self._way))
         return self._of_each() or Fix(sentence("host-boundary.advice"))
 
@@ -206,11 +207,19 @@ class _Conversion:
         if self.frame is None or self.code is None or self.taker is not NUMPY:
             return None
         for node in nodes_of(ast.expr, self.code):
-            value: Any = evaluate(node, self.frame.scope()) if isinstance(node, ast.Name | ast.Attribute) else None
-            is_list = type(value) in (list, tuple) and len(value) > 0 and all(map(is_tensor, value))
-            if is_list and self.row in map(self.snapshot.row, value):
+            value = evaluate(node, self.frame.scope())
+            if self._has_tensor(value) or (node is self.node and value is MISSING):
                 return self._replaced(node, f"[each.{self._way} for each in {self.frame.code.text(node)}]")
         return None
+
+    def _is_list(self, node: ast.expr) -> bool:
+        """Return whether an expression gives a list, not a tensor: one that a variable has, or one made of others."""
+        value = evaluate(node, self.frame.scope()) if self.frame is not None else None
+        return type(value) in (list, tuple) or (isinstance(node, ast.Call) and called_name(node) in _LISTS)
+
+    def _has_tensor(self, value: Any) -> bool:
+        is_list = type(value) in (list, tuple) and len(value) > 0 and all(map(is_tensor, value))
+        return is_list and self.row in map(self.snapshot.row, value)
 
     def _without_pinning(self) -> Fix:
         """Return the fix for a loader whose data are on the device already: `pin_memory=False`."""
