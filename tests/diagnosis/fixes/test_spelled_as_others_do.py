@@ -108,7 +108,7 @@ class Labelled:
         return Labelled(self.data.to(device), self.dims)
 
 
-def test_what_stands_beside_a_moved_tensor_in_another_call_is_not_moved_for_it() -> None:
+def test_what_is_beside_a_moved_tensor_in_another_call_is_not_moved_for_it() -> None:
     def program() -> None:
         device = "cuda:0"
         table = {"shift": torch.ones(3)}
@@ -320,7 +320,7 @@ def lower(count: int) -> torch.Tensor:
 
 def test_what_a_lambda_made_is_moved_where_it_is_called() -> None:
     def program() -> None:
-        make_mask = lambda n: torch.tril(torch.ones(n, n)) == 0  # noqa: E731
+        make_mask: Callable[[int], torch.Tensor] = lambda n: torch.tril(torch.ones(n, n)) == 0  # noqa: E731
         scores = torch.ones(3, 3, device="cuda:0")
         (scores * 2).masked_fill(make_mask(scores.size(0)), float("-inf"))
 

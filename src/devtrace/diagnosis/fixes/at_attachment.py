@@ -148,7 +148,9 @@ def move_where_it_is_built(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Below `self._build(x.shape[-1])`, which made a layer in a call, add `self.layer.to(x.device)`."""
     born, found = case.queries.site(verdict.born), case.queries.own_node(verdict.born)
     made = match_code("$self.$name = $value", found.statement) if found is not None else None
-    for name in case.names if born is not None and made is not None else ():
+    if born is None or made is None:
+        return
+    for name in case.names:
         frame, part = case.frame_of(name), _part_attached(name, str(made["name"]))
         if frame is None or part is None or not part.code or not access_paths.is_module(part.last.value):
             continue
