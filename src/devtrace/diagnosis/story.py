@@ -53,9 +53,9 @@ def _story(finding: Finding, culprit: Culprit) -> Iterator[Line]:
 
 def _later(culprit: Culprit) -> tuple[Site, ...]:
     """Return the lines of a tensor's way below its creation: what it was computed from came before."""
-    born = _file_and_line(culprit.born) if culprit.born is not None else None
-    ways = [number for number, site in enumerate(culprit.chain) if _file_and_line(site) == born]
-    return culprit.chain[(ways or [0])[-1] + 1 :]
+    born = culprit.born
+    is_it = [born is not None and (site.file, site.line) == (born.file, born.line) for site in culprit.chain]
+    return culprit.chain[is_it.index(True) + 1 if True in is_it else 1 :]
 
 
 def _each_once(lines: Iterable[Line], shown: list[Site]) -> Iterator[Line]:
