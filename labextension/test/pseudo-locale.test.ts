@@ -184,6 +184,7 @@ const ACTIONS = {
   reveal: () => undefined,
   insert: () => undefined,
   fix: () => undefined,
+  prepareFix: () => undefined,
   cancelFix: () => undefined,
   applyFix: () => undefined,
   runFixed: () => undefined,

@@ -35,6 +35,7 @@ function shownInThePanel(outline: ITrace): string {
     reveal: () => undefined,
     insert: () => undefined,
     fix: () => undefined,
+    prepareFix: () => undefined,
     cancelFix: () => undefined,
     applyFix: () => undefined,
     runFixed: () => undefined,

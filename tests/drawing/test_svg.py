@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -14,7 +16,8 @@ from hypothesis import strategies as st
 
 import devtrace
 from devtrace.drawing.lanes import LONGEST_SHARE, Scale, lanes
-from devtrace.drawing.svg import MOST_LANES, timeline
+from devtrace.drawing.picture import MOST_LANES
+from devtrace.drawing.svg import timeline
 from devtrace.trace.merge_ranks import merge, with_rank
 from devtrace.trace.tables import TraceData
 from goldens import assert_golden
@@ -237,3 +240,58 @@ def test_no_label_of_a_job_is_longer_than_its_room() -> None:
     beside = [text for text in shown if text.endswith((" op", " ops", "…", "simulated"))]
     assert "pt_data_worker…" in beside
     assert max(map(len, beside)) <= 15
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+SMALL_PAGE = 400
+LETTER = 5
+
+
+def test_below_the_lanes_no_words_overlap_on_a_small_page() -> None:
+    sample = training(30)
+    picture = ElementTree.fromstring(timeline(sample))
+    height = float(picture.get("height", ""))
+    spans: dict[float, list[tuple[float, float]]] = {}
+    for node in [*picture.findall(f"{SVG}text"), *picture.findall(f"{SVG}svg[@width!='82.5%']/{SVG}text")]:
+        wide = LETTER * len(node.text or "")
+        end = node.get("text-anchor") == "end"
+        begin = 0.985 * SMALL_PAGE - wide if end else 0.16 * SMALL_PAGE + float(node.get("x", "0"))
+        spans.setdefault(float(node.get("y", "0")), []).append((begin, begin + wide))
+    rows = [sorted(row) for row in spans.values()]
+    assert all(first[1] <= second[0] for row in rows for first, second in pairwise(row)), spans
+    assert min(begin for row in rows for begin, _ in row) >= 0
+    assert max(spans) < height
+
+
+def test_the_mark_of_a_wide_op_leaves_its_name_free() -> None:
+    sample = Sample()
+    wide = sample.op("aten.mm", "cuda:0")
+    warned = replace(sample.builder.build(), findings=(flag(wide),))
+    [outline] = [node for node in ElementTree.fromstring(timeline(warned)).iter(f"{SVG}rect") if node.get("stroke")]
+    assert outline.get("fill") == "none"
+    assert outline.get("width") == "100.00%"
+    for _ in range(200):
+        sample.op("aten.mm", "cuda:0")
+    warned = replace(sample.builder.build(), findings=(flag(wide),))
+    [ring] = [node for node in ElementTree.fromstring(timeline(warned)).iter(f"{SVG}rect") if node.get("stroke")]
+    assert ring.get("width") == "10"
+
+
+def test_the_words_of_the_first_flag_stand_clear_of_the_next_one() -> None:
+    sample = Sample()
+    for _ in range(20):
+        sample.op("aten.mm", "cuda:0")
+    trace = sample.builder.build()
+
+    def side(*ops: int) -> str | None:
+        picture = ElementTree.fromstring(timeline(replace(trace, findings=tuple(map(flag, ops)))))
+        words = [node.get("text-anchor") for node in picture.iter(f"{SVG}text") if node.get("y") == "11"]
+        return next((anchor for anchor in words if anchor != "middle"), None)
+
+    assert side(8) == "start"
+    assert side(8, 9) == "end"
+    assert side(8, 7, 9) is None
+
+
+def flag(op: int) -> dict[str, Any]:
+    return {"rule": "host-sync", "severity": "warning", "op": op, "message": "", "help": "", "devices": []}

@@ -197,3 +197,18 @@ def test_a_notebook_of_sixty_cells_is_fixed_and_runs_only_what_has_to_run(lab: L
     expect(fix.root.locator(".dt-fix-after")).to_contain_text("ran clean", timeout=ROUNDS)
     expect(notebook.cell(59).locator(".jp-OutputArea-output").first).to_contain_text("done")
     assert notebook.page.evaluate("jupyterapp.shell.currentWidget.content.widgets[30].model.executionCount") == 31
+
+
+WAITS_FOR_A_JOB: Final = """import psutil
+while not any('devtrace.fixing.notebooks.job' in each.cmdline() for each in psutil.Process().children()):
+    pass
+print('ready')"""
+
+
+def test_a_pointer_or_a_focus_on_the_button_starts_the_process_that_a_press_will_ask(lab: Lab) -> None:
+    for way in ("hover", "focus"):
+        notebook = lab.open(f"fix-{way}.ipynb", LOAD, WAITS_FOR_A_JOB)
+        notebook.run(0)
+        getattr(Fix(notebook).button("Fix the notebook"), way)()
+        notebook.run(1)
+        expect(notebook.cell(1).locator(".jp-OutputArea-output")).to_contain_text("ready")

@@ -91,6 +91,10 @@ export class SidebarActions implements IActions {
     this._sessions.current?.fix.begin();
   };
 
+  prepareFix = (): void => {
+    this._sessions.current?.fix.prepare();
+  };
+
   cancelFix = (): void => {
     this._sessions.current?.fix.cancel();
   };

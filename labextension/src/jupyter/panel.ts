@@ -89,7 +89,11 @@ function activate(
 }
 
 /** The button of a report that fixes the notebook as far as its cell, and opens the panel, which shows how far it is. */
-function fixing({ shell }: JupyterFrontEnd, sessions: Sessions, element: Element): Pick<IHost, 'fixNotebook'> {
+function fixing(
+  { shell }: JupyterFrontEnd,
+  sessions: Sessions,
+  element: Element
+): Pick<IHost, 'fixNotebook' | 'prepareFix'> {
   const session = sessions.around(element);
   if (!(session?.widget instanceof NotebookPanel)) {
     return {};
@@ -99,6 +103,9 @@ function fixing({ shell }: JupyterFrontEnd, sessions: Sessions, element: Element
     fixNotebook: () => {
       shell.activateById(SIDEBAR_ID);
       session.fix.begin(content.widgets.find(({ node }) => node.contains(element))?.model.id);
+    },
+    prepareFix: () => {
+      session.fix.prepare();
     }
   };
 }

@@ -179,6 +179,9 @@ export interface IToKernel {
     readonly request: number;
     readonly cells: readonly ICellText[];
   };
+  readonly prepare_fix: {
+    readonly request: number;
+  };
   readonly cancel_fix: {
     readonly request: number;
   };

@@ -8,123 +8,47 @@ no reader depends on colour.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from devtrace.drawing import job_lanes, palette
-from devtrace.drawing.lanes import Floats, Lane, Scale, details, lanes
+from devtrace.drawing import palette
+from devtrace.drawing.foot import GUTTER, LETTER, SMALL, WIDE, foot, ribbon
+from devtrace.drawing.lanes import details
+from devtrace.drawing.picture import BAR, MOST_FLAGS, MOST_LANES, TITLE, TOP, Picture, Row
 from devtrace.drawing.strokes import run, stretched, unstretched
-from devtrace.trace.ledger_counts import waits
-from devtrace.trace.tables import Ints, TraceData
+from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import comma, sentence
-from devtrace.words.ranges import in_short
-from devtrace.words.text_format import escape_markup, format_bytes, format_time, safe_line, short_op_name
+from devtrace.words.text_format import escape_markup, format_bytes, safe_line, short_op_name
 from devtrace.words.wrapping import columns
 
-MOST_LANES: Final = 10
 MOST_ARROWS: Final = 40
 ROOM: Final = 0.13
 """The share of the bars' width that a label takes (55 px of 410, at 500)."""
-MOST_FLAGS: Final = 8
 MOST_NAMES: Final = 60
-MOST_PHASES: Final = 300
-"""Changes of phase that a ribbon can show; with more of them it would be a grey band."""
-GUTTER: Final = 16
-"""Percent of the width at the left for the names of lanes: 80 px at 500, enough for a chip and "cuda:0"."""
-WIDE: Final = 82.5
-"""Percent of the width for the bars; the rest, at the right, holds half a flag."""
-TOP: Final = 22
-BAR: Final = 22
-LANE: Final = BAR + 18
-TITLE: Final = 18
-"""Above the first lane of some ranks, for their title."""
 NARROWEST: Final = 430
 """Names are put into boxes that hold them even where the bars are only this many pixels wide."""
-
-
-class _Row(NamedTuple):
-    """A lane as drawn; its ops begin and end from 0 to 1."""
-
-    lane: Lane
-    top: int
-    device: str
-    shade: palette.Shade
-    begin: Floats
-    end: Floats
-
-
-class _Picture:
-    """A trace, its scale, the lanes that are shown, and the errors and warnings with their numbers in the report."""
-
-    def __init__(self, trace: TraceData) -> None:
-        self.trace = trace
-        self.scale = Scale(trace)
-        kind, devices = trace.ops.ints("kind"), trace.ops.ints("device")
-        host = next((id for id, device in enumerate(trace.devices) if device == "cpu"), -1)
-        self.waits = waits(kind == trace.string_id("sync"), devices, host)
-        self.flagged = [
-            (number, finding)
-            for number, finding in enumerate(trace.findings or (), 1)
-            if int(finding.get("op", -1)) >= 0 and finding.get("severity") != "note"
-        ][:MOST_FLAGS]
-        flagged = [int(finding["op"]) for _, finding in self.flagged]
-        self.ranks = job_lanes.alike(trace, flagged)
-        self.bars = job_lanes.collectives(trace) if self.is_job else None
-        every = job_lanes.drawn(lanes(trace), trace, self.ranks)
-        chosen = _choose(every, flagged)
-        self.rows = list(self._rows(chosen))
-        self.hidden = len(every) - len(chosen)
-
-    @property
-    def bottom(self) -> int:
-        return self.rows[-1].top + BAR
-
-    @property
-    def is_job(self) -> bool:
-        return sum(map(len, self.ranks.values())) > 1
-
-    def title_of(self, row: _Row) -> str:
-        """Return the title of a job's ranks: the same above all their lanes."""
-        rank = self.trace.threads[row.lane.thread].rank if len(self.trace.threads) else -1
-        if not self.is_job or rank < 0:
-            return ""
-        total, ranks = sum(map(len, self.ranks.values())), self.ranks.get(rank, [rank])
-        return sentence("picture.ranks", count=len(ranks), ranks=in_short(ranks), total=total)
-
-    def _rows(self, chosen: Sequence[Lane]) -> Iterator[_Row]:
-        top, above = TOP, ""
-        for lane in chosen:
-            row = self._row(lane, top)
-            title = self.title_of(row)
-            if title and title != above:
-                row = row._replace(top=top + TITLE)
-            top, above = row.top + LANE, title
-            yield row
-
-    def _row(self, lane: Lane, top: int) -> _Row:
-        device = self.trace.devices[lane.device].name
-        return _Row(lane, top, device, palette.shade(device), *self.scale.spans(lane.ops))
 
 
 def timeline(trace: TraceData) -> str:
     """Draw a trace; empty where there is nothing to draw."""
     if not len(trace.ops):
         return ""
-    picture = _Picture(trace)
+    picture = Picture(trace)
     if not picture.rows:
         return ""  # an op that failed before it had a device
     labels, bars, names = ("".join(draw(picture, row) for row in picture.rows) for draw in (_label, _bar, _names))
     bars = _collectives(picture) + bars
     flags = "".join(_flag(picture, number, finding) for number, finding in reversed(picture.flagged))
-    above = f"{_arrows(picture)}{flags}{_ribbon(picture)}{_cuts(picture)}"
+    above = f"{_arrows(picture)}{flags}{ribbon(picture)}{_cuts(picture)}"
+    below, height = foot(picture)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{picture.bottom + 34}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{picture.bottom + 21 + height}" role="img" '
         f'visibility="visible" aria-label="{_summary(picture)}" font-family="system-ui, sans-serif" '
         f'font-size="11" fill="currentColor">'
         f'<svg width="{GUTTER - 1}%" overflow="visible">{labels}</svg>{_titles(picture)}'
-        f'<svg x="{GUTTER}%" width="{WIDE}%" overflow="visible">{bars}{names}{above}</svg>{_foot(picture)}</svg>'
+        f'<svg x="{GUTTER}%" width="{WIDE}%" overflow="visible">{bars}{names}{above}</svg>{below}</svg>'
     )
 
 
@@ -145,18 +69,12 @@ def _in_cdata(escaped: str) -> str:
     return "".join(part if at % 2 or not part else f"<![CDATA[{part}]]>" for at, part in enumerate(parts))
 
 
-def _summary(picture: _Picture) -> str:
+def _summary(picture: Picture) -> str:
     devices = comma().join(safe_line(name, 40) for name in list(picture.trace.devices)[:MOST_LANES])
     return escape_markup(sentence("picture.label", count=len(picture.trace.ops), devices=devices))
 
 
-def _choose(every: Sequence[Lane], flagged: Sequence[int]) -> list[Lane]:
-    """Choose the lanes that are shown: those with a finding, then the busiest, in their old order."""
-    ranked = sorted(enumerate(every), key=lambda at: (not np.isin(flagged, at[1].ops).any(), -len(at[1].ops)))
-    return [every[at] for at in sorted(at for at, _ in ranked[:MOST_LANES])]
-
-
-def _label(picture: _Picture, row: _Row) -> str:
+def _label(picture: Picture, row: Row) -> str:
     shade = row.shade
     wide = 7 + 6 * len(shade.letter)
     threads = _several_threads(picture)
@@ -172,14 +90,14 @@ def _label(picture: _Picture, row: _Row) -> str:
     )
 
 
-def _several_threads(picture: _Picture) -> bool:
+def _several_threads(picture: Picture) -> bool:
     """Return whether a rank has several threads among what is drawn."""
     threads = {row.lane.thread for row in picture.rows}
     ranks = {picture.trace.threads[thread].rank for thread in threads} if len(picture.trace.threads) else threads
     return len(threads) > len(ranks) or (len(threads) > 1 and ranks == {-1})
 
 
-def _titles(picture: _Picture) -> str:
+def _titles(picture: Picture) -> str:
     """Write above the first lane of a job's ranks which they are, with a line that sets them off."""
     parts, above = [], ""
     for row in picture.rows:
@@ -192,7 +110,7 @@ def _titles(picture: _Picture) -> str:
     return "".join(parts)
 
 
-def _collectives(picture: _Picture) -> str:
+def _collectives(picture: Picture) -> str:
     """Draw each collective as one bar across the lanes."""
     if picture.bars is None or not len(picture.bars.begin):
         return ""
@@ -200,7 +118,7 @@ def _collectives(picture: _Picture) -> str:
     return stretched(TOP - 3, picture.bottom - TOP + 6, boxes, 'stroke="currentColor" stroke-opacity="0.22"')
 
 
-def _bar(picture: _Picture, row: _Row) -> str:
+def _bar(picture: Picture, row: Row) -> str:
     boxes = stretched(row.top, BAR, run(row.begin, row.end), f'stroke="{row.shade.fill}"')
     at = row.begin[picture.waits[row.lane.ops]]
     ticks = stretched(row.top - 5, 4, run(at, at, 2), 'stroke="currentColor"')
@@ -208,7 +126,7 @@ def _bar(picture: _Picture, row: _Row) -> str:
     return back + boxes + ticks
 
 
-def _names(picture: _Picture, row: _Row) -> str:
+def _names(picture: Picture, row: Row) -> str:
     """Write the names of ops into those boxes that are wide enough."""
     parts = []
     room, middle = (row.end - row.begin) * NARROWEST, 50 * (row.begin + row.end)
@@ -222,25 +140,26 @@ def _names(picture: _Picture, row: _Row) -> str:
 
 class _Arrow(NamedTuple):
     x: float
-    tail: _Row
-    head: _Row
+    tail: Row
+    head: Row
     bytes: int
     copies: int
 
 
-def _arrows(picture: _Picture) -> str:
+def _arrows(picture: Picture) -> str:
     found = _gathered(picture, 80)
     if len(found) > MOST_ARROWS:
         found = _gathered(picture, MOST_ARROWS // 2)[:MOST_ARROWS]
-    worded = [_middle(picture, finding) for _, finding in picture.flagged[:1]]
-    return "".join(_arrow(arrow, _amount(arrow) if _has_room(arrow, found, worded) else "") for arrow in found)
+    flags = [_middle(picture, finding) for _, finding in picture.flagged]
+    return "".join(_arrow(arrow, _amount(arrow) if _has_room(arrow, found, flags) else "") for arrow in found)
 
 
-def _has_room(arrow: _Arrow, found: Sequence[_Arrow], worded: Sequence[float]) -> bool:
-    """Return whether the label of an arrow, at its right, would be clear of other arrows and of the flag's words."""
+def _has_room(arrow: _Arrow, found: Sequence[_Arrow], flags: Sequence[float]) -> bool:
+    """Return whether the label of an arrow, at its right, would be clear of other arrows, the flags and their words."""
     before = found[: found.index(arrow)]
-    free = all(not 0 < other.x - arrow.x < ROOM for other in found) and all(other.x != arrow.x for other in before)
-    clear = all(abs(arrow.x - x) > (4 if x > 0.5 else 1) * ROOM for x in worded)
+    lines = [*(other.x for other in found), *(x for x in flags if x != arrow.x)]
+    free = all(not 0 < x - arrow.x < ROOM for x in lines) and all(other.x != arrow.x for other in before)
+    clear = all(abs(arrow.x - x) > (4 if x > 0.5 else 1) * ROOM for x in flags[:1])
     return free and clear and arrow.x < 1 - ROOM
 
 
@@ -249,7 +168,7 @@ def _amount(arrow: _Arrow) -> str:
     return times + format_bytes(arrow.bytes // arrow.copies)
 
 
-def _gathered(picture: _Picture, columns: int) -> list[_Arrow]:
+def _gathered(picture: Picture, columns: int) -> list[_Arrow]:
     """Join copies that would be drawn on top of each other, most bytes first."""
     copies, gathered = picture.trace.copies, dict[tuple[int, int, int], _Arrow]()
     ops = copies.ints("op")
@@ -277,12 +196,12 @@ def _arrow(arrow: _Arrow, label: str) -> str:
     return unstretched(arrow.x, f'<path d="{line}" stroke="currentColor" fill="none"/>{text}', 'opacity="0.85"')
 
 
-def _middle(picture: _Picture, finding: Mapping[str, Any]) -> float:
+def _middle(picture: Picture, finding: Mapping[str, Any]) -> float:
     begin, end = picture.scale.spans(np.array([int(finding["op"])]))
     return float(begin[0] + end[0]) / 2
 
 
-def _flag(picture: _Picture, number: int, finding: Mapping[str, Any]) -> str:
+def _flag(picture: Picture, number: int, finding: Mapping[str, Any]) -> str:
     """Draw the numbered flag of a finding and a line down to its op; the first names its op, devices and culprit."""
     fill, x = palette.severity(finding["severity"]), _middle(picture, finding)
     own = next((row for row in picture.rows if int(finding["op"]) in row.lane.ops), None)
@@ -295,27 +214,30 @@ def _flag(picture: _Picture, number: int, finding: Mapping[str, Any]) -> str:
         f'<circle cy="7.5" r="7.5" fill="{fill}"/><text y="11" font-size="10" font-weight="700" '
         f'text-anchor="middle" fill="#ffffff">{number}</text>'
     )
-    ring = (
-        ""
-        if own is None
-        else (
-            f'<rect x="-5" y="{own.top - 1}" width="10" height="{BAR + 2}" rx="2" fill="{fill}" fill-opacity="0.25" '
-            f'stroke="{fill}" stroke-width="2"/>'
-        )
-    )
     line = f'<path d="M0 15V{low}" stroke="{fill}" stroke-width="1.5" stroke-dasharray="3 2"/>'
-    return unstretched(x, line + ring + disc + words)
+    ring, around = _ring(picture, int(finding["op"]), own, fill)
+    return around + unstretched(x, line + ring + disc + words)
 
 
-def _words(picture: _Picture, finding: Mapping[str, Any], x: float, fill: str) -> tuple[str, int]:
+def _ring(picture: Picture, op: int, own: Row | None, fill: str) -> tuple[str, str]:
+    """Mark an op in its lane: a narrow one by a ring over it, a wide one by an outline, which leaves its name free."""
+    if own is None:
+        return "", ""
+    look = f'y="{own.top - 1}" height="{BAR + 2}" rx="2" stroke="{fill}" stroke-width="2"'
+    [begin], [end] = picture.scale.spans(np.array([op]))
+    if (end - begin) * SMALL < 10:
+        return f'<rect x="-5" width="10" fill="{fill}" fill-opacity="0.25" {look}/>', ""
+    return "", f'<rect x="{100 * begin:.2f}%" width="{100 * (end - begin):.2f}%" fill="none" {look}/>'
+
+
+def _words(picture: Picture, finding: Mapping[str, Any], x: float, fill: str) -> tuple[str, int]:
     """Write the words of the first flag, and return how far down they reach."""
-    left = x > 0.5
-    side = f'x="{-12 if left else 12}" text-anchor="{"end" if left else "start"}"'
     name = short_op_name(picture.trace.ops[int(finding["op"])].name)
     devices = " + ".join(map(str, finding.get("devices") or ()))
-    head = (
-        f'<text y="11" font-weight="600" {side}>{escape_markup(f"{name} · {devices}" if devices else name, 80)}</text>'
-    )
+    title = safe_line(f"{name} · {devices}" if devices else name, 80)
+    left, is_free = _side(picture, x, columns(title))
+    side = f'x="{-12 if left else 12}" text-anchor="{"end" if left else "start"}"'
+    head = f'<text y="11" font-weight="600" {side}>{escape_markup(title)}</text>' if is_free else ""
     culprit = finding.get("culprit") or {}
     row = next((row for row in picture.rows if row.device == culprit.get("device")), None)
     if row is None:
@@ -325,58 +247,20 @@ def _words(picture: _Picture, finding: Mapping[str, Any], x: float, fill: str) -
     return head + dot + f'<text y="{row.top + BAR + 12}" {side}>{who}</text>', row.top
 
 
-_PHASES: Final = (("forward", 0.22), ("backward", 0.45), ("optimizer", 0.75))
+def _side(picture: Picture, x: float, letters: int) -> tuple[bool, bool]:
+    """Return whether words go to the left of the first flag, and whether they are clear of the other flags there."""
+    wide = (12 + 1.2 * LETTER * letters) / SMALL
+    others = [_middle(picture, finding) for _, finding in picture.flagged[1:]]
+
+    def is_free(left: bool) -> bool:
+        begin, end = (x - wide, x) if left else (x, x + wide)
+        return not any(begin - 8 / SMALL < other < end + 8 / SMALL for other in others)
+
+    left = x > 0.5
+    has_room = x > wide if not left else x + wide < 1
+    return (not left, True) if has_room and not is_free(left) and is_free(not left) else (left, is_free(left))
 
 
-def _phases(picture: _Picture) -> list[tuple[str, float, Ints]]:
-    """Return the phases that a ribbon shows; none if there is one phase only, or too many changes."""
-    phase = picture.trace.ops.ints("phase")
-    every = ((name, opacity, np.flatnonzero(phase == picture.trace.string_id(name))) for name, opacity in _PHASES)
-    found: list[tuple[str, float, Ints]] = [part for part in every if len(part[2])]
-    return found if len(found) > 1 and np.count_nonzero(np.diff(phase)) < MOST_PHASES else []
-
-
-def _ribbon(picture: _Picture) -> str:
-    """Draw below the lanes in which part of a training step each moment is."""
-    return "".join(
-        stretched(
-            picture.bottom + 6, 6, run(*picture.scale.spans(ops)), f'stroke="currentColor" stroke-opacity="{opacity}"'
-        )
-        for _, opacity, ops in _phases(picture)
-    )
-
-
-def _cuts(picture: _Picture) -> str:
+def _cuts(picture: Picture) -> str:
     path = f'<path d="M-5 {picture.bottom + 2}l4 -{BAR + 4}m2 {BAR + 4}l4 -{BAR + 4}" stroke="currentColor"/>'
     return "".join(unstretched((cut.begin + cut.end) / 2, path) for cut in picture.scale.cuts[:MOST_FLAGS])
-
-
-def _foot(picture: _Picture) -> str:
-    """Explain the signs, and say what was left out and how long the trace took."""
-    y = picture.bottom + 27
-    trace, cuts = picture.trace, picture.scale.cuts
-    syncs, copied = int(picture.waits.sum()), int(trace.copies.ints("bytes").sum())
-    words = [sentence("picture.lanes", count=picture.hidden)] if picture.hidden else []
-    if len(trace.copies):
-        pinned = int((trace.copies.ints("pinned") > 0).sum())
-        words += [sentence("picture.copies", count=len(trace.copies), size=copied)]
-        words += [sentence("picture.pinned", count=pinned)] if pinned else []
-    words += [sentence("picture.syncs", count=syncs)] if syncs else []
-    together = len(picture.bars.begin) if picture.bars is not None else 0
-    words += [sentence("picture.collectives", count=together)] if together else []
-    words += [sentence("picture.cut", time=cuts[0].nanoseconds)] if cuts else []
-    words += [format_time(picture.scale.total)]
-    return (
-        f'{_legend(picture, y)}<text x="{GUTTER + WIDE}%" y="{y}" font-size="10" opacity="0.85" text-anchor="end">'
-        f"{' · '.join(words)}</text>"
-    )
-
-
-def _legend(picture: _Picture, y: int) -> str:
-    parts, x = [], 0
-    for name, opacity, _ in _phases(picture):
-        word = sentence(f"picture.{name}")
-        parts.append(f'<rect x="{x}" y="{y - 8}" width="8" height="8" rx="1" fill-opacity="{opacity}"/>')
-        parts.append(f'<text x="{x + 12}" y="{y}" font-size="10" opacity="0.85">{word}</text>')
-        x += 24 + 6 * columns(word)
-    return f'<svg x="{GUTTER}%" overflow="visible">{"".join(parts)}</svg>' if parts else ""

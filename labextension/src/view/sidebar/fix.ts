@@ -8,7 +8,7 @@ import type { ISidebar } from '../../model/sidebar';
 import { listed, sentence, type Language } from '../../model/words/catalogue';
 import { changePreview } from '../change';
 import { withCode } from '../chips';
-import { button, h } from '../dom';
+import { button, h, onApproach } from '../dom';
 import type { IActions, IDrawing } from './drawing';
 
 export function drawFix({ fix, link }: ISidebar, drawing: IDrawing): void {
@@ -16,7 +16,7 @@ export function drawFix({ fix, link }: ISidebar, drawing: IDrawing): void {
   const isUsable = link === 'connected' || link === 'absent';
   if (fix === null) {
     body.append(h(body, 'p', { class: 'dt-none', text: sentence(language, 'fix-all.caution') }));
-    body.append(action(drawing, 'fix-all.begin', 'fix', isUsable, actions => actions.fix()));
+    body.append(beginning(drawing, 'fix-all.begin', isUsable));
     return;
   }
   const { fixing } = fix;
@@ -83,7 +83,7 @@ function buttons(fix: IFixShown, isUsable: boolean, drawing: IDrawing): HTMLElem
     const key = applied === 'clean' ? 'fix-all.clean' : 'fix-all.running';
     row.append(h(body, 'p', { class: 'dt-fix-after', role: 'status', text: sentence(language, key, { names }) }));
   }
-  row.append(action(drawing, 'fix-all.again', 'fix', isUsable && applied !== 'running', actions => actions.fix()));
+  row.append(beginning(drawing, 'fix-all.again', isUsable && applied !== 'running'));
   return row;
 }
 
@@ -102,6 +102,17 @@ function named(cells: readonly string[], { labels }: IFixShown, language: Langua
     language,
     cells.map(cell => labels[cell] ?? '')
   );
+}
+
+function beginning(drawing: IDrawing, label: 'fix-all.begin' | 'fix-all.again', isUsable: boolean): HTMLElement {
+  const { scope, actions } = drawing;
+  const made = action(drawing, label, 'fix', isUsable, () => {
+    actions.fix();
+  });
+  onApproach(scope, made, () => {
+    actions.prepareFix();
+  });
+  return made;
 }
 
 type Label = 'fix-all.begin' | 'fix-all.cancel' | 'fix-all.apply' | 'fix-all.again';

@@ -2,7 +2,7 @@
 
     python -m devtrace.fixing.notebooks.job      reads {"folder", "devices", "language", "cells": [{"cell", "source"}]}
 
-Each line is an object as `panel/messages.json` describes `Fixing`; the last has a state other than "running". The cells
+It may be started before it is known that there is something to fix, and imports meanwhile. Each line is an object as `panel/messages.json` describes `Fixing`; the last has a state other than "running". The cells
 are those that the reader sees, saved or not. It ends with whoever holds its standard input.
 """
 
@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from devtrace.diagnosis.findings import Finding
 from devtrace.fixing.compared import Compared, Reference
@@ -33,14 +33,22 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError, named
 from devtrace.words.text_format import one_line
 
+if TYPE_CHECKING:
+    from devtrace.fixing.notebooks.forks import Forks
+
 NAME: Final = "notebook.ipynb"
 """Of a file in the notebook's folder that is never written: edits and sites of its cells go by it."""
+
+UNASKED: Final = 120.0
+"""Seconds that it waits to be asked: it holds torch in memory."""
 
 
 class Job:
     """Runs the rounds of one notebook. Cells go by their ids outside, by their numbers in a fresh kernel inside."""
 
-    def __init__(self, folder: str, devices: str, cells: Sequence[CellText], out: TextIO) -> None:
+    def __init__(
+        self, folder: str, devices: str, cells: Sequence[CellText], out: TextIO, forks: Forks | None
+    ) -> None:
         self._path = str(Path(folder) / NAME)
         self._cells = cells
         self._text = NotebookText(self._path, _as_notebook(cells))
@@ -48,7 +56,7 @@ class Job:
         self._devices = devices
         self._out = out
         self._state = beginning()
-        self._forks = python_that_forks()
+        self._forks = forks
         self._runner = NotebookRunner(
             self._path, devices, cell_begins=self._cell_begins, spares=[], forks=self._forks
         )
@@ -180,13 +188,25 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def main() -> None:
-    asked = json.loads(sys.stdin.buffer.readline())
+def _first_line(seconds: float) -> bytes:
+    """Return what is asked for; ends this process where nobody asks for so long, or whoever could is gone."""
+    end = threading.Timer(seconds, os._exit, (0,))
+    end.start()
+    line = sys.stdin.buffer.readline()
+    end.cancel()
+    if not line:
+        os._exit(0)
+    return line
+
+
+def main(unasked: float = UNASKED) -> None:
+    forks = python_that_forks()
+    asked = json.loads(_first_line(unasked))
     threading.Thread(target=_end_with_parent, daemon=True).start()
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a run prints is no line of ours
     language.CHOICE.user = language.of_tag(asked["language"])
-    Job(asked["folder"], asked["devices"], asked["cells"], out).go()
+    Job(asked["folder"], asked["devices"], asked["cells"], out, forks).go()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The notebook's errors fixed in the background: a process that runs it on simulated devices, and what that has said.
 
     fix = NotebookFix(changed, namespace)
+    fix.prepare()                       # somebody may be about to ask: its process imports meanwhile
     fix.begin(cells, "cuda:1")          # `changed` is called at each line of the process, in a thread of its own
     fix.state                           # as the page shows it; None before the first
     fix.cell_ended()                    # what has to run goes by what the kernel, whose namespace it is, has run
@@ -41,19 +42,21 @@ class NotebookFix:
         self._namespace = namespace
         self._cells: Sequence[State] = []
         self._process: subprocess.Popen[str] | None = None
+        self._ready: _Ready | None = None
         self._lock = threading.Lock()
+
+    def prepare(self) -> None:
+        """Let a process import what it takes, unless one does already or runs. It ends where nobody asks for long."""
+        with self._lock:
+            if self._process is None and (self._ready is None or not self._ready.is_there):
+                self._ready = _Ready()
 
     def begin(self, cells: Sequence[State], devices: str) -> threading.Thread:
         self._end()
-        pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
-        # In a session of its own: Interrupt of a kernel goes to all of the kernel's group.
-        process = subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, stderr=quiet, text=True, start_new_session=True)
+        asked = {"folder": os.getcwd(), "devices": devices, "language": language.current(), "cells": [*cells]}
+        process = self._asked(json.dumps(asked) + "\n")
         with self._lock:
             self._process, self._cells, self.state = process, cells, dict(beginning())
-        asked = {"folder": os.getcwd(), "devices": devices, "language": language.current(), "cells": [*cells]}
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(asked) + "\n")
-        process.stdin.flush()
         self._changed()
         reader = threading.Thread(target=self._follow, args=(process,), name="devtrace-fix", daemon=True)
         reader.start()
@@ -73,16 +76,31 @@ class NotebookFix:
 
     def close(self) -> None:
         self._end()
+        with self._lock:
+            ready, self._ready = self._ready, None
+        if ready is not None:
+            _stop(ready.process)
+
+    def _asked(self, line: str) -> subprocess.Popen[str]:
+        """Ask the process that is ready, if it is still there, else a new one."""
+        with self._lock:
+            ready, self._ready = self._ready, None
+        if ready is not None and ready.is_there:
+            with suppress(OSError):  # it may end just now
+                ready.ask(line)
+                return ready.process
+        if ready is not None:
+            _stop(ready.process)
+        new = _Ready()
+        new.ask(line)
+        return new.process
 
     def _end(self) -> bool:
         """End the process; return whether there was one. What it has said and nobody has taken yet is passed over."""
         with self._lock:
             process, self._process = self._process, None
         if process is not None:
-            with suppress(OSError):
-                process.terminate()
-                assert process.stdin is not None
-                process.stdin.close()
+            _stop(process)
         return process is not None
 
     def _follow(self, process: subprocess.Popen[str]) -> None:
@@ -121,6 +139,34 @@ class NotebookFix:
         run = cells_to_run(texts, {ids.index(cell) for cell in after})
         needed = cells_needed(texts, run, self._namespace)
         return {"run": [ids[at] for at in sorted({*run, *needed})], "needed": [ids[at] for at in needed]}
+
+
+class _Ready:
+    """A process that waits to be asked, in the environment that the kernel had when it started."""
+
+    def __init__(self) -> None:
+        pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
+        # In a session of its own: Interrupt of a kernel goes to all of the kernel's group.
+        self.process = subprocess.Popen(
+            COMMAND, stdin=pipe, stdout=pipe, stderr=quiet, text=True, start_new_session=True
+        )
+        self._environment = dict(os.environ)
+
+    @property
+    def is_there(self) -> bool:
+        return self.process.poll() is None and self._environment == os.environ
+
+    def ask(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line)
+        self.process.stdin.flush()
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    with suppress(OSError):
+        process.terminate()
+        assert process.stdin is not None
+        process.stdin.close()
 
 
 def wait_for(fix: NotebookFix, reader: threading.Thread, labels: Mapping[str, str]) -> Iterator[str]:

@@ -31,19 +31,20 @@ _LATER: Final = ("torch._dynamo", "devtrace.report.mime", "devtrace.contract.fin
 
 
 def _load(names: Sequence[str]) -> None:
-    for name in names:
+    unknown = [name for name in names if name not in sys.modules]
+    for name in unknown:
         if importlib.util.find_spec(name.partition(".")[0]) is not None:
             importlib.import_module(name)
-    gc.collect()
+    if unknown:
+        gc.collect()
 
 
 def _asked() -> dict[str, Any] | None:
     """Fork for each request; return it in the fork, and None in this process once nobody asks any more."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a fork: who asked looks whether it is there
-    names: tuple[str, ...] = _FIRST
     ways = socket.socket(fileno=os.dup(0)).makefile("rw", encoding="utf-8")
+    _load(_FIRST)  # before anybody asks: who does waits for no more than what is left of it
     while line := ways.readline():
-        _load(names)
         this = os.getpid()
         child = os.fork()
         if child == 0:
@@ -51,8 +52,7 @@ def _asked() -> dict[str, Any] | None:
         with suppress(OSError):
             os.setpgid(child, child)  # here too: whoever gets its number may end its group at once
         print(child, file=ways, flush=True)
-        names = _LATER
-        _load(names)
+        _load(_LATER)
     return None
 
 

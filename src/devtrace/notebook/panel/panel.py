@@ -182,6 +182,10 @@ class Panel:
         self.tracing.fix.begin(data["cells"], self.tracing.simulated or "cuda:1")
         return _DONE
 
+    def _on_prepare_fix(self, connection: _Connection, data: Message) -> Message:
+        self.tracing.fix.prepare()
+        return _DONE
+
     def _on_cancel_fix(self, connection: _Connection, data: Message) -> Message:
         self.tracing.fix.cancel()
         return _DONE

@@ -1,0 +1,104 @@
+"""What the static picture of a timeline is of: its scale, the lanes that have room, the findings that are flagged."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from devtrace.drawing import job_lanes, palette
+from devtrace.drawing.lanes import Floats, Lane, Scale, lanes
+from devtrace.trace.ledger_counts import waits
+from devtrace.trace.tables import Ints, TraceData
+from devtrace.words.catalogue import sentence
+from devtrace.words.ranges import in_short
+
+MOST_LANES: Final = 10
+MOST_FLAGS: Final = 8
+MOST_PHASES: Final = 300
+"""Changes of phase that a ribbon can show; with more of them it would be a grey band."""
+TOP: Final = 22
+BAR: Final = 22
+LANE: Final = BAR + 18
+TITLE: Final = 18
+"""Above the first lane of some ranks, for their title."""
+
+
+class Row(NamedTuple):
+    """A lane as drawn; its ops begin and end from 0 to 1."""
+
+    lane: Lane
+    top: int
+    device: str
+    shade: palette.Shade
+    begin: Floats
+    end: Floats
+
+
+class Picture:
+    """A trace, its scale, the lanes that are shown, and the errors and warnings with their numbers in the report."""
+
+    def __init__(self, trace: TraceData) -> None:
+        self.trace = trace
+        self.scale = Scale(trace)
+        kind, devices = trace.ops.ints("kind"), trace.ops.ints("device")
+        host = next((id for id, device in enumerate(trace.devices) if device == "cpu"), -1)
+        self.waits = waits(kind == trace.string_id("sync"), devices, host)
+        self.flagged = [
+            (number, finding)
+            for number, finding in enumerate(trace.findings or (), 1)
+            if int(finding.get("op", -1)) >= 0 and finding.get("severity") != "note"
+        ][:MOST_FLAGS]
+        flagged = [int(finding["op"]) for _, finding in self.flagged]
+        self.ranks = job_lanes.alike(trace, flagged)
+        self.bars = job_lanes.collectives(trace) if self.is_job else None
+        every = job_lanes.drawn(lanes(trace), trace, self.ranks)
+        chosen = choose(every, flagged)
+        self.rows = list(self._rows(chosen))
+        self.hidden = len(every) - len(chosen)
+
+    @property
+    def bottom(self) -> int:
+        return self.rows[-1].top + BAR
+
+    @property
+    def is_job(self) -> bool:
+        return sum(map(len, self.ranks.values())) > 1
+
+    def title_of(self, row: Row) -> str:
+        """Return the title of a job's ranks: the same above all their lanes."""
+        rank = self.trace.threads[row.lane.thread].rank if len(self.trace.threads) else -1
+        if not self.is_job or rank < 0:
+            return ""
+        total, ranks = sum(map(len, self.ranks.values())), self.ranks.get(rank, [rank])
+        return sentence("picture.ranks", count=len(ranks), ranks=in_short(ranks), total=total)
+
+    def _rows(self, chosen: Sequence[Lane]) -> Iterator[Row]:
+        top, above = TOP, ""
+        for lane in chosen:
+            row = self._row(lane, top)
+            title = self.title_of(row)
+            if title and title != above:
+                row = row._replace(top=top + TITLE)
+            top, above = row.top + LANE, title
+            yield row
+
+    def _row(self, lane: Lane, top: int) -> Row:
+        device = self.trace.devices[lane.device].name
+        return Row(lane, top, device, palette.shade(device), *self.scale.spans(lane.ops))
+
+
+def choose(every: Sequence[Lane], flagged: Sequence[int]) -> list[Lane]:
+    """Choose the lanes that are shown: those with a finding, then the busiest, in their old order."""
+    ranked = sorted(enumerate(every), key=lambda at: (not np.isin(flagged, at[1].ops).any(), -len(at[1].ops)))
+    return [every[at] for at in sorted(at for at, _ in ranked[:MOST_LANES])]
+
+
+_PHASES: Final = (("forward", 0.22), ("backward", 0.45), ("optimizer", 0.75))
+
+
+def phases(picture: Picture) -> list[tuple[str, float, Ints]]:
+    """Return the phases that a ribbon shows; none if there is one phase only, or too many changes."""
+    phase = picture.trace.ops.ints("phase")
+    every = ((name, opacity, np.flatnonzero(phase == picture.trace.string_id(name))) for name, opacity in _PHASES)
+    found: list[tuple[str, float, Ints]] = [part for part in every if len(part[2])]
+    return found if len(found) > 1 and np.count_nonzero(np.diff(phase)) < MOST_PHASES else []
