@@ -27,7 +27,12 @@ const entry = {
   metafile: true
 };
 
-/** The view of memory, and what only it needs. The outputs of notebooks have no room for it, nor for what shows autocast. */
+/** An axis without folds. */
+const UNFOLDED = `import { timeTicks } from './units';
+  export const foldsOf = () => [], onAxis = (_, time) => time, momentAt = onAxis;
+  export const foldedTicks = (_, { begin, end }, most) => timeTicks(begin, end, most);`;
+
+/** The view of memory, and what only it needs. The outputs of notebooks have no room for it, nor for autocast and folds of idle time. */
 const MEMORY = /^labextension\/src\/(view|model|layout|paint)\/memory\.ts$/;
 
 const withoutMemory = {
@@ -36,6 +41,12 @@ const withoutMemory = {
     onLoad({ filter: /view\/memory\.ts$/ }, () => ({ contents: 'export const mountMemory = null;', loader: 'ts' }));
     const nothing = 'export const paintAutocasts = () => {}, autocastOfOps = () => [];';
     onLoad({ filter: /(paint|model)\/autocasts\.ts$/ }, () => ({ contents: nothing, loader: 'ts' }));
+    onLoad({ filter: /layout\/folds\.ts$/ }, () => ({
+      contents: UNFOLDED,
+      loader: 'ts',
+      resolveDir: 'labextension/src/layout'
+    }));
+    onLoad({ filter: /paint\/folds\.ts$/ }, () => ({ contents: 'export const paintFolds = () => [];', loader: 'ts' }));
   }
 };
 

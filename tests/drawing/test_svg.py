@@ -277,7 +277,7 @@ def test_the_mark_of_a_wide_op_leaves_its_name_free() -> None:
     assert ring.get("width") == "10"
 
 
-def test_the_words_of_the_first_flag_stand_clear_of_the_next_one() -> None:
+def test_the_words_of_the_first_flag_are_clear_of_the_next_one() -> None:
     sample = Sample()
     for _ in range(20):
         sample.op("aten.mm", "cuda:0")

@@ -36,6 +36,6 @@ def run(begin: Floats, end: Floats, least: int = 1) -> str:
     return "".join([f"M{starts[0]} 0h{lengths[0]}", *rest])
 
 
-def unstretched(x: float, content: str, attributes: str = "") -> str:
+def unstretched(x: float, content: str) -> str:
     """Draw something at x (0 to 1) that does not stretch with the page."""
-    return f'<svg x="{100 * x:.2f}%" overflow="visible" {attributes}>{content}</svg>'
+    return f'<svg x="{100 * x:.2f}%" overflow="visible">{content}</svg>'

@@ -151,7 +151,9 @@ def _arrows(picture: Picture) -> str:
     if len(found) > MOST_ARROWS:
         found = _gathered(picture, MOST_ARROWS // 2)[:MOST_ARROWS]
     flags = [_middle(picture, finding) for _, finding in picture.flagged]
-    return "".join(_arrow(arrow, _amount(arrow) if _has_room(arrow, found, flags) else "") for arrow in found)
+    arrows = "".join(_arrow(arrow, _amount(arrow) if _has_room(arrow, found, flags) else "") for arrow in found)
+    look = 'overflow="visible" stroke="currentColor" fill="none" opacity="0.85"'
+    return f"<svg {look}>{arrows}</svg>" if arrows else ""
 
 
 def _has_room(arrow: _Arrow, found: Sequence[_Arrow], flags: Sequence[float]) -> bool:
@@ -191,9 +193,10 @@ def _arrow(arrow: _Arrow, label: str) -> str:
     begin = arrow.tail.top + (BAR if down else 0)
     end = arrow.head.top + (0 if down else BAR)
     back = -5 if down else 5
-    text = f'<text x="5" y="{end - 5 if down else end + 12}" font-size="10">{label}</text>' if label else ""
+    ink = 'font-size="10" stroke="none" fill="currentColor"'
+    text = f'<text x="5" y="{end - 5 if down else end + 12}" {ink}>{label}</text>' if label else ""
     line = f"M0 {begin}V{end}m-3 {back}l3 {-back}l3 {back}"
-    return unstretched(arrow.x, f'<path d="{line}" stroke="currentColor" fill="none"/>{text}', 'opacity="0.85"')
+    return unstretched(arrow.x, f'<path d="{line}"/>{text}')
 
 
 def _middle(picture: Picture, finding: Mapping[str, Any]) -> float:
