@@ -88,6 +88,9 @@ EXPECTED = {
     "teacher_with_a_graph": Expected(
         "45MB", "teacher", "activation", "teacher(x)", r"^ +with torch\.no_grad\(\):", repaired=True
     ),
+    "optimizer_of_the_same_name": Expected(
+        "48MB", "optimizer", "optimizer-state", "optimizer.step()", "del first, optimizer", repaired=True
+    ),
     "double_from_numpy": Expected("50MB", "features", "named", "from_numpy", r"float32"),
     "steps_of_a_rollout": Expected("48MB", "model", "activation", "model(state)", "smaller batch"),
 }

@@ -13,7 +13,7 @@ from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.diagnosis.memory.keeper import Keeper, is_number
-from devtrace.source.flow import path_of, targets
+from devtrace.source.flow import binds, path_of, targets
 from devtrace.source.matching import called_name, called_names, calls_in, listed, names_in, variable, written_out
 from devtrace.source.object_walk import is_tensor, may_lead, registered
 from devtrace.source.parsing import Source
@@ -192,11 +192,22 @@ def _last_reads(source: Source, body: list[ast.stmt], line: int) -> dict[str, as
     """Return the variables that no statement reads from a line on, each with the statement that read it last."""
     spans = [source.span(each) for each in body]
     now = next((at for at, span in enumerate(spans) if span.line <= line <= span.end_line), len(body))
-    later = names_in(*body[now:])
+    later = _read_first(body[now:])
     found: dict[str, ast.stmt] = {}
     for statement in body[:now]:
         found.update(dict.fromkeys(names_in(statement) - later, statement))
     return found
+
+
+def _read_first(body: list[ast.stmt]) -> set[str]:
+    """Return the variables that statements may read before they give them another value."""
+    read: set[str] = set()
+    given: set[str] = set()
+    for statement in body:
+        is_plain = isinstance(statement, ast.Assign) and all(map(variable, statement.targets))
+        read |= names_in(statement.value if isinstance(statement, ast.Assign) and is_plain else statement) - given
+        given |= binds(statement) if is_plain else set()
+    return read
 
 
 def _is_led_to(snapshot: FailureSnapshot, owner: FrameType, name: str, unread: set[str]) -> bool:
