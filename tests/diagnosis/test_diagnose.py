@@ -73,6 +73,52 @@ def test_a_layer_attached_before_the_recording_began_is_known_to_be_later_than_t
     assert finding.culprit.moved.text == 'model.to("cuda")'
 
 
+def test_a_cast_before_the_recording_began_is_known_to_have_missed_what_was_attached_after_it() -> None:
+    hooks.install()
+    try:
+        model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+        model.to(torch.bfloat16)
+        model[2] = nn.Linear(4, 3)
+        with pytest.raises(RuntimeError, match="same dtype"), devtrace.record() as recording:
+            model(torch.rand(2, 4, dtype=torch.bfloat16))
+        finding = recording.report.findings[0]
+    finally:
+        hooks.uninstall()
+    assert finding.cause == "attached-after-cast"
+    assert finding.culprit is not None
+    assert (finding.culprit.dtype, finding.culprit.certainty) == ("float32", "seen")
+    assert finding.culprit.moved is not None
+    assert finding.culprit.moved.text == "model.to(torch.bfloat16)"
+
+
+def test_a_cast_before_the_recording_began_is_known_to_have_missed_a_plain_attribute() -> None:
+    hooks.install()
+    try:
+        layer = Scaled(4, 4)
+        layer.half()
+        with pytest.raises(RuntimeError, match="same dtype"), devtrace.record() as recording:
+            layer(torch.rand(2, 4).half())
+        finding = recording.report.findings[0]
+    finally:
+        hooks.uninstall()
+    assert finding.cause == "not-registered"
+    assert finding.culprit is not None
+    assert (finding.culprit.name, finding.culprit.dtype) == ("layer.scale", "float32")
+    assert finding.culprit.moved is not None
+    assert finding.culprit.moved.text == "layer.half()"
+
+
+class Scaled(nn.Linear):
+    """A layer with a factor as a plain attribute, which no cast takes along."""
+
+    def __init__(self, ins: int, outs: int) -> None:
+        super().__init__(ins, outs)
+        self.scale = torch.ones(ins)
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return super().forward(input * self.scale)
+
+
 def test_findings_survive_their_way_through_json() -> None:
     report = failing().report
     assert report.trace.findings is not None

@@ -28,10 +28,10 @@ def test_a_stamp_is_shared_by_views_and_not_by_copies() -> None:
 def test_a_past_does_not_grow_for_ever() -> None:
     past = None
     for site in range(100):
-        past = stamps.shorten((site, torch.device("cpu"), past))
+        past = stamps.shorten((site, torch.device("cpu"), torch.float32, past))
     length = 0
     while past is not None:
-        past, length = past[2], length + 1
+        past, length = past[3], length + 1
     assert length == stamps.LONGEST_PAST
 
 

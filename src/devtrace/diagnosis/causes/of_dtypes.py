@@ -44,7 +44,7 @@ def model_was_cast_beside_a_scaler(case: Case) -> Verdict | None:
 
 def region_was_left(case: Case) -> Verdict | None:
     """An op under autocast made it, and what computes with it now is outside of that."""
-    origin, found = case.origin, case.queries.source_node(case.born)
+    origin, found = case.origin, case.queries.source_node(case.born) or case.queries.op_node(case.op)
     if case.queries.evidence.saw_ops:
         is_left = autocasts.made_it(case.queries, origin, case.odd_device)
     else:

@@ -191,6 +191,12 @@ def dtype_named_by(value: object) -> str:
     return str(value).removeprefix("torch.") if type(value) is torch.dtype else ""
 
 
+def names_trait(value: object, trait: str) -> bool:
+    """Return whether a value names a device, as `torch.device` or as text, or is a dtype."""
+    named = device_named_by(value) or dtype_named_by(value)
+    return trait in (named, f"{named}:0")
+
+
 @dataclass
 class Walk:
     """All that the variables of some frames (innermost first) lead to, with the references that lead there."""

@@ -7,7 +7,7 @@ from devtrace.diagnosis.evidence.origins import Origin
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.dtypes import DEFAULT, GIVES_DTYPES, is_cast, is_floating
-from devtrace.source.matching import called_name, called_names, calls_in, keyword
+from devtrace.source.matching import called_name, called_names, calls_in, keyword, match_code
 
 
 class Region(NamedTuple):
@@ -29,6 +29,13 @@ def region_of(queries: TraceQueries, op: int) -> Region | None:
 def made_it(queries: TraceQueries, origin: Origin, dtype: str) -> bool:
     """Return whether autocast cast a tensor to a dtype, by no word of its line, or computed it by its list."""
     return (origin.arrival == "copied" and _is_cast(queries, origin.op)) or is_listed(queries, origin, dtype)
+
+
+def is_read_within(queries: TraceQueries, op: int) -> bool:
+    """Return whether a block of the source around an op enters autocast, for one that nobody recorded."""
+    found = queries.op_node(op)
+    around = found.source.ancestors(found.node) if found is not None else ()
+    return any(_is_autocast(item) for block in around for item in getattr(block, "items", ()))
 
 
 def is_listed(queries: TraceQueries, origin: Origin, dtype: str) -> bool:
@@ -90,7 +97,10 @@ def manager_of(block: ast.With) -> ast.expr:
 
 
 def _is_autocast(item: ast.withitem) -> bool:
-    return "autocast" in called_name(item.context_expr)
+    match item.context_expr:
+        case ast.Call() as call:
+            return "autocast" in called_name(call) and match_code("False", keyword(call, "enabled")) is None
+    return False
 
 
 def entered(queries: TraceQueries, region: Region) -> Site | None:

@@ -74,7 +74,7 @@ class Case(Subject):
         origin = find_origin(queries, odd, preferred)
         followed = origin.path if queries.of == "dtype" or mismatch.odd_device == HOST else (odd, queries.base(odd))
         named = [row for row in followed if snapshot.names(row)]
-        row = named[0] if named else odd
+        row = named[0] if named else origin.row if queries.of == "dtype" else odd
         roots = [(root, name) for root in named[1:] for name in snapshot.names(root) if outlives_the_call(name)]
         return cls(queries, snapshot, mismatch, row, snapshot.names(row), origin, roots)
 
@@ -85,10 +85,17 @@ class Case(Subject):
             return []
         return self.cases_of_roots
 
+    @property
+    def was_cast_for_itself(self) -> bool:
+        """True if a line cast the module that owns the tensor from the expected dtype: what it gives is to be cast."""
+        is_owned = self.queries.of == "dtype" and self.ownership is not None
+        return is_owned and self.ownership is not None and self.ownership.sent_away is not None
+
     @cached_property
     def cases_of_roots(self) -> list[Case]:
         """A case for each tensor with a lasting name that the subject was computed from."""
-        return [self._about(row) for row in dict.fromkeys(row for row, _ in self.roots)]
+        found = [self._about(row) for row in dict.fromkeys(row for row, _ in self.roots)]
+        return [each for each in found if not each.was_cast_for_itself]
 
     @property
     def _subject(self) -> Subject:

@@ -160,6 +160,7 @@ def _odd(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[i
         _of_whole_numbers(queries, op, dtypes)
         or _of_the_model(queries, snapshot, op, rows, dtypes)
         or _by_autocast(queries, op, rows)
+        or _beside_a_gradient(queries, rows, dtypes)
         or mismatch.left_behind({dtype: _cast_from(queries, rows, dtype) for dtype in dtypes})
         or _asked_here(queries, op, rows)
         or (mismatch.not_of_the_module(queries, op, dtypes) if queries.evidence.saw_ops else "")
@@ -203,6 +204,9 @@ def _by_autocast(queries: TraceQueries, op: int, rows: list[int]) -> str:
     here = autocasts.region_of(queries, op)
     is_within = here is not None and here.enabled
     origins = {queries.trait(row): find_origin(queries, row) for row in rows}
+    if not queries.evidence.saw_ops:
+        read = [dtype for dtype in origins if dtype in _HALVES and autocasts.is_read_within(queries, origins[dtype].op)]
+        return read[0] if len(read) == 1 and not autocasts.is_read_within(queries, op) else ""
     claimed = autocasts.is_listed if is_within else autocasts.made_it
     made = [dtype for dtype, origin in origins.items() if claimed(queries, origin, dtype)]
     return made[0] if len(made) == 1 else ""
@@ -265,6 +269,15 @@ def _beside_a_layer(queries: TraceQueries, rows: list[int], dtypes: list[str]) -
     made = {queries.trait(row) for row in rows if queries.op_name(queries.producer(row)) == OF_WEIGHTS}
     others = [dtype for dtype in dtypes if dtype not in made]
     return others[0] if len(made) == len(others) == 1 else ""
+
+
+def _beside_a_gradient(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:
+    """Return the dtype of what meets a gradient in a backward pass: gradients have the dtype of the forward one."""
+    ops = queries.trace.ops
+    makers = {row: queries.producer(row) for row in rows if queries.producer(row) >= 0}
+    passed = [row for row, op in makers.items() if ops.raw("phase", op) == "backward" and queries.kind(op) != "copy"]
+    others = [dtype for dtype in dtypes if dtype not in map(queries.trait, passed)]
+    return others[0] if len(others) == 1 < len(dtypes) else ""
 
 
 def _made_by_default(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:

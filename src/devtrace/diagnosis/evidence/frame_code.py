@@ -10,6 +10,7 @@ from typing import Any
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.access_paths import names_trait
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.torchs_sentences import refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
@@ -302,10 +303,9 @@ class FailingFrame:
     def node_of(self, row: int) -> ast.expr | None:
         """Return the expression of the line for a tensor: a path that leads to it, else the operand left over."""
         found = self._path_to(row)
-        if found is not None or self.snapshot.is_registered(row) or self._is_a_step_of_backward():
+        has_none = self.snapshot.is_registered(row) or self._is_a_step_of_backward() or self._made_within(row)
+        if found is not None or has_none or self.snapshot.queries.is_undated(row):  # made between operand and op
             return found
-        if self.snapshot.queries.is_undated(row):  # it may have been made between the operand and the op
-            return None
         found = self._made_here(row) or self._called_here(row) or self._operand(row)
         return found.elt if isinstance(found, ast.ListComp | ast.GeneratorExp) else found
 
@@ -328,10 +328,16 @@ class FailingFrame:
         """Return the expression of the failing statement that made the tensor."""
         queries = self.snapshot.queries
         made = queries.op_node(queries.producer(row))
-        is_here = made is not None and made.statement is self.source_node.statement
-        if made is not None and made.node is self.source_node.node:  # a call within which the op failed, too
-            return None
-        return made.node if made is not None and is_here and isinstance(made.node, ast.expr) else None
+        if made is None or made.statement is not self.source_node.statement or made.node is self.source_node.node:
+            return None  # a call within which the op failed, too
+        return made.node if isinstance(made.node, ast.expr) else None
+
+    def _made_within(self, row: int) -> bool:
+        """Return whether a module that the failing call runs made the tensor: the line does not hand it over."""
+        queries = self.snapshot.queries
+        op = queries.producer(queries.base(row)) if self._trait == "dtype" else -1
+        made, is_in_a_call = queries.op_node(op), queries.trace.ops.number("call", op) >= 0
+        return made is not None and made.node is self.source_node.node and is_in_a_call
 
     def _called_here(self, row: int) -> ast.expr | None:
         """Return the one call in the line of the function that made the tensor, by whatever name."""
@@ -351,10 +357,15 @@ class FailingFrame:
         inputs = queries.inputs(queries.failed)
         if isinstance(node, ast.BinOp) and len(inputs) == 2 and inputs[0] != inputs[1]:
             return {inputs[0]: node.left, inputs[1]: node.right}.get(row)
-        scope = self.scope()
-        read = (each for each in self._operands() if evaluate(each, scope) is MISSING)
+        read = (each for each in self._operands() if evaluate(each, self.scope()) is MISSING)
         left = [each for each in read if not isinstance(getattr(each, "operand", each), ast.Constant)]  # nor `-1`
-        return left[0] if len(left) == 1 else None
+        return left[0] if len(left) == 1 and not self._has_another_dtype(left[0], row) else None
+
+    def _has_another_dtype(self, node: ast.expr, row: int) -> bool:
+        """Return whether a call itself says that it makes another dtype: `torch.randn(3, dtype=torch.bfloat16)`."""
+        call = next(calls_in(node), None)
+        given = evaluate(given_trait(call, self._trait) or call, self.scope()) if call is not None else None
+        return access_paths.dtype_named_by(given) not in ("", self.snapshot.queries.trait(row))
 
     def _operands(self) -> list[ast.expr]:
         """Return what the line's operation takes: of a tuple or list its items, which has no `.to()` itself."""
@@ -381,12 +392,6 @@ def _brings(name: str, trait: Trait) -> bool:
     """Return whether a function may give a tensor on another device than its arguments are on, or of another dtype."""
     moves = is_cast(name) if trait == "dtype" else is_move(name) and name != HOST
     return is_factory(name) or name in JOINS or moves
-
-
-def names_trait(value: object, trait: str) -> bool:
-    """Return whether a value names a device, as `torch.device` or as text, or is a dtype."""
-    named = access_paths.device_named_by(value) or access_paths.dtype_named_by(value)
-    return trait in (named, f"{named}:0")
 
 
 def torch_dtype(source: Source, dtype: str) -> str:

@@ -8,8 +8,9 @@ from types import FunctionType
 from typing import NamedTuple
 
 from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.access_paths import names_trait
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.frame_code import FailingFrame, names_trait
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.fix import Fix, made_at, suggested
 from devtrace.source.flow import bindings, own_name, parameters

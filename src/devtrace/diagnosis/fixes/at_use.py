@@ -22,6 +22,7 @@ from devtrace.diagnosis.fixes.fix import (
     registering_root,
     siblings_on_odd_device,
 )
+from devtrace.source.dtypes import is_floating
 from devtrace.source.matching import calls_in, match_code, nodes_of, same_code, variable
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.parsing import read
@@ -38,7 +39,7 @@ def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
         frame is None
         or node is None
         or _gets_an_item(frame.source_node.statement, node)
-        or case.snapshot.is_registered(case.odd_tensor)  # then the module is to move, with all that it has
+        or (case.snapshot.is_registered(case.odd_tensor) and _goes_with_its_module(case))
         or _takes_the_work_away(case)
     ):
         return
@@ -68,6 +69,11 @@ def _device_of_another_item(case: Case, frame: FailingFrame, node: ast.expr) -> 
             if is_tensor(value) and case.snapshot.trait_of(value) == case.expected_device:
                 return f"{text}.{case.queries.of}"
     return ""
+
+
+def _goes_with_its_module(case: Case) -> bool:
+    """Return whether a move of the module takes a tensor along; a cast leaves whole numbers as they are."""
+    return case.queries.of == "device" or is_floating(case.odd_device)
 
 
 def _above(frame: FailingFrame) -> Anchor:

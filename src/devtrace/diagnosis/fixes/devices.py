@@ -14,8 +14,9 @@ from typing import Final
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.access_paths import names_trait
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.frame_code import FailingFrame, names_trait
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.fix import frame_at
 from devtrace.source.flow import own_name, parameters

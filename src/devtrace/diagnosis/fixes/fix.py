@@ -15,6 +15,7 @@ from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Choice, Edit
+from devtrace.source.dtypes import is_floating
 from devtrace.source.matching import called_name, calls_in, is_read, keyword, nodes_of, owner_of
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import class_dict, classes_of
@@ -110,6 +111,8 @@ def reads(node: ast.AST, variable: str) -> list[ast.Name]:
 
 def odd_rows(case: Case, value: object) -> list[int]:
     """Return the tensors on the odd device that a value is, or that `.to()` of it as a module moves."""
+    if access_paths.is_module(value) and case.queries.of == "dtype" and not is_floating(case.odd_device):
+        return []  # a module casts numbers with a point alone
     tensors = [tensor for _, tensor in registered(value)] if access_paths.is_module(value) else [value]
     return [row for tensor in tensors if (row := case.odd_row(tensor)) is not None]
 

@@ -65,7 +65,7 @@ def candidate_names(case: Case, verdict: Verdict, expressions: list[str]) -> lis
     operands = [name.text for name in case.names if _is_an_operand(case, name)]
     roots = [name.text for _, name in case.roots]
     recorded = [str(tensors.raw("name", row)) for row in (case.odd_tensor, case.queries.base(case.odd_tensor))]
-    names = [*_library_paths(case), *found, *named, *expressions, *operands, *roots, *recorded]
+    names = [*_library_paths(case), *found, *named, *expressions, *operands, *roots, *recorded, *_made_as(case)]
     return list(dict.fromkeys(name for name in names if name))
 
 
@@ -73,6 +73,12 @@ def _is_an_operand(case: Case, name: AccessPath) -> bool:
     """Return whether a name is only an item of what the failing function was handed: `tensors[1]`."""
     given = [each.f_code.co_varnames[: each.f_code.co_argcount] for each in case.snapshot.frames[:1]]
     return name.listed and name.frame == 0 and any(name.references[0].key in names for names in given)
+
+
+def _made_as(case: Case) -> list[str]:
+    """Return what the line that gave the tensor its dtype calls it, where the failing one has no name: of a hook."""
+    made = case.queries.op_node(case.origin.op) if case.queries.of == "dtype" else None
+    return assigned_names(made) if made is not None else []
 
 
 def _library_paths(case: Case) -> list[str]:

@@ -14,7 +14,6 @@ import torch
 from devtrace.explaining.reading import dtypes
 from devtrace.explaining.reading.attributes import member
 from devtrace.explaining.reading.expressions import computed
-from devtrace.explaining.reading.pasts import cast_from
 from devtrace.explaining.reading.reader import ITSELF, MOST_ITEMS, Reader
 from devtrace.explaining.reading.runs import (
     arguments,
@@ -176,7 +175,8 @@ def _move(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value
 
 def _cast(reader: Reader, owner: TensorValue, call: Written, dtype: torch.dtype) -> Value:
     if owner.row == ITSELF:  # `x = x.half()`
-        owner = reader.emit("", COMPUTE, call.node, call.activation, [], owner.device, owner.dims, cast_from(dtype))
+        before = torch.float16 if dtype == torch.float32 else torch.float32
+        owner = reader.emit("", COMPUTE, call.node, call.activation, [], owner.device, owner.dims, before)
     if owner.dtype == dtype:
         return owner
     return reader.emit("aten._to_copy", COPY, call.node, call.activation, [owner], owner.device, owner.dims, dtype)

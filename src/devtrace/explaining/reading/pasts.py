@@ -38,10 +38,6 @@ class Former(NamedTuple):
         return self.device == device and dtype in (None, self.dtype)
 
 
-def cast_from(dtype: torch.dtype) -> torch.dtype:
-    return torch.float16 if dtype == torch.float32 else torch.float32
-
-
 _NO_MOVE: Final = ReadOp("", COPY, -1, [], -1, -1, BEFORE_ALL)
 
 
@@ -67,17 +63,16 @@ class Pasts:
     def row_after_moves(self, tensor: Any, stamp: Stamp) -> int:
         """Return a new row for a tensor that the hooks saw moving, after ops for its moves."""
         shape, dtype, device = shape_of(tensor), dtype_of(tensor), device_of(tensor)
-        is_cast = stamp[3] is not None and stamp[3][1] == device  # nothing else gave a new tensor there
-        earlier = self._row_before(stamp[3], shape, cast_from(dtype) if is_cast else dtype)
+        earlier = self._row_before(stamp[3], shape)
         row, layout = next(self._rows.next), self._rows.layout_of(shape, dtype, device)[2]
         self._move(row, layout, stamp[2], earlier)
         return row
 
-    def _row_before(self, past: Past | None, shape: Any, dtype: Any) -> tuple[int, str, Any] | None:
+    def _row_before(self, past: Past | None, shape: Any) -> tuple[int, str, Any] | None:
         if past is None:
             return None
-        site, device, earlier = past
-        before = self._row_before(earlier, shape, dtype)
+        site, device, dtype, earlier = past
+        before = self._row_before(earlier, shape)
         layout = self._rows.layout_of(shape, dtype, device)[2]
         if before is None:
             return self._rows.add(layout, -1, -1, site), str(device), dtype
@@ -175,10 +170,9 @@ class Pasts:
             yield former.move.site, former
             former = self._formers.get(former.row)
         _, _, site, past = stamps.get(tensor)
-        dtype = cast_from(dtype_of(tensor))
         while past is not None:
-            yield site, Former(-1, str(past[1]), dtype, _NO_MOVE)
-            site, _, past = past
+            yield site, Former(-1, str(past[1]), past[2], _NO_MOVE)
+            site, _, _, past = past
 
     def op_of(self, row: int) -> ReadOp | None:
         """Return the op that made a row."""

@@ -28,7 +28,7 @@ def copied(recorded: RecordedOps, op: int, args: Any, kwargs: Any, out: Any) -> 
         return -1, None
     _carried(recorded, op, first, out, args, kwargs)
     _, _, birth, past = stamps.get(first)
-    return recorded.rows.row_for_input(first), stamps.shorten((birth, device_of(first), past))
+    return recorded.rows.row_for_input(first), stamps.shorten((birth, device_of(first), dtype_of(first), past))
 
 
 def lifted(recorded: RecordedOps, op: int, made: Any) -> None:

@@ -14,8 +14,8 @@ from devtrace.recording.columns.module_notes import Happening, ModuleNotes
 from devtrace.runtime.tracebacks import entries_of
 from devtrace.source.live_objects import CellText
 
-Past = tuple[int, torch.device, Any]
-"""Where a tensor was copied from: (site of birth, device, earlier past), nearest first."""
+Past = tuple[int, torch.device, torch.dtype, Any]
+"""What a tensor was copied from: (site of birth, device, dtype, earlier past), nearest first."""
 Stamp = tuple[int, dict[Any, int], int, Past | None]
 """See `stamps`."""
 MOST_MOVES: Final = 2_000

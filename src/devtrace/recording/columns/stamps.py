@@ -108,7 +108,7 @@ def shorten(past: Past | None, left: int = LONGEST_PAST) -> Past | None:
     """Cut a past to LONGEST_PAST: a tensor that is moved to and fro for ever must not grow."""
     if past is None or left == 0:
         return None
-    return past[0], past[1], shorten(past[2], left - 1)
+    return *past[:3], shorten(past[3], left - 1)
 
 
 @functools.cache

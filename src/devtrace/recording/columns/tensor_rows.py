@@ -130,9 +130,8 @@ class Rows:
         """Add rows for the tensors that one was copied from before this recording; return the nearest."""
         if past is None:
             return -1
-        site, device, earlier = past
-        shape, dtype, _ = self.layouts[layout]
-        before = self.layout_of(shape, dtype, device)[2]
+        site, device, dtype, earlier = past
+        before = self.layout_of(self.layouts[layout][0], dtype, device)[2]
         return self.add(before, -1, self._past(earlier, before), site)
 
     def add(self, layout: int, producer: int, source: int, site: int) -> int:

@@ -20,7 +20,7 @@ from devtrace.recording.columns.process_history import UNCOUNTED, Moved, Stamp, 
 from devtrace.recording.context.happenings import now
 from devtrace.recording.context.module_tree import class_name, count_registered, kept_tensors
 from devtrace.runtime.patches import Patches
-from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, storage_of
+from devtrace.runtime.quiet import PLAIN, Quiet, dtype_of, function_modes, storage_of
 from devtrace.runtime.watching import MOVES
 from devtrace.source.vocabulary import is_move
 
@@ -69,8 +69,8 @@ class _Move:
         self.target: Any = None  # which is asked where to, if there is nothing to move
         self.stamps: list[tuple[Stamp, Stamp]] = []
         self.classes_of_torch: set[int] = set()
-        # By the id of the stamp before: where from, the stamp after. One for all tensors of a line.
-        self._after: dict[int, tuple[torch.device, Stamp]] = {}
+        # By the id of the stamp before: where from, of which dtype, the stamp after. One for all tensors of a line.
+        self._after: dict[int, tuple[torch.device, torch.dtype, Stamp]] = {}
         self._kept: list[Stamp] = []  # those of these ids
         self.device_of = torch.Tensor.device.__get__  # which a simulation replaces on torch's class
 
@@ -103,8 +103,9 @@ class _Move:
             if type(made) is torch.Tensor and type(tensor) in PLAIN and not function_modes():
                 try:
                     storage = storage_of(made)
-                    source, stamp = known[id(storage_of(tensor)._devtrace_stamp)]
-                    if device_of(tensor) == source and storage._devtrace_stamp is stamps.UNSTAMPED:
+                    source, dtype, stamp = known[id(storage_of(tensor)._devtrace_stamp)]
+                    is_alike = dtype_of(tensor) is dtype and device_of(tensor) == source
+                    if is_alike and storage._devtrace_stamp is stamps.UNSTAMPED:
                         storage._devtrace_stamp = stamp
                         return made
                 except Exception:  # noqa: BLE001, S110 (the first of its line, or one without a storage)
@@ -137,11 +138,11 @@ class _Move:
         before = stamps.get(tensor)
         if before is stamps.UNSTAMPED:
             return
-        past = before[2], source, before[3] and stamps.shorten(before[3], stamps.LONGEST_PAST - 1)
+        past = before[2], source, dtype_of(tensor), before[3] and stamps.shorten(before[3], stamps.LONGEST_PAST - 1)
         birth = stamps.birth(self.at.site, past)
         after = stamps.put_birth(made, birth)
         if after is birth and stamps.are_kept():
-            self._after[id(before)] = source, after
+            self._after[id(before)] = source, dtype_of(tensor), after
             self._kept.append(before)
         elif after is not before and before[0] >= 0 <= after[0]:  # both are rows of a recording
             self.stamps.append((before, after))
