@@ -104,7 +104,7 @@ function named(cells: readonly string[], { labels }: IFixShown, language: Langua
   );
 }
 
-function beginning(drawing: IDrawing, label: 'fix-all.begin' | 'fix-all.again', isUsable: boolean): HTMLElement {
+function beginning(drawing: IDrawing, label: Label, isUsable: boolean): HTMLElement {
   const { scope, actions } = drawing;
   const made = action(drawing, label, 'fix', isUsable, () => {
     actions.fix();
