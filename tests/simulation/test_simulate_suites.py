@@ -665,9 +665,12 @@ def test_lu_without_pivoting_is_cudas_alone() -> None:
         torch.linalg.lu_factor(torch.zeros(2, device="cuda"), pivot=False)
 
 
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 def test_sums_without_what_is_no_number_take_complex_ones() -> None:
     numbers = torch.tensor([1 + 2j, complex("nan"), 3], device="cuda", requires_grad=True)
     assert torch.nansum(numbers) == 4 + 2j
+    halves = numbers.to(torch.complex32)
+    assert (torch.nansum(halves).dtype, torch.nansum(halves).to(torch.complex64).item()) == (torch.complex32, 4 + 2j)
     assert torch.nansum(torch.stack([numbers, numbers]), 1, keepdim=True).shape == (2, 1)
     assert torch.nanmean(numbers) == 2 + 1j
     with pytest.raises(RuntimeError, match="does not support complex"):

@@ -299,7 +299,7 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
         return worded("add", kept=kept)
     if called_name(node) in ("max", "min") and owner_of(node) is None:
         return worded("order", name=called_name(node))
-    if isinstance(statement, ast.If | ast.Assert | ast.While) and node in (statement, *ast.walk(statement.test)):
+    if (test := getattr(statement, "test", None)) is not None and node in (statement, *ast.walk(test)):
         return worded("decide")
     if is_size(found):
         return worded("bound")

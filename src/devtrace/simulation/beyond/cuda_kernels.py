@@ -44,7 +44,10 @@ def nansum(data: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any =
     """Sum complex numbers, those that are none left out."""
     if not data.is_complex():
         return aten.nansum(data, dim, keepdim, dtype=dtype)  # type: ignore[no-any-return]
-    return torch.where(data.isnan(), 0, data).sum(dim, keepdim, dtype=dtype)
+    kept = torch.where(data.isnan(), 0, data)
+    if torch.complex32 not in (data.dtype, dtype):
+        return kept.sum(dim, keepdim, dtype=dtype)
+    return kept.to(torch.complex64).sum(dim, keepdim).to(dtype or data.dtype)  # the CPU adds no halves up
 
 
 def pack_int4(weight: Tensor, tiles: int) -> Tensor:
