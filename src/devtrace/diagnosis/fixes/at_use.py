@@ -23,6 +23,7 @@ from devtrace.diagnosis.fixes.fix import (
     siblings_on_odd_device,
 )
 from devtrace.source.dtypes import is_floating
+from devtrace.source.flow import COMPREHENSIONS
 from devtrace.source.matching import calls_in, match_code, nodes_of, same_code, variable
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.parsing import read
@@ -57,7 +58,7 @@ def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
 def _device_of_another_item(case: Case, frame: FailingFrame, node: ast.expr) -> str:
     """Return `group[0].device` for `p.grad` of `[p.grad for p in group]`: of the first item that is as expected."""
     around = frame.source.parent(node)
-    if not isinstance(around, ast.ListComp | ast.GeneratorExp) or around.elt is not node or len(around.generators) > 1:
+    if not isinstance(around, COMPREHENSIONS) or node not in vars(around).values() or len(around.generators) > 1:
         return ""
     name, iterated, scope = variable(around.generators[0].target), around.generators[0].iter, frame.scope()
     items = evaluate(iterated, scope)
