@@ -173,6 +173,38 @@ def test_a_patch_that_changes_values_names_them_and_is_only_safe(warm: Warm, tmp
     assert "returned[" in str(rounds.changes[0].finding.proof)
 
 
+def test_a_patch_that_lets_parameters_be_trained_is_not_given_up_for_one_with_the_values_of_before(
+    warm: Warm, tmp_path: Path
+) -> None:
+    """Moved by hand the list would have the reference's values, untrained as there."""
+    rounds, after = fixed_text(
+        warm,
+        tmp_path,
+        """
+        class Factors(nn.Module):
+            def __init__(self, ranks):
+                super().__init__()
+                self.base = nn.Linear(3, 2)
+                self.factors = [nn.Parameter(torch.ones(3, rank)) for rank in ranks]
+
+            def forward(self, x):
+                return self.base(x) + sum((x @ each).sum(-1, keepdim=True) for each in self.factors)
+
+        def run(device):
+            torch.manual_seed(0)
+            model = Factors([2, 3]).to(device)
+            rule = torch.optim.SGD(model.parameters(), lr=0.1)
+            for _ in range(2):
+                rule.zero_grad()
+                model(torch.ones(2, 3, device=device)).sum().backward()
+                rule.step()
+            return [*model.base.parameters(), *model.factors]
+        """,
+    )
+    assert "self.factors = nn.ParameterList([" in after
+    assert {edit.grade for change in rounds.changes for edit in change.finding.edits} == {"safe"}
+
+
 def test_what_two_runs_of_one_program_do_not_share_is_no_difference() -> None:
     clock = iter(range(1, 9))
     reference = Reference(lambda: Run("ended", (), values={"time": next(clock), "loss": 0.5}, output="took 3 s"))

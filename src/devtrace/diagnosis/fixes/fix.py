@@ -31,12 +31,13 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True)
 class Fix:
-    """Advice in words, and as edits, with what these move."""
+    """Advice in words, and as edits, with what these move; `trains`: an optimizer finds it from then on."""
 
     help: str
     edits: tuple[Edit, ...] = ()
     moved: tuple[Moved, ...] = ()
     others: tuple[Choice, ...] = ()
+    trains: bool = False
 
 
 def suggested(help: str, *edits: Edit | None, moved: Iterable[Moved] = ()) -> Iterator[Fix]:

@@ -7,6 +7,7 @@ import ast
 import itertools
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
@@ -37,7 +38,8 @@ def register_on_module(case: Case, verdict: Verdict) -> Iterator[Fix]:
         if reference.kind == "attribute" and reference.key != unregistered.key and _is_odd(case, reference):
             fixes += itertools.islice(_registering(case, verdict, reference), 1)
     edits = tuple(edit for fix in fixes for edit in fix.edits)
-    yield Fix(found.help, edits, tuple(moved for fix in fixes for moved in fix.moved))
+    moved = tuple(moved for fix in fixes for moved in fix.moved)
+    yield replace(found, edits=edits, moved=moved, trains=any(fix.trains for fix in fixes))
     if len(fixes) > 1:
         yield found
 
@@ -144,7 +146,9 @@ def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> 
             new = f'{own}.register_buffer("{reference.key}", {right}{"" if is_running else ", persistent=False"})'
             help = sentence("fixed.buffer", code=one_line(new))
     changes = changes or [(statement, new)]
-    yield from suggested(help, *(code.replaced(*change) for change in changes), moved=moved)
+    trains = bool(container) or access_paths.is_trained_leaf(reference.value)
+    edits = (code.replaced(*change) for change in changes)
+    yield from (replace(fix, trains=trains) for fix in suggested(help, *edits, moved=moved))
 
 
 def _is_running(code: Code, statement: ast.stmt, attribute: str) -> bool:

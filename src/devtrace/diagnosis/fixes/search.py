@@ -65,7 +65,8 @@ class Search:
         fixes = self._whole() if case.queries.of == "device" else self._surest()
         found = {fix.edits: fix for fix in itertools.islice(fixes, most)}
         first, *others = found.values() or [Fix(advice)]
-        return replace(first, others=tuple(Choice(each.help, each.edits) for each in others))
+        alike = (each for each in others if each.trains or not first.trains)  # no other could stand for its training
+        return replace(first, others=tuple(Choice(each.help, each.edits) for each in alike))
 
     def _surest(self) -> Iterator[Fix]:
         """Yield those that change no guessed line, then the rest: what is used can be cast, whatever made it."""
@@ -152,5 +153,5 @@ class Search:
 
     def _joined(self, parts: list[Fix]) -> Fix | None:
         edits = merged([edit for part in parts for edit in part.edits])
-        whole = Fix(parts[0].help, edits, proof.all_moved(parts)) if edits else None
+        whole = replace(parts[0], edits=edits, moved=proof.all_moved(parts)) if edits else None
         return whole if whole is not None and not proof.refusal(self.case, whole, is_joined=True) else None
