@@ -66,10 +66,10 @@ def was_attached_after(queries: TraceQueries, row: int, move: Move) -> bool:
 
 
 def moves_of_modules(queries: TraceQueries, row: int, kind: str, device: str) -> list[Move]:
-    """Return where the modules of a class that hold a tensor were sent to a device, with what they had, last first."""
+    """Return where the modules of a class that hold a tensor were sent to a device, whatever they had, last first."""
     modules = queries.trace.modules
     holders = {module for module in _holders(queries, row) if modules.raw("type", module) == kind}
-    found = (move for move in queries.trace.moves if move.module.id in holders and move.tensors)
+    found = (move for move in queries.trace.moves if move.module.id in holders)
     return _sent_to(found, row, device)
 
 

@@ -53,12 +53,13 @@ class Ownership:
 
     @cached_property
     def _moves_of_former(self) -> list[Move]:
-        """Return the moves of the module before all of its tensors were replaced: `load_state_dict(assign=True)`."""
+        """Return the moves of the module before it had the tensors that it has: `load_state_dict(assign=True)`."""
         if self.others or self.module is None:
             return []
         kind, subject = type(self.module.last.value).__name__, self.subject
         moves = moves_of_modules(subject.queries, subject.row, kind, subject.expected_device)
         made, saw_ops = subject.queries.producer(subject.base), subject.queries.evidence.saw_ops
+        made += made >= 0 and not subject.queries.is_kind("copy")[made]  # a move's own op copies
         return [move for move in moves if made > move.op or (not saw_ops and subject.birth < 0)]
 
     @property

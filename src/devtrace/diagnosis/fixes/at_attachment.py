@@ -21,7 +21,7 @@ from devtrace.diagnosis.fixes.devices import of_earlier_cell, of_move, of_owner
 from devtrace.diagnosis.fixes.fix import Fix, frame_at, names_its_device, odd_rows
 from devtrace.source.flow import targets
 from devtrace.source.matching import assigned_names, called_names, match_code, names_in, run_names, same_code
-from devtrace.source.object_walk import is_tensor
+from devtrace.source.object_walk import is_tensor, members
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -68,8 +68,10 @@ class _Attaching:
         """Return the last `model.bank = ...`, where `model.bank`, a part of it or what is beside it is the odd one."""
         assert self.verdict.module is not None
         below = range(len(self.verdict.module.references) + 1, len(self.name.references) + 1)
-        paths = {self.name.prefix(length).code for length in below}
-        paths |= {each.code for each in self.case.snapshot.beside(self.name) if odd_rows(self.case, each.last.value)}
+        parts = [self.name.prefix(length) for length in below]
+        beside = ((part, other) for part in parts for other in members(part.last.owner))
+        paths = {part.code for part in parts}
+        paths |= {part.beside(other).code for part, other in beside if odd_rows(self.case, other.value)}
         given = ((each, target) for each in reversed(self._above) for target in getattr(each, "targets", ()))
         return next((statement for statement, target in given if self.frame.code.text(target) in paths), None)
 
