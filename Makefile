@@ -110,7 +110,7 @@ notebooks: $(READY) $(SYSTEMS) ## run every notebook from top to bottom
 	$(PYTEST) -n 2 -m notebook
 
 e2e: $(READY) chromium ## drive a real JupyterLab in a real Chromium
-	timeout -k 30 1200 $(PYTEST_APART) -m e2e
+	timeout -k 30 1800 $(PYTEST_APART) -m e2e
 
 vscode: $(READY) ## build the renderer extension for VS Code, build/devtrace.vsix
 	$(BIN)/python tools/make_vscode.py
