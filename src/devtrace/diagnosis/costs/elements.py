@@ -29,7 +29,8 @@ _SAMPLE: Final = 2_000
 def of_elements(habit: Habit) -> Needless | None:
     """Find a line that reads very many elements of few tensors, or some in each step; nothing writes meanwhile."""
     queries, ops, found = habit.queries, habit.ops[:_SAMPLE], habit.found
-    if len(ops) < OFTEN or found is None or (habit.count < MANY and not habit.pace.is_of_each_step):
+    is_for_its_user = habit.pace.is_of_each_step and not queries.package(habit.line)
+    if len(ops) < OFTEN or found is None or (habit.count < MANY and not is_for_its_user):
         return None
     owners = [_owners_of_element(queries, op) for op in ops]
     bases = set[int]().union(*owners)
