@@ -101,7 +101,7 @@ MOST_LINES = {
     "diagnosis.causes": 563,
     "diagnosis.fixes": 3_011,  # what trains from then on has no other fix
     # What each step computes or copies again; what a value is needed for: sizes, draws, elements of several tensors.
-    "diagnosis.rules diagnosis.costs": 3_698,
+    "diagnosis.rules diagnosis.costs": 3_699,
     # What a dtype costs: casts for nothing, and numpy's float64 in a float32 model.
     "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 254,
     # What keeps a number out of a CUDA graph: where it is met in compiled code, and its rule.
