@@ -14,6 +14,7 @@ import devtrace
 from devtrace.api.results import Report
 from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.findings import Finding
+from devtrace.recording.memory import heights
 
 PROGRAMS = Path(__file__).parent / "growing_programs"
 
@@ -82,7 +83,10 @@ def test_what_has_a_bound_or_is_wanted_is_silent(name: str) -> None:
     assert growing(ran(path.read_text(), str(path))) == []
 
 
-def test_the_holders_of_memory_at_its_highest_are_reported_where_it_is_asked_for() -> None:
+def test_the_holders_of_memory_at_its_highest_are_reported_where_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(heights, "_CLOSE_FIRST", 600.0)  # seconds: a process with many tests behind it is slow to walk
     path = PROGRAMS / "losses_of_a_validation.py"
     report, highest = ran_to_peak(path.read_text(), str(path))
     (found,) = [each for each in report.findings if each.rule == "memory-peak"]
