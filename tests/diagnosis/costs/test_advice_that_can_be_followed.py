@@ -8,17 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-import devtrace
-from devtrace.diagnosis.findings import Finding
+from costs import warnings
 
 GPU = "cuda:0"
-
-
-def warnings(program: Callable[[], object]) -> list[Finding]:
-    with devtrace.record(simulate="cuda:1") as recording:
-        program()
-    assert not recording.report.notes
-    return [finding for finding in recording.report.findings if finding.severity != "note"]
 
 
 def train(each: Callable[[torch.Tensor], torch.Tensor], steps: int = 12) -> None:

@@ -8,19 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-import devtrace
-from devtrace.diagnosis.findings import Finding
+from costs import warnings
 
 GPU = "cuda:0"
 STEPS = 12
-
-
-def warnings(program: Callable[[], object]) -> list[Finding]:
-    torch.manual_seed(0)
-    with devtrace.record(simulate="cuda:1") as recording:
-        program()
-    assert not recording.report.notes
-    return [finding for finding in recording.report.findings if finding.severity != "note"]
 
 
 def train(net: nn.Module, batches: torch.Tensor, after: Callable[[torch.Tensor], None] = lambda _: None) -> None:

@@ -9,19 +9,10 @@ import pytest
 import torch
 from torch import nn
 
-import devtrace
-from devtrace.diagnosis.findings import Finding
+from costs import warnings
 
 GPU = "cuda:0"
 STATES = [[0.1 * at, 0.2, 0.3] for at in range(5)]
-
-
-def warnings(program: Callable[[], object]) -> list[Finding]:
-    torch.manual_seed(0)
-    with devtrace.record(simulate="cuda:1") as recording:
-        program()
-    assert not recording.report.notes
-    return [finding for finding in recording.report.findings if finding.severity != "note"]
 
 
 @torch.no_grad()

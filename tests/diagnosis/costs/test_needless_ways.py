@@ -10,18 +10,10 @@ import pytest
 import torch
 from torch import nn
 
-import devtrace
-from devtrace.diagnosis.findings import Finding
+from costs import warnings
 
 GPU = "cuda:0"
 VOCABULARY = [f"word{at}" for at in range(12)]
-
-
-def warnings(program: Callable[[], object]) -> list[Finding]:
-    with devtrace.record(simulate="cuda:1") as recording:
-        program()
-    assert not recording.report.notes
-    return [finding for finding in recording.report.findings if finding.severity != "note"]
 
 
 def _model() -> nn.Module:

@@ -27,7 +27,7 @@ from devtrace.source.flow import COMPREHENSIONS
 from devtrace.source.matching import calls_in, match_code, nodes_of, same_code, variable
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.parsing import read
-from devtrace.source.safe_values import Scope, evaluate
+from devtrace.source.safe_values import evaluate
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -64,7 +64,7 @@ def _device_of_another_item(case: Case, frame: FailingFrame, node: ast.expr) -> 
     items = evaluate(iterated, scope)
     for index, item in enumerate(items if name and type(items) in (list, tuple) else ()):
         code = f"{frame.code.text(iterated)}[{index}]"
-        made = evaluate(node, Scope({**scope.locals, name: item}, scope.globals))
+        made = evaluate(node, scope.with_name(name, item))
         uses = [(each, code) for each in nodes_of(ast.Name, node) if each.id == name]
         for value, text in ((item, code), (made, frame.code.text_with(node, *uses))):
             if is_tensor(value) and case.snapshot.trait_of(value) == case.expected_device:

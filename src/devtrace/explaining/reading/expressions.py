@@ -17,7 +17,7 @@ from devtrace.runtime.quiet import device_of, is_tensor
 from devtrace.source.branches import truth
 from devtrace.source.flow import operands
 from devtrace.source.matching import called_name, listed, variable
-from devtrace.source.safe_values import MISSING, Scope, item
+from devtrace.source.safe_values import MISSING, item
 from devtrace.source.vocabulary import OPERATORS
 
 
@@ -106,8 +106,7 @@ def _turns(reader: Reader, node: Any, activation: Activation) -> list[Activation
         return []
     iterated = reader.see(generator.iter, activation)
     items = islice(contents(iterated.value), MOST_ITEMS) if isinstance(iterated, Known) else ()
-    scopes = (Scope({**scope.locals, generator.target.id: each}, scope.globals) for each in items)
-    return [replace(activation, scope=each) for each in scopes]
+    return [replace(activation, scope=scope.with_name(generator.target.id, each)) for each in items]
 
 
 def read_text(reader: Reader, node: ast.JoinedStr, activation: Activation) -> Value | None:

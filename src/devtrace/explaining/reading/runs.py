@@ -172,11 +172,8 @@ def given_to(run: Activation) -> Scope:
 
 def _behind_wrapper(value: Any) -> FunctionType | None:
     """Return the function that a wrapper of `functools.cache` or of torch's calls (`@torch.no_grad()`), else itself."""
-    value = value.__wrapped__ if type(value) is _CACHED else value
-    if type(value) is not FunctionType:
-        return None
-    inner = value.__dict__.get("__wrapped__")
-    return inner if type(inner) is FunctionType and not is_theirs(value.__code__) else value
+    found = list(with_wrapped(value.__wrapped__ if type(value) is _CACHED else value))
+    return next((each for each in found if is_theirs(each.__code__)), found[0] if found else None)
 
 
 def function_of(value: Any) -> tuple[FunctionType | None, list[Value | None]]:
