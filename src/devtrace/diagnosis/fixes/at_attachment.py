@@ -27,12 +27,12 @@ from devtrace.words.text_format import one_line
 
 
 def move_below_attachment(case: Case, verdict: Verdict) -> Iterator[Fix]:
-    """Below `model.head = nn.Linear(8, 2)` add `model.to(device)`, in the frame that holds the model."""
+    """Below `model.head = nn.Linear(8, 2)` add `model.to(device)`, in the frame that holds the model: not in its own."""
     frame = case.frame_of(verdict.name)
     if frame is None or verdict.name is None or verdict.module is None or verdict.move is None:
         return
     statement = _Attaching(case, verdict, frame, verdict.name).statement()
-    if statement is None or verdict.module.code is None:
+    if statement is None or verdict.module.code in (None, frame.own):
         return
     anchor = Anchor(frame.code, statement, "below", frame)
     change = OwnLines((verdict.module.code,), is_module=True)
