@@ -208,8 +208,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         faults = missed()
         self._notes = (*self._notes, *_notes_of_torch(recording), *faults)
         try:
-            raised = error if isinstance(error, Exception) else None
-            recorded = recording.finish(self.name, raised, self.is_simulated)
+            recorded = recording.finish(self.name, error, self.is_simulated)
         except Exception as fault:  # noqa: BLE001 (a failing recorder is never the user's exception)
             builder = TraceBuilder(self.name)
             builder.notes.append(sentence_of_fault("note.recording-lost", fault))

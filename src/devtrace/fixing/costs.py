@@ -35,7 +35,8 @@ class Costs:
     def _untried(self) -> Iterator[Finding]:
         known = {_key(finding) for finding, _ in self.rejected}
         for finding in self.rounds.last.findings:
-            if finding.severity != "error" and finding.edits and _key(finding) not in known:
+            is_caught = finding.rule == "dtype-mismatch"  # an error that the program goes on from costs nothing
+            if finding.severity != "error" and not is_caught and finding.edits and _key(finding) not in known:
                 yield finding
 
     def _why_not(self, finding: Finding, before: Run) -> str:

@@ -114,8 +114,9 @@ class Recording:
         self.recorder.active = False
         self._ended = True
 
-    def finish(self, title: str, error: BaseException | None, simulated: Callable[[str], bool]) -> Recorded:
+    def finish(self, title: str, ended_by: BaseException | None, simulated: Callable[[str], bool]) -> Recorded:
         """Make the trace, after `stop` or `halt`, while simulated tensors still answer for their device."""
+        error = ended_by if isinstance(ended_by, Exception) else None  # no `sys.exit()`, no Ctrl-C
         if not self._ended:
             raise RuntimeError("finish() of a running recording: ops would come into the trace that is being made")
         if self._budget is not None:
@@ -160,6 +161,7 @@ class Recording:
             shortage=shortages.in_rows(short, rows, done.tensors.rows_of),
             heights=heights.in_rows(self.heights, rows, done.tensors.rows_of, done.op_of),
             in_graphs=tuple({done.op_of(op): region for op, region in self.recorder.in_graphs.items()}.items()),
+            went_on=frozenset(map(done.op_of, self.recorder.went_on(ended_by))),
         )
         return Recorded(self._with_memory(done.trace), live)
 

@@ -61,6 +61,7 @@ class Live:
     `idle`: the rows of the sites of optimizer steps that never found a gradient, with the number of steps.
     `in_graphs`: ops that took a number of the CPU in what is compiled with CUDA graphs, and that region.
     `walk`: all that the frames' variables lead to, where that has been visited already.
+    `went_on`: ops that raised, of which the program caught the error and went on.
     """
 
     frames: tuple[tuple[int, FrameType], ...] = ()
@@ -74,6 +75,7 @@ class Live:
     shortage: Any = None
     heights: tuple[Any, ...] = ()
     in_graphs: tuple[tuple[int, Any], ...] = ()
+    went_on: frozenset[int] = frozenset()
 
 
 _NOT_KEPT: Final = 3  # references to a frame's own copy of its variables: its, ours, the one that counts them

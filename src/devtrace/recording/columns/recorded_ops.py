@@ -3,7 +3,7 @@
 import json
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import perf_counter_ns, time
 from typing import Any, Final, Protocol
@@ -14,10 +14,10 @@ from devtrace.recording.columns import sites
 from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT, SEVERAL
 from devtrace.recording.columns.operator_info import operator_by_name
 from devtrace.recording.columns.tensor_rows import Rows
-from devtrace.recording.columns.thread_state import ThreadState
+from devtrace.recording.columns.thread_state import THREAD_SHIFT, ThreadState
 from devtrace.runtime.compiled import CompiledRegion
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, is_tensor
-from devtrace.runtime.tracebacks import text_of
+from devtrace.runtime.tracebacks import chain_of, text_of
 from devtrace.runtime.watching import Faults
 from devtrace.source.safe_values import instance_dict
 
@@ -159,6 +159,13 @@ class RecordedOps:
         state.heads += (head | SEVERAL | len(rows) << COUNT_SHIFT, site, start, -1, number, -1, 0)
         state.flat += rows
         state.op += 1
+
+    def went_on(self, ended_by: BaseException | None) -> Iterator[int]:
+        """Yield the ops of the main thread that raised what is no part of the error that ended the program."""
+        texts = [text_of(each) for each in chain_of(ended_by)]
+        for failed in self.failures:
+            if not failed.op >> THREAD_SHIFT and not any(failed.message in text for text in texts):
+                yield failed.op
 
     def refused(self, state: ThreadState, name: str, site: int, rows: list[int], error: BaseException) -> None:
         """Record a call that torch refused before there was an op."""
