@@ -1,6 +1,6 @@
 /**
  * Modules as nested boxes in the order of execution. Repeats (`h0 ×6`) fold into one box, but only where the whole tree below them has the
- * same types on the same devices and no finding: a fold never hides a change of device.
+ * same types on the same devices, in the same dtypes, and no finding: a fold never hides a change of these.
  */
 import type { ITrace } from '../model/trace';
 import type { IModuleNode } from './modules';
@@ -49,14 +49,15 @@ export function buildBoxes(trace: ITrace, roots: readonly IModuleNode[], opening
   return roots.length > 0 ? group([roots], 0) : [];
 }
 
-/** Equal numbers for trees of equal types, devices and repeats; a module with a finding is like no other. */
+/** Equal numbers for trees of equal types, devices, dtypes and repeats; a module with a finding is like no other. */
 function signaturesOf(trace: ITrace, roots: readonly IModuleNode[]): Map<number, number> {
   const known = new Map<string, number>();
   const signatures = new Map<number, number>();
   const visit = (node: IModuleNode): number => {
     const below = node.children.map(visit).join();
-    const devices = [node.parameterDevices, node.opDevices].map(ids => [...ids].sort().join()).join('/');
-    const own = node.alarm > 0 ? `!${node.id}` : `${trace.modules.type[node.id]} ${devices} ${node.ran}`;
+    const sets = [node.parameterDevices, node.parameterDtypes, node.opDevices];
+    const where = sets.map(ids => [...ids].sort().join()).join('/');
+    const own = node.alarm > 0 ? `!${node.id}` : `${trace.modules.type[node.id]} ${where} ${node.ran}`;
     const key = `${own} (${below})`;
     const signature = known.get(key) ?? known.size;
     known.set(key, signature);

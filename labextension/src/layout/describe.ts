@@ -4,6 +4,7 @@
 import { autocastOfOps } from '../model/autocasts';
 import { deviceName, listed, modulePath, moduleOf, opName, siteLabel, tensorLabel, type ITrace } from '../model/trace';
 import { joined, sentence, type Key } from '../model/words/catalogue';
+import { unusualDtypesOfOp, withDtype } from './dtypes';
 import { rankOfOp, rankRanges } from './ranks';
 import { formatBytes, formatTime } from './units';
 
@@ -26,7 +27,7 @@ export function opFacts(trace: ITrace, op: number): IFact[] {
   const site = ops.site[op];
   const failure = failureOf(trace, op);
   return [
-    fact(trace, 'fact.device', deviceName(trace, ops.device[op]), ops.device[op]),
+    fact(trace, 'fact.device', whereOpRan(trace, op), ops.device[op]),
     fact(trace, 'fact.rank', isOfJob(trace) ? String(rankOfOp(trace, op)) : ''),
     fact(trace, 'fact.took', failure ? sentence(trace.language, 'fact.raised') : opDuration(trace, op)),
     ...tensorFacts(trace, 'fact.in', listed(ops.inputs, op)),
@@ -38,6 +39,11 @@ export function opFacts(trace: ITrace, op: number): IFact[] {
     fact(trace, 'fact.line', site < 0 ? '' : `${siteLabel(trace, site)}  ${strings[sites.text[site]]}`),
     fact(trace, 'fact.error', failure)
   ].filter(({ text }) => text !== '');
+}
+
+/** `cuda:0`, `cuda:0 · bfloat16`: where an op ran, and in which dtype where that is not the usual one. */
+export function whereOpRan(trace: ITrace, op: number): string {
+  return withDtype(deviceName(trace, trace.ops.device[op]), unusualDtypesOfOp(trace, op));
 }
 
 function isOfJob({ threads }: ITrace): boolean {

@@ -11,6 +11,8 @@ export interface IModuleNode {
   readonly children: IModuleNode[];
   /** Ids, of its own parameters and buffers and of those below it. */
   readonly parameterDevices: ReadonlySet<number>;
+  /** The dtypes of the same, as ids of strings. */
+  readonly parameterDtypes: ReadonlySet<number>;
   /** Ids, of the ops of its calls and of those below it. */
   readonly opDevices: ReadonlySet<number>;
   readonly calls: number;
@@ -27,6 +29,7 @@ export interface IModuleNode {
 
 type Draft = { -readonly [K in keyof IModuleNode]: IModuleNode[K] } & {
   parameterDevices: Set<number>;
+  parameterDtypes: Set<number>;
   opDevices: Set<number>;
   first: number;
 };
@@ -48,6 +51,7 @@ function newDraft(trace: ITrace, id: number): Draft {
     name: path.slice(path.lastIndexOf('.') + 1),
     children: [],
     parameterDevices: new Set(),
+    parameterDtypes: new Set(),
     opDevices: new Set(),
     calls: 0,
     ops: 0,
@@ -137,6 +141,7 @@ class ParameterDevices {
     if (owner !== undefined && !this._known.has(key)) {
       this._known.add(key);
       this._drafts[owner].parameterDevices.add(tensors.device[tensor]);
+      this._drafts[owner].parameterDtypes.add(tensors.dtype[tensor]);
     }
   }
 }
@@ -216,6 +221,7 @@ function byFirst(a: Draft, b: Draft): number {
 
 function addTo(parent: Draft, draft: Draft): void {
   draft.parameterDevices.forEach(device => parent.parameterDevices.add(device));
+  draft.parameterDtypes.forEach(dtype => parent.parameterDtypes.add(dtype));
   draft.opDevices.forEach(device => parent.opDevices.add(device));
   parent.ops += draft.ops;
   parent.time += draft.time;

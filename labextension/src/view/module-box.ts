@@ -2,6 +2,7 @@
  * One box of the module view.
  */
 import type { IBox } from '../layout/boxes';
+import { unusualDtypes, withDtype } from '../layout/dtypes';
 import type { IBoxBounds } from '../layout/flow';
 import type { ILink } from '../layout/links';
 import { formatBytes, formatTime } from '../layout/units';
@@ -13,12 +14,17 @@ import { deviceSwatch } from './chips';
 /** A box is filled by at most this many devices. */
 const MOST_FILLS = 4;
 
-/** The two lines of a box: its name; its type, ops and time. */
+/** The two lines of a box: its name; its type, the dtype of its parameters where that is not the usual one, ops and time. */
 export function boxText(trace: ITrace, box: IBox): { title: string; detail: string } {
   const [{ id, name }] = box.nodes;
   const last = box.nodes[box.repeats - 1].name;
   const title = box.repeats > 1 ? `${spanned(name, last)} ×${box.repeats}` : name;
-  return { title, detail: [trace.strings[trace.modules.type[id]], ...workOf(trace.language, box)].join(' · ') };
+  const dtypes = unusualDtypes(
+    trace,
+    box.nodes.flatMap(node => [...node.parameterDtypes])
+  );
+  const kind = withDtype(trace.strings[trace.modules.type[id]], dtypes);
+  return { title, detail: [kind, ...workOf(trace.language, box)].join(' · ') };
 }
 
 function spanned(first: string, last: string): string {

@@ -1,7 +1,7 @@
 /**
  * A row of the ops table: made once, filled again for each op that scrolls into it.
  */
-import { opDuration, phaseName } from '../layout/describe';
+import { opDuration, whereOpRan, phaseName } from '../layout/describe';
 import type { SortKey } from '../layout/table';
 import { formatCount } from '../layout/units';
 import { deviceName, listed, modulePath, moduleOf, opName, siteLabel, tensorLabel, type ITrace } from '../model/trace';
@@ -54,7 +54,7 @@ export function fillRow(row: IOpRow, trace: ITrace, op: number, index: number): 
   const texts = [
     formatCount(op),
     `${opName(trace, op)}${shapesOf(trace, op)}`,
-    name,
+    whereOpRan(trace, op),
     opDuration(trace, op),
     phaseName(trace, trace.strings[trace.ops.phase[op]]),
     modulePath(trace, moduleOf(trace, op)),
