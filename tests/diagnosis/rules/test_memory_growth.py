@@ -31,6 +31,10 @@ GROWING = {
     "terms_in_a_dictionary": Expected("log.values", "graph", "self.values[name].append(value)", ""),
     "errors_of_attempts": Expected("outcome", "traceback", "outcome[number] = problem", r"= str\(problem\)"),
     "features_of_a_gallery": Expected("BANK", "named", "BANK.append(features)", r"features\.cpu\(\)"),
+    "states_by_deepcopy": Expected("history", "named", "history.append(copy.deepcopy(", ""),
+    "states_by_name": Expected("SNAPSHOTS", "named", "SNAPSHOTS[epoch] = {key", r"value\.clone\(\)\.cpu\(\) for"),
+    "gradients_of_steps": Expected("noise.steps", "named", "self.steps.append([p.grad", r"p\.grad\.clone\(\)\.cpu"),
+    "deep_copies_of_a_trainer": Expected("trainer.log", "named", 'self.log["state"].append(', ""),
 }
 HEALTHY = sorted(path.stem for path in PROGRAMS.glob("healthy_*.py"))
 
@@ -75,6 +79,12 @@ def test_what_grows_with_each_step_is_a_warning_with_its_name_and_edit(name: str
         edited = tmp_path / path.name
         edited.write_text(applied(text, found.edits))
         assert growing(ran(edited.read_text(), str(edited))) == []
+
+
+def test_a_state_of_several_parts_is_one_round() -> None:
+    path = PROGRAMS / "gradients_of_steps.py"
+    (found,) = growing(ran(path.read_text(), str(path)))
+    assert found.count <= 20 < found.holders[0].count
 
 
 @pytest.mark.parametrize("name", HEALTHY)

@@ -93,6 +93,12 @@ EXPECTED = {
     ),
     "double_from_numpy": Expected("50MB", "features", "named", "from_numpy", r"float32"),
     "steps_of_a_rollout": Expected("48MB", "model", "activation", "model(state)", "smaller batch"),
+    "widths_in_turn": Expected("70MB", "net", "parameter", "build(width)", "        del net, optimizer", repaired=True),
+    "trainers_of_a_search": Expected(
+        "142MB", "trainer.model", "parameter", "nn.Sequential(", "        del trainer", repaired=True
+    ),
+    "needed_after_the_loop": Expected("50MB", "net", "parameter", "nn.Sequential(", "smaller state"),
+    "needed_in_the_next_round": Expected("50MB", "net", "parameter", "nn.Sequential(", "smaller state"),
 }
 UNTRACED = {
     "attention_by_einsum": ("60MB", "scaled_dot_product_attention"),

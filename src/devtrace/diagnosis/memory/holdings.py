@@ -150,14 +150,40 @@ class Memory:
         return str(self.queries.trace.tensors[largest.tensor].dtype) if largest is not None else ""
 
     def rounds(self, group: Group) -> int:
-        """Return in how many rounds a group was made: calls of one module, else storages of one line."""
+        """Return in how many rounds a group was made: calls of one module, else storages, or turns, of one line."""
         producers = [self.producer(each) for each in group.holdings]
+        if group.kind == "named" and not self.is_of_modules(group):
+            users = self.queries.op_users
+            turns = np.cumsum(np.diff(users, prepend=users[:1]) != 0)
+            return len({int(turns[op]) for op in producers if op >= 0})
         return max(Counter(self._rounds(group.holdings, producers)).values(), default=0)
 
     def is_of_modules(self, group: Group) -> bool:
         """Return whether calls of modules made most of a group, or what they gave."""
         made = sum(each.bytes for each in group.holdings if self.outermost(self.producer(each)) >= 0)
         return made > group.bytes / 2
+
+    def is_of_states(self, group: Group, keeps: Keeper) -> bool:
+        """Return whether most of a group was made of parts of models, or of gradients, and nothing was computed of it.
+
+        Python copies storages in a deep copy, of which no op knows the parameter.
+        """
+        queries = self.queries
+        inputs = queries.trace.ops.lists("inputs")
+        taken = set(queries.bases[inputs.flat[queries.is_kind("compute")[inputs.rows]]].tolist())
+        rows = [(queries.base(each.tensor), each.bytes) for each in group.holdings if each.tensor >= 0]
+        is_deep = keeps.is_of_unread_deep_copies
+        kept = sum(size for row, size in rows if row not in taken and (is_deep or self._is_of_a_state(row)))
+        return kept > group.bytes / 2
+
+    def _is_of_a_state(self, row: int) -> bool:
+        queries = self.queries
+        given = [queries.base(each) for each in queries.made_from(row)]
+        return bool(given) and all(queries.is_of_a_module(each) or self._is_of_backward(each) for each in given)
+
+    def _is_of_backward(self, row: int) -> bool:
+        op = self.queries.producer(row)
+        return op >= 0 and bool(self.queries.is_phase("backward")[op])
 
     def producer(self, holding: Holding) -> int:
         return self.queries.producer(holding.tensor) if holding.tensor >= 0 else -1

@@ -77,9 +77,22 @@ class Keeper:
         """Return whether the round, or function, that puts something there reads it as well."""
         around = self.round or self.source.function(self.statement)
         first = next(_paths_of(self.statement), "")
-        within = set(nodes_of(ast.expr, self.statement))
-        read = (each for each in nodes_of(ast.expr, *([around] if around else [])) if is_read(each))
-        return any(path_of(each) == first != "" and each not in within for each in read)
+        return around is not None and first in self._read_in(around)
+
+    @property
+    def is_of_unread_deep_copies(self) -> bool:
+        """Return whether it keeps deep copies by a name that nothing else in the file reads, but for the length."""
+        name = next(_paths_of(self.statement), "").rpartition(".")[2]
+        read = {path.rpartition(".")[2] for path in self._read_in(self.source.tree)}
+        return "deepcopy" in called_names(self.value) and name not in read
+
+    def _read_in(self, tree: ast.AST) -> set[str]:
+        """Return what code reads beside the statement, other than for its length or to add to it."""
+        calls = [*calls_in(tree)]
+        owners = [owner for call in calls if called_name(call) in ADDS and (owner := owner_of(call)) is not None]
+        measured = [part for call in calls if called_name(call) == "len" for part in call.args]
+        apart = set(nodes_of(ast.expr, self.statement, *owners, *measured))
+        return {path_of(each) for each in nodes_of(ast.expr, tree) if is_read(each) and each not in apart} - {""}
 
     @property
     def is_bounded(self) -> bool:

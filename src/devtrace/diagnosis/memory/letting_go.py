@@ -13,7 +13,7 @@ from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.diagnosis.memory.keeper import Keeper, is_number
-from devtrace.source.flow import binds, path_of, targets
+from devtrace.source.flow import LOOPS, binds, path_of, targets
 from devtrace.source.matching import called_name, called_names, calls_in, listed, names_in, variable, written_out
 from devtrace.source.object_walk import is_tensor, may_lead, registered
 from devtrace.source.parsing import Source
@@ -190,13 +190,33 @@ def _body(source: Source, frame: FrameType) -> list[ast.stmt]:
 
 def _last_reads(source: Source, body: list[ast.stmt], line: int) -> dict[str, ast.stmt]:
     """Return the variables that no statement reads from a line on, each with the statement that read it last."""
-    spans = [source.span(each) for each in body]
-    now = next((at for at, span in enumerate(spans) if span.line <= line <= span.end_line), len(body))
+    now = _index(source, body, line)
     later = _read_first(body[now:])
     found: dict[str, ast.stmt] = {}
     for statement in body[:now]:
         found.update(dict.fromkeys(names_in(statement) - later, statement))
-    return found
+    return found | _last_of_a_round(source, body, now, line, set())
+
+
+def _last_of_a_round(source: Source, body: list[ast.stmt], now: int, line: int, after: set[str]) -> dict[str, ast.stmt]:
+    """Return the variables that each round of a running loop makes anew, each with the last statement of it."""
+    loop = body[now] if now < len(body) else None
+    if not isinstance(loop, LOOPS):
+        return {}
+    after = after | _read_first([*loop.orelse, *body[now + 1 :]])
+    at = _index(source, loop.body, line)
+    head = names_in(loop.test) if isinstance(loop, ast.While) else set()
+    around = after | head | _read_first(loop.body)
+    later = around | _read_first(loop.body[at:])
+    made = {name for each in loop.body if _is_plain(each) for name in binds(each)} - later
+    last = {name: each for each in loop.body for name in names_in(each) & made}
+    return last | _last_of_a_round(source, loop.body, at, line, around)
+
+
+def _index(source: Source, body: list[ast.stmt], line: int) -> int:
+    """Return the number of the statement that a line is of."""
+    spans = [source.span(each) for each in body]
+    return next((at for at, span in enumerate(spans) if span.line <= line <= span.end_line), len(body))
 
 
 def _read_first(body: list[ast.stmt]) -> set[str]:
@@ -204,10 +224,15 @@ def _read_first(body: list[ast.stmt]) -> set[str]:
     read: set[str] = set()
     given: set[str] = set()
     for statement in body:
-        is_plain = isinstance(statement, ast.Assign) and all(map(variable, statement.targets))
-        read |= names_in(statement.value if isinstance(statement, ast.Assign) and is_plain else statement) - given
-        given |= binds(statement) if is_plain else set()
+        value = statement.value if isinstance(statement, ast.Assign) and _is_plain(statement) else statement
+        read |= names_in(value) - given
+        given |= binds(statement) if value is not statement else set()
     return read
+
+
+def _is_plain(statement: ast.stmt) -> bool:
+    """Return whether a statement gives variables another value, and does nothing else."""
+    return isinstance(statement, ast.Assign) and all(map(variable, statement.targets))
 
 
 def _is_led_to(snapshot: FailureSnapshot, owner: FrameType, name: str, unread: set[str]) -> bool:

@@ -62,7 +62,7 @@ def _keeper(memory: Memory, group: Group, counts: Sequence[Mapping[Key, int]]) -
     if group.kind != "named":
         return keeps if not _is_differentiated(memory, group) else None
     may_end = keeps.is_bounded or keeps.is_a_cache or keeps.how == "carried"
-    return keeps if not may_end and memory.is_of_modules(group) else None
+    return keeps if not may_end and (memory.is_of_modules(group) or memory.is_of_states(group, keeps)) else None
 
 
 def _grows(memory: Memory, group: Group, counts: Sequence[Mapping[Key, int]]) -> bool:
