@@ -96,7 +96,7 @@ LONGEST_FILE = 400
 # Lines of Python that a package may have, "" for all that is not named. Data files are not counted. What needs more
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
-    "source explaining": 5_085,  # each item of a comprehension that goes through what is there
+    "source explaining": 5_081,  # each item of a comprehension that goes through what is there
     "diagnosis.evidence": 3_499,  # what is gathered from other devices
     "diagnosis.causes": 563,
     "diagnosis.fixes": 3_011,  # what trains from then on has no other fix
@@ -112,7 +112,7 @@ MOST_LINES = {
     "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 277,
     "diagnosis": 1_359,  # casts, of which the ledger has no column
     "recording": 6_320,
-    "simulation runtime": 5_467,
+    "simulation runtime": 5_474,
     "runtime.profiles": 48,  # the rows of our modes in a profile of the program
     # What PyTorch's own device tests ask beyond operators.
     "simulation.beyond": 720,  # memory that the host has not, and streams of hooks

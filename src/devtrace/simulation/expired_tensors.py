@@ -7,14 +7,12 @@ refer to the graph.
 """
 
 import functools
-import gc
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-from devtrace.runtime.quiet import kinds_that_outlived_their_device
+from devtrace.runtime.quiet import kinds_that_outlived_their_device, tensors_alive
 from devtrace.simulation.storage_tags import FLOATING, HOST, SimulatedDevice, tag_of
 from devtrace.words.errors import SimulateError
 
@@ -78,25 +76,13 @@ def expire_all(devices: list[SimulatedDevice]) -> None:
     if not any(device.live for device in devices):
         return
     with torch._C.DisableTorchFunctionSubclass():  # a subclass of the program's is not to see our questions
-        live = _simulated_tensors()
+        live = [each for each in tensors_alive() if _on_a_device(each)]
         for tensor in live:
             if ExpiredTensor in type(tensor).__mro__:
                 continue
             if tensor.is_leaf and tensor.grad is not None:
                 live.append(tensor.grad)  # which Python may not have seen before
             _expire(tensor)
-
-
-def _simulated_tensors() -> list[torch.Tensor]:
-    kinds = {id(kind) for kind in _kinds(torch.Tensor)}
-    return [value for value in gc.get_objects() if id(type(value)) in kinds and _on_a_device(value)]
-
-
-def _kinds(kind: type) -> Iterator[type]:
-    yield kind
-    sub: type
-    for sub in type.__subclasses__(kind):
-        yield from _kinds(sub)
 
 
 def _on_a_device(tensor: torch.Tensor) -> bool:

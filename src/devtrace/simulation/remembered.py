@@ -26,6 +26,7 @@ _PLAIN: Final = (type(None), bool, int, float, str, bytes, torch.device, torch.d
 _SEVERAL: Final = (tuple, list, set, frozenset)
 _DEPTH: Final = 3  # functions that call functions that ask
 _Cached: Final = functools._lru_cache_wrapper
+_HOLDERS: Final = (_Cached, staticmethod, classmethod)
 
 
 def forget() -> list[str]:
@@ -54,10 +55,13 @@ _NOT_ASKED: Final = frozenset({"torch", "devtrace", *sys.stdlib_module_names} - 
 def _cached_functions() -> Iterator[tuple[str, functools._lru_cache_wrapper[Any]]]:
     """Yield functions and methods where they were defined, not where else they were imported."""
     for module, names in other_modules():
-        for value in list(names.values()):
-            inner = type.__getattribute__(value, "__dict__") if issubclass(type(value), type) else {}
-            for each in (value, *(list(inner.values()) if inner.get("__module__") == module else ())):
-                cached = each.__func__ if type(each) in (staticmethod, classmethod) else each
+        values = list(names.values())
+        for kind in [each for each in values if issubclass(type(each), type)]:
+            inner = type.__getattribute__(kind, "__dict__")
+            values += inner.values() if inner.get("__module__") == module else ()
+        for each in values:
+            if type(each) in _HOLDERS:
+                cached = each if type(each) is _Cached else each.__func__
                 own = cached.__wrapped__ if type(cached) is _Cached else None
                 if type(own) is FunctionType and own.__module__ == module:
                     yield f"{module}.{own.__qualname__}", cached

@@ -27,7 +27,7 @@ from devtrace.words.text_format import one_line
 
 
 def move_below_attachment(case: Case, verdict: Verdict) -> Iterator[Fix]:
-    """Below `model.head = nn.Linear(8, 2)` add `model.to(device)`, in the frame that holds the model: not in its own."""
+    """Below `model.head = nn.Linear(8, 2)` add `model.to(device)`, in the frame that holds the model, not its own."""
     frame = case.frame_of(verdict.name)
     if frame is None or verdict.name is None or verdict.module is None or verdict.move is None:
         return

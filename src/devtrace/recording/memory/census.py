@@ -23,7 +23,7 @@ import torch
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.memory.leads import inside, items, may_enter
 from devtrace.runtime.memory.alive import Alive
-from devtrace.runtime.quiet import Quiet, device_of, gradient_of, is_leaf, is_tensor, own_storage
+from devtrace.runtime.quiet import Quiet, device_of, gradient_of, is_leaf, is_tensor, own_storage, tensors_alive
 from devtrace.runtime.tracebacks import entries_of
 from devtrace.source.live_objects import forget_locals
 from devtrace.source.object_walk import may_lead, parameters_of, registered, states_of
@@ -250,8 +250,7 @@ class Census:
     def nameless(self) -> Steps[None]:
         """Claim what no name leads to yet: a list that is being made, a sum in the middle of its rounds."""
         self.scope = NOBODY
-        ours: list[Any] = [each for each in gc.get_objects() if is_tensor(each)]
-        ours = [each for each in ours if self._is_unclaimed(each)]
+        ours = [each for each in tensors_alive() if self._is_unclaimed(each)]
         listed = {id(part) for each in gc.get_referrers(*ours) if each is not ours for part in items(each)}
         for tensor in ours:
             if id(tensor) in listed:
