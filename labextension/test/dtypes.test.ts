@@ -49,6 +49,16 @@ test('an op shows the dtype that it made, where its parameters have another', as
   );
 });
 
+test('what a parameter was before its cast does not count', async () => {
+  const before = ['0', '1', '2'].map(name => ({ dtype: 'float32', role: 'parameter', name: `net.${name}.weight` }));
+  const after = before.slice(0, 2).map(({ name }) => ({ dtype: 'float16', role: 'parameter', name }));
+  const trace = await traceOf({ tensors: [...before, ...after], ops: opsInTurn(5, op => ({ outputs: [op] })) });
+  assert.deepEqual(
+    [2, 3].map(op => unusualDtypesOfOp(trace, op)),
+    ['float32', '']
+  );
+});
+
 test('an op that made nothing has the dtypes that it was given', async () => {
   const trace = await traceOf({
     tensors: [{ dtype: 'float32', role: 'parameter' }, { dtype: 'float64' }, { dtype: 'int64' }],

@@ -28,19 +28,29 @@ function dtypeOf({ tensors }: ITrace): (tensor: number) => number {
 }
 
 function usualDtype(trace: ITrace): string {
-  const found = usual.get(trace) ?? mostOf(trace, 'parameter') ?? mostOf(trace) ?? '';
+  const found = usual.get(trace) ?? mostOf(trace, parametersOf(trace)) ?? mostOf(trace, trace.tensors.dtype) ?? '';
   usual.set(trace, found);
   return found;
 }
 
-/** The floating dtype that most tensors of a role have, or most of all. */
-function mostOf({ strings, tensors }: ITrace, role?: string): string | undefined {
-  const counts = new Map<number, number>();
+/** The dtype of each parameter, by its name: what it was before a cast is another row of the same name. */
+function parametersOf({ strings, tensors }: ITrace): Iterable<number> {
+  const last = new Map<number, number>();
   tensors.dtype.forEach((dtype, tensor) => {
-    if (role === undefined || strings[tensors.role[tensor]] === role) {
-      counts.set(dtype, (counts.get(dtype) ?? 0) + 1);
+    if (strings[tensors.role[tensor]] === 'parameter') {
+      last.set(tensors.name[tensor], dtype);
     }
   });
-  const floating = [...counts].filter(([dtype]) => FLOATING.test(strings[dtype]));
-  return strings[floating.sort(([, a], [, b]) => b - a)[0]?.[0]];
+  return last.values();
+}
+
+/** The floating dtype that comes most often. */
+function mostOf({ strings }: ITrace, dtypes: Iterable<number>): string | undefined {
+  const counts = new Map<number, number>();
+  for (const dtype of dtypes) {
+    if (FLOATING.test(strings[dtype])) {
+      counts.set(dtype, (counts.get(dtype) ?? 0) + 1);
+    }
+  }
+  return strings[[...counts].sort(([, a], [, b]) => b - a)[0]?.[0]];
 }
