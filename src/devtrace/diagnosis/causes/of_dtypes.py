@@ -6,10 +6,8 @@ from typing import Final
 from devtrace.diagnosis.evidence import autocasts
 from devtrace.diagnosis.evidence.case import Case, Predicate, Verdict
 from devtrace.diagnosis.evidence.moves import moves_from
-from devtrace.diagnosis.evidence.origins import factory_call, is_of_an_array
+from devtrace.diagnosis.evidence.origins import factory_call, is_like_data, is_of_an_array
 from devtrace.source.dtypes import COLLECTS
-from devtrace.source.matching import called_names
-from devtrace.source.vocabulary import LIKE_DATA
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
 
@@ -114,10 +112,8 @@ def factory_had_no_dtype(case: Case) -> Verdict | None:
     origin = case.origin
     if origin.arrival not in ("made", "computed"):
         return None
-    found = case.queries.op_node(origin.op)
-    called = called_names(found.node) if found is not None else set[str]()
-    is_data = not called.isdisjoint(LIKE_DATA) and case.queries.trace.ops.number("call", origin.op) < 0
-    if is_data or (origin.arrival == "computed" and not autocasts.is_of_whole_numbers(case.queries, origin.op)):
+    is_promoted = origin.arrival == "computed" and not autocasts.is_of_whole_numbers(case.queries, origin.op)
+    if is_promoted or is_like_data(case.queries, origin):
         return None
     return Verdict("created-without-device", case.queries.born(origin.row), case.name)
 

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import torch
 
-from devtrace.source.object_walk import Reference, ReferenceKind, is_tensor, may_lead, members, registered
-from devtrace.source.safe_values import class_dict
+from devtrace.source.object_walk import Reference, ReferenceKind, is_tensor, items_of, may_lead, members, registered
+from devtrace.source.safe_values import class_dict, instance_dict
 
 MOST_OBJECTS: Final = 60_000
 MOST_DEPTH: Final = 12
@@ -107,6 +107,12 @@ class AccessPath:
             if reference.kind == "item" and type(reference.owner) in (list, tuple, deque):
                 return True
         return False
+
+
+def modules_in(value: object) -> list[Any]:
+    """Return the modules that a list, or a module of modules, has in it."""
+    items = items_of(value) or items_of(instance_dict(value).get("_modules"))
+    return [each for each in items if is_module(each)]
 
 
 def is_module(value: object) -> bool:

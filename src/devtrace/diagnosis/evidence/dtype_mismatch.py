@@ -5,6 +5,7 @@ A layer that no cast reached is odd in a model that was cast; else the model's d
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from typing import Final
 
@@ -13,10 +14,11 @@ from devtrace.diagnosis.evidence.dtype_sentences import DtypeError, dtype_error
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.moves import move_of, moves_from
-from devtrace.diagnosis.evidence.origins import find_origin, lineage
+from devtrace.diagnosis.evidence.origins import find_origin, is_like_data, lineage
 from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.source.dtypes import ASSIGNS, DEFAULT, OF_WEIGHTS, PRODUCTS, TAKES_ONE, is_floating
+from devtrace.source.dtypes import ASSIGNS, DEFAULT, OF_WEIGHTS, PRODUCTS, TAKES_ONE, is_cast, is_floating
+from devtrace.source.matching import called_name, keyword
 from devtrace.source.object_walk import parameters_of, registered
 from devtrace.trace.op_kinds import INDEXING
 
@@ -58,14 +60,21 @@ def _of_the_argument(queries: TraceQueries, op: int, error: DtypeError) -> str:
 
 def compared(queries: TraceQueries, op: int) -> list[int]:
     """Return the inputs of an op that have to be of one dtype."""
-    name, rows = queries.op_name(op), list(dict.fromkeys(mismatch.combined(queries, op)))
-    if name.startswith((*INDEXING, *ASSIGNS)):
+    rows = list(dict.fromkeys(mismatch.combined(queries, op)))
+    if _assigns(queries, op):
         rows = [rows[0], rows[-1]] if len(rows) > 1 else rows
     floating = [row for row in rows if is_floating(queries.trait(row))]
     if _are_mixed(queries, floating):
         large = [row for row in floating if queries.dims[row] != 0]
         return large if _are_mixed(queries, large) else floating
     return [row for row in rows if queries.trait(row) != "bool"]
+
+
+def _assigns(queries: TraceQueries, op: int) -> bool:
+    """Return whether an op indexes or writes by indexes, which may have another dtype; by a name without a namespace
+    where it was read."""
+    name = queries.op_name(op)
+    return any(each.startswith((*INDEXING, *ASSIGNS)) for each in (name, f"aten.{name}"))
 
 
 def _are_mixed(queries: TraceQueries, rows: list[int]) -> bool:
@@ -157,7 +166,7 @@ def _half_gradients(snapshot: FailureSnapshot, op: int) -> Mismatch | None:
 
 def _odd(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[int], dtypes: list[str]) -> str:
     return (
-        _of_whole_numbers(queries, op, dtypes)
+        _of_whole_numbers(queries, op, rows, dtypes)
         or _of_the_model(queries, snapshot, op, rows, dtypes)
         or _by_autocast(queries, op, rows)
         or _beside_a_gradient(queries, rows, dtypes)
@@ -173,11 +182,17 @@ def _odd(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[i
     )
 
 
-def _of_whole_numbers(queries: TraceQueries, op: int, dtypes: list[str]) -> str:
-    """Return the dtype of whole numbers that an op combines with others: as such these would lose what they are."""
+def _of_whole_numbers(queries: TraceQueries, op: int, rows: list[int], dtypes: list[str]) -> str:
+    """Return the dtype of whole numbers that an op combines with others: as such these would lose what they are.
+
+    Where it writes into whole numbers, ones or zeros that a factory made can be whole as well.
+    """
     whole = [dtype for dtype in dtypes if not is_floating(dtype)]
-    is_mixed = 0 < len(whole) < len(dtypes) and not queries.op_name(op).startswith((*INDEXING, *ASSIGNS))
-    return whole[0] if is_mixed else ""
+    is_mixed = 0 < len(whole) < len(dtypes)
+    is_written = is_mixed and _assigns(queries, op) and queries.trait(rows[0]) in whole
+    source = find_origin(queries, rows[-1])
+    is_filler = source.arrival == "made" and not is_like_data(queries, source)
+    return whole[0] if is_mixed and not (is_written and is_filler) else ""
 
 
 def _of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[int], dtypes: list[str]) -> str:
@@ -260,8 +275,15 @@ def _was_cast_by_itself(queries: TraceQueries, rows: list[int], model: str) -> b
 
 
 def _cast_from(queries: TraceQueries, rows: list[int], dtype: str) -> set[str]:
+    """Return from which dtypes casts brought tensors of a dtype; what is computed in it, by `dtype=`, is no cast."""
     moves = (move_of(queries, row) for row in rows if queries.trait(row) == dtype)
-    return {queries.trait(move.source) for move in moves if move is not None}
+    return {queries.trait(move.source) for move in moves if move is not None and _is_a_cast(queries, move.op)}
+
+
+def _is_a_cast(queries: TraceQueries, op: int) -> bool:
+    found = queries.op_node(op)
+    call = found.node if found is not None and isinstance(found.node, ast.Call) else None
+    return call is None or is_cast(called_name(call)) or keyword(call, "dtype") is None
 
 
 def _beside_a_layer(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:

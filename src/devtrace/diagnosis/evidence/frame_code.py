@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 from devtrace.diagnosis.edits import Code
@@ -18,7 +17,7 @@ from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.slugs import Trait
 from devtrace.source import flow
 from devtrace.source.branches import was_passed_by
-from devtrace.source.dtypes import is_cast, is_floating
+from devtrace.source.dtypes import CASTS, is_cast, is_floating, torch_dtype
 from devtrace.source.matching import (
     assigned_names,
     called_name,
@@ -216,7 +215,14 @@ class FailingFrame:
 
     def _device_of_parameters(self, code: str, module: object) -> str:
         is_there = access_paths.is_module(module) and self.snapshot.trait_of(module) == self.expected_device
-        return f"next({code}.parameters()).{self._trait}" if is_there else ""
+        return f"next({code}.parameters()).{self._trait}" if is_there and not self._may_have_none(code) else ""
+
+    def _may_have_none(self, variable: str) -> bool:
+        """Return whether another turn of a loop gives its variable a module without parameters: `for layer in net`."""
+        around = self.source.ancestors(self.source_node.statement)
+        loops = [each for each in around if isinstance(each, ast.For) and variable in flow.binds(each)]
+        items = access_paths.modules_in(evaluate(loops[0].iter, self.scope())) if loops else []
+        return any(not any(registered(each)) for each in items)
 
     def _device_of_module(self, before: int) -> str:
         bound = (name for name in self.bound(before) if name != self.own and self.is_itself(name, before))
@@ -359,20 +365,20 @@ class FailingFrame:
             return {inputs[0]: node.left, inputs[1]: node.right}.get(row)
         read = (each for each in self._operands() if evaluate(each, self.scope()) is MISSING)
         left = [each for each in read if not isinstance(getattr(each, "operand", each), ast.Constant)]  # nor `-1`
-        return left[0] if len(left) == 1 and not self._has_another_dtype(left[0], row) else None
+        return left[0] if len(left) == 1 and not self.makes_another_dtype(left[0], row) else None
 
-    def _has_another_dtype(self, node: ast.expr, row: int) -> bool:
+    def makes_another_dtype(self, node: ast.expr, row: int) -> bool:
         """Return whether a call itself says that it makes another dtype: `torch.randn(3, dtype=torch.bfloat16)`."""
         call = next(calls_in(node), None)
         given = evaluate(given_trait(call, self._trait) or call, self.scope()) if call is not None else None
-        return access_paths.dtype_named_by(given) not in ("", self.snapshot.queries.trait(row))
+        cast = CASTS.get(called_name(call), "") if call is not None and self._trait == "dtype" else ""
+        return (cast or access_paths.dtype_named_by(given)) not in ("", self.snapshot.queries.trait(row))
 
     def _operands(self) -> list[ast.expr]:
         """Return what the line's operation takes: of a tuple or list its items, which has no `.to()` itself."""
         node = self.source_node.node
         given = [node.value] if isinstance(node, ast.AugAssign) else flow.operands(node)
-        parts = [listed(each) or [each] for each in given]
-        return list(chain.from_iterable(parts))
+        return [part for each in given for part in listed(each) or [each]]
 
     def loads(self, path: ast.AST) -> list[ast.AST]:
         """Return the expressions of the function that read the same path, from the frame's statement on."""
@@ -384,16 +390,10 @@ class FailingFrame:
 def _stays_there(variable: str, statement: ast.stmt, trait: Trait) -> bool:
     """Return whether a statement computes a variable from itself (`x = self.layer(x)`), and does not bring it there."""
     value = getattr(statement, "value", None)
-    called = called_names(value) if value is not None else ()
-    return value is not None and variable in names_in(value) and not any(_brings(name, trait) for name in called)
+    return value is not None and variable in names_in(value) and not any(_brings(n, trait) for n in called_names(value))
 
 
 def _brings(name: str, trait: Trait) -> bool:
     """Return whether a function may give a tensor on another device than its arguments are on, or of another dtype."""
     moves = is_cast(name) if trait == "dtype" else is_move(name) and name != HOST
     return is_factory(name) or name in JOINS or moves
-
-
-def torch_dtype(source: Source, dtype: str) -> str:
-    """Return `torch.float16` by the name that a source has for torch."""
-    return f"{source.known_as('torch') or 'torch'}.{dtype}"

@@ -23,7 +23,7 @@ from devtrace.source.matching import (
     same_code,
 )
 from devtrace.source.parsing import Source
-from devtrace.source.vocabulary import MAKES, MAKES_ON_HOST, full_name, is_move
+from devtrace.source.vocabulary import LIKE_DATA, MAKES, MAKES_ON_HOST, full_name, is_move
 from devtrace.trace.op_kinds import INDEXED
 
 MOST: Final = 64
@@ -128,6 +128,13 @@ def is_of_an_array(queries: TraceQueries, origin: Origin) -> bool:
     calls = [each for each in calls_in(found.statement) if keyword(each, "dtype") is None]
     takes_over = queries.trait(origin.row) == "float64" and any(called_name(each) in FROM_ARRAYS for each in calls)
     return takes_over or not called_names(found.statement).isdisjoint(MAKES_ON_HOST)
+
+
+def is_like_data(queries: TraceQueries, origin: Origin) -> bool:
+    """Return whether a factory put values into a tensor that stand for data, outside of any module."""
+    found = queries.op_node(origin.op)
+    called = called_names(found.node) if found is not None else set[str]()
+    return not called.isdisjoint(LIKE_DATA) and queries.trace.ops.number("call", origin.op) < 0
 
 
 def trait_argument(found: SourceNode, trait: Trait) -> ast.expr | None:

@@ -167,6 +167,8 @@ def move_where_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
                 yield from _unpacked(case, frame, name, anchor) if frame is not None else ()
                 continue
             values = values_given(frame.source, anchor.statement)
+            if frame.makes_another_dtype(values[name.text], case.odd_tensor):
+                continue
             is_alike = case.mismatch.of == "inputs"
             alike = [
                 each

@@ -7,18 +7,19 @@ from math import isinf
 from devtrace.diagnosis.evidence import autocasts
 from devtrace.diagnosis.evidence.access_paths import is_module
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.frame_code import FailingFrame, torch_dtype
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes import at_binding
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, suggested
-from devtrace.source.dtypes import CAST_BY_AUTOCAST, NUMBERS, TAKES_NUMBER, is_floating
+from devtrace.source.dtypes import CAST_BY_AUTOCAST, NUMBERS, TAKES_NUMBER, is_floating, torch_dtype
 from devtrace.source.matching import (
     assigned_names,
     called_name,
     calls_in,
     keyword,
+    listed,
     match_code,
     names_in,
     nodes_of,
@@ -81,6 +82,27 @@ def invert_mask(case: Case, verdict: Verdict) -> Iterator[Fix]:
         new = f"~{text}" if variable(found["mask"]) else f"~({text})"
         edit = frame.code.replaced(node, new)
         yield from suggested(sentence("fixed.invert", code=new), edit, moved=[Moved(case.odd_tensor, case.op)])
+
+
+def cast_what_a_hook_returns(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn a hook's `return out` into `return out.bfloat16()`: no line hands it over to the layer that failed."""
+    queries, frame = case.queries, failing_frame(case)
+    op = queries.producer(queries.base(case.odd_tensor))
+    found = queries.own_node(queries.op_site(op))
+    function = found.source.function(found.node) if found is not None else None
+    if queries.of == "device" or frame is None or found is None or function in (None, frame.function):
+        return
+    returned = [each.value for each in nodes_of(ast.Return, function)]
+    given = returned[0] if len(returned) == 1 else None
+    if given is None or frame.node_of(case.odd_tensor) is not None:
+        return
+    names = assigned_names(*getattr(found.statement, "targets", ()))
+    for part in listed(given) or [given]:
+        if variable(part) in names or any(node is found.node for node in ast.walk(part)):
+            dtype = torch_dtype(found.source, case.expected_device)
+            proposal = Proposal(Anchor(found.code, part, "at"), Within((part,)), dtype)
+            help = sentence("fixed.where-made", code=one_line(proposal.code))
+            yield from proposal.fixes(help, [Moved(case.odd_tensor, op + 1)])
 
 
 def cast_below(case: Case, verdict: Verdict) -> Iterator[Fix]:

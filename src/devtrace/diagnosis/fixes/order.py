@@ -89,6 +89,7 @@ ORDER: Final = (
         ),
         "a variable of the function itself, whose value no attribute keeps",
     ),
+    Ranked(casts.cast_what_a_hook_returns, ("wrong-device", "never-moved"), "no line hands over what a hook gives"),
     Ranked(casts.cast_below, ("wrong-device",), "no line casts it, and one below what made it can"),
     Ranked(move_in_package, ("never-moved",), "a line of a package is not the user's to change: words"),
     Ranked(pass_device_to_factory, ("never-moved", "target-dtype"), "what is only set up may be wanted on the CPU too"),

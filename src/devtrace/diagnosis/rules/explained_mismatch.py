@@ -78,6 +78,9 @@ def _is_an_operand(case: Case, name: AccessPath) -> bool:
 def _made_as(case: Case) -> list[str]:
     """Return what the line that gave the tensor its dtype calls it, where the failing one has no name: of a hook."""
     made = case.queries.op_node(case.origin.op) if case.queries.of == "dtype" else None
+    match made.statement if made is not None else None:
+        case ast.Return(value=ast.expr() as value) if made is not None:
+            return [one_line(made.source.segment(value))]
     return assigned_names(made) if made is not None else []
 
 
