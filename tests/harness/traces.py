@@ -66,6 +66,47 @@ def head_trace() -> Trace:
     return Trace.of(b.build())
 
 
+def half_trace() -> Trace:
+    """A model in half precision, and the whole head that was put on after its cast."""
+    b = new_builder("In[3]")
+    cpu = b.device("cpu")
+    made = _site(b, 2, 2, "model.head = nn.Linear(8, 2)", "<module>")
+    cast = _site(b, 2, 1, "model.bfloat16()", "<module>")
+    called = _site(b, 3, 2, "model(x)", "<module>")
+    model = b.append("modules", path="model", type="Net", op=-1, ran=1)
+    layers = [
+        b.append("modules", path=f"model.{name}", type="Linear", parent=model, op=-1, ran=1)
+        for name in ("body.0", "body.1", "head")
+    ]
+    thread = b.append("threads", name="MainThread", rank=0)
+    outer = b.append("calls", module=model, begin=0, end=3, thread=thread, training=1)
+    x = tensor(b, cpu, (4, 8), dtype="bfloat16", bytes=64, name="x")
+    for at, layer in enumerate(layers):
+        call = b.append("calls", module=layer, parent=outer, begin=at, end=at + 1, thread=thread, training=1)
+        kind = {} if at == 2 else {"dtype": "bfloat16", "bytes": 128}
+        name = ("model.body.0", "model.body.1", "model.head")[at]
+        weight = tensor(b, cpu, (8, 2 if at == 2 else 8), role="parameter", name=f"{name}.weight", **kind)
+        made_of, x = x, -1 if at == 2 else tensor(b, cpu, (4, 8), dtype="bfloat16", bytes=64, producer=at)
+        b.append("ops", name="aten.mm", start=9000 * at, duration=-1 if at == 2 else 8000, device=cpu, kind="compute",
+                 phase="forward", call=call, site=called, inputs=(made_of, weight), outputs=(x,) if at < 2 else (),
+                 thread=thread, grad=1)  # fmt: skip
+    b.append("moves", module=model, site=cast, op=-1, device=cpu, tensors=2)
+    b.append("errors", op=2, type="RuntimeError", message="expected m1 and m2 to have the same dtype, but got: ...")
+    b.append("ledger", site=called, ops=(3,), h2d=0, d2h=0, d2d=0, syncs=0, cpu_compute=0, bytes=0)
+    b.findings = ({
+        "rule": "dtype-mismatch", "severity": "error", "cause": "attached-after-cast",
+        "devices": ["float32", "bfloat16"],
+        "site": called, "op": 2, "count": 1, "bytes": 64,
+        "culprit": {"name": "model.head.weight", "names": ["model.head.weight"], "device": "cpu", "shape": [8, 2],
+                    "dtype": "float32", "born": made, "moved": cast, "chain": [made, called], "certainty": "seen"},
+        "message": "`model.head.weight` is float32; the other 2 tensors of `model` are bfloat16. The cast of `model` "
+        "ran before `model.head` was attached, so it stayed float32.",
+        "help": "add `model.bfloat16()` below line 2",
+        "edits": [{"file": "<cell 2>", "cell": 2, "line": 2, "before": "", "after": "model.bfloat16()"}],
+    },)  # fmt: skip
+    return Trace.of(b.build())
+
+
 def odd_trace() -> Trace:
     """Text and numbers that break careless readers: markup, right-to-left, a lone surrogate, no dims, large times."""
     b = new_builder("<script>alert(1)</script>")
@@ -103,7 +144,8 @@ def tensor(b: TraceBuilder, device: int, dims: tuple[int, ...], **fields: int | 
     count = 1
     for dim in dims:
         count *= dim
-    return b.append("tensors", device=device, dtype="float32", shape=b.shape(dims), bytes=4 * count, **fields)
+    known = {"dtype": "float32", "bytes": 4 * count}
+    return b.append("tensors", device=device, shape=b.shape(dims), **{**known, **fields})
 
 
 def _head_finding(site: int, op: int, made: int, moved: int) -> dict[str, object]:

@@ -25,10 +25,11 @@ from devtrace.trace import format
 from devtrace.trace.tables import Lists, TraceData
 from devtrace.words.errors import FormatError
 from goldens import GOLDEN, assert_golden
-from traces import empty_trace, head_trace, odd_trace, story_trace
+from traces import empty_trace, half_trace, head_trace, odd_trace, story_trace
 
 TRACES: dict[str, Callable[[], TraceData]] = {
     "empty": empty_trace,
+    "half": half_trace,
     "head": head_trace,
     "odd": odd_trace,
     "story": story_trace,
