@@ -135,5 +135,5 @@ def test_a_run_ends_well_and_fix_leaves_the_program_as_it_is(warm: Warm, tmp_pat
     ran = warm.devtrace(tmp_path, "run", "program.py")
     assert ran.returncode == 0
     assert CAUGHT in " ".join(ran.stderr.split())
-    fixed = warm.devtrace(tmp_path, "fix", "program.py")
+    fixed = warm.devtrace(tmp_path, "fix", "--costs", "program.py")
     assert (fixed.returncode, fixed.stdout) == (0, "")

@@ -72,6 +72,39 @@ def test_a_cast_to_a_larger_dtype_and_back_is_a_note_with_both_lines() -> None:
     assert found.site is not None
     assert "h.to(torch.bfloat16)" in found.site.text
     assert found.message.startswith("`h` is cast from bfloat16 to float32 (")
+    assert [(edit.before.strip(), edit.after.strip()) for edit in found.edits] == [
+        ("h = h.to(torch.bfloat16)", ""),
+        ("h = h.float().reshape(4, 4)", "h = h.reshape(4, 4)"),
+    ]
+
+
+def test_both_casts_of_one_line_are_left_out_by_one_edit() -> None:
+    def program() -> None:
+        net, x = nn.Linear(8, 8).half(), torch.ones(2, 8).half()
+        for _ in range(STEPS):
+            y = (net(x) + 1).to(torch.float32).view(4, 4).type(torch.float16)
+            net(y.view(2, 8))
+
+    (edit,) = only(program).edits
+    assert edit.after.strip() == "y = (net(x) + 1).view(4, 4)"
+
+
+def test_a_cast_that_something_else_needs_or_a_tensor_that_is_written_to_later_stays() -> None:
+    net, x = nn.Linear(8, 8).half(), torch.ones(2, 8).half()
+
+    def logged() -> None:
+        for _ in range(STEPS):
+            h = net(x).float()
+            h.mean()
+            net(h.half())
+
+    def written() -> None:
+        for _ in range(STEPS):
+            y = net(x)
+            y.float().half().zero_()
+            net(y)
+
+    assert [only(each).edits for each in (logged, written)] == [(), ()]
 
 
 def test_a_cast_back_is_found_by_any_of_its_names_and_on_a_device() -> None:

@@ -6,7 +6,8 @@ h = h.to(torch.bfloat16)        # this: both can go
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,13 +17,15 @@ from devtrace.diagnosis.costs.habits import Habit, habits
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.costs.writes import are_written
+from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.in_findings import as_culprit
 from devtrace.diagnosis.evidence.moves import name_of
 from devtrace.diagnosis.evidence.source_text import brief
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.ledger import Tally, casts, counted
 from devtrace.source.dtypes import is_cast
-from devtrace.source.matching import called_name, owner_of
+from devtrace.source.matching import assigned_names, called_name, match_code, owner_of, variable
 from devtrace.words.catalogue import sentence
 
 
@@ -52,7 +55,57 @@ def of_casts_back(habit: Habit) -> Needless | None:
     dtype, larger = queries.trait(row), queries.trait(wide)
     why = sentence("dtype-cost.back", name=name, dtype=dtype, larger=larger, site=site)
     culprit = as_culprit(queries, row, [name], queries.site(queries.born(row)))
-    return Needless(some, why, sentence("dtype-cost.back.help", site=site), culprit, severity="note")
+    help, edits = sentence("dtype-cost.back.help", site=site), _without_both(habit, back)
+    return Needless(some, why, help, culprit, edits, severity="note")
+
+
+def _without_both(habit: Habit, back: Mapping[int, int]) -> tuple[Edit, ...]:
+    """Return the edits that leave out both casts, where nothing else has the tensor between them or writes to it later.
+
+    Without them it is the tensor itself, which may be written to elsewhere.
+    """
+    queries, firsts = habit.queries, set(back.values())
+    sites, is_cast_ahead = queries.trace.ops.ints("site"), queries.is_kind("copy") & ~queries.is_phase("backward")
+    first, last = (queries.own_node(int(sites[op])) for op in next(iter((at, op) for op, at in back.items())))
+    alike = [set(np.flatnonzero(is_cast_ahead & np.isin(sites, sites[list(ops)])).tolist()) for ops in (firsts, back)]
+    kept = {queries.base(row) for op in firsts for row in queries.inputs(op)}
+    kept |= {queries.base(queries.outputs(op)[0]) for op in back}
+    is_all = alike == [firsts, set(back)] and _uses(queries, firsts) <= set(back)
+    if first is None or last is None or not is_all or are_written(queries, kept, min(firsts)):
+        return ()
+    within = first.node if first.statement is last.statement else None
+    edits = (_without(last, within), *([_without(first, None)] if within is None else ()))
+    return tuple(each for each in edits if each is not None) if None not in edits else ()
+
+
+def _uses(queries: TraceQueries, made_by: set[int]) -> set[int]:
+    """Return the ops that take what these made, or a view of it."""
+    inputs, made = queries.trace.ops.lists("inputs"), {queries.base(queries.outputs(op)[0]) for op in made_by}
+    by = np.repeat(np.arange(len(queries.trace.ops)), np.diff(inputs.offsets))
+    return set(by[np.isin(queries.bases[inputs.flat], list(made)) & ~queries.is_kind("view")[by]].tolist())
+
+
+def _without(found: SourceNode, within: ast.AST | None) -> Edit | None:
+    """Return the edit that leaves out a cast, `x` of `x.float()`, and so the one within it."""
+    call, code = _cast(found.node), found.code
+    inner = _cast(within) if within is not None else None
+    if call is None or (within is not None and inner is None):
+        return None
+    is_whole = getattr(found.statement, "value", None) is found.node
+    if within is None and is_whole and assigned_names(*getattr(found.statement, "targets", ())) == [variable(call)]:
+        return code.removed(found.statement)
+    text = code.text_with(call, (within, _kept(code, inner))) if within is not None and inner is not None else ""
+    return code.replaced(found.node, text or _kept(code, call))
+
+
+def _kept(code: Code, cast: ast.expr) -> str:
+    return code.called_on(cast, "").removesuffix(".")
+
+
+def _cast(node: ast.AST) -> ast.expr | None:
+    """Return what a method casts, and nothing but that: not `x.to(device, dtype)`."""
+    found = match_code("$x.$cast()", node) or match_code("$x.$cast($dtype)", node)
+    return found["x"] if found is not None else None
 
 
 def of_casts_again(habit: Habit) -> Needless | None:

@@ -282,8 +282,10 @@ def _cast_from(queries: TraceQueries, rows: list[int], dtype: str) -> set[str]:
 
 def _is_a_cast(queries: TraceQueries, op: int) -> bool:
     found = queries.op_node(op)
-    call = found.node if found is not None and isinstance(found.node, ast.Call) else None
-    return call is None or is_cast(called_name(call)) or keyword(call, "dtype") is None
+    match found.node if found is not None else None:
+        case ast.Call() as call:
+            return is_cast(called_name(call)) or keyword(call, "dtype") is None
+    return True
 
 
 def _beside_a_layer(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:

@@ -220,7 +220,7 @@ class FailingFrame:
     def _may_have_none(self, variable: str) -> bool:
         """Return whether another turn of a loop gives its variable a module without parameters: `for layer in net`."""
         around = self.source.ancestors(self.source_node.statement)
-        loops = [each for each in around if isinstance(each, ast.For) and variable in flow.binds(each)]
+        loops = [each for each in around if type(each) is ast.For and variable in flow.binds(each)]
         items = access_paths.modules_in(evaluate(loops[0].iter, self.scope())) if loops else []
         return any(not any(registered(each)) for each in items)
 
