@@ -83,7 +83,7 @@ def half_trace() -> Trace:
     x = tensor(b, cpu, (4, 8), dtype="bfloat16", bytes=64, name="x")
     for at, layer in enumerate(layers):
         call = b.append("calls", module=layer, parent=outer, begin=at, end=at + 1, thread=thread, training=1)
-        kind = {} if at == 2 else {"dtype": "bfloat16", "bytes": 128}
+        kind: dict[str, int | str] = {} if at == 2 else {"dtype": "bfloat16", "bytes": 128}
         name = ("model.body.0", "model.body.1", "model.head")[at]
         weight = tensor(b, cpu, (8, 2 if at == 2 else 8), role="parameter", name=f"{name}.weight", **kind)
         made_of, x = x, -1 if at == 2 else tensor(b, cpu, (4, 8), dtype="bfloat16", bytes=64, producer=at)
