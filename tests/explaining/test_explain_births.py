@@ -13,12 +13,7 @@ from torch import nn
 
 import devtrace
 from devtrace.diagnosis.findings import Finding
-
-
-def explained(program: Callable[[], object], simulate: str = "cuda:1") -> Finding:
-    with devtrace.simulate(simulate), pytest.raises((RuntimeError, TypeError)) as raised:
-        program()
-    return devtrace.explain(raised.value).findings[0]
+from failing import explained
 
 
 def line_of_birth(finding: Finding) -> str:

@@ -6,6 +6,7 @@ match_code("$x.to($device)", node)        # {"x": <Name>, "device": <Attribute>}
 from __future__ import annotations
 
 import ast
+import re
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from functools import cache
@@ -66,6 +67,18 @@ def called_name(call: ast.AST) -> str:
     """Return `c` of `a.b.c(...)` and of `c(...)`."""
     function = call.func if isinstance(call, ast.Call) else None
     return getattr(function, "attr", "") or variable(function)
+
+
+def may_be_text(node: ast.expr, text: str) -> bool:
+    """Return whether code can give a text: `"mean"`, `f"{name}_mean"`, or a variable; False for another constant."""
+    match node:
+        case ast.Constant(value=written):
+            return bool(written == text)
+        case ast.JoinedStr(values=parts):
+            texts = (getattr(each, "value", None) for each in parts)
+            pattern = (re.escape(each) if type(each) is str else ".*" for each in texts)
+            return re.fullmatch("".join(pattern), text, re.DOTALL) is not None
+    return True
 
 
 def owner_of(call: ast.AST | None) -> ast.expr | None:

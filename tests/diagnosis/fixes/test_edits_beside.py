@@ -12,18 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-import devtrace
-from devtrace.diagnosis.findings import Finding, ReportData
-
-
-def report_of(program: Callable[[], object]) -> ReportData:
-    with pytest.raises(RuntimeError), devtrace.record(simulate="cuda:1") as recording:
-        program()
-    return recording.report
-
-
-def edits_of(finding: Finding) -> list[str]:
-    return [line.strip() for edit in finding.edits for line in edit.after.splitlines()]
+from failing import edits_of, report_of
 
 
 class Retrieval:

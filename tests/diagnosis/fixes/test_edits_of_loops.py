@@ -6,23 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_sequence
 
-import devtrace
-from devtrace.diagnosis.findings import Finding, ReportData
-
-
-def report_of(program: Callable[[], object]) -> ReportData:
-    with pytest.raises(RuntimeError), devtrace.record(simulate="cuda:1") as recording:
-        program()
-    return recording.report
-
-
-def edits_of(finding: Finding) -> list[str]:
-    return [line.strip() for edit in finding.edits for line in edit.after.splitlines()]
+from failing import edits_of, report_of
 
 
 class Scale:

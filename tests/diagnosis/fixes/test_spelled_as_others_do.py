@@ -7,26 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from torch import nn
 
 import devtrace
-from devtrace.diagnosis.findings import Finding, ReportData
-
-
-def report_of(program: Callable[[], object]) -> ReportData:
-    with pytest.raises((RuntimeError, TypeError)), devtrace.record(simulate="cuda:1") as recording:
-        program()
-    return recording.report
+from devtrace.diagnosis.findings import Finding
+from failing import edits_of, report_of
 
 
 def error_of(program: Callable[[], object]) -> Finding:
     return report_of(program).findings[0]
-
-
-def edits_of(finding: Finding) -> list[str]:
-    return [line.strip() for edit in finding.edits for line in edit.after.splitlines()]
 
 
 def name_of(finding: Finding) -> str:

@@ -1,6 +1,8 @@
 """A part was attached to a module after the module had moved."""
 
+from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.source.flow import path_of, targets
 from devtrace.source.object_walk import registered
 from devtrace.words.catalogue import sentence
 
@@ -51,5 +53,14 @@ def _attached_part(case: Case, verdict: Verdict) -> str:
     is_own = len(name.references) - 1 <= len(module.references)
     beside = registered(name.last.owner, depth=0)
     has_moved = any(case.is_expected(case.snapshot.row(tensor)) for _, tensor in beside)
-    is_alone = is_own or not verdict.others or case.was_made_in_a_call or has_moved
+    is_late = case.was_made_in_a_call or _is_given_by_a_method(case, name)
+    is_alone = is_own or not verdict.others or is_late or has_moved
     return name.text if is_alone else name.prefix(len(name.references) - 1).text
+
+
+def _is_given_by_a_method(case: Case, name: AccessPath) -> bool:
+    """Return whether `self.pe = table(n)` made it in another method than the constructor: the layer was there."""
+    found = case.queries.source_node(case.born)
+    function = getattr(found.function, "name", "__init__") if found is not None else "__init__"
+    given = (target.node for target in targets(found.statement)) if found is not None else ()
+    return function != "__init__" and any(path_of(each).endswith(f".{name.last.key}") for each in given)

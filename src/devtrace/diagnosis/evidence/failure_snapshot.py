@@ -8,14 +8,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import FrameType
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath, Walk
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.source.object_walk import is_tensor, members
+from devtrace.source.object_walk import is_tensor, items_of, members
 from devtrace.trace.tables import Ints
+
+_MOST_PARTS: Final = 100
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,10 @@ class FailureSnapshot:
         if row is None:  # no op has used it: a model of an earlier cell, whose first layer comes later
             return access_paths.trait_of_parameter(tensor, self.queries.of)
         return self.queries.trait(row)
+
+    def is_in(self, value: object, row: int) -> bool:
+        """Return whether a list or the like has a tensor: `h` of `self.rnn(self.embed(x), (h, c))`."""
+        return any(is_tensor(each) and self.row(each) == row for each in items_of(value)[:_MOST_PARTS])
 
     def names(self, row: int) -> list[AccessPath]:
         """Return the names of a tensor, best first, else those of tensors that share its storage."""

@@ -363,9 +363,11 @@ class FailingFrame:
         inputs = queries.inputs(queries.failed)
         if isinstance(node, ast.BinOp) and len(inputs) == 2 and inputs[0] != inputs[1]:
             return {inputs[0]: node.left, inputs[1]: node.right}.get(row)
-        read = (each for each in self._operands() if evaluate(each, self.scope()) is MISSING)
-        left = [each for each in read if not isinstance(getattr(each, "operand", each), ast.Constant)]  # nor `-1`
-        return left[0] if len(left) == 1 and not self.makes_another_dtype(left[0], row) else None
+        read = [(each, evaluate(each, self.scope())) for each in self._operands()]
+        is_part = any(self.snapshot.is_in(value, row) for _, value in read)
+        unknown = (each for each, value in read if value is MISSING)  # nor `-1`
+        left = [each for each in unknown if not isinstance(getattr(each, "operand", each), ast.Constant)]
+        return left[0] if len(left) == 1 and not is_part and not self.makes_another_dtype(left[0], row) else None
 
     def makes_another_dtype(self, node: ast.expr, row: int) -> bool:
         """Return whether a call itself says that it makes another dtype: `torch.randn(3, dtype=torch.bfloat16)`."""
@@ -380,11 +382,10 @@ class FailingFrame:
         given = [node.value] if isinstance(node, ast.AugAssign) else flow.operands(node)
         return [part for each in given for part in listed(each) or [each]]
 
-    def loads(self, path: ast.AST) -> list[ast.AST]:
+    def loads(self, path: ast.AST) -> list[ast.expr]:
         """Return the expressions of the function that read the same path, from the frame's statement on."""
-        span, code = self.source.span, ast.dump(path)
-        first = span(self.source_node.statement).line
-        return [node for node in ast.walk(self.body) if ast.dump(node) == code and span(node).line >= first]
+        span, code, first = self.source.span, ast.dump(path), self.source.span(self.source_node.statement).line
+        return [node for node in nodes_of(ast.expr, self.body) if ast.dump(node) == code and span(node).line >= first]
 
 
 def _stays_there(variable: str, statement: ast.stmt, trait: Trait) -> bool:

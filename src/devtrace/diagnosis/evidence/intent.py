@@ -51,7 +51,9 @@ def intended(queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatc
         return mismatch
     if words is None and named:
         words = _words(named[-1])
-    if words is not None or _is_alone_on_its_device(queries, mismatch):
+    if words is not None or (
+        not _works_there(frames, mismatch.expected_device) and _is_alone_on_its_device(queries, mismatch)
+    ):
         return turned(queries, mismatch, words)
     return replace(mismatch, is_undecided=bool(frames))
 
@@ -113,6 +115,12 @@ def _names(node: ast.AST, device: str) -> bool:
         value = getattr(node.args[0], "value", None)
         return type(value) is int and f"cuda:{value}" == device
     return isinstance(node, ast.Constant) and node.value == device
+
+
+def _works_there(frames: list[FailingFrame], device: str) -> bool:
+    """Return whether a module that is at work has its parameters on a device, whether or not it has read one yet."""
+    owners = [frame.variables.get(frame.own) for frame in frames]
+    return any(access_paths.is_module(each) and frames[0].snapshot.trait_of(each) == device for each in owners)
 
 
 def _is_alone_on_its_device(queries: TraceQueries, mismatch: Mismatch) -> bool:

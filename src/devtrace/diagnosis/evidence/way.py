@@ -44,8 +44,18 @@ class Passed:
         """Return the first op after it, and after a birth that the line there has made itself."""
         first = self.before + 1
         if first <= birth < self.after and not self._is_made_below(birth):
-            return birth + 1
+            return self._left_by_its_maker(birth)
         return first if birth != first else self.before  # what comes next makes it
+
+    def _left_by_its_maker(self, birth: int) -> int:
+        """Return the first op behind what the function that made a tensor may have done with it: `collate(rows)`."""
+        queries = self.frame.snapshot.queries
+        made, here = queries.site(queries.op_site(birth)), self.frame.code.site
+        if made is None or (made.file, made.function) == (here.file, here.function):
+            return birth + 1
+        sites = ((op, queries.site(queries.op_site(op))) for op in range(birth + 1, self.after))
+        its = (op for op, each in sites if each and (each.file, each.function) == (made.file, made.function))
+        return max(its, default=birth) + 1
 
     def _is_made_below(self, birth: int) -> bool:
         """Return whether the function that made a tensor is called below the line, and not up to it."""

@@ -40,13 +40,14 @@ def _was_taken(node: ast.AST, frame: FailingFrame) -> bool:
 
 
 def _inputs_of_the_moved(case: Case, frame: FailingFrame, moved: set[int]) -> Iterator[int]:
-    """Yield what the failing statement made the moved tensors of: `w` of `x + (w // 2).to(x.device)`."""
-    queries = case.queries
-    for row in moved:
+    """Yield what the failing statement made the moved tensors of: `w` of `x + (1 - w // 2).to(x.device)`."""
+    queries, rows = case.queries, list(moved)
+    for row in rows:
         op = queries.producer(row)
         made = queries.op_node(op)
         if made is not None and made.statement is frame.source_node.statement:
             yield from queries.inputs(op)
+            rows += [each for each in queries.inputs(op) if each not in rows]
 
 
 def is_combined(node: ast.AST, source: Source) -> bool:

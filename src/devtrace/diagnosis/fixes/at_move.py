@@ -28,7 +28,16 @@ from devtrace.diagnosis.fixes.fix import (
 )
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
 from devtrace.source.flow import parameters, targets
-from devtrace.source.matching import called_name, called_names, calls_in, match_code, nodes_of, owner_of, variable
+from devtrace.source.matching import (
+    called_name,
+    called_names,
+    calls_in,
+    keyword,
+    match_code,
+    nodes_of,
+    owner_of,
+    variable,
+)
 from devtrace.source.object_walk import groups_of, is_tensor, members, states_of
 from devtrace.source.safe_values import MISSING, attribute, classes_of, constructor_fields, evaluate
 from devtrace.words.catalogue import sentence
@@ -165,15 +174,30 @@ def _builds_one(frame: FailingFrame, statement: ast.stmt, sent: Site) -> bool:
 
 def move_with_others(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Turn `return x.to(device), y` into `return x.to(device), y.to(device)`; so for a dictionary or a call."""
-    for name in case.snapshot.names(case.odd_tensor):
+    for name in case.names:
         row = case.snapshot.row(name.last.value)
         for group, key in _groups(case, name) if row is not None else ():
-            for found, move, element in _left_out(case, group, key):
+            for found, move in _moves_of_others(case, group, key):
                 assert row is not None
-                anchor = Anchor(found.code, element, "at")
-                proposal = Proposal(anchor, Within((element,)), "", found.code.method_call(found.node))
                 moved = [Moved(row, max(move.op, case.queries.producer(row)) + 1)]
-                yield from proposal.fixes(sentence("fixed.beside", code=one_line(proposal.code)), moved)
+                for element in _left_out(case, group, key, found, move):
+                    anchor = Anchor(found.code, element, "at")
+                    proposal = Proposal(anchor, Within((element,)), "", found.code.method_call(found.node))
+                    yield from proposal.fixes(sentence("fixed.beside", code=one_line(proposal.code)), moved)
+                yield from _given_too(found, key, moved)
+
+
+def _given_too(found: SourceNode, key: Any, moved: list[Moved]) -> Iterator[Fix]:
+    """Give `batch._replace(x=batch.x.to(device))`, or `replace(batch, ...)`, `y=batch.y.to(device)` too."""
+    call = found.source.nearest(ast.Call, found.source.parent(found.node) or found.node)
+    given = [word.value for word in call.keywords] if call is not None else []
+    if call is None or found.node not in given or called_name(call) not in ("_replace", "replace"):
+        return
+    whole = next(iter(call.args), None) if called_name(call) == "replace" else owner_of(call)
+    if whole is not None and keyword(call, key) is None:
+        code = f"{found.code.text(whole)}.{key}.{found.code.method_call(found.node)}"
+        edit = found.code.replaced(call, found.code.with_argument(call, key, code))
+        yield from suggested(sentence("fixed.beside", code=f"{key}={code}"), edit, moved=moved)
 
 
 def _groups(case: Case, name: AccessPath) -> Iterator[tuple[Group, Any]]:
@@ -197,20 +221,25 @@ def _groups(case: Case, name: AccessPath) -> Iterator[tuple[Group, Any]]:
         yield {each: variables.get(each) for each in given}, key
 
 
-def _left_out(case: Case, group: Group, key: Any) -> Iterator[tuple[SourceNode, Move, ast.expr]]:
-    """Yield the moves of others of a group, each with the element beside it that is the odd tensor."""
+def _moves_of_others(case: Case, group: Group, key: Any) -> Iterator[tuple[SourceNode, Move]]:
+    """Yield the moves of others of a group, where they are written as calls of a method."""
     for other, value in group.items():
         row = case.snapshot.row(value) if is_tensor(value) and other != key else None
         move = move_of(case.queries, row) if row is not None and case.is_expected(row) else None
         found = case.queries.own_node(move.site) if move is not None else None
         by = called_name(found.node) if found is not None and owner_of(found.node) is not None else ""
-        if move is None or found is None or by not in case.queries.move_methods - {HOST}:
-            continue
-        for elements in _around(found, list(group)):
-            element = elements.get(key)
-            is_one = elements.get(other) is found.node and element is not None and not names_its_device(element)
-            if is_one and element is not None and _may_be(case, move, element, group[key]):
-                yield found, move, element
+        if move is not None and found is not None and by in case.queries.move_methods - {HOST}:
+            yield found, move
+
+
+def _left_out(case: Case, group: Group, key: Any, found: SourceNode, move: Move) -> Iterator[ast.expr]:
+    """Yield the element beside the move of another that is the odd tensor."""
+    for elements in _around(found, list(group)):
+        element = elements.get(key)
+        is_beside = any(each is found.node for other, each in elements.items() if other != key)
+        is_plain = is_beside and element is not None and not names_its_device(element)
+        if is_plain and element is not None and _may_be(case, move, element, group[key]):
+            yield element
 
 
 def _may_be(case: Case, move: Move, element: ast.expr, value: Any) -> bool:

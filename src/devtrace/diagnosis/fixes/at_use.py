@@ -50,7 +50,9 @@ def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if again and variable(node):
         proposal = Proposal(_above(frame), OwnLines((variable(node),)), device)
         yield from proposal.fixes(sentence("fixed.before-use", code=proposal.code), moved)
-    nodes = (node, *_made_alike(frame, node))
+    inside = list(ast.walk(frame.source_node.statement))
+    beside = (each for each in again if each in inside and is_combined(each, frame.source))
+    nodes = (node, *beside, *_made_alike(frame, node))
     proposal = Proposal(Anchor(frame.code, node, "at", frame), Within(nodes), device)
     yield from proposal.fixes(sentence("fixed.at-use", code=one_line(proposal.code)), moved)
 

@@ -85,7 +85,8 @@ def at(case: Case, site: int, call: ast.AST) -> str:
 def _of_self(case: Case, site: int, source: Source, function: NamedFunction) -> str:
     """Return `self.device`, if the method has returned but its object is there and has the attribute."""
     row = case.queries.site(site)
-    class_name = row.function.rpartition(".")[0] if row is not None else ""
+    method = row.function.partition(".<locals>.<")[0] if row is not None else ""  # `<genexpr>` is a part of it
+    class_name = method.rpartition(".")[0]
     own = own_name(source, function)
     if not class_name or not own or function.name == "__init__":
         return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -23,16 +23,17 @@ from devtrace.explaining.reading.runs import (
     returned,
     run_of,
 )
-from devtrace.explaining.reading.values import END, Activation, Definition, Known, TensorValue, Value
+from devtrace.explaining.reading.values import END, Activation, Definition, Known, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, class_name, is_module
 from devtrace.runtime.quiet import gradient_of
 from devtrace.source import parsing
 from devtrace.source.flow import FUNCTIONS, bindings, moves_itself, statements, targets
-from devtrace.source.matching import alone, called_name, calls_in, match_code, nodes_of
+from devtrace.source.matching import alone, called_name, calls_in, match_code, may_be_text, nodes_of
 from devtrace.source.safe_values import MISSING, attribute, class_dict, classes_of, constructor_fields, evaluate
 from devtrace.source.vocabulary import PARTS
 
+_GIVES_BY_NAME: Final = frozenset({"setattr", "register_buffer", "register_parameter"})
 _MAY_NOT_RUN: Final = (ast.If, ast.IfExp, ast.BoolOp, ast.ExceptHandler, *FUNCTIONS)
 
 
@@ -52,6 +53,12 @@ class Called(NamedTuple):
             return {}
         found = given_by_call(reader, function, [None], self.call, self.run)
         return {name: value for name, value in found.items() if value is not None}
+
+
+_BEHIND: Final[dict[type, Callable[[Any], Any]]] = {
+    property: lambda value: value.fget,
+    classmethod: lambda value: value.__func__,
+}
 
 
 def calls_so_far(reader: Reader, owner: object, methods: dict[str, FunctionType]) -> dict[str, Called]:
@@ -96,6 +103,8 @@ def read_attribute(reader: Reader, node: ast.Attribute, activation: Activation) 
     owner = reader.see(node.value, activation)
     if isinstance(owner, TensorValue):
         return _of_tensor(reader, owner, node, activation)
+    if isinstance(owner, Several):  # a new dataclass, by its fields
+        return owner.item(node.attr)
     return member(reader, owner.value, node.attr, activation) if isinstance(owner, Known) else None
 
 
@@ -118,7 +127,7 @@ def member(reader: Reader, owner: Any, name: str, activation: Activation) -> Val
         level = activation.level
         return None if found is MISSING else reader.value(found, lambda: of_module(reader, owner, name, level))
     value = attribute(owner, name)
-    if value is not MISSING:
+    if value is not MISSING and type(value) not in (classmethod, staticmethod):  # as a class itself has them
         return reader.value(value, lambda: of_class(reader, owner, name, activation))
     is_class = issubclass(type(owner), type)
     found = class_attribute(owner if is_class else type(owner), name)
@@ -147,7 +156,8 @@ def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> I
         yield from _of_factory(reader, kind, name, activation)
     fields = constructor_fields(type(owner))
     if name in fields:
-        yield from of_only_call_of(reader, class_name(type(owner), "__name__"), name, fields)
+        own = filter(None, [_file_of(type(owner), activation)])
+        yield from of_only_call_of(reader, class_name(type(owner), "__name__"), name, fields, others=own)
     yield from _of_frames(reader, owner, name)
     if not is_module(owner):
         yield from _only_elsewhere(reader, name)
@@ -156,7 +166,7 @@ def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> I
 def _in_methods(reader: Reader, kind: type, owner: Any, name: str, activation: Activation) -> list[Definition]:
     """Return what a class's methods gave an attribute: its moves, the last call of a live frame, the constructor."""
     methods = _methods(kind)
-    givers = [each for each in methods if name in each.__code__.co_names]
+    givers = [each for each in methods if not _GIVES_BY_NAME.union([name]).isdisjoint(each.__code__.co_names)]
     called = calls_so_far(reader, owner, {each.__name__: each for each in methods}) if len(givers) > 1 else {}
     dated = []
     for giver in givers:
@@ -170,7 +180,7 @@ def _in_methods(reader: Reader, kind: type, owner: Any, name: str, activation: A
 
 def _methods(kind: type) -> list[FunctionType]:
     """Return the functions of a class, its constructor first: whether another ran only a live frame may show."""
-    found = [getattr(value, "fget", value) if type(value) is property else value for value in class_dict(kind).values()]
+    found = [_BEHIND.get(type(value), lambda value: value)(value) for value in class_dict(kind).values()]
     theirs = [each for each in found if type(each) is FunctionType and is_theirs(each.__code__)]
     theirs = [each for each in theirs if each.__code__.co_argcount]
     return sorted(theirs, key=lambda each: each.__name__ != "__init__")
@@ -180,13 +190,11 @@ def _given_in(
     reader: Reader, function: FunctionType, owner: Any, name: str, activation: Activation, called: Called | None
 ) -> Iterator[Definition]:
     """Yield what a method gives `self.name`."""
-    first = function.__code__.co_varnames[0]
     given = called.given(reader, function) if called is not None else {}
-    run = run_of(reader, function, {**given, first: Known(owner)}, activation)
+    run = _run_of_method(reader, function, owner, given, activation)
     if run is None:
         return
-    if function.__name__ == "__init__" or (is_module(owner) and run.owner is None):
-        run.depth, run.module = 0, None
+    first = function.__code__.co_varnames[0]
     for each in bindings(run.source, run.body, f"{first}.{name}"):
         if not each.loops and match_code("None", each.value) is None:
             own_move = moves_itself(each.value, ast.Attribute(ast.Name(first), name))
@@ -195,15 +203,40 @@ def _given_in(
         yield from (Definition(value, (), run.at_node(value)) for value in _registered(statement, first, name))
 
 
+def _run_of_method(
+    reader: Reader, function: FunctionType, owner: Any, given: dict[str, Value | None], activation: Activation
+) -> Activation | None:
+    """Return a run of a method on an object, which may have been long ago if it set the object up."""
+    run = run_of(reader, function, {**given, function.__code__.co_varnames[0]: Known(owner)}, activation)
+    if run is not None and (function.__name__ == "__init__" or (is_module(owner) and run.owner is None)):
+        run.depth, run.module = 0, None
+    return run
+
+
+def runs_that_fill(reader: Reader, node: ast.expr, activation: Activation) -> Iterator[Activation]:
+    """Yield runs of the methods that may have put something into what an object keeps: `self.cache[n] = table`."""
+    found = match_code("$owner.$name", node)
+    owner = reader.see(found["owner"], activation) if found is not None else None
+    if found is None or not isinstance(owner, Known) or issubclass(type(owner.value), ModuleType):
+        return
+    live = [run.body for run in reader.user_activations()]
+    for kind in classes_of(owner.value if issubclass(type(owner.value), type) else type(owner.value)):
+        for method in _methods(kind):
+            is_named = found["name"] in method.__code__.co_names
+            run = _run_of_method(reader, method, owner.value, {}, activation) if is_named else None
+            if run is not None and run.body not in live:
+                yield run
+
+
 def _registered(statement: ast.stmt, owner: str, name: str) -> Iterator[ast.expr]:
     """Yield the value of `self.register_buffer("name", value)`, and that of `setattr(self, "name", value)`."""
     call = alone(statement)
     if not isinstance(call, ast.Call):
         return
     given = call.args[1:] if called_name(call) == "setattr" else call.args
-    if called_name(call) not in ("setattr", "register_buffer", "register_parameter") or len(given) < 2:
+    if called_name(call) not in _GIVES_BY_NAME or len(given) < 2:
         return
-    if isinstance(given[0], ast.Constant) and given[0].value == name and owner in ast.unparse(call):
+    if may_be_text(given[0], name) and owner in ast.unparse(call):
         yield given[1]
 
 

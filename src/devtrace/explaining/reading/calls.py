@@ -33,6 +33,7 @@ from devtrace.runtime.quiet import device_of, dtype_of
 from devtrace.source.dtypes import is_cast
 from devtrace.source.matching import called_name, hands_on, match_code, owner_of, variable
 from devtrace.source.object_walk import registered
+from devtrace.source.safe_values import constructor_fields
 from devtrace.source.user_code import is_torch_or_ours
 from devtrace.source.vocabulary import (
     COPIES,
@@ -347,7 +348,10 @@ def _call_class(reader: Reader, kind: type, call: Written) -> Value | None:
         return Known(torch._C.device(device)) if device else None
     if issubclass(kind, torch.Tensor):
         return call_torch(reader, "tensor", call)
-    return None
+    fields = constructor_fields(kind)
+    by_field = dict(zip(fields, node.args, strict=False)) | call.words if fields else {}
+    values = tuple(reader.see(each, activation) for each in by_field.values())
+    return Several(values, tuple(by_field)) if by_field else None
 
 
 def _call_module(reader: Reader, module: Any, call: Written) -> Value | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from devtrace.explaining.reading.attributes import runs_that_fill
 from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.names import contents, elements, wholes
 from devtrace.explaining.reading.reader import MOST_ITEMS, Reader
@@ -15,8 +16,8 @@ from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import is_module
 from devtrace.runtime.quiet import device_of, is_tensor
 from devtrace.source.branches import truth
-from devtrace.source.flow import operands
-from devtrace.source.matching import called_name, listed, variable
+from devtrace.source.flow import operands, statements, targets
+from devtrace.source.matching import called_name, listed, match_code, may_be_text, variable
 from devtrace.source.safe_values import MISSING, item
 from devtrace.source.vocabulary import OPERATORS
 
@@ -160,8 +161,10 @@ def _looked_up(owner: Any, key: Any) -> Any:
 
 
 def _any_of_one_device(owner: Any) -> Any:
-    """Return one of a dictionary's tensors, if all are on one device: the key is not known."""
+    """Return one of a dictionary's tensors, if all are on one device, or its one value: the key is not known."""
     values = list(dict.values(owner)) if type(owner) is dict and len(owner) < 1000 else []
+    if len(values) == 1:
+        return values[0]
     tensors = [each for each in values if is_tensor(each)]
     return tensors[-1] if len({str(device_of(each)) for each in tensors}) == 1 else MISSING
 
@@ -180,6 +183,7 @@ def _definitions(
         return
     runs = list(reader.user_activations())
     runs += [] if any(run.body is activation.body for run in runs) else [activation]
+    runs += runs_that_fill(reader, node.value, activation)
     running: list[Definition] = []
     for run in runs:
         for found in stored_in(reader, run, owner, key):
@@ -197,8 +201,20 @@ def _definitions(
 def _written_out(reader: Reader, node: ast.Subscript, key: Any, activation: Activation) -> Iterator[Definition]:
     """Yield the entry of a dictionary or list that the container was written out as."""
     for whole in wholes(reader, node.value, activation):
-        for value in _entry(whole.node, key):
+        for value in (*_entry(whole.node, key), *_put_below(whole, key)):
             yield Definition(value, (), whole.activation.at_node(value))
+
+
+def _put_below(whole: Definition, key: Any) -> Iterator[ast.expr]:
+    """Yield what the function that made a container put into it: `tables[n] = torch.linspace(0, 1, n)`."""
+    statement = whole.activation.source.statement(whole.node)
+    made = {ast.dump(each.node) for each in targets(statement) if each.value is whole.node} if statement else set()
+    for each in statements(whole.activation.body) if made and whole.activation.scope is None else ():
+        for target in targets(each):
+            stored = match_code("$whole[$index]", target.node)
+            is_of_it = stored is not None and ast.dump(stored["whole"]).replace("Load", "Store") in made
+            if stored is not None and is_of_it and (type(key) is not str or may_be_text(stored["index"], key)):
+                yield target.value
 
 
 def _entry(made: ast.AST, key: Any) -> list[ast.expr]:

@@ -49,7 +49,7 @@ def failed_op(reader: Reader) -> FailedOp | None:
     for depth in reversed(range(len(reader.stack.levels))):
         found = _at(reader, depth)
         if found is not None and found.is_mixed:
-            return found
+            return _as_handed_over(reader, found) or found
         unread = _unread_of(reader, found, first) if found is not None and first is not None else None
         for each, dtype in unread or ():
             _settle(reader, each, dtype)
@@ -57,6 +57,23 @@ def failed_op(reader: Reader) -> FailedOp | None:
         if reader.stack.levels[depth].is_readable:
             return first
     return first
+
+
+def _as_handed_over(reader: Reader, failed: FailedOp) -> FailedOp | None:
+    """Return the op as the user's line has it, where that tells more of what torch's own code was given.
+
+    `torch.einsum(..., q, self.queue.clone())`: of that copy torch's frame knows nothing.
+    """
+    levels = reader.stack.levels
+    if levels[failed.depth].is_readable:
+        return None
+    depth = next((at for at in reversed(range(failed.depth)) if levels[at].is_readable), None)
+    outer = _at(reader, depth) if depth is not None else None
+    if outer is None or [each.device for each in outer.inputs] != [each.device for each in failed.inputs]:
+        return None
+    pairs = zip(outer.inputs, failed.inputs, strict=True)
+    is_clearer = any(own.op is not None and reader.pasts.op_of(each.row) is None for own, each in pairs)
+    return outer if is_clearer else None
 
 
 def _unread_of(

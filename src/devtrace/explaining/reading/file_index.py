@@ -7,7 +7,8 @@ from typing import Any
 
 from devtrace.recording.columns import sites
 from devtrace.runtime.tracebacks import codes_in
-from devtrace.source.matching import called_name, match_code, variable
+from devtrace.source.flow import path_of
+from devtrace.source.matching import called_name, calls_in, match_code
 from devtrace.source.parsing import Source, Span, kept_with_source
 
 
@@ -29,6 +30,8 @@ def named(source: Source, name: str) -> Named:
             _add_call(found, node, name)
         elif isinstance(node, ast.Assign):
             _add_assignment(found, node, name)
+        elif getattr(node, "name", "") == name:  # a class's own methods
+            found.calls.extend(call for call in calls_in(node) if called_name(call) == "cls")
         elif isinstance(node, ast.Dict):
             given = zip(node.keys, node.values, strict=True)
             found.entries.extend(value for key, value in given if isinstance(key, ast.Constant) and key.value == name)
@@ -37,7 +40,8 @@ def named(source: Source, name: str) -> Named:
 
 def _add_call(found: Named, call: ast.Call, name: str) -> None:
     called = called_name(call)
-    if name in (called, variable(call.args[0]) if called == "partial" and call.args else None):
+    wrapped = path_of(call.args[0]).rpartition(".")[2] if called == "partial" and call.args else ""
+    if name in (called, wrapped):
         found.calls.append(call)
     if called == "dict":
         found.entries.extend(word.value for word in call.keywords if word.arg == name)

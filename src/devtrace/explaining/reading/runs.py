@@ -2,8 +2,9 @@
 
 import ast
 import functools
-from collections.abc import Iterator, Mapping
-from types import CodeType, FrameType, FunctionType, MethodType
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from types import CodeType, FrameType, FunctionType, MappingProxyType, MethodType
 from typing import Any, Final
 
 from devtrace.explaining.reading.file_index import named
@@ -15,7 +16,7 @@ from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source import parsing
 from devtrace.source.branches import was_passed_by
 from devtrace.source.flow import FUNCTIONS, binds, defaults, given_by, moves_itself, parameters, statements, targets
-from devtrace.source.matching import alone, called_name, hands_on, owner_of
+from devtrace.source.matching import alone, called_name, hands_on, may_be_text, owner_of, variable
 from devtrace.source.object_walk import members
 from devtrace.source.parsing import Span
 from devtrace.source.safe_values import MISSING, Scope, class_dict, classes_of, evaluate, with_wrapped
@@ -279,19 +280,38 @@ def of_only_call(reader: Reader, name: str, activation: Activation) -> Iterator[
     parent = activation.source.parent(activation.body)
     if isinstance(parent, ast.ClassDef):
         called, names = (parent.name if called == "__init__" else called), names[1:]
-    yield from of_only_call_of(reader, called, name, names)
+    known = {each: value.value for each, value in activation.bound.items() if isinstance(value, Known)}
+    yield from of_only_call_of(reader, called, name, names, known)
 
 
-def of_only_call_of(reader: Reader, called: str, name: str, names: list[str]) -> Iterator[Definition]:
-    """Yield what the one call in the user's files gives one of the parameters of what has this name."""
+def of_only_call_of(
+    reader: Reader,
+    called: str,
+    name: str,
+    names: list[str],
+    known: Mapping[str, Any] = MappingProxyType({}),
+    others: Iterable[Activation] = (),
+) -> Iterator[Definition]:
+    """Yield what the one call in the user's files gives one of the parameters of what has this name.
+
+    `known` are parameters that it gave as they are, by the text that is written: `self.add("seen", zeros)`. What a
+    call only hands on, `Batch(self.mask)`, was given by another.
+    """
+    files = {each.source.file: each for each in (*reader.files(), *others)}
     found = [
         (each, outer)
-        for outer in reader.files()
+        for outer in files.values()
         for call in named(outer.source, called).calls
+        if all(_gives(call, parameter, names, value) for parameter, value in known.items() if type(value) is str)
         for each in _argument(call, name, names)
+        if getattr(each, "attr", "") != name
     ]
     if len(found) == 1:
         yield Definition(found[0][0], (), run_around(reader, *found[0]))
+
+
+def _gives(call: ast.Call, parameter: str, names: list[str], text: str) -> bool:
+    return all(may_be_text(each, text) for each in _argument(call, parameter, names))
 
 
 _ADDING: Final = ("append", "add", "insert", "appendleft")
@@ -303,16 +323,24 @@ def stored_in(reader: Reader, run: Activation, owner: Any, key: Any = MISSING) -
         for target, value, loops, _ in targets(statement):
             if not isinstance(target, ast.Subscript) or loops:
                 continue
-            if type(key) is str and getattr(target.slice, "value", key) != key:
+            if type(key) is str and not may_be_text(target.slice, key):
                 continue  # written by another name
             if _is(reader, target.value, owner, run):
-                yield Definition(value, (), run.at_node(statement), is_own_move=moves_itself(value, target))
+                there = _with_key(run.at_node(statement), target.slice, key)
+                yield Definition(value, (), there, is_own_move=moves_itself(value, target))
         call = alone(statement)
         container = owner_of(call)
         if not isinstance(call, ast.Call) or container is None or not call.args:
             continue
         if called_name(call) in _ADDING and _is(reader, container, owner, run):
             yield Definition(call.args[-1], (), run.at_node(statement))
+
+
+def _with_key(run: Activation, index: ast.expr, key: Any) -> Activation:
+    """Return a run that was given the key, if its parameter is that: `def add(self, name, default)`."""
+    if run.scope is None and key is not MISSING and variable(index) in parameters(run.body):
+        return replace(run, bound={**run.bound, variable(index): Known(key)})
+    return run
 
 
 def _is(reader: Reader, node: ast.expr, owner: Any, run: Activation) -> bool:

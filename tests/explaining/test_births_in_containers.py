@@ -1,0 +1,217 @@
+"""Where a tensor was born that an object keeps in a dictionary, under a name that is made, or in what a call wraps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from failing import edits_of, explained
+
+
+class Bank:
+    def __init__(self, sizes: tuple[int, ...]) -> None:
+        self.windows: dict[int, torch.Tensor] = {}
+        for size in sizes:
+            self.windows[size] = torch.hann_window(size)
+
+    def apply(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.windows[x.shape[-1]]
+
+
+class Memory:
+    def __init__(self) -> None:
+        self.slots: dict[str, torch.Tensor] = {}
+
+    def reserve(self, slot: str, value: torch.Tensor) -> None:
+        self.slots[slot] = value
+
+    def add(self, x: torch.Tensor) -> None:
+        self.slots["mean"] += x.mean(0)
+
+
+def reserved(x: torch.Tensor) -> None:
+    memory = Memory()
+    memory.reserve("count", torch.zeros(1))
+    memory.reserve("mean", torch.full((4,), 0.5))
+    memory.add(x)
+
+
+def levels() -> dict[str, torch.Tensor]:
+    found = {}
+    for stride in (4, 8):
+        found[f"level{stride}"] = torch.full((4,), float(stride))
+    return found
+
+
+def of_levels(x: torch.Tensor) -> torch.Tensor:
+    boxes = levels()
+    return x - boxes["level8"]
+
+
+class Spread(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        for index, value in enumerate((0.5, 2.0)):
+            setattr(self, f"spread_{index}", torch.full((4,), value))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(self.layer(x) * getattr(self, "spread_1"))  # noqa: B009
+
+
+class Shifted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        setattr(self, "offset", torch.arange(4.0))  # noqa: B010
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(self.layer(x) + self.offset)
+
+
+class Pair(NamedTuple):
+    x: torch.Tensor
+    mask: torch.Tensor
+
+    @classmethod
+    def of(cls, x: torch.Tensor) -> Pair:
+        mask = torch.ones(4)
+        return cls(x, mask)
+
+
+@dataclass
+class Sample:
+    x: torch.Tensor
+    keep: torch.Tensor
+
+    def cuda(self) -> Sample:
+        return Sample(self.x.cuda(), keep=self.keep)
+
+
+def sample(x: torch.Tensor) -> torch.Tensor:
+    keep = torch.eye(4)[0]
+    it = Sample(x, keep).cuda()
+    return it.x * it.keep
+
+
+class Positions:
+    tables: ClassVar[dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor]]] = {}
+
+    @classmethod
+    def of(cls, length: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+        key = (length, width)
+        if key not in cls.tables:
+            angle = torch.linspace(0, 1, width)
+            cls.tables[key] = (angle.cos(), angle.sin())
+        return cls.tables[key]
+
+
+def turned(x: torch.Tensor) -> torch.Tensor:
+    cos, sin = Positions.of(1, 4)
+    return x * cos + x.flip(-1) * sin
+
+
+LOSSES: dict[str, Callable[..., torch.Tensor]] = {
+    "weighted": partial(binary_cross_entropy_with_logits, pos_weight=torch.full((4,), 2.0)),
+}
+
+
+def weighted(x: torch.Tensor) -> torch.Tensor:
+    loss = LOSSES["weighted"]
+    return loss(x, torch.ones_like(x))
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        (lambda x: Bank((2, 4)).apply(x), "self.windows[size] = torch.hann_window(size)"),
+        (reserved, 'memory.reserve("mean", torch.full((4,), 0.5))'),
+        (of_levels, 'found[f"level{stride}"] = torch.full((4,), float(stride))'),
+        (lambda x: Spread().to("cuda:0")(x), 'setattr(self, f"spread_{index}", torch.full((4,), value))'),
+        (lambda x: Shifted().to("cuda:0")(x), 'setattr(self, "offset", torch.arange(4.0))  # noqa: B010'),
+        (lambda x: x * Pair.of(x).mask, "mask = torch.ones(4)"),
+        (sample, "keep = torch.eye(4)[0]"),
+        (turned, "angle = torch.linspace(0, 1, width)"),
+        (weighted, '"weighted": partial(binary_cross_entropy_with_logits, pos_weight=torch.full((4,), 2.0)),'),
+    ],
+)
+def test_it_was_born_at_the_line_that_put_it_there(program: Callable[[torch.Tensor], Any], line: str) -> None:
+    finding = explained(lambda: program(torch.ones(1, 4, device="cuda:0")))
+    assert finding.culprit is not None
+    assert finding.culprit.born is not None
+    assert Path(__file__).read_text().splitlines()[finding.culprit.born.line - 1].strip() == line
+
+
+class Contrast(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.keys = torch.ones(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.einsum("nc,ck->nk", self.layer(x), self.keys.clone().detach())
+
+
+class Product(Contrast):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(torch.tensordot(self.layer(x), self.keys.detach(), dims=1))
+
+
+@pytest.mark.parametrize("kind", [Contrast, Product])
+def test_a_copy_that_is_handed_to_a_function_of_torchs_is_of_the_attribute(kind: type[nn.Module]) -> None:
+    finding = explained(lambda: kind().to("cuda:0")(torch.ones(2, 4, device="cuda:0")))
+    assert finding.cause == "not-registered"
+    assert edits_of(finding) == ['self.register_buffer("keys", torch.ones(4, 3), persistent=False)']
+
+
+class Mean:
+    def __init__(self, net: nn.Module) -> None:
+        self.kept: dict[str, torch.Tensor] = {}
+        for name, parameter in net.named_parameters():
+            self.kept[name] = parameter.detach().clone()
+
+    def update(self, net: nn.Module) -> None:
+        for name, parameter in net.named_parameters():
+            self.kept[name] = 0.9 * self.kept[name] + 0.1 * parameter.detach()
+
+
+def test_a_copy_of_each_parameter_in_a_dictionary_is_older_than_the_move() -> None:
+    def program() -> None:
+        net = nn.Linear(4, 1)
+        mean = Mean(net)
+        net.to("cuda:0")
+        mean.update(net)
+
+    finding = explained(program)
+    assert finding.cause == "stale-copy"
+    assert edits_of(finding) == ["mean = Mean(net)"]
+
+
+class Distances(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("bias", torch.zeros(2), persistent=False)
+
+    def widen(self, size: int) -> None:
+        self.bias = torch.arange(float(size))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.shape[-1] > len(self.bias):
+            self.widen(x.shape[-1])
+        return x + self.bias
+
+
+def test_a_buffer_that_a_method_of_its_layer_made_was_attached_alone() -> None:
+    def program() -> None:
+        model = nn.Sequential(nn.Linear(4, 4), Distances()).to("cuda:0")
+        model(torch.ones(1, 4, device="cuda:0"))
+
+    assert "before `model.1.bias` was attached" in explained(program).message
