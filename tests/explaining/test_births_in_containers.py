@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -119,6 +119,30 @@ def turned(x: torch.Tensor) -> torch.Tensor:
     return x * cos + x.flip(-1) * sin
 
 
+class Ramps(nn.Module):
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.layer = nn.Linear(4, 4)
+
+    @cached_property
+    def ramp(self) -> torch.Tensor:
+        return torch.linspace(0, 1, 4)
+
+    @lru_cache(maxsize=4)  # noqa: B019
+    def window(self, size: int) -> torch.Tensor:
+        return torch.hann_window(size)
+
+    @cache  # noqa: B019
+    def steps(self, size: int) -> torch.Tensor:
+        steps = torch.arange(size)
+        return steps / size
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scale = self.ramp if self.kind == "ramp" else self.steps(4) if self.kind != "window" else self.window(4)
+        return torch.as_tensor(self.layer(x) * scale)
+
+
 LOSSES: dict[str, Callable[..., torch.Tensor]] = {
     "weighted": partial(binary_cross_entropy_with_logits, pos_weight=torch.full((4,), 2.0)),
 }
@@ -139,6 +163,9 @@ def weighted(x: torch.Tensor) -> torch.Tensor:
         (lambda x: Shifted().to("cuda:0")(x), 'setattr(self, "offset", torch.arange(4.0))  # noqa: B010'),
         (lambda x: x * Pair.of(x).mask, "mask = torch.ones(4)"),
         (sample, "keep = torch.eye(4)[0]"),
+        (lambda x: Ramps("ramp").to("cuda:0")(x), "return torch.linspace(0, 1, 4)"),
+        (lambda x: Ramps("window").to("cuda:0")(x), "return torch.hann_window(size)"),
+        (lambda x: Ramps("steps").to("cuda:0")(x), "steps = torch.arange(size)"),
         (turned, "angle = torch.linspace(0, 1, width)"),
         (weighted, '"weighted": partial(binary_cross_entropy_with_logits, pos_weight=torch.full((4,), 2.0)),'),
     ],

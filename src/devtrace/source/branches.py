@@ -69,6 +69,9 @@ def truth(test: ast.expr, scope: Scope) -> bool | None:
         case ast.Compare(left=left, ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]):
             value = evaluate(left, scope)
             return None if value is MISSING else value is not None
+        case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq() as op], comparators=[ast.Constant(value=constant)]):
+            value = evaluate(left, scope)
+            return (value == constant) is (type(op) is ast.Eq) if type(value) in (bool, int, str) else None
         case ast.Constant(value=constant):
             return bool(constant)
     value = evaluate(test, scope)

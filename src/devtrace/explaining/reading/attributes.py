@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +15,7 @@ from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.names import of_module
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import (
+    CACHED,
     arguments,
     given_by_call,
     is_theirs,
@@ -133,7 +135,7 @@ def member(reader: Reader, owner: Any, name: str, activation: Activation) -> Val
     found = class_attribute(owner if is_class else type(owner), name)
     if type(found) is property and type(found.fget) is FunctionType:
         return returned(reader, found.fget, arguments(found.fget, [Known(owner)], {}), activation)
-    if type(found) is FunctionType:
+    if type(found) in (FunctionType, CACHED):
         return Known(found if is_class else MethodType(found, owner))
     if type(found) is staticmethod:
         return Known(found.__func__)
@@ -153,7 +155,7 @@ def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> I
     for kind in classes_of(owner if issubclass(type(owner), type) else type(owner)):
         yield from _in_methods(reader, kind, owner, name, activation)
         yield from _in_class_body(kind, name, activation)
-        yield from _of_factory(reader, kind, name, activation)
+        yield from _of_factory(reader, kind, owner, name, activation)
     fields = constructor_fields(type(owner))
     if name in fields:
         own = filter(None, [_file_of(type(owner), activation)])
@@ -267,17 +269,20 @@ def _file_of(kind: type, activation: Activation) -> Activation | None:
     return run if run.is_theirs else None
 
 
-def _of_factory(reader: Reader, kind: type, name: str, activation: Activation) -> Iterator[Definition]:
-    """Yield what a field's `default_factory` of a dataclass returns."""
-    fields = class_dict(kind).get("__dataclass_fields__")
+def _of_factory(reader: Reader, kind: type, owner: Any, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what a field's `default_factory` of a dataclass returns, or a property that is computed once."""
+    fields, cached = class_dict(kind).get("__dataclass_fields__"), class_dict(kind).get(name)
     field = fields.get(name) if type(fields) is dict else None
-    factory = getattr(field, "default_factory", None)
+    is_cached = type(cached) is cached_property
+    factory = getattr(cached, "func", None) if is_cached else getattr(field, "default_factory", None)
     if type(factory) is not FunctionType or not is_theirs(factory.__code__):
         return
-    run = run_of(reader, factory, {}, activation)
+    given: dict[str, Value | None] = {factory.__code__.co_varnames[0]: Known(owner)} if is_cached else {}
+    run = run_of(reader, factory, given, activation)
     if run is None:
         return
-    run.depth, run.module = 0, None
+    if not is_cached:
+        run.depth, run.module = 0, None
     yield from (Definition(node, (), run.at_node(node)) for node in results(run.body))
 
 

@@ -21,7 +21,7 @@ from devtrace.source.object_walk import members
 from devtrace.source.parsing import Span
 from devtrace.source.safe_values import MISSING, Scope, class_dict, classes_of, evaluate, with_wrapped
 
-_CACHED: Final = type(functools.cache(len))
+CACHED: Final = type(functools.cache(len))
 
 
 def is_theirs(code: CodeType) -> bool:
@@ -173,7 +173,7 @@ def given_to(run: Activation) -> Scope:
 
 def _behind_wrapper(value: Any) -> FunctionType | None:
     """Return the function that a wrapper of `functools.cache` or of torch's calls (`@torch.no_grad()`), else itself."""
-    found = list(with_wrapped(value.__wrapped__ if type(value) is _CACHED else value))
+    found = list(with_wrapped(value.__wrapped__ if type(value) is CACHED else value))
     return next((each for each in found if is_theirs(each.__code__)), found[0] if found else None)
 
 
@@ -182,7 +182,7 @@ def function_of(value: Any) -> tuple[FunctionType | None, list[Value | None]]:
     if type(value) is MethodType:
         function = _behind_wrapper(value.__func__)
         return function, [Known(value.__self__)] if function is not None else []
-    if type(value) in (FunctionType, _CACHED):
+    if type(value) in (FunctionType, CACHED):
         return _behind_wrapper(value), []
     for kind in classes_of(type(value)):
         function = class_dict(kind).get("__call__")
