@@ -365,8 +365,7 @@ class FailingFrame:
             return {inputs[0]: node.left, inputs[1]: node.right}.get(row)
         read = [(each, evaluate(each, self.scope())) for each in self._operands()]
         is_part = any(self.snapshot.is_in(value, row) for _, value in read)
-        unknown = (each for each, value in read if value is MISSING)  # nor `-1`
-        left = [each for each in unknown if not isinstance(getattr(each, "operand", each), ast.Constant)]
+        left = [x for x, value in read if value is MISSING and not isinstance(getattr(x, "operand", x), ast.Constant)]
         return left[0] if len(left) == 1 and not is_part and not self.makes_another_dtype(left[0], row) else None
 
     def makes_another_dtype(self, node: ast.expr, row: int) -> bool:
