@@ -101,7 +101,7 @@ MOST_LINES = {
     "diagnosis.causes": 574,
     "diagnosis.fixes": 3_046,  # what trains from then on has no other fix
     # What each step computes or copies again; what a value is needed for: sizes, draws, elements of several tensors.
-    "diagnosis.rules diagnosis.costs": 3_702,
+    "diagnosis.rules diagnosis.costs": 3_781,
     # What a dtype costs: casts for nothing, and numpy's float64 in a float32 model.
     "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 307,
     # What keeps a number out of a CUDA graph: where it is met in compiled code, and its rule.
@@ -109,7 +109,7 @@ MOST_LINES = {
     # What a step makes on the CPU: constants, masks, and noise that is told from a program's own data.
     "diagnosis.costs.constants diagnosis.costs.factories": 212,
     # What a step reads and writes back; memory that is used before its copy is done; shares of what a step pays.
-    "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 277,
+    "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 304,
     "diagnosis": 1_359,  # casts, of which the ledger has no column
     "recording": 6_320,
     "simulation runtime": 5_474,

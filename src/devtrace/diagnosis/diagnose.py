@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from devtrace.diagnosis import ending, ledger
-from devtrace.diagnosis.costs.needless import one_a_statement
+from devtrace.diagnosis.costs.needless import one_a_cost
 from devtrace.diagnosis.costs.shares import with_shares
 from devtrace.diagnosis.diagnose_errors import failed_rule, run_rule
 from devtrace.diagnosis.evidence.ranks import Ranks
@@ -50,7 +50,7 @@ def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
         for slug, find in COST_RULES.items():
             run_rule(partial(find, queries, tally), slug, findings, notes)
     shown, silenced = unsilenced(queries, _without_explained(findings))
-    found = with_shares(queries, one_a_statement(queries, shown))
+    found = with_shares(queries, one_a_cost(queries, shown))
     is_clear = not notes and ending.is_clear(queries, rows)
     end = {"closing": ending.closing(queries, found), "all_clear": is_clear}
     return with_report(trace, found, rows, [*notes, *silenced], live, **end)

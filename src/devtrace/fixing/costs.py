@@ -26,11 +26,8 @@ class Costs:
             finding = next(self._untried(), None)
             if finding is None:
                 return
-            before = self.rounds.last
-            why = self._why_not(finding, before)
-            if why:
+            if why := self.why_not(finding):
                 self.rejected.append((finding, why))
-                self.rounds.last = before
 
     def _untried(self) -> Iterator[Finding]:
         known = {_key(finding) for finding, _ in self.rejected}
@@ -39,8 +36,9 @@ class Costs:
             if finding.severity != "error" and not is_caught and finding.edits and _key(finding) not in known:
                 yield finding
 
-    def _why_not(self, finding: Finding, before: Run) -> str:
+    def why_not(self, finding: Finding) -> str:
         """Apply a fix and run it; return why it was taken back, an empty text if it was kept."""
+        before = self.rounds.last
         misfit = self.rounds.apply(finding)
         if misfit:
             return misfit
@@ -48,6 +46,7 @@ class Costs:
         why = self._compare(finding, before, self.rounds.last)
         if why:
             self.rounds.undo()
+            self.rounds.last = before
             return why
         counts = _counts(finding.rule, before, self.rounds.last)
         self.rounds.changes[-1] = replace(

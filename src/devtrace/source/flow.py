@@ -190,9 +190,9 @@ def unpacked(iterated: ast.expr, position: Position) -> tuple[ast.expr, Position
         return iterated, position
     name = variable(iterated.func)
     if name == "zip" and position[0] < len(iterated.args):
-        return iterated.args[position[0]], position[1:]
+        return unpacked(iterated.args[position[0]], position[1:])
     if name == "enumerate" and position[0] == 1:
-        return iterated.args[0], position[1:]
+        return unpacked(iterated.args[0], position[1:])
     return iterated, position
 
 

@@ -204,6 +204,26 @@ def test_a_few_elements_that_each_step_reads_of_one_tensor_are_read_at_once(
     assert found.help == f"read all of `{name}` at once, above the loop: `{name}.tolist()`"
 
 
+def _an_index_beside_its_tensor() -> list[int]:
+    classes, margins = torch.arange(60, device=GPU) % 5, torch.rand(60, device=GPU)
+    return [at for at, _ in enumerate(classes) if margins[at] < 0.25]
+
+
+def _an_index_of_pairs() -> dict[int, float]:
+    found, margins = {}, torch.rand(60, device=GPU)
+    for row, (margin, limit) in enumerate(zip(margins, torch.rand(60), strict=True)):
+        if row % 2 or margin < 0.5:
+            found[row] = float(margin) + float(limit)
+    return found
+
+
+@pytest.mark.parametrize("program", [_an_index_beside_its_tensor, _an_index_of_pairs])
+def test_an_index_is_no_element_of_what_a_loop_goes_through(program: Callable[[], object]) -> None:
+    assert [each.help for each in warnings(program)] == [
+        "read all of `margins` at once, above the loop: `margins.tolist()`"
+    ]
+
+
 # A count that only numbers change, and a loop within a step that ends by what it reads.
 
 

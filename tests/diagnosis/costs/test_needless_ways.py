@@ -312,3 +312,59 @@ def test_advice_has_the_names_of_what_is_read(program: Callable[[], None], advic
     found, *_ = warnings(program)
     assert found.rule == "host-sync"
     assert advice in found.help
+
+
+def _scheduled(table: torch.Tensor, steps: int = 14) -> None:
+    x = torch.rand(16, 8, device=GPU)
+    for step in range(steps):
+        x = x * table[step].to(GPU)
+
+
+def _decayed(rates: torch.Tensor) -> None:
+    net = nn.Linear(8, 8).to(GPU)
+    for at, x in enumerate(torch.rand(14, 16, 8, device=GPU)):
+        rate = rates[at][0].cuda(non_blocking=True)
+        (net(x) * rate).mean().backward()
+
+
+@pytest.mark.parametrize(
+    ("program", "edit"),
+    [
+        (lambda: _scheduled(torch.linspace(0, 1, 14)), "table = table.to(GPU)"),
+        (lambda: _decayed(torch.rand(14, 2)), "rates = rates.cuda(non_blocking=True)"),
+    ],
+)
+def test_a_table_whose_numbers_are_copied_one_by_one_is_moved_above_the_loop(
+    program: Callable[[], None], edit: str
+) -> None:
+    (found,) = warnings(program)
+    assert "is a single number, copied in each step" in found.message
+    assert [each.after.strip() for each in found.edits] == [edit]
+
+
+def test_a_number_of_a_data_set_is_no_reason_to_move_all_of_it() -> None:
+    (found,) = warnings(lambda: _scheduled(torch.rand(1 << 20)))
+    assert "`table[step]` is a single number" in found.message
+    assert found.edits == ()
+
+
+def test_a_table_that_the_cpu_reads_too_stays_there() -> None:
+    def program() -> None:
+        table, total, x = torch.rand(14), 0.0, torch.rand(16, 8, device=GPU)
+        for step in range(14):
+            x = x * table[step].to(GPU)
+            total += table[step].item()
+
+    (found,) = warnings(program)
+    assert found.edits == ()
+
+
+def test_advice_on_a_constant_is_its_code_without_what_else_is_in_its_line() -> None:
+    def program() -> None:
+        x = torch.rand(8, 8, device=GPU)
+        for _ in range(14):
+            x = x * torch.ones(8, 8).to(GPU)  # nothing yet
+
+    (found,) = warnings(program)
+    assert found.help == "create it on the device: `torch.ones(8, 8, device=GPU)`"
+    assert found.edits[0].after.strip() == "x = x * torch.ones(8, 8, device=GPU)  # nothing yet"

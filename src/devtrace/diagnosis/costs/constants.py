@@ -14,7 +14,7 @@ from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.evidence.in_findings import as_culprit
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
-from devtrace.diagnosis.findings import Culprit, Edit
+from devtrace.diagnosis.findings import Culprit
 from devtrace.source.matching import calls_in, keyword, match_code, names_in
 from devtrace.source.vocabulary import MAKES, MIXES, full_name
 from devtrace.words.catalogue import sentence
@@ -36,13 +36,12 @@ def of_constants(habit: Habit) -> Needless | None:
     first, is_drawn = made[0][0], are_drawn(habit.queries, made)
     if is_drawn and not _is_noise(habit, first) and not _joins_what_is_there(habit, pairs):
         return None  # a program's own data may be drawn too
-    edit = None if is_drawn else _made_there(habit)
-    made_by = short_op_name(habit.queries.op_name(first))
-    code = one_line(edit.after.strip()) if edit is not None else f"torch.{made_by}(..., device=...)"
+    new = "" if is_drawn else _made_there(habit)
+    code = one_line(new) or f"torch.{short_op_name(habit.queries.op_name(first))}(..., device=...)"
     why = sentence("copy.constant", name=source_text(habit))
     is_of_weights = is_drawn and bool(habit.queries.inputs(first))
     help = sentence("copy.draw.help") if is_of_weights else sentence("copy.constant.help", code=code)
-    return Needless(habit, why, help, _made_above(habit, first), edits=(edit,) if edit is not None else ())
+    return Needless(habit, why, help, _made_above(habit, first), edits=habit.replaced_by(new))
 
 
 def _made_above(habit: Habit, factory: int) -> Culprit | None:
@@ -54,21 +53,21 @@ def _made_above(habit: Habit, factory: int) -> Culprit | None:
     return as_culprit(queries, queries.inputs(habit.ops[1])[0], [source_text(habit)], born)
 
 
-def _made_there(habit: Habit) -> Edit | None:
-    """Return the edit for `torch.ones(n).to(d)`, with one factory and nothing else that has a tensor."""
+def _made_there(habit: Habit) -> str:
+    """Return `torch.ones(n, device=d)` for `torch.ones(n).to(d)`, with one factory and nothing else with a tensor."""
     found, code = habit.found, habit.code
     moved = match_code("$x.to($device)", found.node) if found is not None else None
     if found is None or code is None or moved is None:
-        return None
+        return ""
     calls = list(calls_in(moved["x"]))
     names = {call: full_name(call.func, found.source) for call in calls}
     made = [call for call in calls if names[call].startswith("torch.") and names[call][len("torch.") :] in MAKES]
     if len(made) != 1 or keyword(made[0], "device") is not None:
-        return None
+        return ""
     if any(not full_name(ast.Name(name), found.source) for name in names_in(moved["x"]) - names_in(made[0])):
-        return None
+        return ""
     with_device = code.with_argument(made[0], "device", code.text(moved["device"]))
-    return code.replaced(found.node, code.text_with(moved["x"], (made[0], with_device)))
+    return code.text_with(moved["x"], (made[0], with_device))
 
 
 # Noise that a step draws on the CPU: not the data of a program, which may be drawn too.

@@ -75,13 +75,16 @@ def is_of_ddp(queries: TraceQueries, op: int) -> bool:
     return call is not None and str(call.module.type) == "DistributedDataParallel"
 
 
-def source_text(habit: Habit) -> str:
-    """Return what the line calls the tensor that it copies: `x` of `x[:n].to(device)`, else all of its code."""
+def source_text(habit: Habit, *, whole: bool = True) -> str:
+    """Return what the line calls the tensor that it copies: `x` of `x[:n].to(device)`, else all of its code.
+
+    That is `x[:n]` if the part is meant.
+    """
     found = habit.found
     moved = match_code("$x.$move(...)", found.node) if found is not None else None
     if found is None or moved is None or not is_copied_by(moved["move"]):
         return brief(reads.expression(habit.queries, habit.line)) or sentence("copy.it")
-    return brief(found.source.segment(whole_of(moved["x"]))) or sentence("copy.it")
+    return brief(found.source.segment(whole_of(moved["x"]) if whole else moved["x"])) or sentence("copy.it")
 
 
 def whole_of(part: ast.expr) -> ast.expr:

@@ -9,6 +9,7 @@ from typing import Final
 from devtrace.diagnosis.costs.copies import whole_of
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.loops import assigned_to, loops_around, uses_of
+from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit, Site
@@ -31,6 +32,8 @@ from devtrace.source.parsing import Source, parse
 from devtrace.words.catalogue import sentence
 
 _APART: Final = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr, ast.IfExp)
+_TABLE: Final = 1 << 20
+"""Bytes of a table that is moved as a whole."""
 _ROUND: Final = ("enumerate", "tqdm", "iter")
 
 
@@ -38,19 +41,37 @@ _ROUND: Final = ("enumerate", "tqdm", "iter")
 
 
 def move_above_loop(habit: Habit) -> Edit | None:
-    """Return the edit, if the variable is bound above the loop and nowhere else used as it was."""
+    """Return the edit, if the variable is bound above the loop and nowhere else used as it was.
+
+    Of `table[i].to(device)` all of a small table is moved that stays as it is: a schedule, not a data set.
+    """
     found, code = habit.found, habit.code
     moved = match_code("$x.$move(...)", found.node) if found is not None else None
     if found is None or code is None or moved is None or moved["move"] not in habit.queries.move_methods:
         return None
-    loops, name = loops_around(found), variable(moved["x"])
+    loops, name = loops_around(found), variable(whole_of(moved["x"]))
     is_of_a_cell = code.site.cell is not None and found.source.function(found.node) is None
-    if not loops or not name or not _is_safe(found, loops[-1], name, is_of_a_cell):
+    if not loops or not name or not (variable(moved["x"]) or _is_of_a_small_table(habit)):
+        return None
+    if not _is_safe(found, loops[-1], name, is_of_a_cell):
         return None
     if is_of_a_cell and any(_uses_it_as_it_is(text, found, name) for text in _other_cells(habit, code.site)):
         return None
     moving = _above(found, code, loops[-1], name, habit.target)
     return code.above(loops[-1], f"{name} = {moving}") if moving else None
+
+
+def _is_of_a_small_table(habit: Habit) -> bool:
+    """Return whether the line takes the parts itself, of one tensor: `x[i]` may be an item of a dictionary."""
+    queries = habit.queries
+    rows = [row for op in habit.ops for row in queries.inputs(op)[:1]]
+    lines = {queries.op_users[queries.producer(row)] for row in rows if queries.producer(row) >= 0}
+    bases = {queries.base(row) for row in rows if queries.base(row) != row}
+    is_small = len(bases) == 1 and all(queries.trace.tensors[base].bytes <= _TABLE for base in bases)
+    taken = {site.line for each in lines if (site := queries.site(int(each))) is not None}
+    here = queries.site(habit.site)
+    is_taken_here = here is not None and taken == {here.line}
+    return is_small and is_taken_here and not are_written(queries, bases, min(habit.ops) - 1, max(habit.ops))
 
 
 def _other_cells(habit: Habit, site: Site) -> Iterator[str]:
@@ -71,8 +92,9 @@ def _uses_it_as_it_is(text: str, found: SourceNode, name: str) -> bool:
 
 def _above(found: SourceNode, code: Code, loop: ast.stmt, name: str, target: str) -> str:
     """Return the move as it can be written above the loop: as it is, else to the device that it named in the end."""
-    if set(assigned_names(loop)).isdisjoint(names_in(found.node)):
-        return code.text(found.node)
+    given = names_in(*found.node.args, *found.node.keywords)  # type: ignore[attr-defined]
+    if given.isdisjoint(assigned_names(loop)):
+        return f"{name}.{code.method_call(found.node)}"
     to = match_code("$x.to($y.device)", found.node)
     return f'{name}.to("{target}")' if to is not None and target else ""
 
@@ -96,9 +118,7 @@ def _is_safe(found: SourceNode, loop: ast.stmt, name: str, is_of_a_cell: bool) -
 
 
 def _is_moved_alike(source: Source, move: ast.AST, use: ast.Name) -> bool:
-    attribute = source.parent(use)
-    call = source.parent(attribute) if attribute is not None else None
-    return call is not None and same_code(call, move)
+    return any(same_code(outer, move) for outer in source.ancestors(use))
 
 
 # `self.table[:n].to(x.device)` in each call: `self.table = self.table.to(x.device)` above it moves the table once.

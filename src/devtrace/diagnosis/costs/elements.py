@@ -13,14 +13,15 @@ from devtrace.diagnosis.costs.copies import MANY, OFTEN
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless, UntilThen
 from devtrace.diagnosis.costs.writes import are_written
+from devtrace.diagnosis.evidence.in_findings import as_culprit
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
-from devtrace.source.flow import rounds
+from devtrace.source.flow import position_in, rounds, unpacked
 from devtrace.source.matching import called_name, calls_in, is_path, listed, names_in, nodes_of, variable
 from devtrace.source.vocabulary import COPIES, PICKS, READS, VIEWS
 from devtrace.words.catalogue import sentence
 
 _OF_EACH: Final = 3
-"""So many elements of each tensor that a line reads."""
+"""So many elements of each tensor that a line reads by index; of what its loop goes through one may be enough."""
 _STEPS_BACK: Final = 4
 _GIVES_ELEMENTS: Final = VIEWS | PICKS | COPIES
 _SAMPLE: Final = 2_000
@@ -34,15 +35,17 @@ def of_elements(habit: Habit) -> Needless | None:
         return None
     owners = [_owners_of_element(queries, op) for op in ops]
     bases = set[int]().union(*owners)
-    names = next(_names(found), {})
-    if not names or sum(map(bool, owners)) * 2 < len(ops) or sum(map(len, owners)) < _OF_EACH * len(bases):
+    names, least = next(_names(found), ({}, 0))
+    if not names or sum(map(bool, owners)) * 2 < len(ops) or sum(map(len, owners)) < least * len(bases):
         return None
     if are_written(queries, bases, min(ops), max(ops)):
         return None
     read = list(names.items())[: max(len(set[int]().union(*owners[:_OF_EACH])), 1)]
     named, code = [f"`{name}`" for name, _ in read], [f"`{name}.{way}()`" for name, way in read]
     help = sentence("host-sync.to-pick.help", names=named, code=code)
-    return Needless(habit, sentence("host-sync.to-pick", names=named), help, until=_with_a_copy(habit))
+    row = min(bases)
+    culprit = as_culprit(queries, row, [read[0][0]], queries.site(queries.born(row)))
+    return Needless(habit, sentence("host-sync.to-pick", names=named), help, culprit, until=_with_a_copy(habit))
 
 
 def _with_a_copy(habit: Habit) -> UntilThen | None:
@@ -66,8 +69,8 @@ def _owners_of_element(queries: TraceQueries, op: int) -> set[int]:
     return found
 
 
-def _names(found: SourceNode) -> Iterator[dict[str, str]]:
-    """Yield the code of tensors whose elements a line reads, and how all are read at once.
+def _names(found: SourceNode) -> Iterator[tuple[dict[str, str], int]]:
+    """Yield the code of tensors whose elements a line reads, how all are read at once, and how many at least are read.
 
     They are what loops go through, or what a line takes items of.
     """
@@ -77,11 +80,12 @@ def _names(found: SourceNode) -> Iterator[dict[str, str]]:
         given = _gone_through(loop.target, loop.iter, elements) if elements else []
         if given and all(is_path(each) or called_name(each) in _GIVES_ELEMENTS for each in given):
             way = "cpu" if _asks_as_tensor(found.node, elements) else "tolist"
-            yield {source.segment(tensor): way for tensor in given}
+            yield {source.segment(tensor): way for tensor in given}, 1
     # Of `counts[i]` itself the index is read.
     parts = [part for part in nodes_of(ast.Subscript, found.node) if part is not found.node and is_path(part.value)]
     if parts:
-        yield {source.segment(each.value): "cpu" if len(listed(each.slice)) > 1 else "tolist" for each in parts}
+        ways = {source.segment(each.value): "cpu" if len(listed(each.slice)) > 1 else "tolist" for each in parts}
+        yield ways, _OF_EACH
 
 
 def _asks_as_tensor(code: ast.AST, elements: set[str]) -> bool:
@@ -91,8 +95,10 @@ def _asks_as_tensor(code: ast.AST, elements: set[str]) -> bool:
 
 
 def _gone_through(target: ast.expr, iterated: ast.expr, names: set[str]) -> list[ast.expr]:
-    """Return what gives these names: `y` of `for i, v in enumerate(y)`, both of `for a, b in zip(x, y)`."""
-    if isinstance(target, ast.Tuple) and isinstance(iterated, ast.Call) and iterated.args:
-        used = [at for at, part in enumerate(target.elts) if names_in(part) & names]
-        return list(dict.fromkeys(iterated.args[min(at, len(iterated.args) - 1)] for at in used))
-    return [iterated]
+    """Return what gives these names: `y` of `for i, v in enumerate(y)`, for `v` alone; both of `for a, b in zip(x, y)`.
+
+    An index is of no tensor.
+    """
+    found = (position_in(target, name) for name in names)
+    given = [unpacked(iterated, position) for position in sorted(each for each in found if each is not None)]
+    return list(dict.fromkeys(each for each, left in given if not (left and called_name(each) == "enumerate")))

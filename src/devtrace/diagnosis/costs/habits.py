@@ -19,6 +19,7 @@ import numpy as np
 from devtrace.diagnosis.costs.steps import Pace, Steps
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, SourceNode, TraceQueries
+from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.ledger import Tally, casts, directions, on_host, waits
 
 SMALL: Final = 4096
@@ -58,6 +59,11 @@ class Habit:
         """Return the source of the line, if it is the user's to edit."""
         found = self.queries.own_node(self.line)
         return found.code if found is not None else None
+
+    def replaced_by(self, text: str) -> tuple[Edit, ...]:
+        """Return the edit that puts other code where the line's stands; none for no text, or where nothing can be."""
+        edit = self.code.replaced(self.found.node, text) if text and self.code and self.found else None
+        return (edit,) if edit is not None else ()
 
     @property
     def is_of_the_user(self) -> bool:

@@ -1,8 +1,7 @@
 """Findings of one kind: of each line that has the habit, and of each line of a package's whose habit is needless."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from devtrace.diagnosis.costs.habits import Habit, habits, together
@@ -76,23 +75,51 @@ def finding(rule: RuleSlug, habit: Habit, needless: Sequence[Needless], message:
     )
 
 
-def one_a_statement(queries: TraceQueries, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield findings, of which a statement has one warning about time: five reads for one printed line are one cost."""
-    first, more = dict[object, Finding](), Counter[object]()
+@dataclass
+class _Cost:
+    """A warning about time, with how many values of its statement, and which lines, its fix is for too."""
+
+    finding: Finding
+    values: int = 0
+    sites: list[Site] = field(default_factory=list)
+
+
+def one_a_cost(queries: TraceQueries, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield findings, of which a cost has one warning about time.
+
+    Five reads for one printed line are one cost, and so are two lines that one change mends.
+    """
+    known, costs = dict[object, _Cost](), list[_Cost]()
     for finding in worst_first(findings):
-        is_of_time = finding.severity == "warning" and finding.count > 1 and finding.op >= 0
-        found = queries.node_at(finding.site) if is_of_time and finding.site is not None else None
-        if found is None:
-            yield finding
-        elif found.statement not in first:
-            first[found.statement] = finding
-        else:
-            is_alike = finding.rule == first[found.statement].rule and not finding.edits
-            more[found.statement] += is_alike
+        keys = _keys(queries, finding)
+        cost = next((known[key] for key in keys if key in known), None)
+        if cost is not None:
+            is_alike = finding.rule == cost.finding.rule and (not finding.edits or keys[-1] in known)
+            if keys[0] in known:
+                cost.values += is_alike
+            elif finding.site is not None:
+                cost.sites.append(finding.site)
             yield replace(finding, severity="note", help="" if is_alike else finding.help)
-    for statement, finding in first.items():
-        alike = sentence("statement.more", count=more[statement]) if more[statement] else ""
-        yield replace(finding, message=finding.message + alike)
+        elif keys:
+            costs.append(_Cost(finding))
+            known.update(dict.fromkeys(keys, costs[-1]))
+        else:
+            yield finding
+    for cost in costs:
+        alike = sentence("statement.more", count=cost.values) if cost.values else ""
+        alike += sentence("cost.elsewhere", sites=[*map(str, cost.sites)]) if cost.sites else ""
+        yield replace(cost.finding, message=cost.finding.message + alike)
+
+
+def _keys(queries: TraceQueries, finding: Finding) -> list[object]:
+    """Return what a cost is known by: its statement, and the change that mends it where it names the tensor."""
+    is_of_time = finding.severity == "warning" and finding.count > 1 and finding.op >= 0
+    found = queries.node_at(finding.site) if is_of_time and finding.site is not None else None
+    if found is None:
+        return []
+    tensor = finding.culprit
+    change = [(finding.rule, finding.help, finding.edits, tensor.name, tensor.born)] if tensor is not None else []
+    return [found.statement, *change]
 
 
 # Of an installed package.

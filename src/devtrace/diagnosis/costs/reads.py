@@ -9,7 +9,7 @@ import numpy as np
 
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.loops import loops_around
-from devtrace.diagnosis.costs.sizes import is_size
+from devtrace.diagnosis.costs.sizes import decides_later, is_size
 from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
@@ -277,6 +277,8 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
     node, statement = found.node, found.statement
     matched = (match_code(pattern, node) for pattern in ("$x.item()", "float($x)", "int($x)", "bool($x)"))
     read = next(filter(None, matched), {"x": getattr(node, "slice", node)})
+    bare = match_code("$x.detach()", read["x"])
+    read = bare if bare is not None else read
     text = one_line(found.source.segment(read["x"]))
     is_short = isinstance(read["x"], ast.Call | ast.Attribute | ast.Subscript | ast.Name) and len(text) <= _LONGEST
     kept = f"`{text}.detach()`" if is_short else sentence("host-sync.its-tensor")
@@ -303,6 +305,8 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
         return worded("decide")
     if is_size(found):
         return worded("bound")
+    if decides_later(found):
+        return worded("decide")
     if gathered := _gathered_in(found):
         return worded("keep", kept=kept, list=gathered)
     return sentence(f"host-sync.to-{'keep' if _is_kept(found) else 'read'}"), sentence(

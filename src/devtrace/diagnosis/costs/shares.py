@@ -6,7 +6,7 @@ That time is from the first to the last run of the line. What is alone in it has
 comes first; what is nothing beside it asks for no advice.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -49,8 +49,8 @@ def _with_share(queries: TraceQueries, finding: Finding, findings: Iterable[Find
         return float(((np.array(each.ops) >= first - half) & (np.array(each.ops) <= last + half)).mean())
 
     def share(amount: Callable[[Finding], float]) -> int:
-        all_of_them = sum(amount(each) * inside(each) for each in same)
-        return round(100 * amount(finding) / all_of_them) if all_of_them else 100
+        amounts = [amount(each) * inside(each) for each in same]
+        return _percents(amounts)[same.index(finding)] if any(amounts) else 100
 
     shares = {"count": share(lambda each: each.count), "bytes": share(lambda each: each.bytes)}
     of_all = sentence("share.waits" if finding.rule == "host-sync" else "share.copies", **shares)
@@ -60,6 +60,14 @@ def _with_share(queries: TraceQueries, finding: Finding, findings: Iterable[Find
     if stood and passed:
         words += sentence("share.time", time=int(stood), share=min(round(100 * stood / passed), 100))
     return replace(finding, message=finding.message + words)
+
+
+def _percents(amounts: Sequence[float]) -> list[int]:
+    """Return whole percentages that are 100 together: those that lose most are rounded up."""
+    exact = [100 * amount / sum(amounts) for amount in amounts]
+    by_loss = sorted(range(len(exact)), key=lambda at: int(exact[at]) - exact[at])
+    rounded_up = by_loss[: 100 - sum(map(int, exact))]
+    return [int(part) + (at in rounded_up) for at, part in enumerate(exact)]
 
 
 def _stood_still(queries: TraceQueries, finding: Finding) -> float:

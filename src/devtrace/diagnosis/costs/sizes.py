@@ -1,14 +1,14 @@
-"""Numbers that code needs as such, where no tensor can stand for them (sizes, bounds), and those that fill tensors."""
+"""Numbers that code needs as such, where no tensor does (sizes, bounds, what is compared), and what fills tensors."""
 
 from __future__ import annotations
 
 import ast
 from itertools import pairwise
 
-from devtrace.diagnosis.costs.loops import uses_of
+from devtrace.diagnosis.costs.loops import loops_around, uses_of
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.source.flow import binds
-from devtrace.source.matching import called_name, is_read
+from devtrace.source.matching import assigned_names, called_name, is_read, names_in, nodes_of
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import OF_VALUES, TAKES_VALUES, VIEWS, is_factory
 
@@ -40,3 +40,12 @@ def _is_bound(source: Source, use: ast.AST) -> bool:
         if name == "range":
             return True
     return False
+
+
+def decides_later(found: SourceNode) -> bool:
+    """Return whether the loop compares what the statement gets, or branches by it: `if value < best`."""
+    compared: list[ast.AST] = []
+    for loop in loops_around(found)[:1]:
+        branches = (each for kind in (ast.If, ast.IfExp, ast.While) for each in nodes_of(kind, loop))
+        compared += [*nodes_of(ast.Compare, loop), *(each.test for each in branches)]  # type: ignore[attr-defined]
+    return not names_in(*compared).isdisjoint(assigned_names(found.statement))

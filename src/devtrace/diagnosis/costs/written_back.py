@@ -1,4 +1,4 @@
-"""Values that a line reads of a device, only to have them written back to it in the same step: they could stay there.
+"""Values that a line reads of a device, only to have them used there again in the same step: they could stay there.
 
 word = torch.multinomial(chances, 1).item()     # words.append(word) can wait until after the loop,
 token.fill_(word)                               # and token.copy_(picked) needs no number
@@ -17,44 +17,40 @@ from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.sizes import is_put_in
 from devtrace.diagnosis.evidence.source_text import brief
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.diagnosis.findings import Site
 from devtrace.source.flow import DEFINED
 from devtrace.source.matching import alone, called_name, is_read, match_code, nodes_of, owner_of, variable
-from devtrace.source.vocabulary import FILLS, TAKES_VALUES, package
+from devtrace.source.vocabulary import MIXES, TAKES_VALUES, package
 from devtrace.words.catalogue import sentence
-from devtrace.words.text_format import short_op_name
 
 _OFTEN: Final = 10
 _SAMPLE: Final = 20
 _GATHERS: Final = ("append", "extend", "insert")
 _SIMPLE: Final = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
+_NUMBERS: Final = ("item", "float", "int")
 _PASSED_ON: Final = (ast.Name, ast.Tuple, ast.List, ast.BinOp, ast.Constant, ast.Starred)
 _PLAIN: Final = (*_PASSED_ON, ast.Attribute, ast.Subscript)
 
 
 def of_written_back(habit: Habit) -> Needless | None:
-    """Find what each step reads and writes back, if the program needs it for nothing else before the loop ends."""
-    found, queries = habit.found, habit.queries
+    """Find what each step reads and uses on the device again, if nothing else needs it before the loop ends."""
+    found = habit.found
     if found is None or habit.count < _OFTEN or not habit.is_of_the_user or not habit.pace.is_of_each_step:
         return None
     loop = next(iter(loops_around(found)), None)
-    backs = _written_back(found, loop) if loop is not None else None
-    some = list(pairwise(habit.ops))[:_SAMPLE]
-    for back in backs or ():
-        sites = [_site_of(queries, found, back, *pair) for pair in some]
-        back_at = next((site for site in sites if site >= 0), -1)
-        if back_at >= 0 and 2 * sum(site >= 0 for site in sites) >= len(sites):
-            if habit.kind != "syncs":
-                name = brief(found.source.segment(found.node))
-                why = sentence("copy.back-computed", name=name, site=queries.site(back_at))
-                return Needless(habit, why, sentence("copy.back.help"))
-            why = sentence("host-sync.to-return", site=queries.site(back_at))
-            return Needless(habit, why, sentence("host-sync.to-return.help", site=queries.site(back_at)))
-    return None
+    uses = _used_again(habit, found, loop) if loop is not None else None
+    if not uses:
+        return None
+    key, site = uses[0]
+    if habit.kind != "syncs":
+        why = sentence("copy.back-computed", name=brief(found.source.segment(found.node)), site=site)
+        return Needless(habit, why, sentence("copy.back.help"))
+    return Needless(habit, sentence(key, site=site), sentence("host-sync.to-return.help", site=site))
 
 
-def _written_back(found: SourceNode, loop: ast.stmt) -> list[ast.stmt] | None:
-    """Return the statements of a loop that put the value into a tensor; None if one needs it on the CPU."""
-    names, back = list(_taking(found.statement)) if _keeps_the_value(found) else [], list[ast.stmt]()
+def _used_again(habit: Habit, found: SourceNode, loop: ast.stmt) -> list[tuple[str, Site]] | None:
+    """Return where a loop uses the value on a device, and as what; None if a statement needs it on the CPU."""
+    names, again = list(_taking(found.statement)) if _keeps_the_value(found) else [], list[tuple[str, Site]]()
     for name in names:
         for use in (node for node in nodes_of(ast.Name, loop) if node.id == name and is_read(node)):
             statement = found.source.statement(use)
@@ -62,13 +58,15 @@ def _written_back(found: SourceNode, loop: ast.stmt) -> list[ast.stmt] | None:
                 continue
             if not isinstance(statement, _SIMPLE) or any(isinstance(each, DEFINED) for each in _up(found, use, loop)):
                 return None
-            if _puts_into_a_tensor(found, use, statement):
-                back.append(statement)
+            way = _way_back(habit, found, use, statement)
+            site = _site_of_most(habit, found, statement) if way else None
+            if site is not None:
+                again.append((way, site))
             elif not _can_wait(found, use, statement):
                 return None
             elif _is_passed_on(found, use, statement):
                 names += [each for each in _taking(statement) if each not in names]
-    return back
+    return again
 
 
 def _keeps_the_value(found: SourceNode) -> bool:
@@ -103,6 +101,21 @@ def _taking(statement: ast.stmt) -> Iterator[str]:
     yield from filter(None, map(variable, targets))
 
 
+def _way_back(habit: Habit, found: SourceNode, use: ast.Name, statement: ast.stmt) -> str:
+    """Return the words for a value that a tensor may get or meet in a statement; empty if a number is needed there."""
+    if _puts_into_a_tensor(found, use, statement):
+        return "host-sync.to-return"
+    is_number = habit.kind == "syncs" and called_name(found.node) in _NUMBERS  # `max(a, b)` gives one of its tensors
+    return "host-sync.to-use" if is_number and _is_mixed(found, use, statement) else ""
+
+
+def _is_mixed(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
+    """Return whether a tensor would do as well beside other tensors: `y - x`, `p.mul_(x)`; an `alpha=` is a number."""
+    around = list(_up(found, use, statement))
+    mixing = (isinstance(each, ast.BinOp) or called_name(each).removesuffix("_") in MIXES for each in around)
+    return any(mixing) and not any(isinstance(each, ast.keyword | ast.Slice) for each in around)
+
+
 def _puts_into_a_tensor(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
     """Return whether a factory takes the value, or a tensor is filled with it: `torch.tensor([x])`, `t[0, 0] = x`."""
     around = list(_up(found, use, statement))
@@ -129,15 +142,21 @@ def _is_passed_on(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool
     return all(each is gathering or isinstance(each, _PASSED_ON) for each in _up(found, use, statement))
 
 
-def _site_of(queries: TraceQueries, found: SourceNode, back: ast.stmt, first: int, last: int) -> int:
-    """Return the site of a statement at which a device's tensor gets a value of the CPU's, between two ops; or -1."""
+def _site_of_most(habit: Habit, found: SourceNode, statement: ast.stmt) -> Site | None:
+    """Return the site at which a statement makes, fills or computes a device's tensor after most of the reads."""
+    some = list(pairwise(habit.ops))[:_SAMPLE]
+    sites = [_site_of(habit.queries, found, statement, *pair) for pair in some]
+    there = [site for site in sites if site is not None]
+    return there[0] if there and 2 * len(there) >= len(sites) else None
+
+
+def _site_of(queries: TraceQueries, found: SourceNode, back: ast.stmt, first: int, last: int) -> Site | None:
     span, of_read = found.source.span(back), queries.site(int(queries.op_users[first]))
     for op in range(first + 1, last):
         is_on_device = queries.trace.ops.number("device", op) != queries.host
-        is_filled = queries.kind(op) in ("copy", "create") or short_op_name(queries.op_name(op)) in FILLS
-        is_written = is_on_device and is_filled
-        site = queries.site(int(queries.op_users[op])) if is_written else None
+        is_made = is_on_device and queries.kind(op) in ("copy", "create", "compute")
+        site = queries.site(int(queries.op_users[op])) if is_made else None
         is_of_file = site and of_read and (site.file, site.cell_id) == (of_read.file, of_read.cell_id)
         if site and is_of_file and span.line <= site.line <= span.end_line:
-            return int(queries.op_users[op])
-    return -1
+            return site
+    return None

@@ -13,7 +13,7 @@ from typing import Final
 
 from devtrace.diagnosis.costs import copies
 from devtrace.diagnosis.costs.constants import of_constants
-from devtrace.diagnosis.costs.edits_of_copies import not_block, pin_loader
+from devtrace.diagnosis.costs.edits_of_copies import move_above_loop, not_block, pin_loader
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.same_tensor import of_one_tensor
@@ -38,10 +38,14 @@ def _numbers(habit: Habit) -> Needless | None:
     severity = copies.weight_of_each_step(habit)
     if severity is None or not _is_made_or_moved_there(habit) or _is_package_idiom(habit):
         return None
-    why, code, filled = sentence("copy.number", name=copies.source_text(habit)), habit.code, _filled(habit, taken)
-    edit = code.replaced(habit.found.node, filled) if code is not None and habit.found is not None and filled else None
-    help = sentence("copy.constant.help", code=one_line(filled)) if edit is not None else sentence("copy.number.help")
-    return Needless(habit, why, help, severity=severity, edits=(edit,) if edit is not None else ())
+    why, filled = sentence("copy.number", name=copies.source_text(habit, whole=False)), _filled(habit, taken)
+    above = move_above_loop(habit)
+    if above is not None:
+        help = sentence("copy.above-loop", name=copies.source_text(habit), code=above.after.strip())
+        return Needless(habit, why, help, severity=severity, edits=(above,))
+    edits = habit.replaced_by(filled)
+    help = sentence("copy.constant.help", code=one_line(filled)) if edits else sentence("copy.number.help")
+    return Needless(habit, why, help, severity=severity, edits=edits)
 
 
 def _is_made_or_moved_there(habit: Habit) -> bool:

@@ -1,0 +1,133 @@
+"""One change is one finding, however many lines it mends; shares are of all that is paid while a line runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from costs import warnings
+
+GPU = "cuda:0"
+
+
+def train(each: Callable[[torch.Tensor], torch.Tensor], steps: int = 12) -> None:
+    torch.manual_seed(0)
+    net = nn.Linear(8, 8).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for batch in torch.rand(steps, 16, 8, device=GPU):
+        loss = each(net(batch))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def _an_element_on_two_lines() -> float:
+    weights, heavy, total = torch.rand(60, device=GPU), 0, 0.0
+    for weight in weights:
+        if weight > 0.5:
+            heavy += 1
+        total += weight.item() * heavy
+    return total
+
+
+def _an_element_on_four_lines() -> list[float]:
+    found, marks = [], torch.rand(60, device=GPU)
+    for mark in marks:
+        if mark > 0.9:
+            found.append(1.0)
+        if mark < 0.1:
+            found.append(0.0)
+        low = float(mark)
+        found.append(low + mark.item())
+    return found
+
+
+def _corners_on_two_lines() -> list[float]:
+    corners, sizes = torch.rand(60, 2, device=GPU), []
+    for corner in corners:
+        left = corner[0].item()
+        right = corner[1].item()
+        sizes.append(right - left)
+    return sizes
+
+
+def _a_table_on_two_lines() -> None:
+    table = torch.rand(8, 8)
+
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        first = x @ table.to(GPU)
+        return (first @ table.to(GPU)).square().mean()
+
+    train(twice)
+
+
+def _an_element_that_some_branches_read() -> list[float]:
+    lows = []
+    for row in torch.rand(12, 20, device=GPU):
+        low = row * 2
+        for value in low:
+            if value < 0.2:
+                lows.append(value.item())
+    return lows
+
+
+def _a_pair_that_some_branches_read() -> int:
+    sure, rights = torch.rand(60, device=GPU), 0
+    truths = torch.arange(60, device=GPU) % 2
+    for score, truth in zip(sure, truths, strict=True):
+        if score > 0.5:
+            rights += int(truth)
+    return rights
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        _an_element_on_two_lines, _an_element_on_four_lines, _corners_on_two_lines, _a_table_on_two_lines,
+        _an_element_that_some_branches_read,
+    ],
+)  # fmt: skip
+def test_lines_with_one_change_in_common_have_one_warning_which_names_them_all(program: Callable[[], object]) -> None:
+    (found,) = warnings(program)
+    assert found.site is not None
+    assert "The fix is the same for test_one_change.py line" in found.message
+    assert f"line {found.site.line}" not in found.message
+
+
+def test_elements_that_some_branches_read_are_read_above_the_loop_too() -> None:
+    found = warnings(_a_pair_that_some_branches_read)
+    assert [each.help for each in found] == [
+        f"read all of `{name}` at once, above the loop: `{name}.tolist()`" for name in ("sure", "truths")
+    ]
+
+
+def test_lines_with_the_same_words_for_two_tensors_have_two() -> None:
+    def program() -> float:
+        masks = torch.rand(8, 8), torch.rand(8, 8)
+        near, far = masks
+
+        def both(x: torch.Tensor) -> torch.Tensor:
+            first = x @ near.to(GPU)
+            return (first @ far.to(GPU)).square().mean()
+
+        train(both)
+        return 0.0
+
+    assert len(warnings(program)) == 2
+
+
+def test_shares_are_a_hundred_percent_together() -> None:
+    left, right, four = torch.rand(8), torch.rand(8), [torch.rand(8) for _ in range(4)]
+
+    def shifted(x: torch.Tensor) -> torch.Tensor:
+        x = x + left.to(GPU)
+        x = x * right.to(GPU)
+        return sum((x + each.to(GPU) for each in four), x).square().mean()
+
+    found = warnings(lambda: train(shifted))
+    shares = [re.findall(r"(\d+)% of the copies and (\d+)% of the bytes", each.message) for each in found]
+    assert sorted((int(copies), int(size)) for ((copies, size),) in shares) == [(16, 16), (17, 17), (67, 67)]
