@@ -324,6 +324,50 @@ def test_what_a_model_is_given_is_made_on_its_device(shell: Shell, made: str, li
     assert f"give it the device: `{given}`" in " ".join(report["text/plain"].split())
 
 
+WRAPPED = """
+from torch.utils.data import DataLoader
+net = nn.Linear(4, 2).cuda()
+rows = torch.ones(8, 4).cuda()
+"""
+
+
+@pytest.mark.parametrize("mark", ["", "%%devtrace\n"], ids=["untraced", "traced"])
+@pytest.mark.parametrize(
+    ("line", "made", "inner"),
+    [
+        (
+            "wide = nn.DataParallel(net)\nnn.functional.mse_loss(net(rows), torch.zeros(8, 2))",
+            "torch.zeros(8, 2",
+            "src_device_obj",
+        ),
+        ("scaler = torch.amp.GradScaler('cuda')\nnet(rows) * torch.ones(2)", "torch.ones(2", "scaler._device"),
+        (
+            "def step(loader):\n    return net(rows) - torch.full((2,), 0.5)\n"
+            "step(DataLoader([1], pin_memory_device='cuda:0'))",
+            "torch.full((2,), 0.5",
+            "loader.pin",
+        ),
+    ],
+)
+def test_what_an_object_of_a_package_keeps_for_itself_names_no_device(
+    shell: Shell, line: str, made: str, inner: str, mark: str
+) -> None:
+    shell.run(WRAPPED)
+    (report,) = shell.run(mark + line).reports
+    fix = " ".join(report["text/plain"].split()).partition("Fix ")[2]
+    assert made in fix
+    assert inner not in fix
+
+
+def test_what_the_cell_itself_reads_of_such_an_object_names_the_device(shell: Shell) -> None:
+    shell.run(WRAPPED)
+    (report,) = shell.run(
+        "loader = DataLoader([1], pin_memory_device='cuda:0')\n"
+        "print(loader.pin_memory_device)\nnn.Linear(4, 2).cuda()(rows) - torch.full((2,), 0.5)"
+    ).reports
+    assert "device=loader.pin_memory_device" in report["text/plain"]
+
+
 SCHEDULE = """
 class Schedule:
     def __init__(self, steps):

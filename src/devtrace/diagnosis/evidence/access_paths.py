@@ -7,9 +7,10 @@ references to it. So a tensor's path from an inner frame (`self.table`) comes fr
 
 from __future__ import annotations
 
+import sys
 import types
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,7 +18,8 @@ from typing import Any, Final
 import torch
 
 from devtrace.source.object_walk import Reference, ReferenceKind, is_tensor, items_of, may_lead, members, registered
-from devtrace.source.safe_values import class_dict, instance_dict
+from devtrace.source.safe_values import attribute, class_dict, instance_dict
+from devtrace.source.user_code import is_torch_or_ours, owner_of
 
 MOST_OBJECTS: Final = 60_000
 MOST_DEPTH: Final = 12
@@ -203,6 +205,16 @@ def names_trait(value: object, trait: str) -> bool:
     return trait in (named, f"{named}:0")
 
 
+def attributes_that_name(trait: str, owner: Any) -> Iterator[tuple[str, bool]]:
+    """Yield the attributes of an object that name a device, and whether its class keeps them for itself.
+
+    So do torch's and a package's with all but `device`.
+    """
+    for key, value in {"device": attribute(owner, "device"), **instance_dict(owner)}.items():
+        if names_trait(value, trait) and str(key).isidentifier():
+            yield key, key != "device" and _is_installed(type(owner))
+
+
 @dataclass
 class Walk:
     """All that the variables of some frames (innermost first) lead to, with the references that lead there."""
@@ -280,6 +292,12 @@ def _is_ours(kind: type) -> bool:
     """Return whether a class is devtrace's, as the recording's: no name of the user's leads through it."""
     module = class_dict(kind).get("__module__")
     return type(module) is str and module[:8] == "devtrace" and module[8:9] in ("", ".")
+
+
+def _is_installed(kind: type) -> bool:
+    """Return whether a class is torch's or a package's."""
+    file = instance_dict(sys.modules.get(str(class_dict(kind).get("__module__")))).get("__file__") or ""
+    return is_torch_or_ours(str(file)) or owner_of(str(file)) == "package"
 
 
 def roots(frame: types.FrameType) -> dict[str, tuple[Any, ReferenceKind]]:

@@ -34,7 +34,7 @@ from devtrace.source.matching import (
 )
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
-from devtrace.source.safe_values import MISSING, Scope, attribute, evaluate, instance_dict, is_around, values
+from devtrace.source.safe_values import MISSING, Scope, evaluate, is_around, values
 from devtrace.source.vocabulary import HOST, JOINS, is_factory, is_move
 
 
@@ -265,10 +265,9 @@ class FailingFrame:
 
     def _device_attribute(self, variable: str) -> str:
         """Return `self.device`, if the attribute of a variable's object names the expected device."""
-        owner = self.variables.get(variable)
-        own = (*instance_dict(owner).items(), ("device", attribute(owner, "device")))
-        named = (key for key, value in own if names_trait(value, self.expected_device) and str(key).isidentifier())
-        return next((f"{variable}.{key}" for key in named), "")
+        read = {flow.path_of(each) for each in nodes_of(ast.Attribute, self.source.tree)}
+        named = access_paths.attributes_that_name(self.expected_device, self.variables.get(variable))
+        return next((path for key, is_own in named if (path := f"{variable}.{key}") in read or not is_own), "")
 
     def _device_literal(self) -> str:
         """Return the literal by which the function moves things there: `"cuda:0"`."""
