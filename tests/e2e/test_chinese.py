@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from e2e.notebook import Notebook
 from e2e.server import Server
 from e2e.sidebar import STORY, Sidebar
+from e2e.test_fix_notebook import CELLS, ROUNDS, Fix, texts
 
 pytestmark = pytest.mark.e2e
 
@@ -33,7 +34,7 @@ SHOWN = """root => {
 # Names in this story, units, and the terms that Chinese readers know in English.
 KNOWN = re.compile(
     r"\S+\.py\b|`[^`]*`|%\w+|\bIn\[\d+\]|\bcpu\b|\bcuda:\d|\bCPU\b|\bCUDA\b|[Dd]evtrace|load_ext|\.to\(\)|\w+\.ipynb"
-    r"|\b(?:ns|µs|ms|s|min|B|KB|KiB|MiB|GiB|C|G\d|Home|Enter|i|forward|Net|model|x|out_head|weight|bias|Module|Linear|Sequential|body)\b"
+    r"|\b(?:numpy|ns|µs|ms|s|min|B|KB|KiB|MiB|GiB|C|G\d|Home|Enter|i|forward|Net|model|x|out_head|weight|bias|Module|Linear|Sequential|body)\b"
 )
 
 
@@ -65,6 +66,27 @@ def test_panel_report_and_views_are_chinese(page: Page, chinese: Server) -> None
     for tab in ("模块", "代码行", "运算", "时间线"):
         report.get_by_role("tab", name=tab, exact=True).click()
     assert english(report) == []
+
+
+def test_fix_the_notebook_is_chinese_from_its_button_to_the_clean_run(page: Page, chinese: Server) -> None:
+    notebook = Notebook.open(page, chinese, chinese.write("fixed.ipynb", *CELLS))
+    notebook.run_all()
+    fix = Fix(notebook)
+    assert english(fix.root) == []
+    fix.button("修复整个笔记本").click()
+    fix.wait("running")
+    fix.wait("proven")
+    expect(fix.root.locator(".dt-fix-bug")).to_have_count(3)
+    assert english(fix.root) == []
+    fix.button("应用全部改动").click()
+    fix.root.get_by_role("button", name="重新运行").click()
+    expect(fix.root.locator(".dt-fix-after")).to_contain_text("运行无误", timeout=ROUNDS)
+    expect(notebook.cell(5).locator(".jp-OutputArea-output").first).to_contain_text("done (3, 2)")
+    assert english(fix.root) == []
+    notebook.cell(4).locator(".cm-content").click()
+    page.keyboard.press("Control+z")
+    expect(fix.button("应用全部改动")).to_be_visible()
+    assert texts(notebook) == list(CELLS)
 
 
 def test_a_kernel_learns_the_display_language(page: Page, chinese: Server) -> None:

@@ -103,10 +103,11 @@ def test_a_notebook_that_was_changed_meanwhile_is_left_alone_and_a_run_can_be_ca
     fix.button("Cancel").click()
     fix.wait("cancelled")
     fix.button("Fix again").click()
-    fix.wait("proven")
+    fix.wait("running")
     notebook.cell(1).locator(".cm-content").click()
     notebook.page.keyboard.type("  # mine")
     before = texts(notebook)
+    fix.wait("proven")
     fix.button("Apply all changes").click()
     expect(notebook.page.locator(".Toastify")).to_contain_text("nothing was applied")
     assert texts(notebook) == before

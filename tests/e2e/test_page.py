@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, replace
 from pathlib import Path
 from runpy import run_path
@@ -84,6 +85,17 @@ def test_each_of_several_findings_shows_its_fix_and_opens_on_a_click(page: Page,
     expect(second.locator(".dt-story")).to_be_visible()
     expect(first.locator(".dt-story")).to_be_hidden()
     expect(first.locator(".dt-fix-line")).to_be_visible()
+
+
+def test_each_line_shows_how_long_its_ops_took(page: Page, tmp_path: Path) -> None:
+    with devtrace.record(simulate="cuda:1") as recording:
+        losses_and_masks()
+    report = opened(page, recording.trace, tmp_path)
+    report.get_by_role("tab", name="Lines", exact=True).click()
+    lines = page.locator('[data-devtrace="lines"][data-ready="true"]')
+    expect(lines.get_by_role("columnheader", name="Time")).to_be_visible()
+    row = lines.get_by_role("row").filter(has_text="loss.backward()")
+    expect(row.locator(".dt-time")).to_have_text(re.compile(r"^\d[\d.]* (ns|µs|ms|s)$"))
 
 
 def test_by_what_a_fix_of_a_cost_was_proven_is_in_its_story(page: Page, tmp_path: Path) -> None:

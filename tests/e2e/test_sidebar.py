@@ -194,7 +194,8 @@ def test_one_cell_is_traced_from_its_toolbar_and_stays_as_it_is(lab: Lab) -> Non
     notebook.run(0)
     sidebar = Sidebar.open(notebook, link="absent")
     notebook.cell(1).locator(".jp-InputArea-editor").click()
-    notebook.cell(1).get_by_role("button", name="Run this cell and show where its devices meet").click()
+    traces = notebook.panel.get_by_role("button", name="Run this cell and show where its devices meet")
+    traces.click()
     report = notebook.wait_ready("report")
     expect(report).to_have_attribute("data-op-count", "2")
     sidebar.wait_link("connected")
@@ -202,6 +203,9 @@ def test_one_cell_is_traced_from_its_toolbar_and_stays_as_it_is(lab: Lab) -> Non
     assert source(notebook, 1) == "torch.ones(3) + 1"
     notebook.run(1)
     expect(notebook.view("report")).to_have_count(0)
+    expect(traces).to_be_visible()
+    notebook.command("notebook:change-cell-to-markdown")
+    expect(traces.locator("visible=true")).to_have_count(0)
 
 
 def test_a_running_cell_is_counted_and_the_panel_stays_responsive(lab: Lab) -> None:

@@ -42,6 +42,17 @@ def test_a_finding_is_shown_whole(page: Page) -> None:
     expect(finding.locator('[data-device="cuda:0"]')).to_contain_text("simulated")
 
 
+def test_advice_that_has_no_code_is_not_offered_as_a_fix_to_copy(page: Page) -> None:
+    views = Views(page)
+    trace = encode(make_traces.failing())
+    words = ("do this work on the device, or all of it on the CPU", "read it later: `losses.append(loss.detach())`")
+    for words_of_fix, copied in zip(words, (0, 1), strict=True):
+        views.mount({**trace, "findings": [{**trace["findings"][0], "help": words_of_fix, "edits": []}]})
+        expect(page.locator(".dt-help")).to_have_text(words_of_fix.replace("`", ""))
+        expect(page.get_by_role("button", name="Copy fix")).to_have_count(copied)
+        expect(page.get_by_role("button", name="Copy all")).to_have_count(1)
+
+
 def test_picking_a_finding_lights_up_its_op_module_and_line_everywhere(page: Page) -> None:
     views = Views(page)
     views.mount(make_traces.failing())

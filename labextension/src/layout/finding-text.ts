@@ -71,9 +71,9 @@ export function plainText(trace: ITrace, finding: IFinding, sign: string): strin
   return lines.filter(line => line.trim() !== '').join('\n');
 }
 
-/** What to type: the new lines of its edits, else its advice. */
+/** What to type: the new lines of its edits, else its advice, if that has code. */
 export function fixText({ edits, help }: IFinding): string {
-  return edits.map(({ after }) => after).join('\n') || help;
+  return edits.map(({ after }) => after).join('\n') || (help.includes('`') ? help : '');
 }
 
 /** The op of a finding; its rule where it has none that is known. */

@@ -216,11 +216,12 @@ function fixButtons(context: IViewContext, finding: IFinding): HTMLElement[] {
   const { owner, trace, selection, disposables } = context;
   const { insert } = selection.host;
   const { language } = trace;
-  const copy = copyButton(context, 'fix.copy', () => fixText(finding));
+  const text = fixText(finding);
+  const copy = text === '' ? [] : [copyButton(context, 'fix.copy', () => text)];
   const all = copyButton(context, 'fix.copy-finding', () =>
     plainText(trace, finding, severityLook(finding.severity, false).sign)
   );
-  const rest = [copy, all, ...fixAll(context, finding)];
+  const rest = [...copy, all, ...fixAll(context, finding)];
   if (!insert || finding.edits.length === 0) {
     return rest;
   }

@@ -21,7 +21,7 @@ export function drawFindings({ entries, repairs, fixed }: ISidebar, drawing: IDr
   const { found, clean, past, earlier } = split(entries);
   const { body, language } = drawing;
   const isOver = ({ key }: IEntry): boolean => fixed.includes(key);
-  if (found.length === 0 && clean.length === 0) {
+  if (found.length + clean.length + past.length === 0) {
     const text = sentence(language, entries.length === 0 ? 'panel.nothing-traced' : 'panel.nothing-here');
     body.append(h(body, 'p', { class: 'dt-none', text }));
   }

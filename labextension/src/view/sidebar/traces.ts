@@ -49,11 +49,12 @@ function cleanRow(row: readonly IEntry[], drawing: IDrawing, list: (row: readonl
   return folding(drawing, { key: `clean-${oldest}`, isOpen: false, summary: [title], fill });
 }
 
-/** `In[7] train   ✗1 !2   3,012 ops   1.2 s   12:03` */
+/** `In[7] train   ✗1 !2   3,012 ops   1.2 s   12:03`; of an error that nobody traced no op was timed. */
 function traceButton(entry: IEntry, { body, scope, actions, language }: IDrawing): HTMLElement {
   const { label, ops, seconds, outline, key, isEarlier } = entry;
   const text = sentence(language, 'panel.earlier-kernel');
   const kernel = isEarlier ? [h(body, 'span', { class: 'dt-side-kernel', text })] : [];
+  const measured = seconds > 0 ? [sentence(language, 'count.ops', { count: ops }), formatTime(seconds * 1e9)] : [];
   const node = h(
     body,
     'button',
@@ -66,9 +67,7 @@ function traceButton(entry: IEntry, { body, scope, actions, language }: IDrawing
     h(body, 'strong', { class: 'dt-side-label', text: label }),
     ...kernel,
     h(body, 'span', { class: 'dt-side-signs' }, ...signs(language, body, entry)),
-    h(body, 'span', { class: 'dt-faint dt-number', text: sentence(language, 'count.ops', { count: ops }) }),
-    h(body, 'span', { class: 'dt-faint dt-number', text: formatTime(seconds * 1e9) }),
-    h(body, 'span', { class: 'dt-faint dt-number', text: clock(language, outline.recorded) })
+    ...[...measured, clock(language, outline.recorded)].map(text => h(body, 'span', { class: 'dt-faint dt-number', text }))
   );
   scope.listen(node, 'click', () => {
     actions.open(entry);
