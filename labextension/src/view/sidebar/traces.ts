@@ -67,7 +67,9 @@ function traceButton(entry: IEntry, { body, scope, actions, language }: IDrawing
     h(body, 'strong', { class: 'dt-side-label', text: label }),
     ...kernel,
     h(body, 'span', { class: 'dt-side-signs' }, ...signs(language, body, entry)),
-    ...[...measured, clock(language, outline.recorded)].map(text => h(body, 'span', { class: 'dt-faint dt-number', text }))
+    ...[...measured, clock(language, outline.recorded)].map(text =>
+      h(body, 'span', { class: 'dt-faint dt-number', text })
+    )
   );
   scope.listen(node, 'click', () => {
     actions.open(entry);
