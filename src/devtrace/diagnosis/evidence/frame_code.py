@@ -265,9 +265,11 @@ class FailingFrame:
 
     def _device_attribute(self, variable: str) -> str:
         """Return `self.device`, if the attribute of a variable's object names the expected device."""
-        read = {flow.path_of(each) for each in nodes_of(ast.Attribute, self.source.tree)}
         named = access_paths.attributes_that_name(self.expected_device, self.variables.get(variable))
-        return next((path for key, is_own in named if (path := f"{variable}.{key}") in read or not is_own), "")
+        return next((path for key, own in named if self._may_write(path := f"{variable}.{key}", own)), "")
+
+    def _may_write(self, path: str, is_own: bool) -> bool:
+        return not is_own or any(flow.path_of(each) == path for each in nodes_of(ast.Attribute, self.source.tree))
 
     def _device_literal(self) -> str:
         """Return the literal by which the function moves things there: `"cuda:0"`."""
@@ -279,8 +281,7 @@ class FailingFrame:
 
     def names_expected_device(self, node: ast.expr) -> bool:
         """Return whether an expression, as far as look-ups and literals tell, names the expected device."""
-        made = match_code("torch.device($name)", node)
-        named = made["name"] if made is not None else node
+        named = (match_code("torch.device($name)", node) or {"name": node})["name"]
         value = named.value if isinstance(named, ast.Constant) else evaluate(named, self.scope())
         return names_trait(value, self.expected_device)
 
