@@ -34,6 +34,7 @@ GROWING = {
     "states_by_deepcopy": Expected("history", "named", "history.append(copy.deepcopy(", ""),
     "states_by_name": Expected("SNAPSHOTS", "named", "SNAPSHOTS[epoch] = {key", r"value\.clone\(\)\.cpu\(\) for"),
     "gradients_of_steps": Expected("noise.steps", "named", "self.steps.append([p.grad", r"p\.grad\.clone\(\)\.cpu"),
+    "losses_of_few_batches": Expected("total", "graph", "total = total + (model", r"mean\(\)\.detach\(\)"),
     "deep_copies_of_a_trainer": Expected("trainer.log", "named", 'self.log["state"].append(', ""),
 }
 HEALTHY = sorted(path.stem for path in PROGRAMS.glob("healthy_*.py"))
@@ -107,6 +108,14 @@ def test_the_holders_of_memory_at_its_highest_are_reported_where_it_is_asked_for
         r"cuda:0 held at most \d+\.\d MiB\. The largest parts: \d+\.\d MiB is graphs", " ".join(str(report).split())
     )
     assert "memory-peak" not in {each.rule for each in ran(path.read_text(), str(path)).findings}
+
+
+@pytest.mark.parametrize("name", ["losses_of_few_batches", "features_of_a_gallery"])
+def test_what_grows_is_found_as_well_where_heights_are_asked_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heights, "_CLOSE_FIRST", 600.0)
+    path = PROGRAMS / f"{name}.py"
+    (found,) = growing(ran(path.read_text(), str(path), memory=True))
+    assert found.holders[0].name == GROWING[name].name
 
 
 def test_a_healthy_program_that_is_asked_for_its_peak_stays_clear() -> None:

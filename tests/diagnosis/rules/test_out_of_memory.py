@@ -334,3 +334,21 @@ def test_results_that_a_notebook_keeps_are_its_history() -> None:
     (finding,) = shortages(found.report)
     assert (finding.holders[0].name, finding.holders[0].kind) == ("Out", "history")
     assert "%reset -f out" in finding.help
+
+
+def test_what_a_notebooks_names_hold_is_not_the_last_errors_although_its_cell_sees_them() -> None:
+    notebook: Any = types.ModuleType("__main__")
+    notebook.torch = torch
+    growing = """
+layer, total = torch.nn.Linear(256, 512, device="cuda"), torch.zeros((), device="cuda")
+while True:
+    total = total + layer(torch.randn(1024, 256, device="cuda")).tanh().sum()
+"""
+    with pytest.raises(ZeroDivisionError) as caught:
+        exec(compile("1 / 0", "<ipython-input-1-a>", "exec"), notebook.__dict__)
+    sys.last_value = caught.value
+    with pytest.raises(torch.OutOfMemoryError), devtrace.record(simulate="cuda:1,40MB") as found:
+        exec(compile(growing, "<ipython-input-2-b>", "exec"), notebook.__dict__)
+    (finding,) = shortages(found.report)
+    assert finding.holders[0].name == "total"
+    assert "traceback" not in {each.kind for each in finding.holders}

@@ -314,7 +314,9 @@ def _roots(frames: list[FrameType]) -> tuple[list[Root], list[Root], list[Root]]
 
 
 def _ended(error: BaseException, running: set[FrameType]) -> Iterator[FrameType]:
-    return (entry.tb_frame for entry in entries_of(error) if entry.tb_frame not in running)
+    """Yield the frames that an error alone keeps; a module, or a notebook, keeps the variables of its own."""
+    frames = (entry.tb_frame for entry in entries_of(error))
+    return (each for each in frames if each not in running and each.f_locals is not each.f_globals)
 
 
 def _scope(code: CodeType) -> tuple[str, str, int]:

@@ -34,12 +34,22 @@ _CLOSE_FIRST: Final = 5.0
 
 
 class Seen(NamedTuple):
-    """Last height of a device, and how many storages each name had at those before."""
+    """Last height of a device, and how many storages each name had at those before, of so many bytes."""
 
     op: int
     alive: Alive
     owned: list[Owned]
-    counts: tuple[Mapping[Key, int], ...]
+    before: tuple[tuple[int, Mapping[Key, int]], ...]
+
+    def counts(self) -> tuple[Mapping[Key, int], ...]:
+        """Return those that are as far apart as heights are that nobody asked for: one round has several close ones."""
+        found: list[Mapping[Key, int]] = []
+        least = self.alive.allocated
+        for allocated, counts in reversed(self.before):
+            if allocated * _STEP <= least:
+                least = allocated
+                found.append(counts)
+        return tuple(found[::-1])
 
 
 class Heights(Log):
@@ -80,7 +90,7 @@ class Heights(Log):
         known = census(running(sys._getframe(2)), alive, self._recorder.rows.epochs, at_once=True)
         owned = with_rest(known, alive.allocated)
         last = self.seen.get(device)
-        before = (*last.counts, _counts(last.owned)) if last is not None else ()
+        before = (*last.before, (last.alive.allocated, _counts(last.owned))) if last is not None else ()
         self.seen[device] = Seen(state.op, alive._replace(storages=[], asked=0), owned, before)
 
 
@@ -109,6 +119,6 @@ def in_rows(
 ) -> tuple[Height, ...]:
     """Return the last height of each device, by the rows of the trace."""
     return tuple(
-        Height(op_of(seen.op), shortage_of(seen.alive, seen.owned, rows, rows_of), seen.counts, heights.closely)
+        Height(op_of(seen.op), shortage_of(seen.alive, seen.owned, rows, rows_of), seen.counts(), heights.closely)
         for seen in heights.seen.values()
     )

@@ -1,0 +1,145 @@
+"""The largest batch that fits a device's memory: guessed by the slope of two small steps, and checked by running it.
+
+    "a batch of 35 fits (245.1 MiB of 256.0 MiB), 36 does not"
+
+The size is the one number of the user's files that is written as the size of a batch. What is said of it was run:
+where a run with less ends otherwise, or has the same peak, nothing is said.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.findings import Finding, Site
+from devtrace.fixing.rounds import Rounds
+from devtrace.fixing.source_text import SourceText
+from devtrace.source.flow import targets
+from devtrace.source.matching import nodes_of
+from devtrace.source.parsing import Source, parse
+from devtrace.source.user_code import owner_of
+from devtrace.words.catalogue import one_after_another, sentence
+from devtrace.words.text_format import format_memory
+
+_SIZE: Final = re.compile(r"(?:^|.*[_-])(?:batch(?:[_-]?size)?|bs)", re.IGNORECASE)
+_OF_OTHERS: Final = re.compile(r"eval|val|test|valid", re.IGNORECASE)
+_LEAST: Final = 4
+_SMALL: Final = (8, 4)
+"""The two small steps are of these parts of the batch."""
+_MOST_CHECKS: Final = 6
+_CLOSE: Final = 50
+"""Two sizes that differ by such a part of the batch are near enough."""
+
+
+class Written(NamedTuple):
+    """A batch's size where it is written."""
+
+    code: Code
+    node: ast.Constant
+    size: int
+
+
+@dataclass
+class Batches:
+    """Runs of a program with batches of other sizes, which end without an error or out of memory."""
+
+    rounds: Rounds
+    limit: int
+    announce: Callable[[int], None]
+
+    def go(self) -> None:
+        """Say of the shortage that is left how large a batch fits, where that can be known."""
+        error = self.rounds.left
+        if error is None or error.rule != "out-of-memory" or not self.limit:
+            return
+        found = list(_written(self.rounds))
+        if len(found) == 1 and found[0].size >= _LEAST:
+            text = self._largest(found[0], error.devices[0])
+            if text:
+                self._add(error, text)
+
+    def _add(self, error: Finding, text: str) -> None:
+        changed = replace(error, help=one_after_another([text + ".", error.help]))
+        findings = tuple(changed if each == error else each for each in self.rounds.last.findings)
+        self.rounds.last = replace(self.rounds.last, findings=findings)
+        self.rounds.why_left = text
+
+    def _largest(self, written: Written, device: str) -> str:
+        """Return the sentence about the largest batch that was run, and the least that does not fit."""
+        one, other = (max(written.size // part, at) for at, part in enumerate(_SMALL, 1))
+        first, second = self._peak(written, one, device), self._peak(written, other, device)
+        if not first or not second or second <= first:
+            return ""
+        slope = (second - first) / (other - one)
+        fits, peak, beyond = other, second, written.size
+        size = one + int((self.limit - first) / slope)
+        for _ in range(_MOST_CHECKS):
+            if beyond - fits <= max(written.size // _CLOSE, 1):
+                break
+            size = min(max(size, fits + 1), beyond - 1)
+            seen = self._peak(written, size, device)
+            if seen is None:
+                return ""
+            if seen:
+                fits, peak, size = size, seen, size + 1 if beyond == written.size else (size + beyond) // 2
+            else:
+                beyond, size = size, (fits + size) // 2
+        sizes = {"size": format_memory(peak), "limit": format_memory(self.limit)}
+        return sentence("fix.batch", fits=fits, beyond=beyond, site=written.code.site_of(written.node), **sizes)
+
+    def _peak(self, written: Written, size: int, device: str) -> int | None:
+        """Return the most that a device had with a batch, 0 if that was too little; None: the run ended otherwise."""
+        edit = written.code.replaced(written.node, str(size))
+        if edit is None or len(self.rounds.runs) >= self.rounds.most:
+            return None
+        text = self.rounds.texts.get(edit.file) or self.rounds.read(edit.file)
+        self.announce(size)
+        run = self.rounds.run({**self.rounds.texts, edit.file: text.edited([edit])}, frozenset())
+        self.rounds.runs.append(run)
+        if run.ending == "ended":
+            return run.peaks.get(device)
+        return 0 if run.error is not None and run.error.rule == "out-of-memory" else None
+
+
+def _written(rounds: Rounds) -> Iterator[Written]:
+    """Yield the numbers that are written as sizes of batches in the user's files that the error came by."""
+    site = rounds.left.site if rounds.left is not None else None
+    at = [site.file] if site is not None and site.cell is None else []
+    files = dict.fromkeys([*at, *(file for file, _ in rounds.last.lines)])
+    for file in files:
+        if owner_of(file) == "user":
+            text: SourceText = rounds.texts.get(file) or rounds.read(file)
+            source = parse("".join(text.lines), file)
+            for name, value in _numbers(source) if source is not None else ():
+                if source is not None and _SIZE.fullmatch(name) and not _OF_OTHERS.search(name):
+                    yield Written(Code(source, Site(file, 0)), value, int(str(value.value)))
+
+
+def _numbers(source: Source) -> Iterator[tuple[str, ast.Constant]]:
+    """Yield whole numbers with the names that they are given to: variables, arguments, keys and flags."""
+    for name, value in _named(source.tree):
+        if isinstance(value, ast.Constant) and type(value.value) is int:
+            yield name, value
+
+
+def _named(tree: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
+    for statement in nodes_of(ast.stmt, tree):
+        for given in targets(statement):
+            yield getattr(given.node, "id", getattr(given.node, "attr", "")), given.value
+    for call in nodes_of(ast.Call, tree):
+        yield from ((each.arg or "", each.value) for each in call.keywords)
+        flags = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        if flags:
+            yield from ((flags[-1], each.value) for each in call.keywords if each.arg == "default")
+    for written in nodes_of(ast.Dict, tree):
+        keys = (str(getattr(key, "value", "")) for key in written.keys)
+        yield from zip(keys, written.values, strict=True)
+    for given_to in nodes_of(ast.arguments, tree):
+        names = [*given_to.posonlyargs, *given_to.args]
+        with_defaults = names[len(names) - len(given_to.defaults) :]
+        yield from ((arg.arg, value) for arg, value in zip(with_defaults, given_to.defaults, strict=True))
+        yield from ((arg.arg, value) for arg, value in zip(given_to.kwonlyargs, given_to.kw_defaults, strict=True))
