@@ -179,7 +179,11 @@ assert finding.rule == "out-of-memory"
 finding.help
 
 # %% code raises-exception
-1 / 0  # lets go of what the error keeps
+1 / 0  # takes the place of the error
+
+# %% code
+del batch
+gc.collect();
 
 # %% en
 # ## Exercise
@@ -201,8 +205,7 @@ def collect(model, batches):
     return bank
 
 # %% code
-del batch
-gc.collect()
+given = None
 model = make_model()
 with torch.no_grad():
     wanted = [model[0][:2](batch).cpu() for batch in batches(12)]

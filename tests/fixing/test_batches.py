@@ -90,7 +90,7 @@ def left(warm: Warm, path: Path, text: str) -> tuple[Rounds, list[int]]:
 
 
 @pytest.mark.parametrize("name", FITS)
-def test_the_batch_that_is_said_to_fit_does_and_the_other_does_not(warm: Warm, tmp_path: Path, name: str) -> None:
+def test_the_batch_that_fits_by_the_report_does_and_the_other_does_not(warm: Warm, tmp_path: Path, name: str) -> None:
     path = tmp_path / "train.py"
     rounds, asked = left(warm, path, FITS[name])
     found = re.fullmatch(
@@ -110,7 +110,7 @@ def test_the_batch_that_is_said_to_fit_does_and_the_other_does_not(warm: Warm, t
 
 
 @pytest.mark.parametrize("name", SILENT)
-def test_where_it_cannot_be_known_nothing_is_said(warm: Warm, tmp_path: Path, name: str) -> None:
+def test_where_it_cannot_be_known_there_is_no_batch(warm: Warm, tmp_path: Path, name: str) -> None:
     rounds, _ = left(warm, tmp_path / "train.py", SILENT[name])
     assert rounds.left is not None
     assert "a batch of" not in rounds.why_left

@@ -39,7 +39,7 @@ class Written(NamedTuple):
     """A batch's size where it is written."""
 
     code: Code
-    node: ast.Constant
+    node: ast.AST
     size: int
 
 
@@ -116,14 +116,18 @@ def _written(rounds: Rounds) -> Iterator[Written]:
             source = parse("".join(text.lines), file)
             for name, value in _numbers(source) if source is not None else ():
                 if source is not None and _SIZE.fullmatch(name) and not _OF_OTHERS.search(name):
-                    yield Written(Code(source, Site(file, 0)), value, int(str(value.value)))
+                    yield Written(Code(source, Site(file, 0)), value, int(str(_constant(value))))
 
 
-def _numbers(source: Source) -> Iterator[tuple[str, ast.Constant]]:
+def _numbers(source: Source) -> Iterator[tuple[str, ast.AST]]:
     """Yield whole numbers with the names that they are given to: variables, arguments, keys and flags."""
     for name, value in _named(source.tree):
-        if isinstance(value, ast.Constant) and type(value.value) is int:
+        if value is not None and type(_constant(value)) is int:
             yield name, value
+
+
+def _constant(node: ast.AST) -> object:
+    return getattr(node, "value", None)
 
 
 def _named(tree: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
@@ -132,7 +136,7 @@ def _named(tree: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
             yield getattr(given.node, "id", getattr(given.node, "attr", "")), given.value
     for call in nodes_of(ast.Call, tree):
         yield from ((each.arg or "", each.value) for each in call.keywords)
-        flags = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        flags = [text for each in call.args if type(text := _constant(each)) is str]
         if flags:
             yield from ((flags[-1], each.value) for each in call.keywords if each.arg == "default")
     for written in nodes_of(ast.Dict, tree):

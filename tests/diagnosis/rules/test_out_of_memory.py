@@ -336,7 +336,7 @@ def test_results_that_a_notebook_keeps_are_its_history() -> None:
     assert "%reset -f out" in finding.help
 
 
-def test_what_a_notebooks_names_hold_is_not_the_last_errors_although_its_cell_sees_them() -> None:
+def test_variables_of_a_notebook_are_not_the_last_errors_although_its_cell_has_them() -> None:
     notebook: Any = types.ModuleType("__main__")
     notebook.torch = torch
     growing = """
