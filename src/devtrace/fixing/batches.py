@@ -114,29 +114,25 @@ def _written(rounds: Rounds) -> Iterator[Written]:
         if owner_of(file) == "user":
             text: SourceText = rounds.texts.get(file) or rounds.read(file)
             source = parse("".join(text.lines), file)
-            for name, value in _numbers(source) if source is not None else ():
-                if source is not None and _SIZE.fullmatch(name) and not _OF_OTHERS.search(name):
-                    yield Written(Code(source, Site(file, 0)), value, int(str(_constant(value))))
+            if source is not None:
+                yield from _sizes(Code(source, Site(file, 0)), source)
 
 
-def _numbers(source: Source) -> Iterator[tuple[str, ast.AST]]:
-    """Yield whole numbers with the names that they are given to: variables, arguments, keys and flags."""
+def _sizes(code: Code, source: Source) -> Iterator[Written]:
     for name, value in _named(source.tree):
-        if value is not None and type(_constant(value)) is int:
-            yield name, value
-
-
-def _constant(node: ast.AST) -> object:
-    return getattr(node, "value", None)
+        size = getattr(value, "value", None)
+        if value is not None and type(size) is int and _SIZE.fullmatch(name) and not _OF_OTHERS.search(name):
+            yield Written(code, value, size)
 
 
 def _named(tree: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
+    """Yield values with the names that they are given to: variables, arguments, keys, flags and parameters."""
     for statement in nodes_of(ast.stmt, tree):
         for given in targets(statement):
             yield getattr(given.node, "id", getattr(given.node, "attr", "")), given.value
     for call in nodes_of(ast.Call, tree):
         yield from ((each.arg or "", each.value) for each in call.keywords)
-        flags = [text for each in call.args if type(text := _constant(each)) is str]
+        flags = [text for each in call.args if type(text := getattr(each, "value", None)) is str]
         if flags:
             yield from ((flags[-1], each.value) for each in call.keywords if each.arg == "default")
     for written in nodes_of(ast.Dict, tree):
