@@ -40,6 +40,13 @@ GROWING = {
 HEALTHY = sorted(path.stem for path in PROGRAMS.glob("healthy_*.py"))
 
 
+@pytest.fixture(autouse=True)
+def without_limit_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every height be looked at: a process with many tests behind it is slow to walk."""
+    monkeypatch.setattr(heights, "_FIRST", 600.0)
+    monkeypatch.setattr(heights, "_CLOSE_FIRST", 600.0)
+
+
 def ran(text: str, file: str = "program.py", **options: Any) -> Report:
     module: Any = types.ModuleType("program")
     with devtrace.record(simulate="cuda:1", **options) as recording:
@@ -94,10 +101,7 @@ def test_what_has_a_bound_or_is_wanted_is_silent(name: str) -> None:
     assert growing(ran(path.read_text(), str(path))) == []
 
 
-def test_the_holders_of_memory_at_its_highest_are_reported_where_it_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(heights, "_CLOSE_FIRST", 600.0)  # seconds: a process with many tests behind it is slow to walk
+def test_the_holders_of_memory_at_its_highest_are_reported_where_it_is_asked_for() -> None:
     path = PROGRAMS / "losses_of_a_validation.py"
     report, highest = ran_to_peak(path.read_text(), str(path))
     (found,) = [each for each in report.findings if each.rule == "memory-peak"]
@@ -111,8 +115,7 @@ def test_the_holders_of_memory_at_its_highest_are_reported_where_it_is_asked_for
 
 
 @pytest.mark.parametrize("name", ["losses_of_few_batches", "features_of_a_gallery"])
-def test_what_grows_is_found_as_well_where_heights_are_asked_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heights, "_CLOSE_FIRST", 600.0)
+def test_what_grows_is_found_as_well_where_heights_are_asked_for(name: str) -> None:
     path = PROGRAMS / f"{name}.py"
     (found,) = growing(ran(path.read_text(), str(path), memory=True))
     assert found.holders[0].name == GROWING[name].name
