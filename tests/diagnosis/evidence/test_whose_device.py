@@ -327,8 +327,11 @@ def test_a_list_that_is_indexed_by_a_tensor_waits_to_read_it() -> None:
             for guess in scores.argmax(-1):
                 names[guess]
     found = next(each for each in recording.report.findings if each.rule == "host-sync")
-    assert found.message == "`names[guess]` made the CPU wait for cuda:0 24 times, in each step, to read a value."
-    assert "`guess.detach()`" in found.help
+    assert found.message == (
+        "`names[guess]` made the CPU wait for cuda:0 24 times, in each step, to read one element of "
+        "`scores.argmax(-1)` at a time."
+    )
+    assert "`scores.argmax(-1).tolist()`" in found.help
 
 
 class Bins:
