@@ -65,6 +65,8 @@ COPIES: Final = frozenset(("clone", "contiguous"))
 """They give the same values on the same device."""
 READS: Final = frozenset(("item", "numpy", "tolist"))
 """They bring values to Python: the host waits for the device."""
+GIVES_NUMBERS: Final = frozenset(("float", "int", "item"))
+"""They give one number of Python's."""
 DESCRIBES: Final = frozenset((
     "backward", "data_ptr", "dim", "element_size", "get_device", "is_contiguous", "nelement", "numel", "size",
     "storage_offset", "stride",

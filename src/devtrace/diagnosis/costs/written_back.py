@@ -20,14 +20,13 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.flow import DEFINED
 from devtrace.source.matching import alone, called_name, is_read, match_code, nodes_of, owner_of, variable
-from devtrace.source.vocabulary import MIXES, TAKES_VALUES, package
+from devtrace.source.vocabulary import GIVES_NUMBERS, MIXES, TAKES_VALUES, package
 from devtrace.words.catalogue import sentence
 
 _OFTEN: Final = 10
 _SAMPLE: Final = 20
 _GATHERS: Final = ("append", "extend", "insert")
 _SIMPLE: Final = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
-_NUMBERS: Final = ("item", "float", "int")
 _PASSED_ON: Final = (ast.Name, ast.Tuple, ast.List, ast.BinOp, ast.Constant, ast.Starred)
 _PLAIN: Final = (*_PASSED_ON, ast.Attribute, ast.Subscript)
 
@@ -105,7 +104,7 @@ def _way_back(habit: Habit, found: SourceNode, use: ast.Name, statement: ast.stm
     """Return the words for a value that a tensor may get or meet in a statement; empty if a number is needed there."""
     if _puts_into_a_tensor(found, use, statement):
         return "host-sync.to-return"
-    is_number = habit.kind == "syncs" and called_name(found.node) in _NUMBERS  # `max(a, b)` gives one of its tensors
+    is_number = habit.kind == "syncs" and called_name(found.node) in GIVES_NUMBERS  # `max(a, b)` may give a tensor
     return "host-sync.to-use" if is_number and _is_mixed(found, use, statement) else ""
 
 
