@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import devtrace
@@ -24,16 +23,17 @@ print(devtrace.__version__, len(recording.report.trace.ops), len(devtrace.load("
 """
 
 
-def linked(packages: Path, folder: Path) -> None:
-    """Link all packages of an environment into a folder but devtrace itself."""
+def linked(folder: Path) -> None:
+    """Link all packages of an environment, and of one that stands behind it, into a folder but devtrace itself."""
     folder.mkdir()
-    for each in packages.iterdir():
-        if "devtrace" not in each.name and each.suffix != ".pth":
-            (folder / each.name).symlink_to(each)
+    for packages in filter(lambda path: path.name == "site-packages", map(Path, sys.path)):
+        for each in packages.iterdir():
+            if "devtrace" not in each.name and each.suffix != ".pth" and not (folder / each.name).exists():
+                (folder / each.name).symlink_to(each)
 
 
 def test_a_folder_without_metadata_loses_no_recording(tmp_path: Path) -> None:
-    linked(Path(sysconfig.get_path("purelib")), tmp_path / "packages")
+    linked(tmp_path / "packages")
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "devtrace").symlink_to(Path(devtrace.__file__).parent)
     environment = os.environ | {"PYTHONPATH": f"{tmp_path / 'bare'}{os.pathsep}{tmp_path / 'packages'}"}
