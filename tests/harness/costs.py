@@ -5,9 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+from torch import nn
 
 import devtrace
 from devtrace.diagnosis.findings import Finding
+
+GPU = "cuda:0"
+
+
+def train(each: Callable[[torch.Tensor], torch.Tensor], steps: int = 12) -> None:
+    """Train a layer on the simulated device by the loss that `each` makes of what the layer gave."""
+    torch.manual_seed(0)
+    net = nn.Linear(8, 8).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for batch in torch.rand(steps, 16, 8, device=GPU):
+        loss = each(net(batch))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
 
 
 def warnings(program: Callable[[], object]) -> list[Finding]:

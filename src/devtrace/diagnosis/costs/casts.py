@@ -66,7 +66,7 @@ def _without_both(habit: Habit, back: Mapping[int, int]) -> tuple[Edit, ...]:
     """
     queries, firsts = habit.queries, set(back.values())
     sites, is_cast_ahead = queries.trace.ops.ints("site"), queries.is_kind("copy") & ~queries.is_phase("backward")
-    first, last = (queries.own_node(int(sites[op])) for op in next(iter((at, op) for op, at in back.items())))
+    last, first = (queries.own_node(int(sites[op])) for op in next(iter(back.items())))
     alike = [set(np.flatnonzero(is_cast_ahead & np.isin(sites, sites[list(ops)])).tolist()) for ops in (firsts, back)]
     kept = {queries.base(row) for op in firsts for row in queries.inputs(op)}
     kept |= {queries.base(queries.outputs(op)[0]) for op in back}
