@@ -14,6 +14,7 @@ from warm import SHARED, Warm
 
 SOURCES = str(Path(__file__).parents[1] / "src")
 os.environ["DEVTRACE_LANGUAGE"] = "en"
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # as CI and users have it: a stale compiled file is found here too
 os.environ["PYTHONPATH"] = os.pathsep.join([SOURCES, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 

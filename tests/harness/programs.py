@@ -146,7 +146,6 @@ def plain_values(path: str) -> list[Any]:
 
 def _program(path: str) -> Any:
     torch.set_num_threads(1)  # the programs are small; threads that wait for each other cost more on a busy machine
-    sys.dont_write_bytecode = True  # a program whose lines are swapped within a second would run as it was before
     sys.path.insert(0, str(Path(path).parent))
     releases = Path(sys.prefix) / "releases" / Path(path).parent.name  # a package of another version (`make real`)
     if releases.is_dir():

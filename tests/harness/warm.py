@@ -128,6 +128,7 @@ def serve() -> Callable[[], None] | None:
         importlib.import_module(name)
     for name in sys.argv[1:]:
         importlib.import_module(name).load()
+    sys.dont_write_bytecode = True  # a program whose text changes within a second would run as it was before
     gc.collect()
     gc.freeze()  # a fork that ends need not look through all of torch: 0.1 s instead of 0.9
     while line := sys.stdin.readline():

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from fix_rounds import Program, outcome
 from programs import run_plain
 from warm import Warm
 
 
-def test_a_program_whose_lines_were_swapped_runs_as_it_is_now(warm: Warm, tmp_path: Path) -> None:
+def _run_fixed(warm: Warm, path: Path) -> list[int]:
+    return [int(outcome(warm, Program(path, ("cuda:0",)), {}).value)]
+
+
+@pytest.mark.parametrize("run", [run_plain, _run_fixed])
+def test_a_program_whose_lines_were_swapped_runs_as_it_is_now(
+    warm: Warm, tmp_path: Path, run: Callable[[Warm, Path], list[int]]
+) -> None:
     program = tmp_path / "bug.py"
     lines = ("    x = 1\n", "    x = 2\n")
     seen = []
     for order in (lines, lines[::-1]):
         program.write_text(f"def run(device):\n{''.join(order)}    return x\n")
         os.utime(program, (1_000_000_000, 1_000_000_000))  # size and second are what a compiled file is told by
-        seen += run_plain(warm, program)
+        seen += run(warm, program)
     assert seen == [2, 1]
