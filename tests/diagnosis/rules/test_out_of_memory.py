@@ -287,6 +287,16 @@ def test_what_the_failing_line_had_in_hand_counts_where_nobody_recorded() -> Non
     assert "chunks of rows" in found.help
 
 
+def test_thousands_of_tensors_in_hand_are_looked_for_among_all_objects_at_once(tmp_path: Path) -> None:
+    text = "import torch\n\ndef run(device):\n    rows = [torch.zeros(1024, device=device) for _ in range(20_000)]\n"
+    file = tmp_path / "rows.py"
+    file.write_text(text)
+    report, _ = ran(text, "40MB", file=str(file))
+    (found,) = shortages(report)
+    assert (found.holders[0].name, found.holders[0].kind) == ("rows", "named")
+    assert found.holders[0].bytes > 36 << 20
+
+
 def test_parameters_that_nobody_recorded_are_of_the_line_that_made_their_model() -> None:
     def train() -> None:
         model = torch.nn.Linear(1024, 1024).to("cuda")

@@ -8,7 +8,6 @@ and allocates nothing.
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -21,7 +20,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import torch
 
 from devtrace.recording.columns import sites, stamps
-from devtrace.recording.memory.leads import inside, items, may_enter
+from devtrace.recording.memory.leads import in_containers, inside, may_enter
 from devtrace.runtime.memory.alive import Alive
 from devtrace.runtime.quiet import Quiet, device_of, gradient_of, is_leaf, is_tensor, own_storage, tensors_alive
 from devtrace.runtime.tracebacks import entries_of
@@ -77,7 +76,7 @@ class Census:
     def __init__(self, alive: Alive, epochs: set[int]) -> None:
         self.epochs = epochs
         self.device = alive.device
-        self.bytes = {id(storage): (storage, nbytes) for storage, nbytes in alive.storages}
+        self.bytes = {id(each[0]): each for each in alive.storages}
         self.is_complete = bool(self.bytes)
         self.found: dict[int, Owned] = {}
         self.nodes: set[Any] = set()
@@ -251,7 +250,7 @@ class Census:
         """Claim what no name leads to yet: a list that is being made, a sum in the middle of its rounds."""
         self.scope = NOBODY
         ours = [each for each in tensors_alive() if self._is_unclaimed(each)]
-        listed = {id(part) for each in gc.get_referrers(*ours) if each is not ours for part in items(each)}
+        listed = in_containers(ours)
         for tensor in ours:
             if id(tensor) in listed:
                 yield from self.kept(tensor, "", 2)

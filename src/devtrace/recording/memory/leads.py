@@ -7,6 +7,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import compress
 from types import FunctionType, MethodType
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from devtrace.source.safe_values import class_dict, classes_of
 
 _CACHED: Final = type(cache(lambda: None))
 _SETS: Final = (set, frozenset)
+_CONTAINERS: Final = frozenset(map(id, (dict, list, tuple, deque, *_SETS)))  # no metaclass is asked for a hash
 
 
 def inside(value: Any) -> Iterator[tuple[str, Any]]:
@@ -39,9 +41,22 @@ def inside(value: Any) -> Iterator[tuple[str, Any]]:
                 yield "" if is_plain or reference.kind == "item" else reference.text, reference.value
 
 
-def items(value: Any) -> Iterable[Any]:
-    kind = type(value)
-    return value.values() if kind is dict else value if kind in (list, tuple, deque, *_SETS) else ()
+def in_containers(values: list[Any]) -> set[int]:
+    """Return the ids of those values that another container than `values` has for an item.
+
+    `gc.get_referrers` compares each reference of the process with each value, which takes minutes for some thousands.
+    """
+    wanted = set(map(id, values))
+    found: set[int] = set()
+    alive = gc.get_objects() if values else []
+    for each in compress(alive, map(_CONTAINERS.__contains__, map(id, map(type, alive)))):
+        if each is not values and not wanted.isdisjoint(map(id, _items(each))):
+            found.update(wanted.intersection(map(id, _items(each))))
+    return found
+
+
+def _items(value: Any) -> Iterable[Any]:
+    return value.values() if type(value) is dict else value
 
 
 def _is_of_data(value: Any) -> bool:
