@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Final
 
+import nbformat
 import pytest
 from playwright.sync_api import Locator, TimeoutError, expect
 
@@ -12,6 +14,7 @@ from e2e.lab import Lab
 from e2e.notebook import Notebook
 from e2e.second_hour import NOTEBOOKS
 from e2e.sidebar import Sidebar
+from folders import ROOT
 
 pytestmark = pytest.mark.e2e
 
@@ -61,11 +64,14 @@ def test_one_press_fixes_all_bugs_one_applies_them_and_one_runs_the_cells_again(
     report.get_by_role("button", name="Fix the notebook").click()
     fix = Fix(notebook)
     fix.wait("proven")
-    expect(fix.root.locator(".dt-fix-bug")).to_have_count(2)  # as far as the cell that failed
+    expect(fix.root.locator(".dt-fix-bug")).to_have_count(2)
+    expect(fix.root.locator(".dt-fix-status")).to_contain_text("ran as far as In[5] on 1 simulated device")
+    expect(fix.root.locator(".dt-fix-status")).to_contain_text("What is below In[5] was not run: “Fix again” runs it")
     fix.button("Fix again").click()
     fix.wait("running")
     fix.wait("proven")
     expect(fix.root.locator(".dt-fix-bug")).to_have_count(3)
+    expect(fix.root.locator(".dt-fix-status")).to_contain_text("ran to its end")
     fix.button("Apply all changes").click()
     assert texts(notebook) != list(CELLS)
     fix.root.get_by_role("button", name="Run ").click()
@@ -198,6 +204,31 @@ def test_a_notebook_of_sixty_cells_is_fixed_and_runs_only_what_has_to_run(lab: L
     expect(fix.root.locator(".dt-fix-after")).to_contain_text("ran clean", timeout=ROUNDS)
     expect(notebook.cell(59).locator(".jp-OutputArea-output").first).to_contain_text("done")
     assert notebook.page.evaluate("jupyterapp.shell.currentWidget.content.widgets[30].model.executionCount") == 31
+
+
+DESCRIBED: Final = {"✗, the cell and the line", "The tensor"}
+"""What notebook 0 shows by its looks, not by a word on the screen."""
+
+
+def test_every_word_of_the_screen_that_notebook_0_explains_is_on_the_screen(lab: Lab) -> None:
+    cells = nbformat.read(ROOT / "notebooks" / "00-the-first-trace.ipynb", as_version=4).cells
+    prose = {cell.source.partition("\n")[0]: cell.source for cell in cells if cell.cell_type == "markdown"}
+    explained = prose["## Read the report"] + prose["## The fix"]
+    words = set(re.findall(r"\*([^*\n`]+?)\*", explained.replace("**", "*"))) - DESCRIBED
+    failing = next(at for at, cell in enumerate(cells) if "raises-exception" in cell.metadata.get("tags", ()))
+    notebook = lab.open("notebook-0.ipynb", *cells)
+    for at in range(failing + 1):
+        if cells[at].cell_type == "code":
+            notebook.run(at)
+    report = notebook.wait_ready("report")
+    seen = {word for word in words if report.get_by_text(word, exact=True).count()}
+    report.get_by_role("button", name="Fix the notebook").click()
+    fix = Fix(notebook)
+    fix.wait("proven")
+    seen |= {word for word in words if fix.button(word).count()}
+    fix.button("Apply all changes").click()
+    seen |= {word for word in words if fix.button(word).count()}
+    assert seen == words
 
 
 WAITS_FOR_A_JOB: Final = """import psutil

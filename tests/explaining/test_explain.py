@@ -831,6 +831,16 @@ def test_a_long_list_is_looked_at_in_part_and_the_report_mentions_it() -> None:
     assert "of long lists the first 1,000 items were looked at; the longest has 20,000" in report.text
 
 
+def test_a_long_list_of_what_is_no_tensor_is_not_mentioned() -> None:
+    def program() -> torch.Tensor:
+        text, numbers, spelled = list("abc" * 2_000), tuple(range(5_000)), {row: str(row) for row in range(3_000)}
+        return mixed() if text and numbers and spelled else torch.ones(1)
+
+    report = devtrace.explain(raised(program))
+    assert_explains_mixed(report.findings[0])
+    assert "items were looked at" not in report.text
+
+
 def test_variables_of_torchs_own_frames_lend_no_name() -> None:
     def program() -> None:
         nn.functional.linear(torch.ones(2, 3, device="cuda:0"), torch.ones(3, 3))

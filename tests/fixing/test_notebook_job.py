@@ -51,6 +51,13 @@ def test_all_bugs_on_the_way_are_fixed_and_the_cells_to_run_again_are_named(fix:
     assert [path.name for path in tmp_path.glob("*.ipynb")] == []
 
 
+def test_a_fix_of_the_cells_as_far_as_one_names_that_and_is_no_proof_of_the_rest(fix: NotebookFix) -> None:
+    fix.begin(asked(BUG), "cuda:1", last="In[7]").join()
+    assert fix.state is not None
+    assert fix.state["closing"].startswith("✓ Proven: with these changes the notebook ran as far as In[7] on 1 sim")
+    assert fix.state["closing"].endswith(". What is below In[7] was not run: “Fix again” runs it too.")
+
+
 def test_what_cannot_be_fixed_is_named_with_what_was_found(fix: NotebookFix) -> None:
     cells = (("a", "import torch\nx = torch.ones(3, device='cuda:0')"), ("b", "{}['missing']"))
     reader = fix.begin(asked(cells), "cuda:1")

@@ -56,6 +56,19 @@ def test_a_notebook_shows_as_much_in_every_language_and_its_reports_in_its_own(n
     assert all(bool(CHINESE.search(each)) == (language == "zh") for each in reports)
 
 
+@pytest.mark.parametrize(("language", "page"), [("en", "english"), ("zh", "chinese")])
+def test_notebook_0_calls_what_is_on_the_screen_as_the_screen_does(language: str, page: str) -> None:
+    (name,) = (each for each in MADE if each.startswith("00-"))
+    prose = "\n".join(cell.source for cell in MADE[name][language].cells if cell.cell_type == "markdown")
+    catalogue = (TESTS.parent / "labextension" / "src" / "model" / "words" / f"{page}.ts").read_text("utf-8")
+    shown = dict(re.findall(r"^  '([\w.-]+)': '(.+)',?$", catalogue, re.M))
+    tabs = [f"tab.{each}" for each in ("timeline", "modules", "lines", "ops")]
+    for key in (*tabs, "fix.insert", "fix.notebook", "fix-all.apply"):
+        assert f"*{shown[key]}*" in prose, key
+    for key in ("label.created", "label.missed", "label.fix"):
+        assert f"**{shown[key]}**" in prose, key
+
+
 @pytest.mark.parametrize(("name", "language"), EACH)
 def test_a_notebook_is_small_enough_to_be_shown_on_the_web(name: str, language: str) -> None:
     assert notebooks.path_of(name, language).stat().st_size <= LARGEST

@@ -58,9 +58,11 @@ export class NotebookFix {
   /** Asks for the fix of all cells, or of those as far as one. */
   begin(last?: string): void {
     const all = this._texts();
-    const end = all.findIndex(({ cell }) => cell === last);
-    this._asked = end < 0 ? all : all.slice(0, end + 1);
-    this._connection.ask({ kind: 'fix', cells: this._asked }).catch(() => undefined); // The panel shows why.
+    const end = last === undefined ? -1 : all.findIndex(({ cell }) => cell === last);
+    const isAll = end < 0 || all.slice(end + 1).every(({ source }) => source.trim() === '');
+    this._asked = isAll ? all : all.slice(0, end + 1);
+    const how = isAll || last === undefined ? {} : { last: this._labels()[last] };
+    this._connection.ask({ kind: 'fix', cells: this._asked, ...how }).catch(() => undefined); // The panel shows why.
   }
 
   /** Lets the kernel's process import what it takes: the first press then waits for less. */

@@ -178,6 +178,7 @@ export interface IToKernel {
   readonly fix: {
     readonly request: number;
     readonly cells: readonly ICellText[];
+    readonly last?: string;
   };
   readonly prepare_fix: {
     readonly request: number;

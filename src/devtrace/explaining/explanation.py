@@ -49,6 +49,7 @@ from devtrace.runtime.watching import missed
 from devtrace.source.flow import statements
 from devtrace.source.live_objects import Evidence, Live
 from devtrace.source.matching import alone, called_name, owner_of
+from devtrace.source.object_walk import members
 from devtrace.source.vocabulary import devices_named, in_full, is_move
 from devtrace.words.catalogue import sentence
 
@@ -172,10 +173,10 @@ class Explanation:
     def _note_what_was_left_out(self, walk: Walk) -> None:
         if len(walk.objects) >= MOST_OBJECTS:
             self.recorder.note(sentence("explained.most-objects", count=MOST_OBJECTS))
-        longest = max(
-            (len(each) for each in walk.objects.values() if type(each) in (list, dict, tuple, deque)), default=0
-        )
-        if longest > MOST_ITEMS:
+        lists = (each for each in walk.objects.values() if type(each) in (list, dict, tuple, deque))
+        long = (each for each in lists if len(each) > MOST_ITEMS and any(members(each, MOST_ITEMS)))  # not of numbers
+        longest = max(map(len, long), default=0)
+        if longest:
             self.recorder.note(sentence("explained.most-items", count=MOST_ITEMS, longest=longest))
 
     def _read_variables(self) -> None:

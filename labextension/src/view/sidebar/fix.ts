@@ -58,7 +58,8 @@ function drawBug(bug: IFixedBug, isLeft: boolean, { labels, applied }: IFixShown
     const at = before === '' ? line - 1 : line;
     row.append(changePreview(body, lineLabel(language, source, at, before), { before, after }));
   }
-  if (isLeft && bug.help !== '') {
+  const isInParts = bug.hunks.length > 1; // Then it says what each of them is for.
+  if ((isLeft || isInParts) && bug.help !== '') {
     row.append(h(body, 'p', {}, `${sentence(language, 'label.fix')} `, ...withCode(body, bug.help)));
   }
   return row;

@@ -31,13 +31,17 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True)
 class Fix:
-    """Advice in words, and as edits, with what these move; `trains`: an optimizer finds it from then on."""
+    """Advice in words, and as edits, with what these move; `trains`: an optimizer finds it from then on.
+
+    `because`: why it goes with another fix.
+    """
 
     help: str
     edits: tuple[Edit, ...] = ()
     moved: tuple[Moved, ...] = ()
     others: tuple[Choice, ...] = ()
     trains: bool = False
+    because: str = ""
 
 
 def suggested(help: str, *edits: Edit | None, moved: Iterable[Moved] = ()) -> Iterator[Fix]:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from devtrace.diagnosis.edits import merged
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.source_text import statement_site
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.findings import Choice
 from devtrace.diagnosis.fixes import about_to_fail, proof
@@ -148,10 +149,22 @@ class Search:
                 continue
             conflict = self._replay(left, [*parts, fix]).conflict
             if conflict is None or left.odd_tensor not in conflict.rows or conflict.op != left.op:
-                return fix
+                return replace(fix, because=self._why_too(left))
         return None
+
+    def _why_too(self, left: Case) -> str:
+        """Say of a tensor that has to move as well where it is, and where another edit makes it fail: which line."""
+        named = (self.find_verdict(left).name, *left.names)
+        name = next((each.text for each in named if each is not None), "")
+        site = statement_site(self.case.queries, int(self.case.queries.op_users[left.op]))
+        if left.op == self.case.op or site is None:
+            return sentence("fixed.too", name=name, odd=left.odd_device)
+        return sentence("fixed.too-at", name=name, odd=left.odd_device, site=site)
 
     def _joined(self, parts: list[Fix]) -> Fix | None:
         edits = merged([edit for part in parts for edit in part.edits])
-        whole = replace(parts[0], edits=edits, moved=proof.all_moved(parts)) if edits else None
+        help = parts[0].help
+        for part in parts[1:]:
+            help = sentence("fixed.with", help=help, why=part.because, more=part.help)
+        whole = replace(parts[0], help=help, edits=edits, moved=proof.all_moved(parts), because="") if edits else None
         return whole if whole is not None and not proof.refusal(self.case, whole, is_joined=True) else None

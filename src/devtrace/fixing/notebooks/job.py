@@ -1,6 +1,6 @@
 """A notebook that is open somewhere, fixed in a process of its own: progress and outcome are lines of JSON.
 
-    python -m devtrace.fixing.notebooks.job      reads {"folder", "devices", "language", "cells": [{"cell", "source"}]}
+    python -m devtrace.fixing.notebooks.job      reads {"folder", "devices", "language", "last", "cells": [{"cell", "source"}]}
 
 It may be started before it is known that there is something to fix, and imports meanwhile. Each line is an object as `panel/messages.json` describes `Fixing`; the last has a state other than "running". The cells
 are those that the reader sees, saved or not. It ends with whoever holds its standard input.
@@ -47,13 +47,14 @@ class Job:
     """Runs the rounds of one notebook. Cells go by their ids outside, by their numbers in a fresh kernel inside."""
 
     def __init__(
-        self, folder: str, devices: str, cells: Sequence[CellText], out: TextIO, forks: Forks | None
+        self, folder: str, devices: str, cells: Sequence[CellText], last: str, out: TextIO, forks: Forks | None
     ) -> None:
         self._path = str(Path(folder) / NAME)
         self._cells = cells
         self._text = NotebookText(self._path, _as_notebook(cells))
         self._ids = [each["cell"] for each in cells if runs({"cell_type": "code", "source": each["source"]})]
         self._devices = devices
+        self._last = last
         self._out = out
         self._state = beginning()
         self._forks = forks
@@ -130,10 +131,12 @@ class Job:
             return sentence("fix.not-proven", count=len(rounds.runs))
         if last.ending != "ended":
             return sentence("fix.ended-early", devices=self._counted(), raised=last.raised)
+        where = "as-far" if self._last else "notebook"
+        about = {"devices": self._counted(), "last": self._last}
         if compared is None:
-            return sentence("fix.nothing-notebook", devices=self._counted())
-        key = "fix.proven-notebook" if compared.is_proof else "fix.safe-notebook"
-        return sentence(key, devices=self._counted(), compared=str(compared))
+            return sentence(f"fix.nothing-{where}", **about)
+        key = f"fix.proven-{where}" if compared.is_proof else f"fix.safe-{where}"
+        return sentence(key, compared=str(compared), **about)
 
     def _counted(self) -> str:
         return sentence("fix.devices", count=count_of(self._devices))
@@ -206,7 +209,7 @@ def main(unasked: float = UNASKED) -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a run prints is no line of ours
     language.CHOICE.user = language.of_tag(asked["language"])
-    Job(asked["folder"], asked["devices"], asked["cells"], out, forks).go()
+    Job(asked["folder"], asked["devices"], asked["cells"], asked["last"], out, forks).go()
 
 
 if __name__ == "__main__":

@@ -51,9 +51,11 @@ class NotebookFix:
             if self._process is None and (self._ready is None or not self._ready.is_there):
                 self._ready = _Ready()
 
-    def begin(self, cells: Sequence[State], devices: str) -> threading.Thread:
+    def begin(self, cells: Sequence[State], devices: str, last: str = "") -> threading.Thread:
+        """`last`: what the reader calls the last of the cells, where others are below it."""
         self._end()
-        asked = {"folder": os.getcwd(), "devices": devices, "language": language.current(), "cells": [*cells]}
+        how = {"folder": os.getcwd(), "devices": devices, "language": language.current(), "last": last}
+        asked = {**how, "cells": [*cells]}
         process = self._asked(json.dumps(asked) + "\n")
         with self._lock:
             self._process, self._cells, self.state = process, cells, dict(beginning())

@@ -179,7 +179,7 @@ class Panel:
 
     def _on_fix(self, connection: _Connection, data: Message) -> Message:
         """Fix the notebook's errors on the devices that are simulated, else on one."""
-        self.tracing.fix.begin(data["cells"], self.tracing.simulated or "cuda:1")
+        self.tracing.fix.begin(data["cells"], self.tracing.simulated or "cuda:1", data.get("last", ""))
         return _DONE
 
     def _on_prepare_fix(self, connection: _Connection, data: Message) -> Message:
