@@ -208,11 +208,11 @@ def names_trait(value: object, trait: str) -> bool:
 def attributes_that_name(trait: str, owner: Any) -> Iterator[tuple[str, bool]]:
     """Yield the attributes of an object that name a device, and whether its class keeps them for itself.
 
-    So do torch's and a package's with all but `device`.
+    So do torch's and a package's with all but `device`, and each with what begins with `_`.
     """
     for key, value in {"device": attribute(owner, "device"), **instance_dict(owner)}.items():
         if names_trait(value, trait) and str(key).isidentifier():
-            yield key, key != "device" and _is_installed(type(owner))
+            yield key, key != "device" and (str(key).startswith("_") or _is_installed(type(owner)))
 
 
 @dataclass

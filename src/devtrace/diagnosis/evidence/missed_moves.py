@@ -8,7 +8,7 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.moves import Move, move_of, moves_from
-from devtrace.diagnosis.evidence.origins import lineage
+from devtrace.diagnosis.evidence.origins import factory_call, lineage
 from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.source.flow import LOOPS
 from devtrace.source.matching import alone, match_code, variable
@@ -42,11 +42,17 @@ def move_of_a_neighbour(subject: Subject) -> Move | None:
         if row is None or not subject.is_expected(row):
             continue
         move = move_of(subject.queries, row)
-        if move is not None and subject.queries.is_of_a_module(move.result):
-            continue  # a layer was moved, whose result this is
+        if move is not None and (subject.queries.is_of_a_module(move.result) or _is_of_a_factory(subject, move)):
+            continue  # a layer was moved, whose result this is; or nothing was, as it was made there
         if move is not None and move.op > subject.birth and (has_owner or move.op >= 0):
             return move if not _is_of_each_round(subject, move) else None
     return None
+
+
+def _is_of_a_factory(subject: Subject, move: Move) -> bool:
+    """Return whether the copy is how a factory brings Python's numbers to its device: `torch.tensor(0.0, device=d)`."""
+    made = subject.queries.op_node(move.op) if move.op >= 0 else None
+    return made is not None and factory_call(made) is made.node
 
 
 def _is_of_each_round(subject: Subject, move: Move) -> bool:

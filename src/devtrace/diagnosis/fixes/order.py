@@ -17,6 +17,7 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.fixes import at_attachment, at_binding, at_move, at_use, casts, change_move
 from devtrace.diagnosis.fixes.at_construction import hand_device_to_constructor
 from devtrace.diagnosis.fixes.fix import Fix
+from devtrace.diagnosis.fixes.hand_device_down import hand_device_down
 from devtrace.diagnosis.fixes.pass_device_to_factory import move_in_package, pass_device_to_factory
 from devtrace.diagnosis.fixes.register_on_module import move_what_a_package_keeps, register_on_module
 from devtrace.diagnosis.slugs import MOVES, CauseSlug
@@ -96,6 +97,7 @@ ORDER: Final = (
     Ranked(at_use.move_at_use, EVERY, "it mends the line, in each run of it anew"),
     Ranked(at_use.move_before_update, EVERY, "what is updated in place stays where it is put"),
     Ranked(at_move.move_container, EVERY, "a list of a module has no line of its own that could move each part"),
+    Ranked(hand_device_down, EVERY, "several lines change where one would do, but nothing is copied"),
 )
 FOR_EVERY_CAUSE: Final = tuple(ranked for ranked in ORDER if ranked.causes == EVERY)
 

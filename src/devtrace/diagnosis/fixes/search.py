@@ -26,7 +26,7 @@ from devtrace.words.catalogue import sentence
 
 MOST_PARTS: Final = 8
 MOST_TRIES: Final = 8
-MOST_CHOICES: Final = 4
+MOST_CHOICES: Final = 5
 
 
 class Candidate(NamedTuple):
