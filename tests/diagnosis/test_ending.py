@@ -208,6 +208,28 @@ def test_a_model_of_its_own_on_the_cpu_is_no_warning_and_no_tick() -> None:
     assert not report.all_clear
 
 
+def test_what_goes_by_the_cpu_from_a_device_to_a_device_is_not_all_clear() -> None:
+    def by_the_cpu() -> None:
+        scores = nn.Linear(8, 2).to(GPU)(torch.rand(4, 8).to(GPU)).softmax(-1).cpu()
+        nn.Linear(2, 2).to(GPU)(scores[:2].to(GPU))
+
+    def best_weights_are_kept() -> None:
+        net = nn.Linear(8, 2).to(GPU)
+        train(net)
+        best = {name: each.detach().cpu() for name, each in net.state_dict().items()}
+        train(net)
+        net.load_state_dict(best)
+
+    def results_are_read() -> None:
+        net = nn.Linear(8, 2).to(GPU)
+        shown = [net(torch.rand(4, 8).to(GPU)).detach().cpu() for _ in range(3)]
+        print(torch.cat(shown).mean().item())
+
+    assert not report_of(by_the_cpu).all_clear
+    assert report_of(best_weights_are_kept).all_clear
+    assert report_of(results_are_read).all_clear
+
+
 def test_a_model_that_is_split_over_two_devices_is_all_clear() -> None:
     class Split(nn.Module):
         def __init__(self) -> None:

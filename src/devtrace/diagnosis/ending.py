@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
 from devtrace.diagnosis.evidence import model_on_host
 from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
@@ -37,7 +39,19 @@ def is_clear(queries: TraceQueries, rows: Sequence[LedgerRow]) -> bool:
     used = ReportData(trace, (), tuple(rows)).used_accelerator
     if trace.outcome != "ended" or not used:
         return False
-    return not model_on_host.computes(queries) and not _copies_within_a_model(queries)
+    return not (model_on_host.computes(queries) or _copies_within_a_model(queries) or _has_a_detour(queries))
+
+
+def _has_a_detour(queries: TraceQueries) -> bool:
+    """Return whether what a device computed was copied to the CPU, and that copy to a device again."""
+    tensors = queries.trace.tensors
+    sources, devices = tensors.ints("source"), tensors.ints("device")
+    back = np.flatnonzero((sources >= 0) & (queries.producers >= 0) & (devices != queries.host))
+    there = queries.bases[sources[back]]
+    there = there[(devices[there] == queries.host) & (queries.producers[there] >= 0) & (queries.dims[there] > 0)]
+    left = sources[there]
+    made = queries.producers[queries.bases[left[(left >= 0) & (devices[left] != queries.host)]]]
+    return bool((queries.is_kind("compute") & model_on_host.on_a_device(queries))[made[made >= 0]].any())
 
 
 def _copies_within_a_model(queries: TraceQueries) -> bool:
