@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { difference, have } from '../src/model/fixing';
+import { difference, have, renumbered, type IFixShown } from '../src/model/fixing';
 
 const CHANGED = [
   { cell: 'a', before: 'x = 1', after: 'x = 2' },
@@ -18,6 +18,17 @@ test('a fix fits a notebook whose changed cells have the text that was fixed', (
   assert.ok(!have('before', CHANGED, [{ cell: 'a', source: 'x = 1' }]), 'a cell that is gone');
   assert.ok(!have('before', CHANGED, [{ cell: 'b', source: 'y ' }, ...cells.slice(2)]), 'a cell that was edited');
   assert.ok(!have('before', [], cells), 'nothing to change');
+});
+
+test('a cell that a bug speaks of has the number that it has now, not that of the kernel that was fixed', () => {
+  const fixing = { cells: ['a', 'b'] } as unknown as IFixShown['fixing'];
+  const labels = { a: 'In[10]', b: 'cell 2' };
+  const text = renumbered('`x` is used at In[1] line 3, made in In[2]; In[3] is none', {
+    fixing,
+    labels,
+    applied: 'no'
+  });
+  assert.equal(text, '`x` is used at In[10] line 3, made in cell 2; In[3] is none');
 });
 
 test('what a fix replaces is the least that makes one text the other', () => {

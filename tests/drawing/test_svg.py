@@ -293,5 +293,16 @@ def test_the_words_of_the_first_flag_are_clear_of_the_next_one() -> None:
     assert side(8, 7, 9) is None
 
 
+def test_the_name_of_the_tensor_is_where_no_arrow_of_a_copy_crosses_it() -> None:
+    def name_at(trace: TraceData) -> list[str | None]:
+        words = ElementTree.fromstring(timeline(trace)).iter(f"{SVG}text")
+        return [node.get("y") for node in words if "model.out_head.weight" in (node.text or "")]
+
+    title = "11"
+    assert name_at(training(30)) == [title]
+    (beside,) = name_at(head_trace())
+    assert beside != title
+
+
 def flag(op: int) -> dict[str, Any]:
     return {"rule": "host-sync", "severity": "warning", "op": op, "message": "", "help": "", "devices": []}

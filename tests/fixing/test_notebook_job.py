@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import psutil
 import pytest
 
 from devtrace.fixing.notebooks.process import COMMAND, NotebookFix, wait_for
+from devtrace.fixing.notebooks.state import beginning
 
 CELLS = (
     ("a", "import torch\nfrom torch import nn\nimport helpers\ndevice = 'cuda:0'"),
@@ -49,6 +51,16 @@ def test_all_bugs_on_the_way_are_fixed_and_the_cells_to_run_again_are_named(fix:
     assert lines[-1].startswith(proven)
     assert "  In[4] line 2" in lines
     assert [path.name for path in tmp_path.glob("*.ipynb")] == []
+
+
+def test_a_cell_in_the_words_of_a_bug_has_the_number_of_the_readers_kernel(fix: NotebookFix) -> None:
+    hunks = [{"cell": cell, "file": "", "line": 1, "before": "", "after": "x"} for cell in "ab"]
+    bug = {"message": "In[2] moved `x`.", "help": "move it above In[1] line 4, not In[3]", "hunks": hunks}
+    fix.state = {**beginning(), "state": "proven", "cells": ["a", "b"], "bugs": [bug]}
+    ended = threading.Thread()
+    lines = list(wait_for(fix, ended, {"a": "In[12]", "b": "In[7]"}))
+    assert lines[0] == "✗ In[7] moved `x`."
+    assert "  Fix: move it above In[12] line 4, not In[3]" in lines
 
 
 def test_a_fix_of_the_cells_as_far_as_one_names_that_and_is_no_proof_of_the_rest(fix: NotebookFix) -> None:

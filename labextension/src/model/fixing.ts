@@ -18,6 +18,12 @@ export function isRunning({ fixing: { state } }: IFixShown): boolean {
   return state === 'running';
 }
 
+/** What is said of a bug, with the number that each cell has now: what ran it was a fresh kernel, which has its own. */
+export function renumbered(text: string, { fixing, labels }: IFixShown): string {
+  const now = (known: string, number: string): string => labels[fixing.cells[Number(number) - 1]] ?? known;
+  return text.replace(/\bIn\[(\d+)\]/g, now);
+}
+
 /** A code cell's id and text. */
 export interface ICellText {
   readonly cell: string;

@@ -94,6 +94,7 @@ export interface ICellText {
 export interface IFixing {
   readonly state: 'running' | 'proven' | 'left' | 'failed' | 'cancelled';
   readonly round: number;
+  readonly cells: readonly string[];
   readonly cell: string;
   readonly bugs: readonly IFixedBug[];
   readonly closing: string;

@@ -237,17 +237,26 @@ def _words(picture: Picture, finding: Mapping[str, Any], x: float, fill: str) ->
     """Write the words of the first flag, and return how far down they reach."""
     name = short_op_name(picture.trace.ops[int(finding["op"])].name)
     devices = " + ".join(map(str, finding.get("devices") or ()))
-    title = safe_line(f"{name} · {devices}" if devices else name, 80)
+    culprit = finding.get("culprit") or {}
+    who = safe_line(str(culprit.get("name", "")), 60)
+    row = next((row for row in picture.rows if row.device == culprit.get("device")), None)
+    is_crossed = row is not None and _is_crossed(picture, row, x, columns(who))
+    title = safe_line(" · ".join(filter(None, (name, devices, who if is_crossed else ""))), 80)
     left, is_free = _side(picture, x, columns(title))
     side = f'x="{-12 if left else 12}" text-anchor="{"end" if left else "start"}"'
     head = f'<text y="11" font-weight="600" {side}>{escape_markup(title)}</text>' if is_free else ""
-    culprit = finding.get("culprit") or {}
-    row = next((row for row in picture.rows if row.device == culprit.get("device")), None)
     if row is None:
         return head, 0
     dot = f'<circle cy="{row.top + BAR / 2}" r="4.5" fill="{fill}" stroke="#ffffff"/>'
-    who = escape_markup(safe_line(str(culprit.get("name", "")), 60))
-    return head + dot + f'<text y="{row.top + BAR + 12}" {side}>{who}</text>', row.top
+    below = "" if is_crossed else f'<text y="{row.top + BAR + 12}" {side}>{escape_markup(who)}</text>'
+    return head + dot + below, row.top
+
+
+def _is_crossed(picture: Picture, row: Row, x: float, letters: int) -> bool:
+    """Return whether arrows of copies would cross words of so many letters below a lane, on either side of a flag."""
+    wide = (12 + LETTER * letters) / SMALL
+    ends = ((each.x, sorted((each.tail.top, each.head.top))) for each in _gathered(picture, 80))
+    return any(abs(at - x) < wide and top <= row.top < bottom for at, (top, bottom) in ends)
 
 
 def _side(picture: Picture, x: float, letters: int) -> tuple[bool, bool]:

@@ -2,7 +2,7 @@
  * "Fix the notebook": its button, how far the rounds are, and then each bug with its change, what proves them, Apply and Run.
  */
 import { lineLabel } from '../../layout/finding-text';
-import { isRunning, type IFixShown } from '../../model/fixing';
+import { isRunning, renumbered, type IFixShown } from '../../model/fixing';
 import type { IFixedBug } from '../../model/messages';
 import type { ISidebar } from '../../model/sidebar';
 import { listed, sentence, type Language } from '../../model/words/catalogue';
@@ -42,12 +42,13 @@ function status(fix: IFixShown, { body, language }: IDrawing): HTMLElement {
   return h(body, 'p', { class: 'dt-fix-status', ...look }, ...withCode(body, texts[fixing.state]));
 }
 
-function drawBug(bug: IFixedBug, isLeft: boolean, { labels, applied }: IFixShown, drawing: IDrawing): HTMLElement {
+function drawBug(bug: IFixedBug, isLeft: boolean, fix: IFixShown, drawing: IDrawing): HTMLElement {
   const { body, language } = drawing;
+  const { labels, applied } = fix;
   const where = { source: labels[bug.cell] ?? '', line: String(bug.line) };
   const isOver = applied === 'clean' && !isLeft;
   const sign = isOver ? '✓' : '✗';
-  const text = h(body, isOver ? 's' : 'span', {}, ...withCode(body, bug.message));
+  const text = h(body, isOver ? 's' : 'span', {}, ...withCode(body, renumbered(bug.message, fix)));
   const row = h(body, 'li', { class: 'dt-fix-bug' }, `${sign} `, text);
   const isThere = bug.hunks.some(({ cell, line }) => cell === bug.cell && line === bug.line);
   if (bug.cell !== '' && !isThere) {
@@ -60,7 +61,7 @@ function drawBug(bug: IFixedBug, isLeft: boolean, { labels, applied }: IFixShown
   }
   const isInParts = bug.hunks.length > 1; // Then it says what each of them is for.
   if ((isLeft || isInParts) && bug.help !== '') {
-    row.append(h(body, 'p', {}, `${sentence(language, 'label.fix')} `, ...withCode(body, bug.help)));
+    row.append(h(body, 'p', {}, `${sentence(language, 'label.fix')} `, ...withCode(body, renumbered(bug.help, fix))));
   }
   return row;
 }

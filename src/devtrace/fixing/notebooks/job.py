@@ -57,6 +57,7 @@ class Job:
         self._last = last
         self._out = out
         self._state = beginning()
+        self._state["cells"] = self._ids
         self._forks = forks
         self._runner = NotebookRunner(
             self._path, devices, cell_begins=self._cell_begins, spares=[], forks=self._forks

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -29,6 +30,7 @@ from devtrace.words.errors import named
 
 COMMAND: Final = (sys.executable, "-m", "devtrace.fixing.notebooks.job")
 State = dict[str, Any]
+_CELL: Final = re.compile(r"\bIn\[(\d+)\]")
 _LOOK: Final = 0.2
 """Seconds between two looks at how far it is."""
 
@@ -186,8 +188,17 @@ def wait_for(fix: NotebookFix, reader: threading.Thread, labels: Mapping[str, st
         return
     state = fix.state or {}
     for bug in [*state["bugs"], *([state["left"]] if "left" in state else [])]:
-        yield from _bug_lines(bug, labels)
+        yield from _bug_lines(_renumbered(bug, state["cells"], labels), labels)
     yield state["closing"]
+
+
+def _renumbered(bug: State, cells: Sequence[str], labels: Mapping[str, str]) -> State:
+    """Return a bug with the cells of its texts called as the reader's kernel numbers them."""
+
+    def label(number: re.Match[str]) -> str:
+        return labels.get(dict(enumerate(cells, 1)).get(int(number[1]), ""), number[0])
+
+    return {**bug, **{text: _CELL.sub(label, bug[text]) for text in ("message", "help")}}
 
 
 def _bug_lines(bug: State, labels: Mapping[str, str]) -> Iterator[str]:
@@ -196,5 +207,5 @@ def _bug_lines(bug: State, labels: Mapping[str, str]) -> Iterator[str]:
         yield "  " + sentence("fix.place", source=labels.get(hunk["cell"], hunk["file"]), line=hunk["line"])
         for sign, text in (("-", hunk["before"]), ("+", hunk["after"])):
             yield from (f"    {sign} {line}" for line in text.split("\n") if text)
-    if not bug["hunks"] and bug["help"]:
+    if len(bug["hunks"]) != 1 and bug["help"]:
         yield "  " + sentence("fix.help", help=bug["help"])

@@ -39,10 +39,14 @@ class Changed(TypedDict):
 
 
 class Fixing(TypedDict):
-    """Progress, and in the end what came of it. `run`: what has to run, in order, `needed` only for the others."""
+    """Progress, and in the end what came of it. `run`: what has to run, in order, `needed` only for the others.
+
+    Texts of bugs have the numbers of a fresh kernel, in which `cells` run one after the other.
+    """
 
     state: Literal["running", "proven", "left", "failed", "cancelled"]
     round: int
+    cells: list[str]
     cell: str
     bugs: list[Bug]
     closing: str
@@ -53,4 +57,7 @@ class Fixing(TypedDict):
 
 
 def beginning() -> Fixing:
-    return {"state": "running", "round": 0, "cell": "", "bugs": [], "closing": "", "changed": [], "run": [], "needed": []}
+    return {
+        "state": "running", "round": 0, "cells": [], "cell": "", "bugs": [], "closing": "", "changed": [], "run": [],
+        "needed": [],
+    }  # fmt: skip
