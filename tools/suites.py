@@ -1,7 +1,7 @@
 """Runs PyTorch's own device tests on simulated devices and on the CPU: a sample of minutes, ARGS=all, or some files.
 
 The tests come with Debian's source package `pytorch`, which `apt-get source` brings to build/suites where they are
-not there yet. Writes docs/suites.md and tests/suites/failing.tsv.
+not there yet. Writes docs/suites.md and tests/suites/failing.tsv: what ran, beside what they have of other files.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,6 +41,7 @@ FILES = [
     "nn/test_pooling",
     "nn/test_convolution",
     "test_sparse",
+    "test_sparse_csr",
     "test_modules",
     "test_foreach",
     "test_ops",
@@ -54,6 +56,7 @@ FILES = [
     "test_multiprocessing",
     "test_linalg",
 ]
+KINDS = ("passed", "skipped", "failed", "devtrace", "hardware", "environment", "torch")
 PASSED = ("passed", "skipped")
 _OWN = "super(self.__class__, self)"
 
@@ -86,7 +89,7 @@ def tests_of_torch() -> Path:
     return tests
 
 
-def run(tests: Path, file: str, device: str, seconds: float) -> dict[str, dict[str, str]]:
+def run(tests: Path, file: str, device: str, seconds: float, first: Iterable[str] = ()) -> dict[str, dict[str, str]]:
     """Run a file for a while; return what became of each test."""
     out = WORK / f"{file.replace('/', '-')}.{device}.jsonl"
     out.unlink(missing_ok=True)
@@ -94,7 +97,12 @@ def run(tests: Path, file: str, device: str, seconds: float) -> dict[str, dict[s
                "--noconftest", f"{file}.py"]  # fmt: skip
     paths = os.pathsep.join(map(str, (SUITES, ROOT / "src", tests)))
     env = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-    env |= {"SUITE_DEVICE": device, "SUITE_OUT": str(out), "SUITE_SECONDS": str(seconds)}
+    env |= {
+        "SUITE_DEVICE": device,
+        "SUITE_OUT": str(out),
+        "SUITE_SECONDS": str(seconds),
+        "SUITE_FIRST": "\n".join(first),
+    }
     try:
         with (WORK / "log").open("ab") as log:
             subprocess.run(command, cwd=tests, env=env, stdout=log, stderr=log, timeout=seconds + 300, check=False)
@@ -113,35 +121,50 @@ def judged(file: str, test: str, words: str, control: str) -> Failure:
 
 
 def main(arguments: list[str]) -> None:
-    tests, total = tests_of_torch(), Counter[str]()
+    tests = tests_of_torch()
     minutes = next((float(each.partition("=")[2]) for each in arguments if each.startswith("minutes=")), MINUTES)
     files = [name for name in arguments if name != "all" and "=" not in name] or FILES
     seconds = 1e6 if "all" in arguments else minutes * 60 / len(files) / 1.6
-    rows, failures = [], list[Failure]()
+    rows, failures = kept_rows(), kept_failures(files)
     for file in files:
         simulated = run(tests, file, "cuda", seconds)
-        control = run(tests, file, "cpu", seconds * 0.6)
+        failed = {test: line["words"] for test, line in simulated.items() if line["outcome"] not in PASSED}
+        control = run(tests, file, "cpu", seconds * 0.6, failed)
         own = [
-            judged(file, test, line["words"], control.get(test, {}).get("outcome", "not run"))
-            for test, line in simulated.items()
-            if line["outcome"] not in PASSED
+            judged(file, test, words, control.get(test, {}).get("outcome", "not run")) for test, words in failed.items()
         ]
         failures += own
         count = Counter(line["outcome"] for line in simulated.values()) + Counter(each.whose for each in own)
-        total += count
-        rows.append((file, count))
+        rows[file] = count
         print(file, dict(count), flush=True)
-    write_table([*rows, ("**all**", total)])
+        write(rows, failures)
+
+
+def kept_rows() -> dict[str, Counter[str]]:
+    """Return what the page has of each file."""
+    table = (ROOT / "docs" / "suites.md").read_text().partition("<!-- table -->\n")[2].partition("<!-- end -->")[0]
+    cells = [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.strip().splitlines()[2:]]
+    return {name: Counter(dict(zip(KINDS, map(int, counts), strict=True))) for name, *counts in cells if name in FILES}
+
+
+def kept_failures(files: list[str]) -> list[Failure]:
+    lines = (SUITES / "failing.tsv").read_text().splitlines()[1:]
+    return [each for each in (Failure(*line.split("\t")) for line in lines) if each.file not in files]
+
+
+def write(rows: dict[str, Counter[str]], failures: list[Failure]) -> None:
+    """Write both files after each suite, so that what ran is there when the time that was left for it ends."""
+    known = [(file, rows[file]) for file in FILES if file in rows]
+    write_table([*known, ("**all**", sum((count for _, count in known), Counter[str]()))])
     text = "".join("\t".join(each) + "\n" for each in sorted(failures))
     (SUITES / "failing.tsv").write_text(f"# file\ttest\twords\twhose\twhy\n{text}")
 
 
 def write_table(rows: list[tuple[str, Counter[str]]]) -> None:
     """Put the table between the marks of docs/suites.md."""
-    kinds = ("passed", "skipped", "failed", "devtrace", "hardware", "environment", "torch")
     lines = ["| file | passed | skipped | failed | of these devtrace's | hardware's | environment's | torch's |",
-             "|---|" + "---:|" * len(kinds)]  # fmt: skip
-    lines += [f"| {file} | " + " | ".join(str(count[kind]) for kind in kinds) + " |" for file, count in rows]
+             "|---|" + "---:|" * len(KINDS)]  # fmt: skip
+    lines += [f"| {file} | " + " | ".join(str(count[kind]) for kind in KINDS) + " |" for file, count in rows]
     page = ROOT / "docs" / "suites.md"
     before, mark, rest = page.read_text().partition("<!-- table -->\n")
     after = rest.partition("<!-- end -->")[2]

@@ -66,3 +66,28 @@ def test_a_forked_worker_that_leaves_devices_alone_works() -> None:
         torch.ones(2, device="cuda")
         batches = list(DataLoader(Numbers("cpu", "cpu"), 2, num_workers=1, multiprocessing_context="fork"))
     assert [batch.tolist() for batch in batches] == [[0, 1], [2, 3]]
+
+
+class Gradient(Dataset[torch.Tensor]):
+    """Each entry is the gradient of a square."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        number = torch.tensor(float(index), requires_grad=True)
+        return torch.autograd.grad(number**2, number)[0]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork there")
+@pytest.mark.parametrize("parent_learns", [False, True])
+def test_a_forked_worker_may_not_run_backward_where_its_parent_has(*, parent_learns: bool) -> None:
+    with devtrace.simulate("cuda:1"):
+        if parent_learns:
+            torch.ones(2, requires_grad=True).sum().backward()
+        batches = DataLoader(Gradient(), 1, num_workers=1, multiprocessing_context="fork")
+        if parent_learns:
+            with pytest.raises(RuntimeError, match="Unable to handle autograd's threading"):
+                list(batches)
+        else:
+            assert [batch.item() for batch in batches] == [0, 2]

@@ -348,6 +348,7 @@ def test_margin_losses_learn_in_half_precision(loss: nn.Module) -> None:
          "Expected all output tensors to be CUDA tensors, but output tensor at index 0 has device 'cpu'"),
         (lambda comm, x: comm.gather([]), "Expected at least one tensor to gather from"),
         (lambda comm, x: comm.gather([x, x.cpu()]), "Expected all input tensors to be CUDA tensors, but tensor"),
+        (lambda comm, x: comm.gather([x, x[None]]), "Expected all input tensors to have the same number of dimensions"),
         (lambda comm, x: comm.gather([x, x[:, :1]], dim=0), "Input tensor at index 1 has invalid shape"),
         (lambda comm, x: comm.gather([x, x], out=torch.empty(3, 2, device="cuda")), "Expected out tensor to have"),
         (lambda comm, x: comm.broadcast(x, out=[torch.empty(4, 2)]), "Expected all output tensors to be CUDA tensors"),
@@ -683,6 +684,18 @@ def test_sparse_halves_are_added(dtype: torch.dtype) -> None:
     assert (points - points).to_dense().tolist() == [0, 0, 0, 0]
     assert (points + points).device == CUDA
     assert points.add_(points).to_dense().tolist() == [2, 0, 4, 0]
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_sparse_halves_are_multiplied(layout: str, dtype: torch.dtype) -> None:
+    table = torch.tensor([[0.0, 2.0], [3.0, 0.0]], device="cuda", dtype=dtype)
+    sparse = getattr(table, layout)()
+    products = [sparse @ sparse, sparse @ table, torch.addmm(torch.zeros_like(table), sparse, table)]
+    assert [each.to_dense().tolist() for each in products] == [[[6, 0], [0, 6]]] * 3
+    assert {(each.dtype, each.device) for each in products} == {(dtype, CUDA)}
+    assert (sparse @ table[0]).tolist() == [4, 0]
 
 
 def test_weights_of_four_bits_are_multiplied_as_on_the_cpu() -> None:

@@ -1,7 +1,8 @@
 """A plugin of pytest that runs one file of PyTorch's own tests, on simulated devices or on the CPU, for a while.
 
 SUITE_DEVICE is `cuda` or `cpu`, SUITE_SECONDS the time after which no test begins, SUITE_OUT a file of JSON lines, one
-a test. Tests come in the order of a hash of their names, so that what ran is a fair sample.
+a test. Tests come in the order of a hash of their names, so that what ran is a fair sample, but for those that
+SUITE_FIRST names.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if DEVICE == "cuda":
     devtrace.simulate("cuda:2").start()
 
 import torch  # noqa: E402 (after the simulation has begun)
+from torch.nn.attention import flex_attention  # noqa: E402
 from torch.testing._internal import (  # noqa: E402
     common_cuda,
     common_device_type,
@@ -46,9 +48,12 @@ for name in ("skipIfTorchInductor", "skipIfTorchDynamo", "xfailIfTorchDynamo", "
 vars(common_mkldnn).setdefault("bf32_on_and_off", common_mkldnn.reduced_f32_on_and_off)
 vars(common_cuda).setdefault("tf32_is_not_fp32", lambda: False)
 vars(common_cuda).setdefault("PLATFORM_SUPPORTS_FLASH_ATTENTION_XPU", False)
+vars(flex_attention).setdefault("create_nested_block_mask", None)
 vars(common_utils).setdefault("dtype_abbrs", _dtype_abbrs.dtype_abbrs)
 vars(common_device_type).setdefault("TEST_CUDA", common_utils.TEST_CUDA)
-vars(common_methods_invocations).setdefault("skipOps", vars(common_device_type).get("skipOps"))
+for name in ("skip", "xfail"):
+    vars(common_methods_invocations).setdefault(name, vars(common_device_type).get(name))
+vars(common_methods_invocations).setdefault("skipOps", lambda *named: common_device_type.skipOps(named[-1]))
 vars(common_methods_invocations).setdefault("binary_ufuncs_and_refs", common_methods_invocations.binary_ufuncs)
 
 
@@ -62,7 +67,9 @@ BEGUN: list[float] = []
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     BEGUN.append(time.monotonic())
+    first = set(os.environ.get("SUITE_FIRST", "").split("\n"))
     items.sort(key=lambda item: hashlib.sha256(plain_name(item.nodeid).encode()).digest())
+    items.sort(key=lambda item: plain_name(item.nodeid) not in first)
 
 
 def _too_long(*_: object) -> None:

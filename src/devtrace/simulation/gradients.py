@@ -5,6 +5,7 @@ The engine moves a 0-dimensional gradient to its tensor's device and refuses any
 """
 
 import functools
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,11 @@ from devtrace.runtime.tracebacks import leave
 from devtrace.simulation.beyond import backward_streams
 from devtrace.simulation.storage_tags import FLOATING, MEMORY, tag_of
 from devtrace.simulation.tensors import Gradients, device, move
+
+FORKED = (
+    "Unable to handle autograd's threading in combination with fork-based multiprocessing. See "
+    "https://github.com/pytorch/pytorch/wiki/Autograd-and-Fork"
+)
 
 Groups = dict[tuple[torch.device, torch.dtype], tuple[list[list[Any]], list[int]]]
 
@@ -29,8 +35,14 @@ def install(patches: Patches) -> None:
 
 
 def _checking(original: Callable[..., Any]) -> Callable[..., Any]:
+    started_in = 0  # where there is a device, the engine's first run starts a thread for each
+
     @functools.wraps(original)
     def run_backward(tensors: Sequence[Any], grads: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        nonlocal started_in
+        started_in = started_in or os.getpid()
+        if started_in != os.getpid():
+            raise RuntimeError(FORKED)
         expected = [device(tensor) if isinstance(tensor, torch.Tensor) else None for tensor in tensors]
         with backward_streams.kept():
             try:

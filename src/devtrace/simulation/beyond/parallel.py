@@ -98,6 +98,8 @@ def _gathered(tensors: list[Tensor], dim: int) -> list[int]:
     _check_cuda(tensors, "input", "tensor")
     shape = list(tensors[0].shape)
     for number, tensor in enumerate(tensors):
+        words = "Expected all input tensors to have the same number of dimensions, but tensor at index "
+        _check(tensor.dim() == len(shape), f"{words}{number}has {tensor.dim()} dimensions, (expected {len(shape)})")
         expected = [*shape[: dim % len(shape)], tensor.size(dim), *shape[dim % len(shape) + 1 :]]
         words = f"Input tensor at index {number} has invalid shape {_sizes(tensor)}, but expected {expected}"
         _check(list(tensor.shape) == expected, words)
