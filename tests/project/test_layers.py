@@ -112,10 +112,10 @@ MOST_LINES = {
     "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 303,
     "diagnosis": 1_373,  # casts, of which the ledger has no column; what goes by the CPU from a device to one
     "recording": 6_320,
-    "simulation runtime": 5_474,
+    "simulation runtime": 5_486,
     "runtime.profiles": 48,  # the rows of our modes in a profile of the program
     # What PyTorch's own device tests ask beyond operators.
-    "simulation.beyond": 720,  # memory that the host has not, and streams of hooks
+    "simulation.beyond": 722,  # memory that the host has not, and streams of hooks
     "simulation.beyond.scripts": 160,  # devices in TorchScript, whose interpreter asks C++: a graph that asks us
     "words": 442,
     # Memory with names, its limits, and what it was for over time, with its picture.
