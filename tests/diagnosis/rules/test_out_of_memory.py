@@ -91,6 +91,9 @@ EXPECTED = {
     "optimizer_of_the_same_name": Expected(
         "48MB", "optimizer", "optimizer-state", "optimizer.step()", "del first, optimizer", repaired=True
     ),
+    "schedule_of_the_first_optimizer": Expected(
+        "26MB", "warm", "optimizer-state", ".step()", "    del each, rates, warm", repaired=True
+    ),
     "double_from_numpy": Expected("50MB", "features", "named", "from_numpy", r"float32"),
     "steps_of_a_rollout": Expected("48MB", "model", "activation", "model(state)", "smaller batch"),
     "widths_in_turn": Expected("70MB", "net", "parameter", "build(width)", "        del net, optimizer", repaired=True),

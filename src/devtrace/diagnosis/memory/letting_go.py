@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import FrameType
 from typing import Any, Final
 
@@ -167,6 +167,7 @@ def deleted(memory: Memory, snapshot: FailureSnapshot) -> Remedy | None:
         names = sorted({group.root for group in groups} & unread)
         size = sum(group.bytes for group in groups if group.root in names)
         if names and size >= max(0.1 * memory.total, 1):
+            names = sorted({*names, *_leading_to(frame, names, last)})
             statement = max((last[name] for name in names), key=lambda each: source.span(each).line)
             edit = Code(source, site).below(statement, f"del {', '.join(names)}")
             if edit is not None:
@@ -237,11 +238,23 @@ def _is_plain(statement: ast.stmt) -> bool:
 
 def _is_led_to(snapshot: FailureSnapshot, owner: FrameType, name: str, unread: set[str]) -> bool:
     """Return whether a variable that is still read leads to what a name is of, or to a part of that model."""
-    value = owner.f_locals.get(name)
-    wanted = {id(value), *(id(tensor) for _, tensor in registered(value))}
     rest: list[Any] = []
     for frame in snapshot.frames:
         rest += [value for key, value in frame.f_locals.items() if frame is not owner or key not in unread]
+    return _leads(rest, _with_parts(owner.f_locals.get(name)))
+
+
+def _leading_to(owner: FrameType, names: list[str], unread: Iterable[str]) -> list[str]:
+    """Return the variables that nothing reads either and that keep what is deleted: an optimizer's `schedule`."""
+    wanted = {each for name in names for each in _with_parts(owner.f_locals.get(name))}
+    return [name for name in unread if name in owner.f_locals and _leads([owner.f_locals[name]], wanted)]
+
+
+def _with_parts(value: Any) -> set[int]:
+    return {id(value), *(id(tensor) for _, tensor in registered(value))}
+
+
+def _leads(rest: list[Any], wanted: set[int]) -> bool:
     seen = {id(value) for value in rest}
     while rest and len(seen) < _MOST_OBJECTS:
         value = rest.pop()
