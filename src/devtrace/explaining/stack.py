@@ -26,6 +26,10 @@ CALLS_OF_MODULES: Final[tuple[CodeType, ...]] = tuple(
     take(f"nn.Module.{name}", "calls", instead=take).__code__ for name in ("_call_impl", "_wrapped_call_impl")
 )
 """Functions of torch's that only hand a module's call on to its forward."""
+HOOKED_CALL: Final = next(
+    (each for each in CALLS_OF_MODULES[0].co_consts if isinstance(each, CodeType) and each.co_name == "inner"), None
+)
+"""The one within, by which torch calls the forward of a module that has hooks; they have changed what it is given."""
 
 _TORCH: Final = Path(torch.__file__).parent
 _KERNELS: Final = tuple(

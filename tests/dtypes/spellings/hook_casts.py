@@ -1,5 +1,4 @@
 # wrong-dtype, output.type(torch.float32), float32
-# untraced: unknown
 import torch
 from torch import nn
 

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import torch
 
 from devtrace.explaining.reading.file_index import named
+from devtrace.explaining.reading.given import of_only_call_of
 from devtrace.explaining.reading.names import of_module
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import (
@@ -19,7 +20,6 @@ from devtrace.explaining.reading.runs import (
     arguments,
     given_by_call,
     is_theirs,
-    of_only_call_of,
     one_of,
     results,
     returned,

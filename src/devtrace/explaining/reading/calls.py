@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections import deque
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice, repeat
 from types import FunctionType, MethodType
 from typing import Any, Final, NamedTuple
 
 import torch
 
-from devtrace.explaining.reading import dtypes
+from devtrace.explaining.reading import dtypes, hooks
 from devtrace.explaining.reading.attributes import member
 from devtrace.explaining.reading.expressions import computed
 from devtrace.explaining.reading.reader import ITSELF, MOST_ITEMS, Reader
@@ -355,17 +355,23 @@ def _call_class(reader: Reader, kind: type, call: Written) -> Value | None:
 
 
 def _call_module(reader: Reader, module: Any, call: Written) -> Value | None:
+    """Return what a module's call gives, hooks included."""
+    given, _ = hooks.given_to_forward(reader, module, hooks.Given.by(reader, *call), call.activation)
+    made = _forwarded(reader, module, given, call)
+    return hooks.given_by_module(reader, module, given, made, call.activation)
+
+
+def _forwarded(reader: Reader, module: Any, given: hooks.Given, call: Written) -> Value | None:
     """Return what a module made of its inputs: by its own forward, else where its first parameter is."""
     node, activation = call
-    given = [reader.see(each, activation) for each in node.args]
     forward = class_attribute(type(module), "forward")
     own = type(forward) is FunctionType and is_theirs(forward.__code__)
     if own:
-        words = {name: reader.see(each, activation) for name, each in call.words.items()}
-        made = returned(reader, forward, arguments(forward, [Known(module), *given], words), activation)
+        own_given = arguments(forward, [Known(module), *given.values], given.words)
+        made = returned(reader, forward, own_given, activation)
         if made is not None:
             return made
-    pairs = zip(node.args, given, strict=True)
+    pairs = zip(chain(node.args, repeat(node)), given.values, strict=False)
     inputs = [each for part, value in pairs for each in reader.members(value, part, activation)]
     first = next((tensor for _, tensor in registered(module)), None)
     if first is not None:

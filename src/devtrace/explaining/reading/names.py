@@ -9,17 +9,13 @@ import ast
 import sys
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
-from devtrace.explaining.reading.reader import ITSELF, Reader
-from devtrace.explaining.reading.runs import (
-    is_as_given,
-    is_passed_by,
-    of_only_call,
-    of_parameter,
-    run_around,
-    stored_in,
-)
+from devtrace.explaining.reading.given import is_as_given, of_only_call, of_parameter
+from devtrace.explaining.reading.reader import ITSELF, MOST_ITEMS, Reader
+from devtrace.explaining.reading.runs import is_passed_by, run_around, stored_in
 from devtrace.explaining.reading.values import END, Activation, Definition, Known, Several, TensorValue, Value
 from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import children, is_module
@@ -35,9 +31,10 @@ from devtrace.source.flow import (
     parameters,
     path_of,
     position_in,
+    rounds,
     unpacked,
 )
-from devtrace.source.matching import called_name, nodes_of, owner_of, written_out
+from devtrace.source.matching import called_name, names_in, nodes_of, owner_of, written_out
 from devtrace.source.safe_values import MISSING
 from devtrace.source.vocabulary import gives_itself
 
@@ -174,8 +171,10 @@ def definitions(
     below = [each for each in found if each not in above]
     if not activation.is_file:
         below = [each for each in below if comes_round(activation.source, each, activation.line)]
-    for each in _all(reader, nearest_first(below, activation.line), activation):
-        yield each._replace(is_of_repetition=not activation.is_file)
+    for binding in nearest_first(below, activation.line):
+        before = _round_before(reader, binding, activation)
+        for each in _all(reader, [binding], before) if before is not None else ():
+            yield each._replace(is_of_repetition=not activation.is_file)
     around = None if found else _around_line(name, activation)
     if around is not None:
         yield from elements(reader, *around, activation)
@@ -185,6 +184,26 @@ def definitions(
         yield from of_globals(reader, name, activation)
     else:
         yield from _of_outer_function(reader, name, activation)
+
+
+def _round_before(reader: Reader, found: Binding, activation: Activation) -> Activation | None:
+    """Return a live frame as it was a round earlier: `layer` of `x = layer(x)` is the one before. None in the first."""
+    scope, line = activation.scope, activation.line
+    if scope is None or line != activation.now:
+        return activation
+    loops = [each for each in rounds(activation.source, found.statement) if hasattr(each, "body")]
+    around = [
+        each for each in loops if activation.source.span(each).line <= line <= activation.source.span(each).end_line
+    ]
+    for name in sorted(names_in(around[0].target)) if around else ():
+        iterated, position = unpacked(around[0].iter, position_in(around[0].target, name) or ())
+        value = reader.see(iterated, activation) if not position else None
+        items = list(islice(contents(value.value), MOST_ITEMS)) if isinstance(value, Known) else []
+        at = next((at for at, each in enumerate(items) if each is scope.lookup(name)), None)
+        if at == 0 and len(around) == 1:
+            return None
+        scope = scope.with_name(name, items[at - 1]) if at else scope
+    return replace(activation, scope=scope)
 
 
 def _all(reader: Reader, found: list[Binding], activation: Activation) -> Iterator[Definition]:

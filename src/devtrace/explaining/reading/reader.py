@@ -214,7 +214,9 @@ class Reader:
             finally:
                 self._sought[key], self.given = self._sought[key] - 1, given
         if nested and not self.is_known(tensor):
-            return TensorValue(ITSELF, device, dims, dtype=dtype_of(tensor))
+            others = [each for each in self.dtypes if each != dtype_of(tensor)]
+            was_taken = nested > MOST_ALIASES and len(others) == 1  # by a round that did not fail
+            return TensorValue(ITSELF, device, dims, dtype=others[0] if was_taken else dtype_of(tensor))
         return TensorValue(self.row(tensor), device, dims, live=tensor, dtype=dtype_of(tensor))
 
     def row(self, tensor: Any) -> int:
@@ -236,12 +238,12 @@ class Reader:
         others: list[TensorValue] = []
         dtype = dtype_of(tensor) if self.of_dtypes else None
         for found in islice(definitions(), MOST_DEFINITIONS):
-            if found.is_of_repetition and (site >= 0 or (others and self.of_dtypes)):
+            if found.is_of_repetition and site >= 0:
                 break
             node, position, activation = found.node, found.position, found.activation
             sought = self._sought[id(tensor)]
             former = found.is_own_move or found.takes_former or found.is_of_repetition
-            self._sought[id(tensor)] = MOST_ALIASES if former else sought
+            self._sought[id(tensor)] = MOST_ALIASES + found.is_of_repetition if former else sought
             made = self.part(self.see(node, activation), position, node, activation)
             self._sought[id(tensor)] = sought
             site = self._sites.pop(id(tensor), site)

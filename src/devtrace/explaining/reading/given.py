@@ -1,0 +1,143 @@
+"""What a function was given for a parameter: by the frame around it, by its default, by its only call."""
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from types import CodeType, FrameType, FunctionType, MappingProxyType, MethodType
+from typing import Any
+
+from devtrace.explaining.reading import hooks
+from devtrace.explaining.reading.file_index import named
+from devtrace.explaining.reading.reader import Reader
+from devtrace.explaining.reading.runs import run_around
+from devtrace.explaining.reading.values import Activation, Definition, Known
+from devtrace.explaining.stack import CALLS_OF_MODULES, HOOKED_CALL
+from devtrace.recording.context.module_tree import class_attribute, is_module
+from devtrace.source.flow import defaults, parameters
+from devtrace.source.matching import called_name, hands_on, may_be_text
+from devtrace.source.safe_values import MISSING, evaluate, with_wrapped
+
+
+def of_parameter(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what a function was given for a parameter, by the frame around a live one or by its only call."""
+    yield from _of_caller(reader, name, activation)
+    yield from _default(name, activation)
+    yield from of_only_call(reader, name, activation)
+
+
+def is_as_given(reader: Reader, name: str, activation: Activation) -> bool:
+    """Return whether a parameter of a module's call is still the very object that the call was given."""
+    if activation.scope is None or activation.depth == 0 or activation.line < activation.now:
+        return False
+    around, value = reader.stack.levels[activation.depth - 1].frame, activation.scope.lookup(name)
+    if around.f_code not in (*CALLS_OF_MODULES, HOOKED_CALL) or value is None:
+        return False
+    arguments, words = around.f_locals.get("args", ()), around.f_locals.get("kwargs", {})
+    return any(each is value for each in (*arguments, *words.values()))
+
+
+def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what the frame around a live one gave a parameter."""
+    code, handed, hooked = reader.stack.levels[activation.depth].frame.f_code, None, None
+    for depth in reversed(range(activation.depth)):
+        around = reader.stack.levels[depth].frame
+        hooked = around.f_locals.get("self") if around.f_code is HOOKED_CALL else hooked
+        if around.f_code in CALLS_OF_MODULES:
+            continue
+        node, outer = reader.node(depth), reader.activation(depth)
+        if hands_on(node, (*around.f_code.co_varnames, *around.f_code.co_freevars)):
+            handed = around
+            continue
+        if outer is None or not isinstance(node, ast.Call):
+            return
+        maker = node.func.func if isinstance(node.func, ast.Call) else None  # a module's, called at once: `Filter()(x)`
+        function = reader.see(node.func, outer) or reader.see(maker, outer)
+        skipped = _parameters_before(function.value if isinstance(function, Known) else None, code)
+        if skipped is None and handed is not None:
+            skipped = _parameters_beside(activation, handed)
+        if skipped is not None:
+            names = parameters(activation.body)[skipped:]
+            if hooked is not None:
+                yield from hooks.given_for(reader, hooked, name, names, node, outer)
+            yield from (Definition(each, (), outer) for each in _argument(node, name, names))
+        return
+
+
+def _parameters_before(value: Any, code: CodeType) -> int | None:
+    """Return how many parameters a caller does not write (`self`), if it is this function that it calls."""
+    kind = value if issubclass(type(value), type) else type(value)
+    if is_module(value) or kind is value:
+        forward = class_attribute(kind, "forward")
+        return 1 if type(forward) is FunctionType and forward.__code__ is code else None
+    if type(value) is MethodType:
+        return 1 if getattr(value.__func__, "__code__", None) is code else None
+    return 0 if any(each.__code__ is code for each in with_wrapped(value)) else None
+
+
+def _parameters_beside(activation: Activation, handed: FrameType) -> int | None:
+    """Return how many parameters a function has that the dispatcher which called it was not given: `self`."""
+    code = handed.f_code
+    given = handed.f_locals.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount], ())
+    names = parameters(activation.body)[:2]
+    values = [activation.scope.locals.get(name) for name in names] if activation.scope is not None else []
+    return next((at for at, value in enumerate(values) if given and value is given[0]), None)
+
+
+def _argument(call: ast.Call, name: str, names: list[str]) -> Iterator[ast.expr]:
+    given = call.args[1:] if called_name(call) == "partial" else call.args
+    if not any(isinstance(each, ast.Starred) for each in given):
+        yield from (each for each, known in zip(given, names, strict=False) if known == name)
+    yield from (word.value for word in call.keywords if word.arg == name)
+    for word in call.keywords:
+        if word.arg is None:  # `f(**batch)`
+            item = ast.Subscript(value=word.value, slice=ast.Constant(name), ctx=ast.Load())
+            yield ast.copy_location(item, word.value)
+
+
+def _default(name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield the default of a live frame's parameter, if the parameter is that very object: `mean=MEAN`."""
+    if activation.scope is None:
+        return
+    given = activation.scope.locals.get(name, MISSING)
+    for parameter, value in defaults(activation.body):
+        if parameter == name and evaluate(value, activation.scope) is given is not MISSING:
+            yield Definition(value, (), activation)
+
+
+def of_only_call(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what the one call in the user's files gives a parameter of a function, or of a class's constructor."""
+    called, names = getattr(activation.body, "name", ""), parameters(activation.body)
+    parent = activation.source.parent(activation.body)
+    if isinstance(parent, ast.ClassDef):
+        called, names = (parent.name if called == "__init__" else called), names[1:]
+    known = {each: value.value for each, value in activation.bound.items() if isinstance(value, Known)}
+    yield from of_only_call_of(reader, called, name, names, known)
+
+
+def of_only_call_of(
+    reader: Reader,
+    called: str,
+    name: str,
+    names: list[str],
+    known: Mapping[str, Any] = MappingProxyType({}),
+    others: Iterable[Activation] = (),
+) -> Iterator[Definition]:
+    """Yield what the one call in the user's files gives one of the parameters of what has this name.
+
+    `known` are parameters that it gave as they are, by the text that is written: `self.add("seen", zeros)`. What a
+    call only hands on, `Batch(self.mask)`, was given by another.
+    """
+    files = {each.source.file: each for each in (*reader.files(), *others)}
+    found = [
+        (each, outer)
+        for outer in files.values()
+        for call in named(outer.source, called).calls
+        if all(_gives(call, parameter, names, value) for parameter, value in known.items() if type(value) is str)
+        for each in _argument(call, name, names)
+        if getattr(each, "attr", "") != name
+    ]
+    if len(found) == 1:
+        yield Definition(found[0][0], (), run_around(reader, *found[0]))
+
+
+def _gives(call: ast.Call, parameter: str, names: list[str], text: str) -> bool:
+    return all(may_be_text(each, text) for each in _argument(call, parameter, names))

@@ -1,0 +1,101 @@
+"""What a module's hooks make of what it is given and of what it gave, by their source: none of them runs."""
+
+import ast
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from devtrace.explaining.reading.reader import Reader
+from devtrace.explaining.reading.runs import arguments, function_of, is_theirs, results_of, run_of
+from devtrace.explaining.reading.values import Activation, Definition, Known, Several, Value
+from devtrace.recording.context.module_tree import hooks_of
+from devtrace.source.flow import statements, targets
+from devtrace.source.matching import match_code, may_be_text
+
+
+class Given(NamedTuple):
+    """What a module's call gives its forward, in their order and by their names."""
+
+    values: list[Value | None]
+    words: dict[str, Value | None]
+
+    @classmethod
+    def by(cls, reader: Reader, call: ast.Call, activation: Activation) -> "Given":
+        """Return what a call as it is written gives."""
+        words = {word.arg: reader.see(word.value, activation) for word in call.keywords if word.arg}
+        return cls([reader.see(each, activation) for each in call.args], words)
+
+    def to_hook(self, *, with_words: bool) -> list[Value | None]:
+        """Return it as a hook gets it: a tuple, and a dictionary where it asked for that."""
+        words = Several(tuple(self.words.values()), tuple(self.words))
+        return [Several(tuple(self.values)), words] if with_words else [Several(tuple(self.values))]
+
+
+def given_to_forward(
+    reader: Reader, module: Any, given: Given, activation: Activation
+) -> tuple[Given, list[Activation]]:
+    """Return what a module's forward is given after the hooks that run before it, with their runs."""
+    runs: list[Activation] = []
+    for hook, with_words in hooks_of(module, before=True):
+        run = _run(reader, hook, [Known(module), *given.to_hook(with_words=with_words)], activation)
+        if run is None:
+            continue
+        runs.append(run)
+        made = _made(reader, run)
+        if with_words:
+            made = made.item(0) if isinstance(made, Several) else None
+        if made is not None:
+            given = given._replace(values=list(made.items) if isinstance(made, Several) else [made])
+    return given, runs
+
+
+def given_by_module(
+    reader: Reader, module: Any, given: Given, made: Value | None, activation: Activation
+) -> Value | None:
+    """Return what a module's call gives: its forward's result, or what the hooks after it gave in its place."""
+    for hook, with_words in hooks_of(module, before=False):
+        values = [Known(module), *given.to_hook(with_words=with_words), made]
+        run = _run(reader, hook, values, activation)
+        made = (_made(reader, run) if run is not None else None) or made
+    return made
+
+
+def given_for(
+    reader: Reader, module: Any, name: str, names: list[str], call: ast.Call, activation: Activation
+) -> Iterator[Definition]:
+    """Yield what the hooks before a module's forward gave one of its parameters, the last of them first."""
+    _, runs = given_to_forward(reader, module, Given.by(reader, call, activation), activation)
+    for run in reversed(runs):
+        for result in results_of(run):
+            there = run.at_node(result)
+            yield from (Definition(each, (), run.at_node(each)) for each in _stored_by(run, name))
+            pair = match_code("($values, $words)", result)
+            made = reader.see(pair["values"] if pair is not None else result, there)
+            if name in names:
+                yield Definition(result, (names.index(name),) if isinstance(made, Several) else (), there)
+
+
+def _stored_by(run: Activation, name: str) -> Iterator[ast.expr]:
+    """Yield what a hook puts into the keywords: `kwargs["mask"] = mask`."""
+    for statement in statements(run.body):
+        for target in targets(statement):
+            stored = match_code("$words[$key]", target.node)
+            if stored is not None and may_be_text(stored["key"], name):
+                yield target.value
+
+
+def _run(reader: Reader, hook: Any, given: list[Value | None], activation: Activation) -> Activation | None:
+    """Return a hook's run, also of one that a `functools.partial` gives more; None for torch's own."""
+    is_partial = type(hook) is partial
+    function, before = function_of(hook.func if is_partial else hook)
+    if function is None or not is_theirs(function.__code__):
+        return None
+    values = [*before, *map(reader.value, hook.args if is_partial else ()), *given]
+    words = {key: reader.value(each) for key, each in (hook.keywords.items() if is_partial else ())}
+    return run_of(reader, function, arguments(function, values, words), activation)
+
+
+def _made(reader: Reader, run: Activation) -> Value | None:
+    """Return what a hook gave in place of what it got; None for one that only looks."""
+    values = (reader.see(node, run.at_node(node)) for node in results_of(run))
+    return next((each for each in values if each is not None and getattr(each, "value", each) is not None), None)
