@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import devtrace
-from devtrace.explaining.reading import pasts, runs
+from devtrace.explaining.reading import given, pasts
 from devtrace.recording.columns.module_notes import Happening
 from devtrace.recording.columns.process_history import ErrorMark, Moved, mark_of
 from devtrace.recording.context import hooks
@@ -74,8 +74,8 @@ def test_a_function_that_wraps_itself_has_an_end() -> None:
 
     functools.wraps(own)(own)
     assert own.__dict__["__wrapped__"] is own
-    assert runs._parameters_before(own, other.__code__) is None
-    assert runs._parameters_before(functools.wraps(other)(own), other.__code__) == 0
+    assert given._parameters_before(own, other.__code__) is None
+    assert given._parameters_before(functools.wraps(other)(own), other.__code__) == 0
 
 
 def test_moves_in_the_handler_of_an_error_that_is_gone_are_not_of_the_one_at_its_address() -> None:

@@ -2,13 +2,14 @@
 
 from typing import Final
 
-from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.access_paths import AccessPath, is_module
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.source_text import only_assignment, statement_site
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.slugs import CauseSlug
+from devtrace.source.safe_values import attribute, is_around, run_by
 
 _BY_HOOKS: Final[tuple[CauseSlug, ...]] = ("attached-after-move", "not-registered")
 """Causes whose moves and attachments the hooks see, recorded or not."""
@@ -24,7 +25,7 @@ def changes_a_guess(case: Case, verdict: Verdict, fix: Fix) -> bool:
     """Return whether a fix changes the line of a birth that only the source tells, in code that has ended.
 
     What an attribute of a live object is assigned to is no guess, where its class assigns it once; nor is a line of a
-    function that still runs.
+    function that still runs, or of a hook that a module has.
     """
     born = statement_site(case.queries, verdict.born)
     is_seen = verdict.cause == "not-registered" or case.queries.certainty(case.row) == "seen"
@@ -32,10 +33,19 @@ def changes_a_guess(case: Case, verdict: Verdict, fix: Fix) -> bool:
         return False
     lines = range(born.line, max(born.end_line, born.line) + 1)
     guessed = any(edit.file == born.file and edit.cell == born.cell and edit.line in lines for edit in fix.edits)
-    if not guessed or case.snapshot.frame_of(born) is not None:
+    if not guessed or case.snapshot.frame_of(born) is not None or _is_in_a_hook(case, born):
         return False
     given = _only_assignment(case, verdict.name)
     return given is None or (given.code.site.file, given.source.span(given.statement).line) != (born.file, born.line)
+
+
+def _is_in_a_hook(case: Case, site: Site) -> bool:
+    """Return whether a line is in a hook of a live module: torch has run it with what the module was given or gave."""
+    modules = [each for each in case.snapshot.walk.objects.values() if is_module(each)]
+    tables = [attribute(each, name) for each in modules for name in ("_forward_hooks", "_forward_pre_hooks")]
+    hooks = [hook for each in tables if issubclass(type(each), dict) for hook in dict.values(each)]
+    name = site.function.rpartition(".")[2]
+    return any(is_around(function, name, site.file, site.line) for hook in hooks for function in run_by(hook))
 
 
 def _only_assignment(case: Case, name: AccessPath | None) -> SourceNode | None:

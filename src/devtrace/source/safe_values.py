@@ -9,7 +9,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import CodeType, FrameType, FunctionType, GetSetDescriptorType, MappingProxyType, MemberDescriptorType
+from functools import partial
+from types import (
+    CodeType,
+    FrameType,
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+)
 from typing import Any, Final, NamedTuple
 
 from devtrace.source.parsing import Source, Span, read
@@ -153,6 +162,16 @@ def with_wrapped(value: Any) -> Iterator[FunctionType]:
         yield value
         seen.append(value)
         value = value.__dict__.get("__wrapped__")
+
+
+def run_by(value: Any) -> Iterator[FunctionType]:
+    """Yield the functions that a call of an object runs: of a method, a `functools.partial` or a class with a call."""
+    value = value.func if type(value) is partial else value
+    own = next(
+        (class_dict(kind)["__call__"] for kind in classes_of(type(value)) if "__call__" in class_dict(kind)), None
+    )
+    yield from with_wrapped(value.__func__ if type(value) is MethodType else value)
+    yield from with_wrapped(own)
 
 
 def constructor_fields(kind: type) -> list[str]:

@@ -9,7 +9,7 @@ class Tap:
         self.handle = layer.register_forward_hook(self.on_forward)
 
     def on_forward(self, layer, args, feats):
-        feats = feats.float()  # born
+        feats = feats.float()
         self.kept.append(feats.detach())
         return feats
 
@@ -21,7 +21,7 @@ class Head(nn.Module):
         self.fc = nn.Linear(4, 2)
 
     def forward(self, x):
-        pooled = self.conv(x).mean(-1)
+        pooled = self.conv(x).mean(-1)  # born
         return self.fc(pooled)  # failed
 
 

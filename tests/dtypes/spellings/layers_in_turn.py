@@ -1,5 +1,4 @@
 # wrong-dtype, rows, float32
-# untraced: never-cast
 import torch
 from torch import nn
 

@@ -41,8 +41,8 @@ def it_was_put_on_this_device(case: Case) -> Verdict | None:
     in_backward = case.queries.trace.ops.raw("phase", case.origin.op) == "backward"
     if in_backward and case.mismatch.of != "gradient":
         return None  # a gradient goes back where its tensor came from, at the line that moved that
-    is_asked_there = case.mismatch.is_meant or case.queries.of == "dtype"  # what is computed of it has the dtype too
-    born = case.queries.op_site(case.origin.op) if is_asked_there else case.born
+    arrived = case.queries.op_site(case.origin.op)
+    born = arrived if case.mismatch.is_meant else case.born
     return Verdict("wrong-device", born=born, name=case.name, sent_by=case.arriving_move)
 
 

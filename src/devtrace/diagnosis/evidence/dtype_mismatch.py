@@ -14,7 +14,7 @@ from devtrace.diagnosis.evidence.dtype_sentences import DtypeError, dtype_error
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.moves import move_of, moves_from
-from devtrace.diagnosis.evidence.origins import find_origin, is_like_data, lineage
+from devtrace.diagnosis.evidence.origins import Origin, find_origin, is_like_data, lineage
 from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.source.dtypes import ASSIGNS, DEFAULT, OF_WEIGHTS, PRODUCTS, TAKES_ONE, is_cast, is_floating
@@ -306,10 +306,17 @@ def _beside_a_gradient(queries: TraceQueries, rows: list[int], dtypes: list[str]
 
 def _made_by_default(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:
     """Return the dtype of what a factory made without being asked, where the rest came otherwise."""
-    made = {queries.trait(row): find_origin(queries, row).arrival for row in rows}
+    origins = {queries.trait(row): find_origin(queries, row) for row in rows}
+    made = {dtype: "" if _is_of_a_layer(queries, each) else each.arrival for dtype, each in origins.items()}
     by_default = made.get(DEFAULT) == "made" and list(made.values()).count("made") == 1
     is_array = made.get("float64") == "given" and queries.evidence.saw_ops
     return DEFAULT if by_default and not is_array else ""
+
+
+def _is_of_a_layer(queries: TraceQueries, origin: Origin) -> bool:
+    """Return whether a layer computed a tensor, which has the layer's dtype then, whoever filled its input."""
+    made_of = (row for each in origin.path for row in queries.made_from(each))
+    return any(mismatch.is_owned(queries, row) for row in made_of)
 
 
 def _asked_here(queries: TraceQueries, op: int, rows: list[int]) -> str:

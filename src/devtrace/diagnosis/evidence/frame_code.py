@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import names_trait
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.source_text import stays_there
 from devtrace.diagnosis.evidence.torchs_sentences import refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit
@@ -21,7 +24,6 @@ from devtrace.source.dtypes import CASTS, is_cast, is_floating, torch_dtype
 from devtrace.source.matching import (
     assigned_names,
     called_name,
-    called_names,
     calls_in,
     given_trait,
     is_read,
@@ -35,7 +37,7 @@ from devtrace.source.matching import (
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope, evaluate, is_around, values
-from devtrace.source.vocabulary import HOST, JOINS, is_factory, is_move
+from devtrace.source.vocabulary import is_move
 
 
 @dataclass(frozen=True)
@@ -195,7 +197,7 @@ class FailingFrame:
     def is_itself(self, name: str, before: int) -> bool:
         """Return whether a variable has above a line what it has now, or what that was computed from."""
         later = (each for each in self.bindings(name) if self.source.span(each).line >= before)
-        return all(_stays_there(name, each, self._trait) for each in later)
+        return all(stays_there(name, each, self._trait) for each in later)
 
     def _device_of_tensor(self, before: int, among: Container[str] | None = None) -> str:
         there = self._tensors_there(before)
@@ -339,11 +341,20 @@ class FailingFrame:
         return made.node if isinstance(made.node, ast.expr) else None
 
     def _made_within(self, row: int) -> bool:
-        """Return whether a module that the failing call runs made the tensor: the line does not hand it over."""
+        """Return whether a module that the failing call runs, or its hook, made it: the line does not hand it over."""
         queries = self.snapshot.queries
         op = queries.producer(queries.base(row)) if self._trait == "dtype" else -1
-        made, is_in_a_call = queries.op_node(op), queries.trace.ops.number("call", op) >= 0
-        return made is not None and made.node is self.source_node.node and is_in_a_call
+        return op >= 0 and not self._calls_below.isdisjoint(queries.calls_around(op))
+
+    @cached_property
+    def _calls_below(self) -> set[int]:
+        """Return the calls that the line has begun: those within that of the module whose method it is in."""
+        modules, calls = self.snapshot.queries.trace.modules, self.snapshot.queries.trace.calls
+        around = (FailingFrame.reading(self.snapshot, n, "") for n in range(self.number, len(self.snapshot.frames)))
+        owners = (each.variables.get(each.own) for each in around if each is not None)
+        own = next((type(each).__name__ for each in owners if access_paths.is_module(each)), "")
+        chain = self.snapshot.queries.calls_around(self.snapshot.queries.failed)
+        return set(takewhile(lambda call: modules.raw("type", calls.number("module", call)) != own, chain))
 
     def _called_here(self, row: int) -> ast.expr | None:
         """Return the one call in the line of the function that made the tensor, by whatever name."""
@@ -385,15 +396,3 @@ class FailingFrame:
         """Return the expressions of the function that read the same path, from the frame's statement on."""
         span, code, first = self.source.span, ast.dump(path), self.source.span(self.source_node.statement).line
         return [node for node in nodes_of(ast.expr, self.body) if ast.dump(node) == code and span(node).line >= first]
-
-
-def _stays_there(variable: str, statement: ast.stmt, trait: Trait) -> bool:
-    """Return whether a statement computes a variable from itself (`x = self.layer(x)`), and does not bring it there."""
-    value = getattr(statement, "value", None)
-    return value is not None and variable in names_in(value) and not any(_brings(n, trait) for n in called_names(value))
-
-
-def _brings(name: str, trait: Trait) -> bool:
-    """Return whether a function may give a tensor on another device than its arguments are on, or of another dtype."""
-    moves = is_cast(name) if trait == "dtype" else is_move(name) and name != HOST
-    return is_factory(name) or name in JOINS or moves

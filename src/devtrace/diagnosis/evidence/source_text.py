@@ -9,11 +9,14 @@ from typing import Any, Final
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
+from devtrace.diagnosis.slugs import Trait
+from devtrace.source.dtypes import is_cast
 from devtrace.source.flow import Target, targets
-from devtrace.source.matching import nodes_of
+from devtrace.source.matching import called_names, names_in, nodes_of
 from devtrace.source.parsing import read
 from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.source.user_code import owner_of
+from devtrace.source.vocabulary import HOST, JOINS, is_factory, is_move
 from devtrace.words.text_format import one_line, shorten
 
 _LONGEST: Final = 60
@@ -97,3 +100,15 @@ def only_assignment(queries: TraceQueries, owner: Any, attribute: object) -> Sou
     """Return what gives an attribute its value, where the user's classes do so once."""
     given = list(assignments(queries, owner, attribute))
     return given[0] if len(given) == 1 else None
+
+
+def stays_there(variable: str, statement: ast.stmt, trait: Trait) -> bool:
+    """Return whether a statement computes a variable from itself (`x = self.layer(x)`), and does not bring it there."""
+    value = getattr(statement, "value", None)
+    return value is not None and variable in names_in(value) and not any(_brings(n, trait) for n in called_names(value))
+
+
+def _brings(name: str, trait: Trait) -> bool:
+    """Return whether a function may give a tensor on another device than its arguments are on, or of another dtype."""
+    moves = is_cast(name) if trait == "dtype" else is_move(name) and name != HOST
+    return is_factory(name) or name in JOINS or moves

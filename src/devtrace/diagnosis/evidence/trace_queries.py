@@ -147,6 +147,14 @@ class TraceQueries:
             return self.strings.get(trait, -1)
         return self.device_names.index(trait) if trait in self.device_names else -1
 
+    def calls_around(self, op: int) -> list[int]:
+        """Return the calls of modules that an op ran in, the innermost first."""
+        call, found = self.trace.ops.number("call", op), list[int]()
+        while call >= 0:
+            found.append(call)
+            call = self.trace.calls.number("parent", call)
+        return found
+
     def producer(self, tensor: int) -> int:
         return int(self.producers[tensor])
 
