@@ -14,7 +14,7 @@ from devtrace.source.matching import match_code, may_be_text
 
 
 class Given(NamedTuple):
-    """What a module's call gives its forward, in their order and by their names."""
+    """Values of a module's call: those in their order, and those by their names."""
 
     values: list[Value | None]
     words: dict[str, Value | None]
