@@ -335,6 +335,39 @@ def test_both_bugs_of_a_script_are_fixed_and_git_takes_the_patch(tmp_path: Path)
     assert (tmp_path / "train.py").read_text() != TWO_BUGS
 
 
+UNTRAINED = """import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(2, 2)
+        self.rest = [nn.Linear(2, 2)]
+
+    def forward(self, x):
+        return self.rest[0](self.first(x))
+
+torch.manual_seed(0)
+net = Net().to("cuda:0")
+rule = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    net(torch.ones(1, 2, device="cuda:0")).sum().backward()
+    rule.step()
+"""
+
+
+@pytest.mark.slow
+def test_of_a_patch_that_changes_values_the_fix_that_does_it_is_shown(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(UNTRAINED)
+    assert main(["fix", str(path)]) == 0
+    shown = capfd.readouterr().err
+    assert "keep the layers in a ModuleList, where `.to()` and an optimizer find them" in shown
+    assert "safe, not proven" in shown
+
+
 @pytest.mark.slow
 def test_a_program_is_written_once_it_is_proven(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "train.py").write_text(TWO_BUGS)
