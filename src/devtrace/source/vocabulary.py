@@ -100,8 +100,17 @@ COUNTS: Final = (
 """The size of what they give is in the values: the host waits for it."""
 OF_BATCHES: Final = ("bmm", "baddbmm", "einsum", "matmul")
 """They give products of all pairs, as attention does."""
-MIXES: Final = ("add", "sub", "mul", "lerp", "where", "addcmul")
+MIXES: Final = ("add", "sub", "mul", "lerp", "where", "addcmul", "addcdiv")
 """They add to a tensor, or weigh it, element by element."""
+FACTORS: Final = ("alpha", "value")
+"""Their arguments that are numbers of Python's."""
+IGNORES_LABELS: Final = frozenset(("nll_loss_forward", "nll_loss2d_forward"))
+"""Losses that leave out what has a label of its own for that."""
+AVERAGES: Final = frozenset((
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "huber_loss", "l1_loss", "mean", "mse_loss",
+    "smooth_l1_loss",
+))  # fmt: skip
+"""They may give the average of what they take."""
 CHECKS_FLOATS: Final = frozenset(("isfinite", "isinf", "isnan", "isneginf", "isposinf"))
 """They ask for what a computation never gives, unless something is wrong with it."""
 
@@ -159,6 +168,11 @@ def is_copied_by(method: str) -> bool:
 def is_factory(name: str) -> bool:
     """Return whether a function or method makes a tensor that is no result of others' values."""
     return name in MAKES or name in MAKES_ON_HOST or name.partition("_")[0] == "new" or name.endswith("_like")
+
+
+def is_mixing(name: str) -> bool:
+    """Return whether a function adds to a tensor, or weighs it: `add_`."""
+    return name.removesuffix("_") in MIXES
 
 
 def gives_itself(method: str) -> bool:

@@ -112,6 +112,67 @@ def test_a_size_that_each_step_reads_is_to_be_known_without_the_device(program: 
     assert found.help == "know it without the device: from the data before it is moved, or as a fixed upper bound"
 
 
+# A number that scales what a device computes, and one that sets a learning rate.
+
+
+def _average_by_its_loss(average: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    loss = x.square().mean()
+    average.sub_(x.detach().mean(0), alpha=float(loss.detach().tanh()))
+    return loss
+
+
+def _quotient_by_its_loss(average: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    loss = x.square().mean()
+    share = 0.5 * loss.item()
+    torch.addcdiv(average, x.detach().sum(0), torch.ones(8, device=GPU), value=share, out=average)
+    return loss
+
+
+@pytest.mark.parametrize(("each", "argument"), [(_average_by_its_loss, "alpha"), (_quotient_by_its_loss, "value")])
+def test_an_argument_that_takes_only_numbers_is_left_out_for_a_product(
+    each: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], argument: str
+) -> None:
+    average = torch.zeros(8)
+
+    def program() -> None:
+        on_device = average.to(GPU)
+        train(lambda x: each(on_device, x))
+
+    (found,) = warnings(program)
+    assert found.help == f"multiply by the tensor itself (`.detach()`): `{argument}=` takes only a number"
+
+
+def _rate_of_groups(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
+    rate = 0.1 / (1 + loss.item())
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+
+
+def _rate_on_a_plateau(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
+    PLATEAUS.setdefault(id(optimizer), torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)).step(float(loss))
+
+
+PLATEAUS: dict[int, torch.optim.lr_scheduler.ReduceLROnPlateau] = {}
+
+
+@pytest.mark.parametrize("set_rate", [_rate_of_groups, _rate_on_a_plateau])
+def test_a_learning_rate_is_to_be_set_less_often(
+    set_rate: Callable[[torch.optim.Optimizer, torch.Tensor], None],
+) -> None:
+    def program() -> None:
+        net = nn.Linear(8, 8).to(GPU)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for x in torch.rand(12, 16, 8, device=GPU):
+            loss = net(x).square().mean()
+            loss.backward()
+            set_rate(optimizer, loss.detach())
+            optimizer.step()
+
+    (found,) = warnings(program)
+    assert "to set a learning rate" in found.message
+    assert found.help == "set it every N steps, or once an epoch"
+
+
 # Elements that are read one by one.
 
 
@@ -141,6 +202,58 @@ def test_all_tensors_whose_elements_are_read_are_named(program: Callable[[], obj
         found.help
         == f"read all of `{first}` and `{second}` at once, above the loop: `{first}.tolist()` and `{second}.tolist()`"
     )
+
+
+def _above_a_limit() -> list[int]:
+    marks, limit = torch.rand(70, device=GPU), torch.tensor(0.7, device=GPU)
+    return [at for at, mark in enumerate(marks) if mark >= limit]
+
+
+class Gate:
+    def __init__(self) -> None:
+        self.bound = torch.tensor(0.5, device=GPU)
+
+    def passed(self, scores: torch.Tensor) -> int:
+        return sum(bool(scores[at] - self.bound > 0) for at in range(len(scores)))
+
+
+def _through_a_gate() -> int:
+    return Gate().passed(torch.rand(70, device=GPU))
+
+
+@pytest.mark.parametrize(
+    ("program", "name", "other"), [(_above_a_limit, "marks", "limit"), (_through_a_gate, "scores", "self.bound")]
+)
+def test_a_number_of_the_device_that_elements_are_compared_with_is_read_too(
+    program: Callable[[], object], name: str, other: str
+) -> None:
+    (found,) = warnings(program)
+    both = f"`{name}.tolist()` and `{other}.item()`"
+    assert found.help == f"read all of `{name}` and `{other}` at once, above the loop: {both}"
+
+
+def _rows_of_a_table(x: torch.Tensor) -> torch.Tensor:
+    each = x.square().mean(1)
+    for score in each.tolist():
+        TABLE.append(score)
+    return each.mean()
+
+
+def _rows_by_index(x: torch.Tensor) -> torch.Tensor:
+    each = x.abs().sum(1)
+    scores = each.detach().cpu()
+    TABLE.extend(float(scores[row]) for row in range(16))
+    return each.mean()
+
+
+TABLE: list[float] = []
+
+
+@pytest.mark.parametrize("each", [_rows_of_a_table, _rows_by_index])
+def test_who_reads_all_elements_at_once_as_advised_hears_nothing_more(
+    each: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    assert warnings(lambda: train(each)) == []
 
 
 def _methods_of_elements() -> torch.Tensor:
@@ -277,3 +390,64 @@ def _solved_within_a_step(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("each", [_balanced_within_a_step, _solved_within_a_step])
 def test_a_loop_within_a_step_may_end_by_what_it_reads(each: Callable[[torch.Tensor], torch.Tensor]) -> None:
     assert warnings(lambda: train(each)) == []
+
+
+# What a mask picks is counted: what can be done depends on what takes it.
+
+
+def _mean_where_it_is_warm(x: torch.Tensor) -> torch.Tensor:
+    warm = x[x.detach() > 0.2]
+    return warm.pow(2).mean()
+
+
+def _loss_of_what_was_observed(x: torch.Tensor) -> torch.Tensor:
+    observed = x.detach() < 0.3
+    return nn.functional.binary_cross_entropy_with_logits(x[observed], torch.ones_like(x)[observed])
+
+
+def _tokens_that_are_no_padding(x: torch.Tensor) -> torch.Tensor:
+    tokens = x.detach().argmax(1)
+    logits = x[tokens.ne(0)]
+    return nn.functional.nll_loss(logits.log_softmax(1), tokens[tokens.ne(0)])
+
+
+def _values_of_states_that_go_on(x: torch.Tensor) -> torch.Tensor:
+    goes_on, after = x.detach()[:, 0] > 0, torch.zeros(16, device=GPU)
+    after[goes_on] = x[goes_on].amax(1)
+    return (after - 1).square().mean()
+
+
+def _pairs_of_different_rows(x: torch.Tensor) -> torch.Tensor:
+    others = torch.ones(16, 16, device=GPU).triu(1) > 0
+    return (x @ x.mT)[others].exp().sum().log()
+
+
+@pytest.mark.parametrize(
+    ("each", "help"),
+    [
+        (_mean_where_it_is_warm, "`torch.where(x.detach() > 0.2, ..., 0).sum()`, divided by the sum of the mask"),
+        (_loss_of_what_was_observed, "`torch.where(observed, ..., 0).sum()`, divided by the sum of the mask"),
+        (_tokens_that_are_no_padding, "the label that it ignores: `torch.where(tokens.ne(0), ..., -100)`"),
+        (_values_of_states_that_go_on, "take what the mask picks: `torch.where(goes_on, ..., after)`"),
+        (_pairs_of_different_rows, "the same in each step: `torch.where(others)` gives indexes"),
+    ],
+)
+def test_what_a_mask_picks_is_not_counted_by_what_takes_it(
+    each: Callable[[torch.Tensor], torch.Tensor], help: str
+) -> None:
+    found = next(finding for finding in warnings(lambda: train(each)) if finding.rule == "host-sync")
+    assert "to count the elements that a mask picks" in found.message
+    assert help in found.help
+
+
+def test_a_check_that_is_passed_on_is_made_less_often() -> None:
+    def require(fits: bool) -> None:
+        if not fits:
+            raise ValueError
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        require(bool((x < 1e6).all()))
+        return x.square().mean()
+
+    (found,) = warnings(lambda: train(program))
+    assert found.help.startswith("check every N steps")

@@ -48,6 +48,41 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
             #1> loss = loss + torch.where(out > 0, out, 0).square().sum().sqrt()
         """
     },
+    "host-sync.to-count-alike.help": {
+        "above": """
+            #1> picked = torch.where(~torch.eye(16, dtype=torch.bool, device=device))
+        """,
+        "line": """
+            alike = out @ out.T
+            alike = alike[~torch.eye(16, dtype=torch.bool, device=device)].view(16, -1)  # 1
+            #1> alike = alike[picked].view(16, -1)
+            loss = loss + alike.logsumexp(1).mean()
+        """,
+    },
+    "host-sync.to-count-all.help": {
+        "line": """
+            live, values = x[:, 0] > 0.4, x[:, 1].clone()
+            values[live] = out[live].max(1).values  # 1
+            #1> values = torch.where(live, out.max(1).values, values)
+            loss = loss + values.mean()
+        """
+    },
+    "host-sync.to-count-labels.help": {
+        "line": """
+            labels = x.argmax(1)
+            seen = labels != 3
+            loss = loss + F.cross_entropy(out[seen], labels[seen])  # 1
+            #1> loss = loss + F.cross_entropy(out, torch.where(seen, labels, -100))
+        """
+    },
+    "host-sync.to-count-mean.help": {
+        "line": """
+            seen = x > 0.3
+            loss = loss + F.mse_loss(out[seen], x[seen])  # 1
+            #1> each = F.mse_loss(out, x, reduction="none")
+            #1> loss = loss + torch.where(seen, each, 0).sum() / seen.sum()
+        """
+    },
     "fixed.pick-by-where": {"line": "loss = loss + out[out > 0].sum()  # 1"},
     "host-sync.to-write.help": {
         "line": """
@@ -152,6 +187,17 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
             #1> longest = 3
             loss = loss + out[:, :longest].mean()
         """
+    },
+    "host-sync.to-scale.help": {
+        "above": "mean = torch.zeros(8, device=device)",
+        "line": """
+            with torch.no_grad():
+                share = loss.sigmoid().item() / 2  # 1
+                #1> share = loss.sigmoid() / 2
+                mean.add_(out.detach().mean(0), alpha=share)  # -1
+                #1> mean.add_(out.detach().mean(0) * share)
+            loss = loss + (out * mean).mean()
+        """,
     },
     "host-sync.to-order.help": {
         "line": """
@@ -348,6 +394,7 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
 }
 
 WORDS: Final = {
+    "host-sync.to-schedule.help": "a learning rate that is set less often trains other weights",
     "host-sync.to-format.help": "a package makes the text: only its authors can follow",
     "host-sync.to-draw.help": "what the CPU draws are other numbers than what the device draws",
     "copy.draw.help": "what the device draws are other numbers than what the CPU draws",

@@ -14,7 +14,7 @@ from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless, UntilThen
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.in_findings import as_culprit
-from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.source.flow import position_in, rounds, unpacked
 from devtrace.source.matching import called_name, calls_in, is_path, listed, names_in, nodes_of, variable
 from devtrace.source.vocabulary import COPIES, PICKS, READS, VIEWS
@@ -25,6 +25,7 @@ _OF_EACH: Final = 3
 _STEPS_BACK: Final = 4
 _GIVES_ELEMENTS: Final = VIEWS | PICKS | COPIES
 _SAMPLE: Final = 2_000
+_SIDES: Final = 12
 
 
 def of_elements(habit: Habit) -> Needless | None:
@@ -42,7 +43,9 @@ def of_elements(habit: Habit) -> Needless | None:
         return None
     read = list(names.items())[: max(len(set[int]().union(*owners[:_OF_EACH])), 1)]
     named, code = [f"`{name}`" for name, _ in read], [f"`{name}.{way}()`" for name, way in read]
-    help = sentence("host-sync.to-pick.help", names=named, code=code)
+    others = [f"`{name}`" for name in _beside_elements(queries, found, ops)]
+    asked = [*code, *(f"{name[:-1]}.item()`" for name in others)]
+    help = sentence("host-sync.to-pick.help", names=[*named, *others], code=asked)
     row = min(bases)
     culprit = as_culprit(queries, row, [read[0][0]], queries.site(queries.born(row)))
     return Needless(habit, sentence("host-sync.to-pick", names=named), help, culprit, until=_with_a_copy(habit))
@@ -67,6 +70,20 @@ def _owners_of_element(queries: TraceQueries, op: int) -> set[int]:
         found |= {base for row, base in bases.items() if base != row and queries.dims[base] > 0}
         rows = [part for row in rows if bases[row] not in found for part in queries.made_from(row)]
     return found
+
+
+def _beside_elements(queries: TraceQueries, found: SourceNode, ops: list[int]) -> list[str]:
+    """Return the code of a device's own number that elements are computed or compared with: it is to be read, too."""
+    source, elements = found.source, names_in(*(each.target for each in rounds(found.source, found.node)))
+    mixed = (each for kind in (ast.Compare, ast.BinOp) for each in nodes_of(kind, found.node))
+    sides = (side for each in mixed for side in ast.iter_child_nodes(each))
+    paths = [side for side in sides if is_path(side) and names_in(side).isdisjoint(elements)]
+    rows = list(queries.inputs(ops[-1])[:1])
+    for row in rows:
+        rows += [part for part in queries.made_from(row) if len(rows) < _SIDES and queries.dims[row] == 0]
+    own = [row for row in rows if queries.dims[row] == 0 and queries.base(row) == row and queries.device(row) != HOST]
+    is_there = any(queries.producer(row) < min(ops) for row in own)
+    return [source.segment(paths[0])] if is_there and len(paths) == 1 else []
 
 
 def _names(found: SourceNode) -> Iterator[tuple[dict[str, str], int]]:

@@ -38,12 +38,12 @@ def is_drawn_from_nothing(habit: Habit) -> bool:
     return bool(made) and all(made) and are_drawn(queries, made) and max(map(queries.size, rows), default=0) <= _FEW
 
 
-def factories_of(queries: TraceQueries, op: int, since: int, device: int | None = None) -> list[int]:
-    """Return the factories' ops that all that an op takes comes from, none of them before `since`; else nothing.
+def factories_of(queries: TraceQueries, op: int, since: int, device: int | None = None, *, which: int = 0) -> list[int]:
+    """Return the factories' ops that an input of an op comes from alone, none of them before `since`; else nothing.
 
     All of it was made on the device, if one is given.
     """
-    queue, found = queries.inputs(op)[:1], list[int]()
+    queue, found = queries.inputs(op)[which : which + 1], list[int]()
     for row in queue:
         maker = queries.producer(row)
         taken = queries.inputs(maker) if maker > since else []

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from itertools import takewhile
 
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.source.flow import LOOPS, shared_names, values_given
-from devtrace.source.matching import is_read, nodes_of
+from devtrace.source.flow import LOOPS, binds, rounds, shared_names, values_given
+from devtrace.source.matching import called_name, is_read, match_code, names_in, nodes_of
 from devtrace.source.parsing import Source
 
 
@@ -37,3 +38,30 @@ def value_given(source: Source, name: ast.Name) -> ast.expr | None:
     """Return the value that a simple assignment gives a variable."""
     statement = source.statement(name)
     return values_given(source, statement).get(name.id) if statement is not None else None
+
+
+def are_taken_one_by_one(found: SourceNode) -> bool:
+    """Return whether a loop goes through the values that code reads, or takes them by an index, one at a time."""
+    source, around = found.source, loops_around(found)[:1]
+    uses = [use for use in results_of(found) if all(loop in source.ancestors(use) for loop in around)]
+    return any(_is_gone_through(source, use) or _is_indexed(source, use) for use in uses)
+
+
+def results_of(found: SourceNode) -> list[ast.AST]:
+    """Return the code that reads a value, and where the function uses the variables that its statement makes of it."""
+    uses = [use for name in binds(found.statement) for use in uses_of(found, name) or () if is_read(use)]
+    return [found.node, *uses]
+
+
+def _is_gone_through(source: Source, use: ast.AST) -> bool:
+    calls = takewhile(lambda outer: called_name(outer) or getattr(outer, "attr", ""), source.ancestors(use))
+    around = [use, *calls]
+    return any(each.iter in around for each in rounds(source, use))
+
+
+def _is_indexed(source: Source, use: ast.AST) -> bool:
+    """Return whether an inner loop takes an item at a time: `scores[at]`."""
+    item = match_code("$values[$at]", source.parent(use))
+    if item is None or item["values"] is not use:
+        return False
+    return any(not names_in(item["at"]).isdisjoint(names_in(each.target)) for each in rounds(source, use))

@@ -9,7 +9,7 @@ import numpy as np
 
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.loops import loops_around
-from devtrace.diagnosis.costs.sizes import decides_later, is_size
+from devtrace.diagnosis.costs.sizes import decides_later, factor_of, is_rate, is_size
 from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
@@ -284,10 +284,8 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
     kept = f"`{text}.detach()`" if is_short else sentence("host-sync.its-tensor")
     if spared := spared_by(queries, found, op):
         return worded(spared)
-    if isinstance(node, ast.Subscript):  # `words[i]` reads the index, `x[mask]` counts
-        if "_local_scalar_dense" in queries.op_name(op):
-            return worded("read", kept=kept)
-        return worded("count", name=one_line(found.source.segment(node.value)), mask=text)
+    if isinstance(node, ast.Subscript):  # `words[i]` reads the index
+        return worded("read", kept=kept)
     if is_written(queries, op) and queries.package(queries.op_site(op)):
         return worded("format")
     if is_printed(found) or is_written(queries, op) or isinstance(node, ast.FormattedValue | ast.JoinedStr):
@@ -303,12 +301,19 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
         return worded("order", name=called_name(node))
     if (test := getattr(statement, "test", None)) is not None and node in (statement, *ast.walk(test)):
         return worded("decide")
+    if argument := factor_of(found):
+        return worded("scale", argument=argument)
+    if is_rate(found):
+        return worded("schedule")
     if is_size(found):
         return worded("bound")
     if decides_later(found):
         return worded("decide")
     if gathered := _gathered_in(found):
-        return worded("keep", kept=kept, list=gathered)
+        flat = ".flatten()" if any(queries.dims[row] for row in queries.inputs(op)[:1]) else ""
+        return worded("keep", kept=kept, list=f"torch.stack({gathered}){flat}")
+    if match_code("bool($x)", node) is not None and not _is_kept(found):
+        return worded("decide")  # by what is called with it
     return sentence(f"host-sync.to-{'keep' if _is_kept(found) else 'read'}"), sentence(
         "host-sync.to-read.help", kept=kept
     )

@@ -1,16 +1,15 @@
-"""Numbers that code needs as such, where no tensor does (sizes, bounds, what is compared), and what fills tensors."""
+"""Numbers that code needs as such, where no tensor does: sizes, bounds, rates, what is compared; what fills tensors."""
 
 from __future__ import annotations
 
 import ast
 from itertools import pairwise
 
-from devtrace.diagnosis.costs.loops import loops_around, uses_of
+from devtrace.diagnosis.costs.loops import loops_around, results_of
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.source.flow import binds
-from devtrace.source.matching import assigned_names, called_name, is_read, names_in, nodes_of
+from devtrace.source.matching import alone, assigned_names, called_name, match_code, names_in, nodes_of
 from devtrace.source.parsing import Source
-from devtrace.source.vocabulary import OF_VALUES, TAKES_VALUES, VIEWS, is_factory
+from devtrace.source.vocabulary import FACTORS, OF_VALUES, TAKES_VALUES, VIEWS, is_factory, is_mixing
 
 
 def is_put_in(call: ast.AST, argument: ast.AST) -> bool:
@@ -23,8 +22,25 @@ def is_put_in(call: ast.AST, argument: ast.AST) -> bool:
 
 def is_size(found: SourceNode) -> bool:
     """Return whether the function goes on by a value as a size or a bound: `x[:n]`, `range(n)`, `torch.zeros(n)`."""
-    uses = [use for name in binds(found.statement) for use in uses_of(found, name) or () if is_read(use)]
-    return any(_is_bound(found.source, use) for use in (found.node, *uses))
+    return any(_is_bound(found.source, use) for use in results_of(found))
+
+
+def factor_of(found: SourceNode) -> str:
+    """Return the argument, for a number only, that a value scales what a device computes by: `alpha` of `x.add_(y)`."""
+    for inner, outer in (pair for use in results_of(found) for pair in pairwise(found.source.ancestors(use))):
+        if getattr(inner, "arg", "") in FACTORS and is_mixing(called_name(outer)):
+            return str(inner.arg)  # type: ignore[attr-defined]
+    return ""
+
+
+def is_rate(found: SourceNode) -> bool:
+    """Return whether an optimizer gets the value as its rate: `group["lr"] = x`, `scheduler.step(x)`."""
+    statements = [found.source.statement(use) for use in results_of(found)]
+    return any(
+        match_code('$group["lr"] = $value', each) is not None
+        or (each is not None and match_code("$scheduler.step($value)", alone(each)) is not None)
+        for each in statements
+    )
 
 
 def _is_bound(source: Source, use: ast.AST) -> bool:

@@ -20,7 +20,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.flow import DEFINED
 from devtrace.source.matching import alone, called_name, is_read, match_code, nodes_of, owner_of, variable
-from devtrace.source.vocabulary import GIVES_NUMBERS, MIXES, TAKES_VALUES, package
+from devtrace.source.vocabulary import GIVES_NUMBERS, TAKES_VALUES, is_mixing, package
 from devtrace.words.catalogue import sentence
 
 _OFTEN: Final = 10
@@ -111,7 +111,7 @@ def _way_back(habit: Habit, found: SourceNode, use: ast.Name, statement: ast.stm
 def _is_mixed(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
     """Return whether a tensor would do as well beside other tensors: `y - x`, `p.mul_(x)`; an `alpha=` is a number."""
     around = list(_up(found, use, statement))
-    mixing = (isinstance(each, ast.BinOp) or called_name(each).removesuffix("_") in MIXES for each in around)
+    mixing = (isinstance(each, ast.BinOp) or is_mixing(called_name(each)) for each in around)
     return any(mixing) and not any(isinstance(each, ast.keyword | ast.Slice) for each in around)
 
 

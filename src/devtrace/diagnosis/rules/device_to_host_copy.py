@@ -18,6 +18,7 @@ import numpy as np
 
 from devtrace.diagnosis.costs import copies, reads
 from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.loops import are_taken_one_by_one
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.same_tensor import of_one_tensor
 from devtrace.diagnosis.costs.unfinished import of_early_reads
@@ -40,6 +41,8 @@ def _values(habit: Habit) -> Needless | None:
         return None
     some = habit.ops[:_SAMPLE]
     if not reads.is_of_the_line(queries, found, some[0]) or reads.is_often(reads.is_a_choice, habit):
+        return None
+    if are_taken_one_by_one(found):
         return None
     are_numbers = habit.pace.trains and not any(queries.dims[row] for op in some for row in queries.inputs(op)[:1])
     if not are_numbers and sum(reads.is_trained(queries, op) for op in some) * 2 < len(some):

@@ -19,6 +19,7 @@ from devtrace.diagnosis.costs.elements import of_elements
 from devtrace.diagnosis.costs.factories import is_drawn_from_nothing
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.loops import loops_around
+from devtrace.diagnosis.costs.masks import of_masks
 from devtrace.diagnosis.costs.needless import Needless, finding, findings
 from devtrace.diagnosis.costs.written_back import of_written_back
 from devtrace.diagnosis.evidence.source_text import brief
@@ -67,8 +68,10 @@ def _needless(parts: list[Habit]) -> list[Needless]:
 
 def _advised(habit: Habit, *, is_often: bool) -> Needless:
     assert habit.found is not None
-    is_drawn = is_drawn_from_nothing(habit)
-    why, help = reads.worded("draw") if is_drawn else reads.purpose(habit.queries, habit.found, habit.ops[0])
+    queries, is_drawn = habit.queries, is_drawn_from_nothing(habit)
+    why, help = (
+        reads.worded("draw") if is_drawn else of_masks(habit) or reads.purpose(queries, habit.found, habit.ops[0])
+    )
     fix = None if is_drawn else read_after_loop(habit) or pick_by_where(habit)
     help, edits = (fix.help, fix.edits) if fix is not None else (help, ())
     is_warning = is_often and habit.pace.steps >= STEPS
