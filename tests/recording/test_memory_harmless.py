@@ -72,7 +72,7 @@ class Program:
 
 
 def of_the_collector() -> tuple[Any, ...]:
-    return len(tensors_alive()), gc.get_threshold(), gc.get_freeze_count(), len(gc.garbage)
+    return gc.get_threshold(), len(gc.garbage), gc.isenabled()
 
 
 def seen_of(numbers: list[tuple[int, int]], devices: str, recorded: bool) -> tuple[Any, ...]:
@@ -82,12 +82,15 @@ def seen_of(numbers: list[tuple[int, int]], devices: str, recorded: bool) -> tup
         with devtrace.simulate(devices):
             with devtrace.record() if recorded else nullcontext():
                 before = of_the_collector()
+                tensors, frozen = len(tensors_alive()), gc.get_freeze_count()
                 program = Program()
                 seen = program.run(numbers)
                 del program
                 left = torch.cuda.memory_allocated()
                 after = of_the_collector()
-            return seen, left, after[0] - before[0], before[1:], after[1:]
+                more = len(tensors_alive()) - tensors
+                is_frozen = gc.get_freeze_count() > frozen  # what earlier tests left there may die meanwhile
+            return seen, left, more, is_frozen, before, after
     finally:
         gc.enable()
 

@@ -91,7 +91,7 @@ class Heights(Log):
         owned = with_rest(known, alive.allocated)
         last = self.seen.get(device)
         before = (*last.before, (last.alive.allocated, _counts(last.owned))) if last is not None else ()
-        self.seen[device] = Seen(state.op, alive._replace(storages=[], asked=0), owned, before)
+        self.seen[device] = Seen(state.op, alive._replace(storages=(), asked=0), owned, before)
 
 
 def curves_of(heights: Heights, trace: TraceData, origin: int) -> tuple[Curve, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Mapping
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -18,6 +19,7 @@ from devtrace.runtime.quiet import Quiet, device_of, own_storage
 from devtrace.source.object_walk import may_lead
 
 _AT_ONCE: Final = 16  # objects that are looked at in one step
+_BLOCKS_AT_ONCE: Final = 1_000
 _END: Final = object()
 
 
@@ -32,7 +34,7 @@ class _Sums(Census):
     """A census of all devices that keeps sums alone."""
 
     def __init__(self, blocks: dict[int, int]) -> None:
-        super().__init__(Alive(None, 0, 0, 0, 0, []), set())
+        super().__init__(Alive(None, 0, 0, 0, 0, ()), set())
         self.sums: dict[str, Counter[tuple[str, str]]] = {}
         self._counted: set[int] = set()
         self._blocks = blocks
@@ -52,9 +54,13 @@ def holders_by_name(names: Mapping[str, Any]) -> Generator[None, None, dict[str,
     before = [alive for each in devices if (alive := of_device(each)) is not None]
     if not before:
         return {}
-    census = _Sums({storage._cdata: size for alive in before for storage, size in alive.storages})
-    counts = [alive._replace(storages=[]) for alive in before]
-    before.clear()  # it keeps what lives there alive
+    blocks: dict[int, int] = {}
+    for number, (storage, size) in enumerate(chain.from_iterable(alive.storages for alive in before)):
+        blocks[storage._cdata] = size
+        del storage  # a program may let go of it meanwhile
+        if number % _BLOCKS_AT_ONCE == 0:
+            yield
+    census = _Sums(blocks)
     roots = [Root(name, value, NOBODY) for name, value in list(names.items()) if may_lead(value)]
     own = [root for root in roots if root.name not in HISTORY]
     steps = census.asked(own, [root for root in roots if root.name in HISTORY], [])
@@ -63,7 +69,7 @@ def holders_by_name(names: Mapping[str, Any]) -> Generator[None, None, dict[str,
             if any(next(steps, _END) is _END for _ in range(_AT_ONCE)):
                 break
         yield
-    return {str(alive.device): _holders(alive, census.sums.get(str(alive.device), Counter())) for alive in counts}
+    return {str(alive.device): _holders(alive, census.sums.get(str(alive.device), Counter())) for alive in before}
 
 
 def _cuda(index: int) -> torch.device:

@@ -64,7 +64,7 @@ def _note(recorder: Recorder, error: BaseException, frames: list[FrameType]) -> 
         stated = _ALLOCATED.search(text)
         allocated = _bytes(stated[1]) if stated else 0
         owned = with_rest(census(frames, alive, recorder.rows.epochs), allocated)
-        alive = alive._replace(storages=[], allocated=max(allocated, alive.allocated))
+        alive = alive._replace(storages=(), allocated=max(allocated, alive.allocated))
         recorder.shortage = Noted(text, alive, owned, times)
 
 
@@ -103,7 +103,7 @@ def _real(text: str, device: torch.device) -> Alive:
         reserved, allocated = torch.cuda.memory_reserved(device), torch.cuda.memory_allocated(device)
         highest = torch.cuda.max_memory_allocated(device)
     sizes = (_bytes(asked[1]) if asked else 0, _bytes(capacity[2]) if capacity else 0)
-    return Alive(device, *sizes, reserved, allocated, [], highest)
+    return Alive(device, *sizes, reserved, allocated, (), highest)
 
 
 def _bytes(text: str) -> int:

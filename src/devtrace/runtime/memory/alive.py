@@ -5,14 +5,15 @@ from typing import Any, Final, NamedTuple, Protocol
 
 
 class Alive(NamedTuple):
-    """A device's memory where an allocation failed: `storages` with their bytes there, `asked` is the tensor's size."""
+    """A device's memory where an allocation failed: `storages` with their bytes there, looked up as one goes through
+    them, once; `asked` is the tensor's size."""
 
     device: Any
     asked: int
     limit: int
     reserved: int
     allocated: int
-    storages: list[tuple[Any, int]]
+    storages: Iterable[tuple[Any, int]]
     highest: int = 0
 
 

@@ -144,14 +144,14 @@ def _log_end(share: Share, owner: SimulatedDevice) -> None:
         watching[-1].log.extend((clock(), id(share), GIVEN_BACK, owner.index))
 
 
-def alive_on(owner: SimulatedDevice) -> list[tuple[torch.UntypedStorage, int]]:
-    """Return the storages on a device that has a limit, each with the bytes that its block takes; else none."""
+def alive_on(owner: SimulatedDevice) -> Iterator[tuple[torch.UntypedStorage, int]]:
+    """Yield the storages on a device that has a limit, each with the bytes that its block takes; else none."""
     count_out_the_freed()
-    if owner._memory.limit is None:
-        return []
-    mine = [share for share in list(alive.values()) if share.memory is owner._memory and share.block]
-    found = [(share.storage(), share.block.size) for share in mine if share.storage is not None]
-    return [(storage, size) for storage, size in found if storage is not None]
+    if owner._memory.limit is not None:
+        for share in list(alive.values()):
+            storage = share.storage() if share.memory is owner._memory and share.storage is not None else None
+            if storage is not None and share.block:
+                yield storage, share.block.size
 
 
 def blocks() -> Iterator[tuple[int, int, int]]:
