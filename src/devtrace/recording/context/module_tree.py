@@ -118,10 +118,10 @@ def has_hooks(module: Module) -> bool:
 
 def hooks_of(module: Module, *, before: bool) -> Iterator[tuple[Any, bool]]:
     """Yield the hooks that run before a module's forward, or after it, and whether each is given its keywords too."""
-    table = "_forward_pre_hooks" if before else "_forward_hooks"
     own = attributes(module)
-    with_words = own.get(f"{table}_with_kwargs") or ()
-    yield from ((hook, key in with_words) for key, hook in list((own.get(table) or {}).items()))
+    table = own.get("_forward_pre_hooks" if before else "_forward_hooks") or {}
+    with_words = own.get("_forward_pre_hooks_with_kwargs" if before else "_forward_hooks_with_kwargs") or ()
+    yield from ((hook, key in with_words) for key, hook in list(table.items()))
 
 
 def class_attribute(kind: type, name: str) -> Any:
