@@ -45,7 +45,7 @@ def test_a_finding_is_shown_whole(page: Page) -> None:
 def test_advice_that_has_no_code_is_not_offered_as_a_fix_to_copy(page: Page) -> None:
     views = Views(page)
     trace = encode(make_traces.failing())
-    words = ("do this work on the device, or all of it on the CPU", "read it later: `losses.append(loss.detach())`")
+    words = ("compute with it on the device, or move it once", "read it later: `losses.append(loss.detach())`")
     for words_of_fix, copied in zip(words, (0, 1), strict=True):
         views.mount({**trace, "findings": [{**trace["findings"][0], "help": words_of_fix, "edits": []}]})
         expect(page.locator(".dt-help")).to_have_text(words_of_fix.replace("`", ""))

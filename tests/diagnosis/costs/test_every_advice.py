@@ -283,6 +283,16 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
             #1> loss = loss + (out * half).mean()
         """
     },
+    "copy.back-numpy.help": {
+        "line": """
+            half = out.detach().cpu().numpy()  # 1
+            #1> half = out.detach()
+            half = torch.from_numpy(half / 2)  # -1
+            #1> half = half / 2
+            loss = loss + (out * half.to(device)).mean()  # -1
+            #1> loss = loss + (out * half).mean()
+        """
+    },
     "copy.unused.help": {
         "above": "names = torch.arange(14 * 16).view(14, 16)",
         "line": """

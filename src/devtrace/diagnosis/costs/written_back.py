@@ -42,8 +42,9 @@ def of_written_back(habit: Habit) -> Needless | None:
         return None
     key, site = uses[0]
     if habit.kind != "syncs":
-        why = sentence("copy.back-computed", name=brief(found.source.segment(found.node)), site=site)
-        return Needless(habit, why, sentence("copy.back.help"))
+        name = brief(found.source.segment(found.node))
+        why = sentence("copy.back-computed", name=name, site=site)
+        return Needless(habit, why, sentence("copy.back.help", name=name))
     return Needless(habit, sentence(key, site=site), sentence("host-sync.to-return.help", site=site))
 
 

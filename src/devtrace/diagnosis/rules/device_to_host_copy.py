@@ -77,12 +77,13 @@ def _round_trip(habit: Habit) -> Needless | None:
     of_a_step = max(round(habit.count / habit.pace.steps), 1) if habit.pace.is_of_each_step else 1
     ends = [*ops[of_a_step:], *[len(queries.trace.ops)] * of_a_step]
     some = list(zip(ops, ends, strict=True))[:: len(ops) // _SAMPLE + 1]
-    for key, find_return in _RETURNS:
+    name = copies.source_text(habit)
+    for key, help, find_return in _RETURNS:
         sites = [find_return(queries, op, end) for op, end in some]
         returned = [site for site in sites if site is not None]
         if returned and len(returned) * 2 >= len(sites):
-            why = sentence(key, name=copies.source_text(habit), site=queries.site(returned[0]))
-            return Needless(habit, why, sentence("copy.back.help"))
+            why = sentence(key, name=name, site=queries.site(returned[0]))
+            return Needless(habit, why, sentence(help, name=name))
     return None
 
 
@@ -171,9 +172,9 @@ def _is_of_arrays(code: ast.AST, made: list[ast.AST], source: Source) -> bool:
 
 
 _RETURNS: Final = (
-    ("copy.back-computed", _return_of_its_result),
-    ("copy.back-numpy", _return_from_numpy),
-    ("copy.back-gradient", _return_of_its_gradient),
+    ("copy.back-computed", "copy.back.help", _return_of_its_result),
+    ("copy.back-numpy", "copy.back-numpy.help", _return_from_numpy),
+    ("copy.back-gradient", "copy.back.help", _return_of_its_gradient),
 )
 
 # What was sent in vain.
