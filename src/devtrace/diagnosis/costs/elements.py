@@ -42,10 +42,10 @@ def of_elements(habit: Habit) -> Needless | None:
     if are_written(queries, bases, min(ops), max(ops)):
         return None
     read = list(names.items())[: max(len(set[int]().union(*owners[:_OF_EACH])), 1)]
-    named, code = [f"`{name}`" for name, _ in read], [f"`{name}.{way}()`" for name, way in read]
-    others = [f"`{name}`" for name in _beside_elements(queries, found, ops)]
-    asked = [*code, *(f"{name[:-1]}.item()`" for name in others)]
-    help = sentence("host-sync.to-pick.help", names=[*named, *others], code=asked)
+    named = [f"`{name}`" for name, _ in read]
+    asked = [*read, *((name, "item") for name in _beside_elements(queries, found, ops))]
+    code = [f"`{name}.{way}()`" for name, way in asked]
+    help = sentence("host-sync.to-pick.help", names=[f"`{name}`" for name, _ in asked], code=code)
     row = min(bases)
     culprit = as_culprit(queries, row, [read[0][0]], queries.site(queries.born(row)))
     return Needless(habit, sentence("host-sync.to-pick", names=named), help, culprit, until=_with_a_copy(habit))

@@ -189,11 +189,8 @@ class Memory:
         return self.queries.producer(holding.tensor) if holding.tensor >= 0 else -1
 
     def outermost(self, op: int) -> int:
-        call = self.queries.trace.ops.number("call", op) if op >= 0 else -1
-        parents = self.queries.trace.calls.ints("parent")
-        while call >= 0 and parents[call] >= 0:
-            call = int(parents[call])
-        return call
+        around = self.queries.calls_around(op) if op >= 0 else []
+        return around[-1] if around else -1
 
     def _module(self, holding: Holding) -> str:
         """Return the variable that a storage's module was called by."""
