@@ -16,6 +16,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -129,9 +130,18 @@ def _plain(answer: str) -> str:
     return answer.partition(" (when checking argument")[0]
 
 
-def survey(names: Sequence[str], simulate: bool) -> Answers:
-    """Ask all, in processes of their own; an operator that takes its process down is asked no further."""
+def survey(names: Sequence[str], simulate: bool, at_once: int = 1) -> Answers:
+    """Ask all, in processes of their own, so many at a time."""
     waiting = [full_name(op) for op in operators(names)]
+    with ThreadPoolExecutor(at_once) as pool:
+        parts = pool.map(
+            lambda part: _survey_part(part, simulate), [waiting[first::at_once] for first in range(at_once)]
+        )
+        return {name: answers for part in parts for name, answers in part.items()}
+
+
+def _survey_part(waiting: Sequence[str], simulate: bool) -> Answers:
+    """Ask some, by the dozen; an operator that takes its process down is asked no further."""
     answers: Answers = {}
     while waiting:
         batch = waiting[:_BATCH]
@@ -179,6 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python tools/cuda_truth.py", description=__doc__.split("\n")[0])
     parser.add_argument("ops", nargs="*", help="names of op_db; all by default")
     parser.add_argument("--simulate", action="store_true", help="ask a simulated device instead of a real one")
+    parser.add_argument("--at-once", type=int, default=1, help="processes that ask at a time (1)")
     parser.add_argument("-o", "--out", type=Path, default=DEFAULT_OUT)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -188,7 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.simulate and not torch.cuda.is_available():
         sys.stderr.write("truth: got a machine without CUDA; the answers are CUDA's; run it where there is a GPU.\n")
         return 2
-    answers = survey(options.ops, options.simulate)
+    answers = survey(options.ops, options.simulate, options.at_once)
     head = {"torch": torch.__version__, "device": "simulated" if options.simulate else torch.cuda.get_device_name(0)}
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps({**head, "answers": answers}, indent=0, sort_keys=True) + "\n", "utf-8")
