@@ -19,6 +19,7 @@ from devtrace.diagnosis.findings import Choice
 from devtrace.diagnosis.fixes import about_to_fail, proof
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.fixes.order import FOR_EVERY_CAUSE, Ranked, of_cause
+from devtrace.diagnosis.fixes.other_way import with_the_other_way
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.diagnosis.fixes.replay import Recorded, Replay, ReplayOfDtypes
 from devtrace.source.user_code import OWN_PACKAGES
@@ -67,7 +68,8 @@ class Search:
         found = {fix.edits: fix for fix in itertools.islice(fixes, most)}
         first, *others = found.values() or [Fix(advice)]
         alike = (each for each in others if each.trains or not first.trains)  # no other could stand for its training
-        return replace(first, others=tuple(Choice(each.help, each.edits) for each in alike))
+        help = with_the_other_way(case, self.verdict, first) if case.queries.of == "device" else first.help
+        return replace(first, help=help, others=tuple(Choice(each.help, each.edits) for each in alike))
 
     def _surest(self) -> Iterator[Fix]:
         """Yield those that change no guessed line, then the rest: what is used can be cast, whatever made it."""

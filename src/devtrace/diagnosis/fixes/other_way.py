@@ -1,0 +1,74 @@
+"""What would do as well as the fix, in words: for what was meant only the reader knows.
+
+print(net(torch.zeros(1, 8)).shape)      # keeps a table on the CPU
+net.to("cuda")                           # a buffer, or that call below
+"""
+
+import ast
+from typing import NamedTuple
+
+from devtrace.diagnosis.evidence.access_paths import is_module
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode
+from devtrace.diagnosis.fixes.fix import Fix, failing_frame
+from devtrace.source.flow import path_of
+from devtrace.source.matching import calls_in, match_code
+from devtrace.source.safe_values import evaluate
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import one_line
+
+
+class OtherWay(NamedTuple):
+    """Advice beside a fix. `is_cheaper`: than an edit that moves what fails in each run of the line anew."""
+
+    help: str
+    is_cheaper: bool
+
+
+def with_the_other_way(case: Case, verdict: Verdict, fix: Fix) -> str:
+    """Return the words of a fix and of what would do as well, the cheaper first; of what has no edit the latter."""
+    other = _call_after_the_move(case, verdict) or _leave_it_there(case, verdict)
+    if other is None:
+        return fix.help
+    if not fix.edits:
+        return other.help
+    moves_anew = all(moved.since >= case.op for moved in fix.moved)
+    ways = (other.help, fix.help) if other.is_cheaper and moves_anew else (fix.help, other.help)
+    return sentence("fixed.or", first=ways[0], second=ways[1])
+
+
+def _call_after_the_move(case: Case, verdict: Verdict) -> OtherWay | None:
+    """Name the one call above a module's move for which the module made what it keeps."""
+    found = case.queries.own_node(verdict.moved) if verdict.cause == "stale-copy" and verdict.module else None
+    moved = match_code("$x.$move(...)", found.node) if found is not None else None
+    called = path_of(moved["x"]) if moved is not None else ""
+    if found is None or not called or not case.was_made_in_a_call:
+        return None
+    calls = [call for statement in _above(found) for call in calls_in(statement) if path_of(call.func) == called]
+    if len(calls) != 1:
+        return None
+    words = {"code": one_line(found.code.text(calls[0])), "line": found.source.span(calls[0]).line}
+    move = one_line(found.code.text(found.statement))
+    return OtherWay(sentence("fixed.first-call", move=move, device=case.expected_device, **words), is_cheaper=True)
+
+
+def _above(found: SourceNode) -> list[ast.stmt]:
+    """Return the statements of the same block that come before."""
+    block = found.source.block(found.statement)
+    return block[: block.index(found.statement)] if found.statement in block else []
+
+
+def _leave_it_there(case: Case, verdict: Verdict) -> OtherWay | None:
+    """Say how a module stays on the accelerator that its own line puts it on: what goes in is moved, and what comes."""
+    if verdict.cause != "wrong-device" or case.ownership is None or HOST in (case.odd_device, case.expected_device):
+        return None
+    frame = failing_frame(case)
+    call = frame.source_node.node if frame is not None else None
+    match call:
+        case ast.Call(args=[ast.Name() | ast.Attribute() as given], keywords=[]) if frame is not None:
+            if not path_of(call.func) or not is_module(evaluate(call.func, frame.scope())):
+                return None
+            there = frame.code.text_with(call, (given, f'{frame.code.text(given)}.to("{case.odd_device}")'))
+            words = {"code": f'{one_line(there)}.to("{case.expected_device}")', "odd": case.odd_device}
+            return OtherWay(sentence("fixed.leave-there", name=path_of(call.func), **words), is_cheaper=False)
+    return None
