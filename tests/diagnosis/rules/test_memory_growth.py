@@ -31,11 +31,19 @@ GROWING = {
     "terms_in_a_dictionary": Expected("log.values", "graph", "self.values[name].append(value)", ""),
     "errors_of_attempts": Expected("outcome", "traceback", "outcome[number] = problem", r"= str\(problem\)"),
     "features_of_a_gallery": Expected("BANK", "named", "BANK.append(features)", r"features\.cpu\(\)"),
-    "states_by_deepcopy": Expected("history", "named", "history.append(copy.deepcopy(", ""),
+    "states_by_deepcopy": Expected("history", "named", "history.append(copy.deepcopy(", "copy=True"),
     "states_by_name": Expected("SNAPSHOTS", "named", "SNAPSHOTS[epoch] = {key", r"value\.clone\(\)\.cpu\(\) for"),
     "gradients_of_steps": Expected("noise.steps", "named", "self.steps.append([p.grad", r"p\.grad\.clone\(\)\.cpu"),
     "losses_of_few_batches": Expected("total", "graph", "total = total + (model", r"mean\(\)\.detach\(\)"),
-    "deep_copies_of_a_trainer": Expected("trainer.log", "named", 'self.log["state"].append(', ""),
+    "deep_copies_of_a_trainer": Expected(
+        "trainer.log",
+        "named",
+        'self.log["state"].append(',
+        r"value\.to\(.cpu., copy=True\) for key, value in self\.net\.",
+    ),
+    "copies_of_better_models": Expected("best", "parameter", "best.append(", r"copy\.deepcopy\(model\)\.cpu\(\)"),
+    "copies_of_a_fit": Expected("fit.snapshots", "parameter", "self.snapshots[number] = deepcopy", ""),
+    "gradients_until_their_spread": Expected("seen", "named", "seen[step] = flat(net)", r"flat\(net\)\.cpu\(\)"),
 }
 HEALTHY = sorted(path.stem for path in PROGRAMS.glob("healthy_*.py"))
 

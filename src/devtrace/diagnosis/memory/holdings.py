@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -12,7 +12,9 @@ import numpy as np
 
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.memory.keeper import Keeper, being_made, keeper
+from devtrace.source.matching import called_names
 from devtrace.source.memory.shortage import Holding, Shortage
+from devtrace.source.vocabulary import HOST
 
 _OF_GRAPHS: Final = ("graph", "activation")
 _COLLECTED: Final = ("graph", "named")
@@ -152,9 +154,9 @@ class Memory:
     def rounds(self, group: Group) -> int:
         """Return in how many rounds a group was made: calls of one module, else storages, or turns, of one line."""
         producers = [self.producer(each) for each in group.holdings]
-        if group.kind == "named" and not self.is_of_modules(group):
-            users = self.queries.op_users
-            turns = np.cumsum(np.diff(users, prepend=users[:1]) != 0)
+        if group.kind == "parameter" or (group.kind == "named" and not self.is_of_modules(group)):
+            lines = self.queries.trace.sites.ints("line")[self.queries.op_users]
+            turns = np.cumsum(np.diff(lines, prepend=lines[:1]) != 0)
             return len({int(turns[op]) for op in producers if op >= 0})
         return max(Counter(self._rounds(group.holdings, producers)).values(), default=0)
 
@@ -163,23 +165,47 @@ class Memory:
         made = sum(each.bytes for each in group.holdings if self.outermost(self.producer(each)) >= 0)
         return made > group.bytes / 2
 
+    def is_from_the_host(self, group: Group) -> bool:
+        """Return whether most of a group was copied from the CPU."""
+        queries = self.queries
+        rows = [(queries.base(each.tensor), each.bytes) for each in group.holdings if each.tensor >= 0]
+        moved = [size for row, size in rows if any(queries.device(each) == HOST for each in queries.made_from(row))]
+        return sum(moved) > group.bytes / 2
+
+    def is_deep_copied(self, group: Group) -> bool:
+        """Return whether the line that made most of a group copies deeply: `copy.deepcopy(model)`."""
+        node = self.queries.source_node(group.born())
+        return node is not None and "deepcopy" in called_names(node.statement)
+
     def is_of_states(self, group: Group, keeps: Keeper) -> bool:
         """Return whether most of a group was made of parts of models, or of gradients, and nothing was computed of it.
 
-        Python copies storages in a deep copy, of which no op knows the parameter.
+        Python copies storages in a deep copy, of which no op knows the parameter. Gradients may be read after the loop.
         """
         queries = self.queries
         inputs = queries.trace.ops.lists("inputs")
-        taken = set(queries.bases[inputs.flat[queries.is_kind("compute")[inputs.rows]]].tolist())
+        takes = queries.is_kind("compute")[inputs.rows]
+        taken = set(queries.bases[inputs.flat[takes]].tolist())
+        in_rounds = set(queries.bases[inputs.flat[takes & (inputs.rows < self._last_made(group))]].tolist())
         rows = [(queries.base(each.tensor), each.bytes) for each in group.holdings if each.tensor >= 0]
-        is_deep = keeps.is_of_unread_deep_copies
-        kept = sum(size for row, size in rows if row not in taken and (is_deep or self._is_of_a_state(row)))
+        is_deep = self.is_deep_copied(group) and keeps.is_unread
+        kept = sum(
+            size
+            for row, size in rows
+            if (row not in taken and (is_deep or self._is_of(row, queries.is_of_a_module)))
+            or (row not in in_rounds and self._is_of(row, self._is_of_backward))
+        )
         return kept > group.bytes / 2
 
-    def _is_of_a_state(self, row: int) -> bool:
-        queries = self.queries
-        given = [queries.base(each) for each in queries.made_from(row)]
-        return bool(given) and all(queries.is_of_a_module(each) or self._is_of_backward(each) for each in given)
+    def _last_made(self, group: Group) -> int:
+        """Return the last op of the line that made most of a group: gradients may be read when all are collected."""
+        ops = np.flatnonzero(self.queries.op_users == group.born())
+        return int(ops[-1]) if len(ops) else len(self.queries.trace.ops)
+
+    def _is_of(self, row: int, is_source: Callable[[int], bool]) -> bool:
+        """Return whether a tensor was made of such as a condition is true for, and of nothing else."""
+        given = [self.queries.base(each) for each in self.queries.made_from(row)]
+        return bool(given) and all(map(is_source, given))
 
     def _is_of_backward(self, row: int) -> bool:
         op = self.queries.producer(row)

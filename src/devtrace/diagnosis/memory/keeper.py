@@ -25,11 +25,14 @@ from devtrace.source.matching import (
     nodes_in,
     nodes_of,
     owner_of,
+    written_out,
 )
 from devtrace.source.parsing import FunctionNode, Source
 from devtrace.source.vocabulary import READS, TAKES_VALUES
 
-ADDS: Final = frozenset(("append", "appendleft", "add", "extend", "insert", "put", "setdefault", "update"))
+ADDS: Final = frozenset((
+    "append", "appendleft", "add", "extend", "insert", "put", "put_nowait", "setdefault", "update",
+))  # fmt: skip
 TAKES_OUT: Final = frozenset(("pop", "popleft", "popitem", "clear", "remove"))
 Way = Literal["is", "drained", "put", "added", "carried"]
 """How a statement keeps something by `x`.
@@ -40,6 +43,7 @@ Way = Literal["is", "drained", "put", "added", "carried"]
     added     x += y
     carried   x = f(x)
 """
+WRITTEN: Final = (ast.Tuple, ast.List, ast.Set, ast.Dict)
 _NO_GRAPH: Final = READS | TAKES_VALUES - {"list", "sum", "tuple"} | {"detach"}
 _MOST_OF_CODE: Final = 40
 _WAYS: Final[tuple[Way, ...]] = ("is", "drained", "put", "added", "carried")
@@ -80,17 +84,16 @@ class Keeper:
         return around is not None and first in self._read_in(around)
 
     @property
-    def is_of_unread_deep_copies(self) -> bool:
-        """Return whether it keeps deep copies by a name that nothing else in the file reads, but for the length."""
+    def is_unread(self) -> bool:
+        """Return whether nothing else in the file reads the name, but for the length or to load a state from it."""
         name = next(_paths_of(self.statement), "").rpartition(".")[2]
-        read = {path.rpartition(".")[2] for path in self._read_in(self.source.tree)}
-        return "deepcopy" in called_names(self.value) and name not in read
+        return name not in {path.rpartition(".")[2] for path in self._read_in(self.source.tree)}
 
     def _read_in(self, tree: ast.AST) -> set[str]:
-        """Return what code reads beside the statement, other than for its length or to add to it."""
+        """Return what code reads beside the statement, other than for its length, to load a state or to add to it."""
         calls = [*calls_in(tree)]
         owners = [owner for call in calls if called_name(call) in ADDS and (owner := owner_of(call)) is not None]
-        measured = [part for call in calls if called_name(call) == "len" for part in call.args]
+        measured = [part for call in calls if called_name(call) in ("len", "load_state_dict") for part in call.args]
         apart = set(nodes_of(ast.expr, self.statement, *owners, *measured))
         return {path_of(each) for each in nodes_of(ast.expr, tree) if is_read(each) and each not in apart} - {""}
 
@@ -306,6 +309,14 @@ def _paths_of(statement: ast.stmt) -> Iterator[str]:
     owner = owner_of(alone(statement))
     for node in [owner] if owner is not None else [each.node for each in targets(statement)]:
         yield from (path for each in chain(node) if (path := path_of(each)))
+
+
+def parts_of(value: ast.expr) -> Iterator[ast.expr]:
+    """Yield the parts of what a container in code has in it, else what a comprehension makes, else the code itself."""
+    if isinstance(value, WRITTEN):
+        yield from (inner for part in written_out(value) for inner in parts_of(part))
+    else:
+        yield from written_out(value) or [value]
 
 
 def is_number(value: ast.expr) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from types import FrameType
 from typing import Any, Final
 
@@ -12,14 +12,13 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.memory.holdings import Group, Memory
-from devtrace.diagnosis.memory.keeper import Keeper, is_number
+from devtrace.diagnosis.memory.keeper import WRITTEN, Keeper, is_number, parts_of
 from devtrace.source.flow import LOOPS, binds, path_of, targets
-from devtrace.source.matching import called_name, called_names, calls_in, listed, names_in, variable, written_out
+from devtrace.source.matching import called_name, called_names, calls_in, listed, names_in, variable
 from devtrace.source.object_walk import is_tensor, may_lead, registered
 from devtrace.source.parsing import Source
 from devtrace.words.catalogue import sentence
 
-_WRITTEN: Final = (ast.Tuple, ast.List, ast.Set, ast.Dict)
 _MOST_OBJECTS: Final = 300_000
 Remedy = tuple[str, tuple[Edit, ...]]
 
@@ -50,8 +49,8 @@ def each_backward(keeps: Keeper) -> Remedy:
 def _called(memory: Memory, keeps: Keeper, group: Group, method: str) -> Edit | None:
     """Call a method on what is kept: of a tuple or a dictionary that is written out, on the parts that are tensors."""
     variables = _variables(memory, keeps)
-    parts = list(_parts(keeps.value))
-    if isinstance(keeps.value, _WRITTEN):
+    parts = list(parts_of(keeps.value))
+    if isinstance(keeps.value, WRITTEN):
         if any(not variable(part) and not is_number(part) for part in parts):
             return None
         parts = [part for part in parts if is_tensor(variables.get(variable(part)))]
@@ -62,18 +61,11 @@ def _called(memory: Memory, keeps: Keeper, group: Group, method: str) -> Edit | 
         named = [name for each in parts if (name := variable(each)) in variables]
         if len(named) < sum(variable(each) != "" for each in parts) and keeps.is_given_numbers:
             return None
-        if any(isinstance(each, _WRITTEN) for each in parts) or not all(is_tensor(variables[each]) for each in named):
+        if any(isinstance(each, WRITTEN) for each in parts) or not all(is_tensor(variables[each]) for each in named):
             return None
     if not parts or keeps.how == "drained" or called_names(keeps.statement) & {"extend", "update"}:
         return None
     return keeps.code.all_replaced([(part, keeps.code.called_on(part, method)) for part in parts])
-
-
-def _parts(value: ast.expr) -> Iterator[ast.expr]:
-    if isinstance(value, _WRITTEN):
-        yield from (inner for part in written_out(value) for inner in _parts(part))
-    else:
-        yield from written_out(value) or [value]
 
 
 def _variables(memory: Memory, keeps: Keeper) -> Mapping[str, Any]:
@@ -139,6 +131,8 @@ def to_the_host(memory: Memory, group: Group) -> Remedy | None:
         return sentence("out-of-memory.help-grows", name=group.name), ()
     if not group.is_contained:
         return None
+    if (code := _state_on_the_host(memory, keeps, group)) is not None:
+        return sentence("out-of-memory.help-cpu-edit", name=group.name, code=code.after.strip()), (code,)
     if keeps.how == "is" or (keeps.is_a_cache and memory.is_used(group)):
         return sentence("out-of-memory.help-cpu", name=group.name), ()
     method = "detach().cpu()" if memory.has_graph(group.name) else "cpu()"
@@ -146,6 +140,32 @@ def to_the_host(memory: Memory, group: Group) -> Remedy | None:
     if edit is None:
         return sentence("out-of-memory.help-cpu", name=group.name), ()
     return sentence("out-of-memory.help-cpu-edit", name=group.name, code=edit.after.strip()), (edit,)
+
+
+def _state_on_the_host(memory: Memory, keeps: Keeper, group: Group) -> Edit | None:
+    """Copy a model's state to the CPU, of which deep copies are kept; an optimizer's has dictionaries in it."""
+    match keeps.value:
+        case ast.Call(args=[ast.Call() as state]) as call if called_name(call) == "deepcopy":
+            if called_name(state) == "state_dict" and memory.depth(group.name) == keeps.depth + 1:
+                each = f"for key, value in {keeps.code.text(state)}.items()"
+                return keeps.code.replaced(call, f'{{key: value.to("cpu", copy=True) {each}}}')
+    return None
+
+
+def copies_to_the_host(memory: Memory, group: Group) -> Remedy | None:
+    """Keep on the CPU the deep copies of a model that a name collects: `best.append(copy.deepcopy(model).cpu())`."""
+    keeps = memory.keeper(group)
+    if keeps is None or not keeps.adds or not memory.is_deep_copied(group):
+        return None
+    copies = [call for call in calls_in(keeps.value) if called_name(call) == "deepcopy"]
+    copy = copies[0] if copies else keeps.value
+    edit = keeps.code.replaced(copy, keeps.code.called_on(copy, "cpu()")) if copies or variable(copy) else None
+    if edit is None:
+        return sentence("out-of-memory.help-cpu", name=group.name), ()
+    key = "cpu-edit" if keeps.is_unread else "copies"
+    return sentence(f"out-of-memory.help-{key}", name=group.name, code=edit.after.strip()), (
+        (edit,) if keeps.is_unread else ()
+    )
 
 
 # Variables that hold memory and that nothing reads any more: `del narrow, trained` below their last use.

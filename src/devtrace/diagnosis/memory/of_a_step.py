@@ -9,6 +9,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.memory import letting_go
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.diagnosis.memory.letting_go import Remedy
+from devtrace.source.matching import called_names
 from devtrace.source.vocabulary import OF_BATCHES
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
@@ -48,6 +49,19 @@ def outer_product(memory: Memory) -> Remedy | None:
         if size >= _TIMES * sum(_bytes(queries, row) for row in inputs):
             site = queries.site(int(queries.op_users[op]))
             return sentence(f"out-of-memory.help-{_advice(memory, op)}", line=site.line if site else 0), ()
+    return None
+
+
+def one_hot(memory: Memory) -> Remedy | None:
+    """Advise to pick rows by their index where most of the memory is for rows of zeros and a one."""
+    queries = memory.queries
+    sizes = {memory.groups[0].born(): memory.groups[0].bytes} if memory.groups else {}
+    sizes[int(queries.op_users[memory.failed])] = memory.shortage.asked
+    for row, size in sizes.items():
+        site, node = queries.site(row), queries.source_node(row)
+        is_large = size >= _PART * (memory.total + memory.shortage.asked)
+        if is_large and site is not None and node is not None and "one_hot" in called_names(node.node):
+            return sentence("out-of-memory.help-one-hot", line=site.line), ()
     return None
 
 

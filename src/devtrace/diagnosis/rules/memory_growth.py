@@ -26,12 +26,13 @@ _HEIGHTS: Final = 3
 _ROUNDS: Final = 4
 _WORTH: Final = 0.05
 _MOST_OF_IT: Final = 0.5
-"""What has no graph may be wanted: it counts where it is most of the memory."""
+"""What has no graph may be wanted: it counts where it is most of the memory that a name leads to."""
 _DIFFERENTIATED: Final = 0.1
 _REMEDIES: Final[Mapping[str, Callable[[Memory, Group], letting_go.Remedy | None]]] = {
     "graph": letting_go.of_graphs,
     "traceback": letting_go.of_traceback,
     "named": letting_go.to_the_host,
+    "parameter": letting_go.copies_to_the_host,
 }
 
 
@@ -53,16 +54,21 @@ def _keeper(memory: Memory, group: Group, counts: Sequence[Mapping[Key, int]]) -
     """Return the line that puts more into a name in each round, where nothing else ends it."""
     if not group.name or group.kind not in _REMEDIES or not _grows(memory, group, counts):
         return None
-    least = _MOST_OF_IT if group.kind == "named" else _WORTH
-    if group.bytes < least * memory.total or memory.rounds(group) < _ROUNDS:
+    is_wanted = group.kind in ("named", "parameter")
+    least = _MOST_OF_IT if is_wanted else _WORTH
+    named = sum(each.bytes for each in memory.groups if each.name)
+    if group.bytes < least * named or memory.rounds(group) < _ROUNDS:
         return None
     keeps = memory.keeper(group)
     if keeps is None or not keeps.adds or keeps.runs_backward:
         return None
-    if group.kind != "named":
+    if not is_wanted:
         return keeps if not _is_differentiated(memory, group) else None
     may_end = keeps.is_bounded or keeps.is_a_cache or keeps.how == "carried"
-    return keeps if not may_end and (memory.is_of_modules(group) or memory.is_of_states(group, keeps)) else None
+    if may_end or (group.kind == "parameter" and not memory.is_deep_copied(group)):
+        return None
+    is_of_modules = group.kind == "named" and memory.is_of_modules(group)
+    return keeps if is_of_modules or memory.is_of_states(group, keeps) else None
 
 
 def _grows(memory: Memory, group: Group, counts: Sequence[Mapping[Key, int]]) -> bool:
@@ -87,6 +93,7 @@ def _finding(memory: Memory, group: Group, keeps: Keeper) -> Finding:
     rounds = memory.rounds(group)
     help_, edits = _REMEDIES[group.kind](memory, group) or (sentence("out-of-memory.help-cpu", name=group.name), ())
     holder = holder_of(memory, group)
+    key = "named" if group.kind == "parameter" else group.kind
     sizes = {
         "size": format_memory(group.bytes),
         "total": format_memory(memory.total),
@@ -100,9 +107,7 @@ def _finding(memory: Memory, group: Group, keeps: Keeper) -> Finding:
         op=memory.failed,
         count=rounds,
         bytes=group.bytes,
-        message=sentence(
-            f"memory-growth.{group.kind}", name=group.name, device=memory.shortage.device, count=rounds, **sizes
-        ),
+        message=sentence(f"memory-growth.{key}", name=group.name, device=memory.shortage.device, count=rounds, **sizes),
         help=help_,
         edits=edits,
         lines=tuple(lines_of((holder,))),

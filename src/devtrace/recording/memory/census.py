@@ -77,7 +77,7 @@ class Census:
         self.epochs = epochs
         self.device = alive.device
         self.bytes = {id(each[0]): each for each in alive.storages}
-        self.is_complete = bool(self.bytes)
+        self.is_complete = 0 < alive.allocated <= sum(size for _, size in self.bytes.values())
         self.found: dict[int, Owned] = {}
         self.nodes: set[Any] = set()
         self.running: set[FrameType] = set()

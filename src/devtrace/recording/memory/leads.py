@@ -8,16 +8,19 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import compress
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, SimpleNamespace
 from typing import Any, Final
 
 from devtrace.recording.columns import sites
 from devtrace.source.object_walk import is_tensor, may_lead, members
-from devtrace.source.safe_values import class_dict, classes_of
+from devtrace.source.safe_values import class_dict, classes_of, instance_dict
 
 _CACHED: Final = type(cache(lambda: None))
 _SETS: Final = (set, frozenset)
 _CONTAINERS: Final = frozenset(map(id, (dict, list, tuple, deque, *_SETS)))  # no metaclass is asked for a hash
+_QUEUES: Final = frozenset(("_queue", "queue", "asyncio.queues", "collections", "concurrent.futures._base"))
+_HOLDERS: Final = _QUEUES | {"argparse", "functools"}
+"""Modules of Python's own whose objects have what a program puts there: a queue, a future, a namespace, a partial."""
 
 
 def inside(value: Any) -> Iterator[tuple[str, Any]]:
@@ -30,6 +33,12 @@ def inside(value: Any) -> Iterator[tuple[str, Any]]:
         yield from (("", each) for each in gc.get_referents(value) if may_lead(each))
     elif kind in _SETS:
         yield from (("", each) for each in list(value) if may_lead(each))
+    elif class_dict(kind).get("__module__") in _QUEUES and not issubclass(kind, (dict, deque)):
+        for each in list(instance_dict(value).values()) or gc.get_referents(value):  # by no name of the user's
+            if id(type(each)) in _CONTAINERS:
+                yield from inside(each)
+            elif is_tensor(each):
+                yield "", each
     else:
         if issubclass(kind, dict):  # by whatever keys
             yield from (("", each) for each in list(dict.values(value)) if may_lead(each))
@@ -65,7 +74,8 @@ def _is_of_data(value: Any) -> bool:
 
 def may_enter(value: Any) -> bool:
     kind = type(value)
-    if kind in (FunctionType, MethodType, _CACHED) or issubclass(kind, (dict, list, tuple, deque, *_SETS)):
+    is_plain = kind in (FunctionType, MethodType, SimpleNamespace, _CACHED)
+    if is_plain or issubclass(kind, (dict, list, tuple, deque, *_SETS)):
         return True
     if issubclass(kind, type):
         return _is_of_torch_users(value)
@@ -86,4 +96,4 @@ def _knows_torch(module: str) -> bool:
 
 def _is_of_torch_users(kind: Any) -> bool:
     of = [class_dict(each).get("__module__") for each in classes_of(kind)]
-    return any(type(each) is str and each != "builtins" and _knows_torch(each) for each in of)
+    return any(type(each) is str and each != "builtins" and (each in _HOLDERS or _knows_torch(each)) for each in of)

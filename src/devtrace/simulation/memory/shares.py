@@ -116,12 +116,13 @@ _freed: deque[Any] = deque()  # in their order: the caching allocator joins free
 
 
 def begin(tag: object, owner: SimulatedDevice, nbytes: int, storage: torch.UntypedStorage | None) -> Share:
-    """Count a new storage among those of a device; where that has a limit, remember which storage it is."""
+    """Count a new storage among those of a device; where that has a limit, or may get one, remember which it is."""
     if _freed:
         count_out_the_freed()
     share = Share(tag, _freed.append)
     share._fit(owner, nbytes)
-    share.storage = weakref.ref(storage) if owner._memory.limit is not None and storage is not None else None
+    may_fill = owner._memory.limit is not None or owner.device is None
+    share.storage = weakref.ref(storage) if may_fill and storage is not None else None
     owner._live += 1
     alive[id(share)] = share
     return share
