@@ -13,7 +13,7 @@ SOURCES = Path(catalogue.__file__).parents[1]
 OPEN, CLOSE = "⟦", "⟧"
 TERMS = frozenset((
     "CPU", "CUDA", "DataParallel", "GPU", "JSON", "Jupyter", "JupyterLab", "NCCL", "PyTorch", "Python", "ROCm", "SARIF",
-    "devtrace", "graph", "jupyter", "meta", "ms", "numpy", "rank", "torch",
+    "accelerate", "devtrace", "graph", "jupyter", "meta", "ms", "numpy", "rank", "torch",
 ))  # fmt: skip
 """Names that Chinese readers know in English."""
 

@@ -7,8 +7,10 @@ import numpy as np
 from devtrace.diagnosis.causes import ordered
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.dispatched import owner_with_hook
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import statement_site
+from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.findings import Site
 from devtrace.source.object_walk import registered
 from devtrace.words.catalogue import one_after_another, sentence
@@ -32,7 +34,7 @@ def message(case: Case, verdict: Verdict, name: str, operand: str | None) -> str
             else sentence("mismatch.tensor", name=name, rest=rest, **where)
         )
     reason = _reason(case, verdict)
-    parts = (first, reason, _intent(case, verdict), _replica(case), _package(case), _phase(case))
+    parts = (first, reason, _intent(case, verdict), _hook(case), _replica(case), _package(case), _phase(case))
     return one_after_another(parts)
 
 
@@ -102,6 +104,12 @@ def _intent(case: Case, verdict: Verdict) -> str:
         return ""
     text = one_line(site.text)
     return sentence("mismatch.either", odd=case.odd_device, line=site, expected=case.expected_device, text=text)
+
+
+def _hook(case: Case) -> str:
+    """Say that a hook of the module that owns the tensor brought the others to where they are."""
+    owner = owner_with_hook(case) if case.mismatch.of == "inputs" and case.odd_device != META else None
+    return sentence("mismatch.hook", module=owner.text, expected=case.expected_device) if owner is not None else ""
 
 
 def _replica(case: Case) -> str:

@@ -5,6 +5,7 @@ import ast
 from devtrace.diagnosis.causes.of_dtypes import was_made_by_default
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.dispatched import owner_without_data
 from devtrace.diagnosis.evidence.origins import trait_argument
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.slugs import Certainty
@@ -50,7 +51,9 @@ def reason(case: Case, verdict: Verdict) -> str:
     if case.in_a_replica:
         return ""
     if case.odd_device == META:
-        return sentence(f"{verdict.cause}.reason-meta")
+        owner = owner_without_data(case)
+        key = "reason-meta" if owner is None else "reason-offloaded"
+        return sentence(f"{verdict.cause}.{key}", module=owner.text if owner is not None else "")
     if case.mismatch.of == "gradient":
         return sentence(f"{verdict.cause}.reason-gradient", odd=case.odd_device)
     if case.mismatch.of == "gradients":

@@ -12,6 +12,7 @@ import numpy as np
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case
+from devtrace.diagnosis.evidence.dispatched import is_dispatched
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Choice, Edit
@@ -89,8 +90,9 @@ def siblings_on_odd_device(case: Case, name: AccessPath) -> Iterator[AccessPath]
 
 
 def registering_root(name: AccessPath) -> AccessPath | None:
-    """Return the outermost module whose `.to()` reaches what is named."""
-    return next((name.prefix(index + 1) for index, _ in name.modules() if name.registered_from(index)), None)
+    """Return the outermost module whose `.to()` reaches what is named, and that no hooks keep on several devices."""
+    whole = (index for index, module in name.modules() if name.registered_from(index) and not is_dispatched(module))
+    return next((name.prefix(index + 1) for index in whole), None)
 
 
 def is_assignable(name: AccessPath) -> bool:

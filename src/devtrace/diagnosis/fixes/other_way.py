@@ -7,8 +7,9 @@ net.to("cuda")                           # a buffer, or that call below
 import ast
 from typing import NamedTuple
 
-from devtrace.diagnosis.evidence.access_paths import is_module
+from devtrace.diagnosis.evidence.access_paths import is_module, modules_in
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.dispatched import device_of_hooks, owner_without_data
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode
 from devtrace.diagnosis.fixes.fix import Fix, failing_frame
 from devtrace.source.flow import path_of
@@ -27,7 +28,7 @@ class OtherWay(NamedTuple):
 
 def with_the_other_way(case: Case, verdict: Verdict, fix: Fix) -> str:
     """Return the words of a fix and of what would do as well, the cheaper first; of what has no edit the latter."""
-    other = _call_after_the_move(case, verdict) or _leave_it_there(case, verdict)
+    other = _call_after_the_move(case, verdict) or _leave_it_there(case, verdict) or _keep_together(case)
     if other is None:
         return fix.help
     if not fix.edits:
@@ -35,6 +36,12 @@ def with_the_other_way(case: Case, verdict: Verdict, fix: Fix) -> str:
     moves_anew = all(moved.since >= case.op for moved in fix.moved)
     ways = (other.help, fix.help) if other.is_cheaper and moves_anew else (fix.help, other.help)
     return sentence("fixed.or", first=ways[0], second=ways[1])
+
+
+def with_data(case: Case) -> str:
+    """Say how a tensor on meta gets its data; that of a module whose hook has it is there while the module runs."""
+    owner = owner_without_data(case)
+    return sentence("fixed.for-meta") if owner is None else sentence("fixed.for-offloaded", module=owner.code or "")
 
 
 def _call_after_the_move(case: Case, verdict: Verdict) -> OtherWay | None:
@@ -72,3 +79,13 @@ def _leave_it_there(case: Case, verdict: Verdict) -> OtherWay | None:
             words = {"code": f'{one_line(there)}.to("{case.expected_device}")', "odd": case.odd_device}
             return OtherWay(sentence("fixed.leave-there", name=path_of(call.func), **words), is_cheaper=False)
     return None
+
+
+def _keep_together(case: Case) -> OtherWay | None:
+    """Name the class whose parts accelerate has put on both devices, though its own lines compute with both."""
+    frame = failing_frame(case)
+    module = frame.variables.get(frame.own) if frame is not None else None
+    parts = modules_in(module) if is_module(module) else []
+    if not {case.odd_device, case.expected_device} <= set(map(device_of_hooks, parts)):
+        return None
+    return OtherWay(sentence("fixed.keep-together", kind=type(module).__name__), is_cheaper=True)

@@ -15,18 +15,29 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from devtrace.diagnosis.edits import Edited
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case
+from devtrace.diagnosis.evidence.dispatched import is_dispatched
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.at_that_time import is_in_vain, is_too_early, lasts, moves_what_stays
 from devtrace.diagnosis.fixes.fix import Fix, Moved
 from devtrace.source.flow import is_bound, rounds
-from devtrace.source.matching import chain, is_given, is_read, match_code, names_in, variable
+from devtrace.source.matching import (
+    called_name,
+    calls_in,
+    chain,
+    is_given,
+    is_read,
+    match_code,
+    names_in,
+    owner_of,
+    variable,
+)
 from devtrace.source.parsing import Source, Span
 from devtrace.source.safe_values import Scope, evaluate, instance_dict
 
@@ -66,6 +77,9 @@ def unwritable(snapshot: FailureSnapshot, edit: Edit) -> str:
     moves = snapshot.queries.move_methods
     found = (match_code("$target = $x.$move(...)", statement) for statement in edited.statements())
     targets = [each["target"] for each in found if each is not None and each["move"] in moves]
+    new_moves = (each for each in map(ast.unparse, _moved_in(edited, moves)) if each not in edit.before)
+    if any(is_dispatched(evaluate(ast.parse(each, mode="eval").body, Scope(running, namespace))) for each in new_moves):
+        return "hooks keep its parts on several devices"
     if any(access_paths.is_trained_leaf(evaluate(target, Scope(running, namespace))) for target in targets):
         return "an optimizer would refuse the moved copy of a leaf that it trains"
     is_in_vain = not edit.before and any(_is_set_below(target, edited.source) for target in targets)
@@ -76,6 +90,14 @@ def _paths_in(source: Source, first: int, last: int) -> list[ast.expr]:
     """Return the names and the chains of attributes that lines read."""
     named = (node for node in source.beginning(ast.expr, first, last) if isinstance(node, ast.Name | ast.Attribute))
     return [node for node in named if is_read(node) and not isinstance(source.parent(node), ast.Attribute)]
+
+
+def _moved_in(edited: Edited, moves: frozenset[str]) -> Iterator[ast.expr]:
+    """Yield what the lines of an edit move by a method: `net` of `net.to(device)`."""
+    for call in (call for statement in edited.statements() for call in calls_in(statement)):
+        owner = owner_of(call)
+        if owner is not None and called_name(call) in moves:
+            yield owner
 
 
 def _variables(snapshot: FailureSnapshot, edited: Edited) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -19,7 +19,7 @@ from devtrace.diagnosis.findings import Choice
 from devtrace.diagnosis.fixes import about_to_fail, proof
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.fixes.order import FOR_EVERY_CAUSE, Ranked, of_cause
-from devtrace.diagnosis.fixes.other_way import with_the_other_way
+from devtrace.diagnosis.fixes.other_way import with_data, with_the_other_way
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.diagnosis.fixes.replay import Recorded, Replay, ReplayOfDtypes
 from devtrace.source.user_code import OWN_PACKAGES
@@ -59,7 +59,7 @@ class Search:
         if case.mismatch.of == "gradient":
             return Fix(sentence("fixed.for-gradient", expected=case.expected_device))
         if case.odd_device == META:
-            return next(pass_device_to_factory(case, self.verdict), None) or Fix(sentence("fixed.for-meta"))
+            return next(pass_device_to_factory(case, self.verdict), None) or Fix(with_data(case))
         if "complex" in case.odd_device and "complex" not in case.expected_device:
             return Fix(sentence("fixed.for-complex"))
         advice = sentence(f"{self.verdict.cause}.advice", expected=case.expected_device)

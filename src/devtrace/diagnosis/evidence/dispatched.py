@@ -1,0 +1,63 @@
+"""What the hooks of accelerate do with a module: where its inputs go, and whether its data waits elsewhere.
+
+model.hf_device_map                      {"body": 0, "head": 1}
+model.head._hf_hook.execution_device     1: what `model.head` is given comes there before it runs
+model.head._hf_hook.offload              True: its parameters are on meta, but while it runs
+
+These attributes are public; they are looked up, and accelerate is not imported.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from devtrace.diagnosis.evidence.access_paths import AccessPath, device_named_by, is_module
+from devtrace.diagnosis.evidence.case import Case
+from devtrace.source.safe_values import instance_dict
+
+_MOST_ANCESTORS: Final = 20
+
+
+def device_of_hooks(module: object) -> str:
+    """Return the device to which a module's hook brings what the module is given; empty for none."""
+    return next(filter(None, (_named(hook.get("execution_device")) for hook in _hooks(module))), "")
+
+
+def is_dispatched(module: object) -> bool:
+    """Return whether a module has its parts on several devices, so that no move takes it as a whole."""
+    parts = instance_dict(module).get("hf_device_map") if is_module(module) else None
+    return type(parts) is dict and len({str(device) for device in parts.values()}) > 1
+
+
+def owner_with_hook(case: Case) -> AccessPath | None:
+    """Return the module that owns the odd tensor and whose inputs a hook brings to the expected device."""
+    owners = (owner for owner in _owners(case) if device_of_hooks(owner.last.value) == case.expected_device)
+    return next(owners, None)
+
+
+def owner_without_data(case: Case) -> AccessPath | None:
+    """Return the module that owns what is on meta, and whose data a hook loads for the time in which it runs."""
+    return next((owner for owner in _owners(case) if _is_offloaded(owner.last.value)), None)
+
+
+def _owners(case: Case) -> Iterator[AccessPath]:
+    computed_from = case.queries.ancestors(case.odd_tensor, _MOST_ANCESTORS)
+    for name in (*case.names, *(name for row in computed_from for name in case.snapshot.names(row))):
+        owner = name.prefix(len(name.references) - 1)
+        if owner.references and is_module(owner.last.value):
+            yield owner
+
+
+def _is_offloaded(module: object) -> bool:
+    return any(hook.get("offload") is True for hook in _hooks(module))
+
+
+def _hooks(module: object) -> Iterator[Any]:
+    """Yield the attributes of a module's hook, or of each that it has in a sequence."""
+    hook = instance_dict(module).get("_hf_hook") if is_module(module) else None
+    own = instance_dict(hook) if hook is not None else {}
+    parts: Any = own.get("hooks")
+    yield from map(instance_dict, parts) if type(parts) in (list, tuple) else [own]
+
+
+def _named(device: object) -> str:
+    return f"cuda:{device}" if type(device) is int else device_named_by(device)

@@ -1,0 +1,92 @@
+"""Models whose parts accelerate put on devices: its hooks bring inputs along, and no move takes such a model whole."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from dispatching import dispatch, offload
+from failing import edits_of, explained, report_of
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(8, 8), nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = self.head(torch.relu(self.body(x)))
+        return scores
+
+
+class Residual(Net):
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        skip = self.body(x)
+        y: torch.Tensor = self.last(skip) + skip
+        return y
+
+
+class Decayed(Net):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = self.head(self.body(x)) + self.head.bias.norm()
+        return scores
+
+
+def a_part_that_left_its_hooks_device() -> None:
+    net = dispatch(Net(), {"body": 0, "head": 1})
+    net.get_submodule("head").cuda(0)
+    net(torch.rand(2, 8))
+
+
+def a_part_without_a_hook() -> None:
+    net = dispatch(Net(), {"body": 0, "head": 1})
+    net.head = nn.Linear(8, 3)
+    net(torch.rand(2, 8))
+
+
+def a_shortcut_between_parts() -> None:
+    dispatch(Residual(), {"body": 0, "last": 1, "head": 1})(torch.rand(2, 8))
+
+
+def a_parameter_that_waits_elsewhere() -> None:
+    net = offload(Decayed())
+    net(torch.rand(2, 8))
+
+
+def test_a_part_that_left_the_device_of_its_hook_goes_back_alone() -> None:
+    found = report_of(a_part_that_left_its_hooks_device, simulate="cuda:2").findings[0]
+    assert "A hook of accelerate brings what `net.head` is given to cuda:1." in found.message
+    assert not [line for line in edits_of(found) if line.startswith("net.to(")]
+    assert 'net.head.to("cuda:1")' in found.help
+
+
+def test_a_part_that_came_after_the_hooks_is_moved_alone() -> None:
+    for found in (
+        report_of(a_part_without_a_hook, simulate="cuda:2").findings[0],
+        explained(a_part_without_a_hook, simulate="cuda:2"),
+    ):
+        assert edits_of(found) == ["net.head = nn.Linear(8, 3).to(next(net.parameters()).device)"]
+
+
+def test_a_module_that_computes_with_parts_of_two_devices_may_be_kept_together() -> None:
+    for found in (
+        report_of(a_shortcut_between_parts, simulate="cuda:2").findings[0],
+        explained(a_shortcut_between_parts, simulate="cuda:2"),
+    ):
+        assert found.culprit is not None
+        assert found.culprit.name == "skip"
+        assert 'let accelerate keep all of it on one device: `no_split_module_classes=["Residual"]`' in found.help
+
+
+def test_a_parameter_whose_data_a_hook_has_is_read_while_its_module_runs() -> None:
+    found = report_of(a_parameter_that_waits_elsewhere, simulate="cuda:2").findings[0]
+    assert "accelerate keeps its data elsewhere, and a hook of `net.head` loads it only" in found.message
+    assert found.help == (
+        "read it while `net.head` runs, in its own `forward`, or under "
+        "`with align_module_device(net.head):` of accelerate.utils"
+    )
+    assert not found.edits
