@@ -126,7 +126,7 @@ class Explanation:
             optimizers = [value for value in walk.objects.values() if access_paths.is_optimizer(value)]
             roots = self._take_modules(modules)
             self.optimizers.seen.update((id(each), weakref.ref(each)) for each in optimizers)
-            kept_copies.add_attached(self.reader, modules)
+            kept_copies.add_attached(self.reader, walk)
             kept_copies.add_states(self.reader, optimizers)
             add_left_behind(self.reader, walk.tensors)
             self._read_variables()
@@ -216,19 +216,18 @@ class Explanation:
 
     def _live(self, walk: Walk, done: Assembled) -> Live:
         rows, row_of = done.site_rows, done.tensors.row_of
-        known = self.recorder.rows.row_of
-        recorded = [-1 if (row := known(each)) is None else row for each in walk.tensors]
+        known, born = self.recorder.rows.row_of, self.reader.born_before()
+        of_interest = {id(each): each for each in (*walk.tensors, *born)}
+        recorded = [-1 if (row := known(each)) is None else row for each in of_interest.values()]
         walked = done.tensors.rows_of(np.array(recorded, dtype=np.int64)).tolist()
-        found = {id(each): None if row < 0 else row for each, row in zip(walk.tensors, walked, strict=True)}
-        born = [row for tensor in self.reader.born_before() if (row := known(tensor)) is not None]
-        births = done.tensors.rows_of(np.array(born, dtype=np.int64)).tolist()
+        found = {key: None if row < 0 else row for key, row in zip(of_interest, walked, strict=True)}
         frames: tuple[tuple[int, FrameType], ...] = tuple((rows[site], frame) for site, frame in self.frames)
         return Live(
             frames,
             row_of=lambda tensor: found[id(tensor)] if id(tensor) in found else row_of(known(tensor)),
             cells=sites.cells_so_far(),
             walk=walk,
-            evidence=Evidence(births=frozenset(row for row in births if row >= 0)),
+            evidence=Evidence(births=frozenset(row for each in born if (row := found[id(each)]) is not None)),
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from devtrace.diagnosis.evidence.access_paths import Walk
 from devtrace.explaining.reading.pasts import BEFORE_ALL
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import run_around
@@ -16,23 +17,23 @@ from devtrace.explaining.reading.values import END, Activation, Known, ReadOp
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.recording.columns.process_history import history
-from devtrace.recording.context.module_tree import is_module, own_registered
+from devtrace.recording.context.module_tree import is_module
 from devtrace.runtime.quiet import device_of, dtype_of, is_tensor, shape_of
 from devtrace.source import parsing
 from devtrace.source.matching import called_name, calls_in, owner_of
 from devtrace.source.object_walk import registered, states_of
 
 
-def add_attached(reader: Reader, modules: Iterable[Any]) -> None:
+def add_attached(reader: Reader, walk: Walk) -> None:
     """Note when each parameter and buffer was registered that has not moved since."""
-    for module in modules:
-        for _, name, tensor in own_registered(module):
-            stamp = stamps.get(tensor)
-            if stamp[2] < 0 or stamp[3] is not None or stamp[0] == reader.rows.epoch:
-                continue
-            at = history.modules.registered(module, name)
-            if at is None:
-                continue
+    for tensor in walk.tensors:
+        stamp = stamps.get(tensor)
+        if stamp[2] < 0 or stamp[3] is not None or stamp[0] == reader.rows.epoch:
+            continue
+        owners = [each for each in walk.references[id(tensor)] if each.kind in ("parameter", "buffer")]
+        happened = (history.modules.registered(each.owner, each.key) for each in owners)
+        at = next((each for each in happened if each is not None), None)
+        if at is not None:
             row, layout = next(reader.rows.next), reader.rows.layout(tensor)[2]
             op = ReadOp("attached", COMPUTE, stamp[2], [], row, layout, BEFORE_ALL, tick=at.tick, is_seen=True)
             reader.ops.append(op)

@@ -38,6 +38,7 @@ _ATOMS: Final = frozenset(
     )
 )
 _BARE: Final = frozenset(id(kind) for kind in (dict, list, tuple, deque))  # whose instances have no attributes
+_SEQUENCES: Final = (tuple, list, deque)
 _CONTAINERS: Final = frozenset(id(kind) for kind in (dict, list, tuple))
 
 
@@ -110,8 +111,8 @@ def stored(owner: Any, most: int | None = None) -> Iterator[Reference]:
     kind = type(owner)
     if issubclass(kind, dict):
         yield from _entries(owner, most)
-    elif base := next((base for base in (tuple, list, deque) if issubclass(kind, base)), None):
-        yield from _items(base, owner, most)
+    elif issubclass(kind, _SEQUENCES):
+        yield from _items(next(base for base in _SEQUENCES if issubclass(kind, base)), owner, most)
     if id(kind) not in _BARE:
         yield from _attributes(owner)
 
@@ -171,7 +172,7 @@ def _attributes(owner: Any) -> Iterator[Reference]:
     own = instance_dict(owner)
     skipped: frozenset[str] = frozenset()
     if "_modules" in own and "_parameters" in own:
-        skipped = _kept_by_torch()
+        skipped = kept_by_torch()
         for table, kind in TABLES.items():
             entries: Any = own.get(table)
             for name, value in list(dict.items(entries)) if issubclass(type(entries), dict) else ():
@@ -183,7 +184,7 @@ def _attributes(owner: Any) -> Iterator[Reference]:
 
 
 @cache
-def _kept_by_torch() -> frozenset[str]:
+def kept_by_torch() -> frozenset[str]:
     """Return the attributes that nn.Module keeps for itself: its tables and its hooks."""
     torch = sys.modules.get("torch")
     return frozenset(vars(torch.nn.Module())) if torch is not None else frozenset()

@@ -67,7 +67,7 @@ class TraceBuilder:
     def get(self, table: str, id: int, name: str) -> int:
         return int(self._columns[table][name][id])
 
-    def columns(self, table: str, values: Mapping[str, Values]) -> None:
+    def columns(self, table: str, values: Mapping[str, Values | list[int]]) -> None:
         """Hand over a whole table as arrays: text as indexes from `text`, lists as `Lists`."""
         expected = {column.name for column in TABLES[table]}
         if set(values) != expected:

@@ -310,9 +310,9 @@ class Reader:
         """Return a tensor of which nothing but its device is known."""
         return TensorValue(self.rows.add(self.layout(device, 1), -1, -1, sites.NOWHERE), device)
 
-    def born_before(self) -> Iterator[Any]:
-        """Yield the tensors whose births the hooks saw, or a recording."""
-        yield from (tensor for tensor, stamp in self._stamps_before if stamp[2] >= 0)
+    def born_before(self) -> list[Any]:
+        """Return the tensors whose births the hooks saw, or a recording."""
+        return [tensor for tensor, stamp in self._stamps_before if stamp[2] >= 0]
 
     def forget(self) -> None:
         """Give all tensors the stamps that they had, and let go of the frames' variables."""

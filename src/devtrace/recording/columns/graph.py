@@ -38,6 +38,8 @@ def forward_ops(ops: Numbered, names: Sequence[str], nodes: Sequence[str]) -> Ar
     """Return for each op the index of its forward op, or -1."""
     found = np.full(len(ops.sequence), -1, dtype=np.int64)
     asked = np.flatnonzero(ops.backward & (ops.sequence >= 0))
+    if not len(asked):
+        return found
     made = np.flatnonzero(~ops.backward & (ops.sequence >= 0))
     for thread in np.unique(ops.thread[made]).tolist():
         mine = made[ops.thread[made] == thread]

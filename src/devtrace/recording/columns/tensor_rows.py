@@ -212,8 +212,8 @@ class Rows:
         if not is_tensor(tensor):
             return None
         try:
-            stamp = stamps.get(tensor)
-            views = self._remaining(stamp[1]) if stamp[0] in self.epochs else {}
+            epoch, views, _, _ = stamps.get(tensor)
+            views = (self._remaining(views) if self.gone else views) if epoch in self.epochs else {}
             if not views or (row := views.get(shape := _shape(tensor))) is not None:
                 return row if views else None
             key = _key(tensor)  # as `_view` asks: hann_window returns a part of a storage

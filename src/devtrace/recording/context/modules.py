@@ -49,12 +49,12 @@ class Known:
     type: str
     parent: int
     root: int
-    plain: bool  # its forward is torch's own and runs nobody else's code but its children's and hooks
     site: int = -1  # of a root: where it was first used, a line with the user's name for it
     method: bool = False  # ... and there a method of it was called, not the root itself
     passed: bool = False  # ... and there it was passed to torch, which called it: `checkpoint(block, x)`
     attached: int = -1  # where, as `packed`: it may be gone when the recording ends
     ran: bool = False
+    plain: bool = False  # it ran, and its forward runs nobody's code but torch's, its children's and that of hooks
 
 
 class Modules:
@@ -107,7 +107,7 @@ class Modules:
                 row = self._add(module, caller, state)
         known = self.known[row]
         if not known.ran:
-            known.ran = True
+            known.ran, known.plain = True, _plain(module)
             self._note(row, module)
         plain = known.plain and not (has_hooks(module) or any(_HOOKS))
         return state.open(row, caller, training=is_training(module), plain=plain)
@@ -162,7 +162,7 @@ class Modules:
         if row < 0:
             row = len(self.known)
             reference = weakref.ref(module)
-            self.known.append(Known(reference, "", class_name(type(module), "__name__"), -1, row, _plain(module)))
+            self.known.append(Known(reference, "", class_name(type(module), "__name__"), -1, row))
             self._rows[id(module)] = reference, row
             self._by_reference[id(reference)] = row
         self.known[row].attached = history.modules.attached_at(module)

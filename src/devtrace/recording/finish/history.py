@@ -47,16 +47,19 @@ class History:
         yield from (known.site for known in self._modules.known)
 
     def add_modules(self, builder: TraceBuilder, paths: list[str], sites: dict[int, int], ops: OpNumbering) -> None:
-        for known, path, at in zip(self._modules.known, paths, self.attached, strict=True):
-            builder.append(
-                "modules",
-                path=path,
-                type=known.type,
-                parent=known.parent,
-                site=sites[at.site] if at else -1,
-                op=self._op(at, ops) if at else -1,
-                ran=int(known.ran),
-            )
+        known, text = self._modules.known, builder.text
+        texts = [(text(path), text(each.type)) for path, each in zip(paths, known, strict=True)]
+        builder.columns(
+            "modules",
+            {
+                "path": [path for path, _ in texts],
+                "type": [kind for _, kind in texts],
+                "parent": [each.parent for each in known],
+                "site": [sites[at.site] if at else -1 for at in self.attached],
+                "op": [self._op(at, ops) if at else -1 for at in self.attached],
+                "ran": [int(each.ran) for each in known],
+            },
+        )
 
     def add_moves(
         self, builder: TraceBuilder, sites: dict[int, int], ops: OpNumbering, device: Callable[[Any], int]
@@ -88,7 +91,5 @@ def _attached(known: Known) -> Happening | None:
     if known.parent < 0:
         return None
     module = known.module()
-    found = process.modules.attached(module) if module is not None else None
-    if found is not None:
-        return found.at
-    return unpacked(known.attached) if module is None and known.attached >= 0 else None
+    at = known.attached if module is None else process.modules.attached_at(module)
+    return unpacked(at) if at >= 0 else None
