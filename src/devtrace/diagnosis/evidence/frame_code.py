@@ -124,9 +124,9 @@ class FailingFrame:
         return [each for each in above if not self._was_passed_by(each)]
 
     def _was_passed_by(self, statement: ast.stmt) -> bool:
-        here, sites = self.code.site, self.snapshot.queries.trace.sites
-        ran = {row.line for row in sites if (row.file, row.function) == (here.file, here.function)}
-        return was_passed_by(statement, self.source, self.source_node.node, ran, self.scope())
+        queries = self.snapshot.queries
+        ran = queries.trace.sites.ints("line")[queries.sites_beside(self.code.site)].tolist()
+        return was_passed_by(statement, self.source, self.source_node.node, set(ran), self.scope())
 
     def bound(self, before: int) -> list[str]:
         """Return the variables that have a value above a line: parameters first."""

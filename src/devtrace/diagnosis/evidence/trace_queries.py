@@ -270,6 +270,12 @@ class TraceQueries:
     def site(self, id: int) -> Site | None:
         return Site.of(self.trace.sites[id]) if id >= 0 else None
 
+    def sites_beside(self, site: Site) -> Ints:
+        """Return the rows of the sites in the function that a site is in."""
+        file, function = (self.strings.get(text, -1) for text in (site.file, site.function))
+        sites = self.trace.sites
+        return np.flatnonzero((sites.ints("file") == file) & (sites.ints("function") == function))
+
     def source_node(self, id: int) -> SourceNode | None:
         """Return a site in its source; None without source."""
         if id not in self._source_nodes:

@@ -53,9 +53,8 @@ class Passed:
         made, here = queries.site(queries.op_site(birth)), self.frame.code.site
         if made is None or (made.file, made.function) == (here.file, here.function):
             return birth + 1
-        sites = ((op, queries.site(queries.op_site(op))) for op in range(birth + 1, self.after))
-        its = (op for op, each in sites if each and (each.file, each.function) == (made.file, made.function))
-        return max(its, default=birth) + 1
+        its = np.isin(queries.trace.ops.ints("site")[birth + 1 : self.after], queries.sites_beside(made))
+        return birth + 1 + int(its.nonzero()[0].max(initial=-1)) + 1
 
     def _is_made_below(self, birth: int) -> bool:
         """Return whether the function that made a tensor is called below the line, and not up to it."""
@@ -92,11 +91,9 @@ def _way(frame: FailingFrame) -> tuple[Ints, Ints]:
     queries, here = frame.snapshot.queries, frame.code.site
     ways = frame.snapshot.ways
     if (here.file, here.function) not in ways:
-        sites = queries.trace.sites
-        rows = (sites[id] for id in range(len(sites)))
-        own = [row.line if (row.file, row.function) == (here.file, here.function) else -1 for row in rows]
-        users = queries.cost_users[: queries.failed]
-        lines = np.where(users >= 0, np.array([*own, -1])[users], -1)
+        own, rows = np.full(len(queries.trace.sites) + 1, -1), queries.sites_beside(here)
+        own[rows] = queries.trace.sites.ints("line")[rows]
+        lines = own[queries.cost_users[: queries.failed]]
         ops = np.flatnonzero(lines >= 0)
         ways[here.file, here.function] = ops, lines[ops]
     steps, at = ways[here.file, here.function]
