@@ -20,31 +20,35 @@ MOST_NAMES: Final = 5
 """Of one kind; the others are one part."""
 _DEPTHS: Final = {"parameter": 1, "buffer": 1, "gradient": 2, "optimizer-state": 2}
 """So many parts of a tensor's name come after its layer: `.weight.grad`."""
+_CODES: Final = 1 + max(_DEPTHS.values())
 _LEVELS: Final = 2
 """Names are as far as the layers of a model: `model.blocks`."""
 
 
 def curves(trace: TraceData, lives: Lives, limits: Mapping[str, int], *, is_exact: bool) -> Iterator[Curve]:
     """Yield the curve of each device that held enough to be looked at."""
-    kind, name = kinds_of(trace, lives), _names(trace, lives)
+    names, name = _names(trace, lives)
+    keys = kinds_of(trace, lives) * len(names) + name
     for device, text in enumerate(map(str, trace.devices)):
         mine = np.flatnonzero((lives.device == device) & (lives.bytes > 0))
         if len(mine):
             own = Lives(*(column[mine] for column in lives))
-            curve = _curve(own, kind[mine], [name[at] for at in mine.tolist()])
+            curve = _curve(own, keys[mine], names)
             if int(curve.total.max()) >= LEAST:
                 yield replace(curve, device=text, limit=limits.get(text, 0), is_exact=is_exact, lives=own)
 
 
-def _curve(lives: Lives, kinds: Ints, names: list[str]) -> Curve:
+def _curve(lives: Lives, keys: Ints, names: list[str]) -> Curve:
     piece, begins = lives.happenings()
     change = np.where(begins, lives.bytes[piece], -lives.bytes[piece])
     ops = np.where(begins, lives.begin_op[piece], lives.end_op[piece])
     points = _points(np.cumsum(change))
-    keys = [(int(kind), name) for kind, name in zip(kinds, names, strict=True)]
+    found, own = np.unique(keys, return_inverse=True)
+    pairs = [(key // len(names), names[key % len(names)]) for key in found.tolist()]
     at_height = int(points[np.cumsum(change)[points].argmax()])
-    shown = _shown(keys, piece[: at_height + 1], change[: at_height + 1])
-    part = np.array([shown.get(key, shown[key[0], ""]) for key in keys])[piece]
+    sizes = np.bincount(own[piece[: at_height + 1]], change[: at_height + 1], len(pairs)).astype(np.int64)
+    shown = _shown(dict(zip(pairs, sizes.tolist(), strict=True)))
+    part = np.array([shown.get(pair, shown[pair[0], ""]) for pair in pairs])[own[piece]]
     levels = np.zeros((len(set(shown.values())), len(points)), dtype=np.int64)
     np.add.at(levels, (part, np.minimum(np.searchsorted(points, np.arange(len(part))), len(points) - 1)), change)
     levels = np.cumsum(levels, axis=1)
@@ -60,11 +64,8 @@ def _points(level: Ints) -> Ints:
     return np.unique([*highest, len(level) - 1])
 
 
-def _shown(keys: list[tuple[int, str]], pieces: Ints, changes: Ints) -> dict[tuple[int, str], int]:
+def _shown(sizes: dict[tuple[int, str], int]) -> dict[tuple[int, str], int]:
     """Number the parts that are shown, by kind and name: of each kind what has most at the peak, and the rest."""
-    sizes: dict[tuple[int, str], int] = dict.fromkeys(sorted(set(keys)), 0)
-    for piece, change in zip(pieces.tolist(), changes.tolist(), strict=True):
-        sizes[keys[piece]] += change
     shown: dict[tuple[int, str], int] = {}
     for kind in sorted({kind for kind, _ in sizes}):
         own = sorted((key for key in sizes if key[0] == kind and key[1]), key=lambda key: -sizes[key])
@@ -106,24 +107,26 @@ def _next(marked: Ints) -> Ints:
     return np.minimum.accumulate(at[::-1])[::-1]
 
 
-def _names(trace: TraceData, lives: Lives) -> list[str]:
-    """Return what each piece is of: the layer of a parameter, or of the call that made it; "" where none is known."""
+def _names(trace: TraceData, lives: Lives) -> tuple[list[str], Ints]:
+    """Return names in their order, and which each piece has: that of a parameter's layer, or of its maker's; or ""."""
     path = trace.modules.ints("path")
     modules = np.append(trace.calls.ints("module"), -1)[np.append(trace.ops.ints("call"), -1)]
     module = modules[np.minimum(lives.begin_op, len(trace.ops))]
     called = np.where(module >= 0, np.append(path, -1)[module], -1)
     own = np.append(trace.tensors.ints("name"), -1)[lives.tensor]
     role = np.append(trace.tensors.ints("role"), trace.string_id(""))[lives.tensor]
-    written = {-1: ""} | {text: _layer(trace.strings[text]) for text in np.unique(called[called >= 0]).tolist()}
-    depth = {trace.string_id(kind): parts for kind, parts in _DEPTHS.items()}
-    return [
-        _layer(trace.strings[name].rsplit(".", depth[role])[0]) if depth.get(role) and name >= 0 else written[path]
-        for name, role, path in zip(own.tolist(), role.tolist(), called.tolist(), strict=True)
-    ]
+    depth = np.zeros(len(own), dtype=np.int64)
+    for kind, parts in _DEPTHS.items():
+        depth[(role == trace.string_id(kind)) & (own >= 0)] = parts
+    codes = (np.where(depth > 0, own, called) + 1) * _CODES + depth
+    found, which = np.unique(codes, return_inverse=True)
+    written = [_layer(trace.strings[code // _CODES - 1], code % _CODES) if code else "" for code in found.tolist()]
+    names, rank = np.unique(written, return_inverse=True)
+    return names.tolist(), rank[which]
 
 
-def _layer(path: str) -> str:
-    return ".".join(path.split(".")[:_LEVELS])
+def _layer(path: str, less: int) -> str:
+    return ".".join(path.rsplit(".", less)[0].split(".")[:_LEVELS])
 
 
 def lives_until_use(trace: TraceData) -> Lives:

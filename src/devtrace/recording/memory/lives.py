@@ -116,13 +116,13 @@ def _tensors(trace: TraceData, lives: Lives) -> Array:
     taken = _groups(trace, lives.begin_op, lives.device)
     rows, blocks = np.lexsort((-rounded, made)), np.lexsort((-lives.bytes, taken))
     found = np.full(len(taken), -1)
-    wanted = list(zip(made[rows].tolist(), rounded[rows].tolist(), own[rows].tolist(), strict=True))
-    at = 0
+    groups, sizes, tensors_there = made[rows].tolist(), rounded[rows].tolist(), own[rows].tolist()
+    at, end = 0, len(groups)
     for block, group, size in zip(blocks.tolist(), taken[blocks].tolist(), lives.bytes[blocks].tolist(), strict=True):
-        while at < len(wanted) and (wanted[at][0], -wanted[at][1]) < (group, -size):
+        while at < end and (groups[at] < group or (groups[at] == group and sizes[at] > size)):
             at += 1
-        if at < len(wanted) and wanted[at][0] == group and size - wanted[at][1] <= _UNSPLIT:
-            found[block] = wanted[at][2]
+        if at < end and groups[at] == group and size - sizes[at] <= _UNSPLIT:
+            found[block] = tensors_there[at]
             at += 1
     return found
 
