@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.diagnosis.costs.copies import OFTEN, STEPS, source_text
+from devtrace.diagnosis.costs.copies import source_text
 from devtrace.diagnosis.costs.factories import are_drawn, factories_of, steps_of
-from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.habits import SAMPLE, Habit
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.evidence.in_findings import as_culprit
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
@@ -20,14 +20,13 @@ from devtrace.source.vocabulary import MAKES, MIXES, full_name
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, short_op_name
 
-_SAMPLE: Final = 20
 _ANCESTORS: Final = 40
 _MOST: Final = 12  # ops that lead from what is drawn to what it is added to
 
 
 def of_constants(habit: Habit) -> Needless | None:
     """Find what is copied in each step and comes from factories alone, by ops since the copy before."""
-    if habit.count < OFTEN or len(habit.ops) < STEPS or not habit.is_of_each_step or habit.pace.steps < STEPS:
+    if not habit.is_of_many_steps:
         return None
     pairs = steps_of(habit)
     made = [factories_of(habit.queries, op, since, habit.queries.host) for since, op in pairs]
@@ -124,10 +123,10 @@ def _is_noise(habit: Habit, drawn: int) -> bool:
     sites = [queries.site(int(queries.op_users[each])) for each in (drawn, first)]
     functions = {(site.file, site.cell_id, site.function) for site in sites if site is not None}
     copies = np.flatnonzero(queries.is_kind("copy") & (queries.trace.ops.ints("device") != queries.host))
-    between = copies[(copies > first) & (copies < habit.ops[-1])][: 10 * _SAMPLE]
+    between = copies[(copies > first) & (copies < habit.ops[-1])][: 10 * SAMPLE]
     rows = [
         queries.inputs(op)[0] for op in between.tolist() if queries.op_users[op] != habit.site and queries.inputs(op)
     ]
     made = [list(queries.ancestors(row, _MOST)) for row in dict.fromkeys(rows)]
     is_old = [min(map(queries.producer, of)) < first and {HOST}.issuperset(map(queries.device, of)) for of in made]
-    return len(functions) == 1 and sum(is_old) * 2 >= min(len(habit.ops), _SAMPLE)
+    return len(functions) == 1 and sum(is_old) * 2 >= min(len(habit.ops), SAMPLE)

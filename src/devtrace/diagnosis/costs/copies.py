@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.costs import reads
-from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.habits import OFTEN, STEPS, Habit
 from devtrace.diagnosis.costs.needless import Needless, finding, findings
 from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.evidence.source_text import brief
@@ -23,9 +23,6 @@ from devtrace.words.catalogue import sentence
 AGAIN: Final = 5
 """So many copies from one line are a habit, not a set-up."""
 MANY: Final = 50
-OFTEN: Final = 10
-"""So many copies of a few bytes, in at least so many steps, are a habit."""
-STEPS: Final = 5
 FEW: Final = 3
 """So many tensors of numbers, alike, in a row could be one."""
 _TINY: Final = 256

@@ -9,8 +9,8 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
-from devtrace.diagnosis.costs.copies import MANY, OFTEN
-from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.copies import MANY
+from devtrace.diagnosis.costs.habits import OFTEN, Habit
 from devtrace.diagnosis.costs.needless import Needless, UntilThen
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.in_findings import as_culprit

@@ -3,7 +3,7 @@
 import ast
 from typing import Final
 
-from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.habits import SAMPLE, Habit
 from devtrace.diagnosis.costs.writes import first_write
 from devtrace.diagnosis.evidence.origins import FROM_DATA
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
@@ -11,7 +11,6 @@ from devtrace.source.matching import names_in
 from devtrace.source.vocabulary import DRAWS, FILLS, TAKES_VALUES, full_name
 from devtrace.words.text_format import short_op_name
 
-_SAMPLE: Final = 20
 _MOST: Final = 12  # ops that a constant is made by
 _CONSTANT: Final = frozenset(("fill_", "zero_"))
 _FEW: Final = 4  # numbers that are drawn at a time; more may be a program's data
@@ -20,7 +19,7 @@ _FILLED: Final = 3  # times that it is filled in part
 
 def steps_of(habit: Habit) -> list[tuple[int, int]]:
     """Return some of a line's ops, each after the one before it."""
-    return list(zip(habit.ops[:-1], habit.ops[1:], strict=True))[:: len(habit.ops) // _SAMPLE + 1]
+    return list(zip(habit.ops[:-1], habit.ops[1:], strict=True))[:: len(habit.ops) // SAMPLE + 1]
 
 
 def are_drawn(queries: TraceQueries, factories: list[list[int]]) -> bool:

@@ -22,6 +22,12 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, SourceNode, Tr
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.ledger import Tally, casts, directions, on_host, waits
 
+OFTEN: Final = 10
+"""What a line does so many times, or more, is a habit."""
+STEPS: Final = 5
+"""What goes on in fewer steps is a set-up or an evaluation."""
+SAMPLE: Final = 20
+"""So many of a line's ops are looked at."""
 SMALL: Final = 4096
 """Bytes below which a copy costs its launch, not its size (about 10 µs on PCIe, the time that 100 KB take)."""
 _OF_OPS: Final = {"syncs": waits, "cpu_compute": on_host, "casts": casts}
@@ -83,6 +89,12 @@ class Habit:
         if len(self.ops) < 2 or self.found is None:
             return False
         return self.pace.is_of_each_step and (self.is_of_the_user or self.runs_again)
+
+    @property
+    def is_of_many_steps(self) -> bool:
+        """Return whether the line does it in each of several steps, of which some were kept."""
+        is_often = self.count >= OFTEN and len(self.ops) >= STEPS
+        return is_often and self.is_of_each_step and self.pace.steps >= STEPS
 
     @property
     def trains_alone(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Final, TypeGuard
 
 import numpy as np
 
-from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.habits import SAMPLE, Habit
 from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.sizes import decides_later, factor_of, is_rate, is_size
 from devtrace.diagnosis.costs.steps import FEWEST
@@ -44,7 +44,6 @@ from devtrace.words.text_format import one_line, short_op_name
 
 _WHOLE: Final = ("int8", "int16", "int32", "int64", "uint8")
 _STEPS_BACK: Final = 12
-_SAMPLE: Final = 20
 _ANCESTORS: Final = 40
 _LONGEST: Final = 40
 """Characters of code that advice repeats."""
@@ -94,7 +93,7 @@ def was_read_before(queries: TraceQueries, op: int) -> bool:
 
 def is_often(test: Callable[[TraceQueries, int], bool], habit: Habit) -> bool:
     """Return whether a quarter of a line's ops, or more, are of a sort."""
-    some = habit.ops[:: len(habit.ops) // _SAMPLE + 1]
+    some = habit.ops[:: len(habit.ops) // SAMPLE + 1]
     return sum(test(habit.queries, op) for op in some) * 4 >= len(some) > 0
 
 

@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.diagnosis.costs.copies import AGAIN, OFTEN, source_text
+from devtrace.diagnosis.costs.copies import AGAIN, source_text
 from devtrace.diagnosis.costs.edits_of_copies import attribute_moved, keep_moved_attribute, move_above_loop
-from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.habits import OFTEN, Habit
 from devtrace.diagnosis.costs.needless import Needless, UntilThen
 from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.costs.writes import are_written

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from devtrace.diagnosis.costs.copies import OFTEN, STEPS, source_text
+from devtrace.diagnosis.costs.copies import source_text
 from devtrace.diagnosis.costs.factories import are_drawn, steps_of
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless
@@ -23,7 +23,7 @@ _MOST: Final = 12  # tensors on the way from what was there before
 
 def of_unchanged(habit: Habit) -> Needless | None:
     """Find copies of what the same tensors gave in each step, where nothing has written to these."""
-    if habit.count < OFTEN or len(habit.ops) < STEPS or not habit.is_of_each_step or habit.pace.steps < STEPS:
+    if not habit.is_of_many_steps:
         return None
     queries, steps = habit.queries, steps_of(habit)
     roots = {frozenset(_roots(queries, op, since)) for since, op in steps}

@@ -4,18 +4,14 @@ scores = y.to("cpu", non_blocking=True)
 print(scores.mean())                            # bad: nothing has waited for the copy, old values may be read
 """
 
-from typing import Final
-
 import numpy as np
 
 from devtrace.diagnosis.costs.copies import source_text
-from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.habits import SAMPLE, Habit
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.writes import first_write
 from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
 from devtrace.words.catalogue import sentence
-
-_SAMPLE: Final = 20
 
 
 def of_early_reads(habit: Habit) -> Needless | None:
@@ -53,7 +49,7 @@ def _begun(habit: Habit, columns: tuple[str, ...] = ("non_blocking",)) -> list[i
     """Return the first copies of a line that did not block."""
     table = habit.queries.trace.copies
     chosen = habit.rows[np.all([table.ints(column)[habit.rows] > 0 for column in columns], axis=0)]
-    return table.ints("op")[chosen][:_SAMPLE].tolist()  # type: ignore[no-any-return]
+    return table.ints("op")[chosen][:SAMPLE].tolist()  # type: ignore[no-any-return]
 
 
 def _waits(queries: TraceQueries) -> Rows:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.habits import OFTEN, SAMPLE, Habit
 from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.sizes import is_put_in
@@ -23,8 +23,6 @@ from devtrace.source.matching import alone, called_name, is_read, match_code, no
 from devtrace.source.vocabulary import GIVES_NUMBERS, TAKES_VALUES, is_mixing, package
 from devtrace.words.catalogue import sentence
 
-_OFTEN: Final = 10
-_SAMPLE: Final = 20
 _GATHERS: Final = ("append", "extend", "insert")
 _SIMPLE: Final = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
 _PASSED_ON: Final = (ast.Name, ast.Tuple, ast.List, ast.BinOp, ast.Constant, ast.Starred)
@@ -34,7 +32,7 @@ _PLAIN: Final = (*_PASSED_ON, ast.Attribute, ast.Subscript)
 def of_written_back(habit: Habit) -> Needless | None:
     """Find what each step reads and uses on the device again, if nothing else needs it before the loop ends."""
     found = habit.found
-    if found is None or habit.count < _OFTEN or not habit.is_of_the_user or not habit.pace.is_of_each_step:
+    if found is None or habit.count < OFTEN or not habit.is_of_the_user or not habit.pace.is_of_each_step:
         return None
     loop = next(iter(loops_around(found)), None)
     uses = _used_again(habit, found, loop) if loop is not None else None
@@ -144,7 +142,7 @@ def _is_passed_on(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool
 
 def _site_of_most(habit: Habit, found: SourceNode, statement: ast.stmt) -> Site | None:
     """Return the site at which a statement makes, fills or computes a device's tensor after most of the reads."""
-    some = list(pairwise(habit.ops))[:_SAMPLE]
+    some = list(pairwise(habit.ops))[:SAMPLE]
     sites = [_site_of(habit.queries, found, statement, *pair) for pair in some]
     there = [site for site in sites if site is not None]
     return there[0] if there and 2 * len(there) >= len(sites) else None

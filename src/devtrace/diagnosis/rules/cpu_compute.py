@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis import ledger
-from devtrace.diagnosis.costs.habits import habits
+from devtrace.diagnosis.costs.habits import STEPS, habits
 from devtrace.diagnosis.costs.needless import Needless, finding
 from devtrace.diagnosis.evidence import model_on_host
 from devtrace.diagnosis.evidence.moves import crossed
@@ -24,8 +24,6 @@ from devtrace.words.catalogue import sentence
 MOST: Final = 4
 """Layers that are named."""
 _SAME_NAME: Final = re.compile(r"#\d+$")
-STEPS: Final = 5
-"""Work on the host in fewer steps than this is a set-up or an evaluation."""
 _SAMPLE: Final = 200
 
 

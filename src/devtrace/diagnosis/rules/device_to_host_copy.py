@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.costs import copies, reads
-from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.habits import OFTEN, SAMPLE, STEPS, Habit
 from devtrace.diagnosis.costs.loops import are_taken_one_by_one
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.same_tensor import of_one_tensor
@@ -29,9 +29,6 @@ from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import MAKES, TAKES_VALUES, package
 from devtrace.words.catalogue import sentence
 
-_SAMPLE: Final = 20
-"""Copies of a line that are looked at."""
-
 
 def _values(habit: Habit) -> Needless | None:
     """Find values of a training's own work (a loss, a norm, a score) that the host takes in each step."""
@@ -39,7 +36,7 @@ def _values(habit: Habit) -> Needless | None:
     severity = copies.weight_of_each_step(habit)
     if found is None or severity is None or habit.trains_alone:
         return None
-    some = habit.ops[:_SAMPLE]
+    some = habit.ops[:SAMPLE]
     if not reads.is_of_the_line(queries, found, some[0]) or reads.is_often(reads.is_a_choice, habit):
         return None
     if are_taken_one_by_one(found):
@@ -56,9 +53,9 @@ def _weights(habit: Habit) -> Needless | None:
     queries = habit.queries
     bases = [queries.base(row) for op in habit.ops for row in queries.inputs(op)[:1]]
     are_weights = bool(bases) and all(queries.trace.tensors.raw("role", base) == "parameter" for base in bases)
-    if not are_weights or habit.count < copies.OFTEN or habit.trains_alone or not habit.pace.trains:
+    if not are_weights or habit.count < OFTEN or habit.trains_alone or not habit.pace.trains:
         return None
-    if not habit.is_of_each_step or habit.pace.steps < copies.STEPS:
+    if not habit.is_of_each_step or habit.pace.steps < STEPS:
         return None
     why = sentence("copy.weights", name=copies.source_text(habit))
     return Needless(habit, why, sentence("copy.weights.help"))
@@ -76,7 +73,7 @@ def _round_trip(habit: Habit) -> Needless | None:
         return None
     of_a_step = max(round(habit.count / habit.pace.steps), 1) if habit.pace.is_of_each_step else 1
     ends = [*ops[of_a_step:], *[len(queries.trace.ops)] * of_a_step]
-    some = list(zip(ops, ends, strict=True))[:: len(ops) // _SAMPLE + 1]
+    some = list(zip(ops, ends, strict=True))[:: len(ops) // SAMPLE + 1]
     name = copies.source_text(habit)
     for key, help, find_return in _RETURNS:
         sites = [find_return(queries, op, end) for op, end in some]
@@ -186,7 +183,7 @@ def _unused(habit: Habit) -> Needless | None:
     if len(habit.ops) < copies.AGAIN:
         return None
     before = [-1, *habit.ops]
-    sent = [_copy_in_vain(queries, op, since) for op, since in zip(habit.ops[:_SAMPLE], before, strict=False)]
+    sent = [_copy_in_vain(queries, op, since) for op, since in zip(habit.ops[:SAMPLE], before, strict=False)]
     if sent[0] is None or any(op is None for op in sent):
         return None
     site = int(queries.op_users[sent[0]])

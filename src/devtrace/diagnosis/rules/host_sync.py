@@ -11,13 +11,12 @@ after element, or makes text of a tensor that nobody prints.
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from devtrace.diagnosis.costs import reads
 from devtrace.diagnosis.costs.edits_of_reads import pick_by_where, read_after_loop
 from devtrace.diagnosis.costs.elements import of_elements
 from devtrace.diagnosis.costs.factories import is_drawn_from_nothing
-from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.habits import OFTEN, STEPS, Habit
 from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.masks import of_masks
 from devtrace.diagnosis.costs.needless import Needless, finding, findings
@@ -28,11 +27,6 @@ from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
 from devtrace.source.flow import LOOPS
 from devtrace.words.catalogue import sentence
-
-OFTEN: Final = 10
-"""Reading a loss now and then is normal; a warning needs a loop that waits at least this many times."""
-STEPS: Final = 5
-"""In so many steps, or more."""
 
 
 def host_syncs(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:

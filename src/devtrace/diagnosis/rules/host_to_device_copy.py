@@ -14,7 +14,7 @@ from typing import Final
 from devtrace.diagnosis.costs import copies
 from devtrace.diagnosis.costs.constants import of_constants
 from devtrace.diagnosis.costs.edits_of_copies import move_above_loop, not_block, pin_loader
-from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.habits import SAMPLE, Habit
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.same_tensor import of_one_tensor
 from devtrace.diagnosis.costs.unchanged import of_unchanged
@@ -120,7 +120,7 @@ def _filled(habit: Habit, taken: list[list[int]]) -> str:
 def _left_to_ddp(habit: Habit) -> Needless | None:
     """Find inputs that only DistributedDataParallel moves, while the same function moves others of the step by hand."""
     queries, ops, site = habit.queries, habit.ops, habit.queries.site(habit.site)
-    if habit.count < copies.AGAIN or not ops or not all(copies.is_of_ddp(queries, op) for op in ops[:20]):
+    if habit.count < copies.AGAIN or not ops or not all(copies.is_of_ddp(queries, op) for op in ops[:SAMPLE]):
         return None
     others = [other for other in habit.tally.sites("h2d") if other != habit.site]
     stepwise = [queries.site(other) for other in others if habit.count % int(habit.tally["h2d"][other]) == 0]
