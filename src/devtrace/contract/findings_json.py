@@ -79,12 +79,10 @@ def of_fixes(program: str, fixed: Iterable[Finding], left: Iterable[Finding]) ->
     return _head(program) | {key: [Entry(each).to_json() for each in part] for key, part in parts.items()}
 
 
-def compact(
-    report: ReportData, entries: Sequence[Entry] | None = None, *, folder: str = "", most: int | None = None
-) -> dict[str, Any]:
-    """Return errors and warnings, worst first, with paths relative to a folder; at most so many bytes of them."""
+def compact(report: ReportData, entries: Sequence[Entry] | None = None, *, most: int | None = None) -> dict[str, Any]:
+    """Return errors and warnings, worst first, with paths relative to this folder; at most so many bytes of them."""
     shown = worth_showing(entries_of(report.findings) if entries is None else entries)
-    root = os.path.abspath(folder)
+    root = os.getcwd()
     data = _head(report.trace.title) | {
         "form": COMPACT,
         "outcome": shorten(report.outcome, LONGEST),

@@ -13,10 +13,11 @@ import pytest
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.anchors import Anchor, of_binding
 from devtrace.source.parsing import parse
+from devtrace.trace.builder import TraceBuilder
 
 
 def failing_at_the_end(text: str) -> FailingFrame:
@@ -25,8 +26,8 @@ def failing_at_the_end(text: str) -> FailingFrame:
     assert source is not None
     statements = [node for node in ast.walk(source.tree) if isinstance(node, ast.stmt)]
     last = max(statements, key=lambda node: (node.lineno, node.col_offset))
-    nothing_ran = SimpleNamespace(sites=())
-    of_source = SimpleNamespace(queries=SimpleNamespace(trace=nothing_ran), frames=[sys._getframe()])
+    nothing_ran = TraceQueries(TraceBuilder().build())
+    of_source = SimpleNamespace(queries=nothing_ran, frames=[sys._getframe()])
     failed = SourceNode(Code(source, Site("train.py", 1)), last, last)
     return FailingFrame(cast(FailureSnapshot, of_source), 0, "cuda:0", failed)
 

@@ -220,7 +220,7 @@ class Walk:
     """All that the variables of some frames (innermost first) lead to, with the references that lead there."""
 
     frames: list[dict[str, tuple[Any, ReferenceKind]]]
-    follows: Callable[[object], bool] | None = None
+    follows: Callable[[object], bool] = lambda value: True
     most_objects: int = MOST_OBJECTS
     most_depth: int = MOST_DEPTH
     most_items: int | None = None
@@ -252,11 +252,7 @@ class Walk:
         is_plain = type(value) is dict  # of these a program has the most
         if not is_plain and is_tensor(value):
             self.tensors.append(value)
-        elif (
-            depth < self.most_depth
-            and (is_plain or not _is_ours(type(value)))
-            and (self.follows is None or self.follows(value))
-        ):
+        elif depth < self.most_depth and (is_plain or not _is_ours(type(value))) and self.follows(value):
             queue.append((value, depth))
 
     def names(self, value: object) -> list[AccessPath]:

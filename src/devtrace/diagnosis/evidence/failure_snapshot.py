@@ -71,11 +71,7 @@ class FailureSnapshot:
         """Return the trace's row of a live tensor."""
         live = self.queries.live
         row = live.row_of(tensor) if live is not None else None
-        return row if row is not None and 0 <= row < self._tensors else None
-
-    @cached_property
-    def _tensors(self) -> int:
-        return len(self.queries.trace.tensors)
+        return row if row is not None and 0 <= row < len(self.queries.bases) else None
 
     def trait_of(self, value: object) -> str:
         """Return the device, or dtype, of a live tensor or a module's first parameter as the recording ended.
