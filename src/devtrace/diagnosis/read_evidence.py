@@ -9,7 +9,8 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.slugs import CauseSlug
-from devtrace.source.safe_values import attribute, is_around, run_by
+from devtrace.source.object_walk import hooks_of
+from devtrace.source.safe_values import is_around, run_by
 
 _BY_HOOKS: Final[tuple[CauseSlug, ...]] = ("attached-after-move", "not-registered")
 """Causes whose moves and attachments the hooks see, recorded or not."""
@@ -42,8 +43,7 @@ def changes_a_guess(case: Case, verdict: Verdict, fix: Fix) -> bool:
 def _is_in_a_hook(case: Case, site: Site) -> bool:
     """Return whether a line is in a hook of a live module: torch has run it with what the module was given or gave."""
     modules = [each for each in case.snapshot.walk.objects.values() if is_module(each)]
-    tables = [attribute(each, name) for each in modules for name in ("_forward_hooks", "_forward_pre_hooks")]
-    hooks = [hook for each in tables if issubclass(type(each), dict) for hook in dict.values(each)]
+    hooks = [hook for each in modules for before in (True, False) for hook, _ in hooks_of(each, before=before)]
     name = site.function.rpartition(".")[2]
     return any(is_around(function, name, site.file, site.line) for hook in hooks for function in run_by(hook))
 

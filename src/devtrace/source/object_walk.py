@@ -126,6 +126,14 @@ def registered(module: Any, path: str = "", depth: int = 50) -> Iterator[tuple[s
             yield from registered(reference.value, f"{path}{reference.key}.", depth - 1)
 
 
+def hooks_of(module: Any, *, before: bool) -> Iterator[tuple[Any, bool]]:
+    """Yield the hooks that run before a module's forward, or after it, and whether each is given its keywords too."""
+    own: Any = instance_dict(module)
+    table = own.get("_forward_pre_hooks" if before else "_forward_hooks") or {}
+    with_words = own.get("_forward_pre_hooks_with_kwargs" if before else "_forward_hooks_with_kwargs") or ()
+    yield from ((hook, key in with_words) for key, hook in list(table.items()))
+
+
 def states_of(optimizer: Any) -> Iterator[tuple[Any, Any, Any]]:
     """Yield the tensors that an optimizer keeps beside its parameters, each with its parameter and key."""
     states: Any = instance_dict(optimizer).get("state")

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import arguments, function_of, is_theirs, results_of, run_of
 from devtrace.explaining.reading.values import Activation, Definition, Known, Several, Value
-from devtrace.recording.context.module_tree import hooks_of
 from devtrace.source.flow import statements, targets
 from devtrace.source.matching import match_code, may_be_text
+from devtrace.source.object_walk import hooks_of
 
 
 class Given(NamedTuple):

@@ -118,14 +118,6 @@ def has_hooks(module: Module) -> bool:
     return bool(own.get("_forward_hooks") or own.get("_forward_pre_hooks"))
 
 
-def hooks_of(module: Module, *, before: bool) -> Iterator[tuple[Any, bool]]:
-    """Yield the hooks that run before a module's forward, or after it, and whether each is given its keywords too."""
-    own = attributes(module)
-    table = own.get("_forward_pre_hooks" if before else "_forward_hooks") or {}
-    with_words = own.get("_forward_pre_hooks_with_kwargs" if before else "_forward_hooks_with_kwargs") or ()
-    yield from ((hook, key in with_words) for key, hook in list(table.items()))
-
-
 def class_attribute(kind: type, name: str) -> Any:
     """Return what a class or one above it holds by this name, as it is stored; None for nothing."""
     return next((class_dict(each)[name] for each in classes_of(kind) if name in class_dict(each)), None)
