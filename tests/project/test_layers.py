@@ -96,23 +96,23 @@ LONGEST_FILE = 400
 # Lines of Python that a package may have, "" for all that is not named. Data files are not counted. What needs more
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
-    "source explaining": 5_390,  # births in containers; hooks of modules; a round of a loop earlier
-    "diagnosis.evidence": 3_645,  # what is gathered from other devices; what an object keeps for itself
+    "source explaining": 5_399,  # births in containers; hooks of modules; a round of a loop earlier
+    "diagnosis.evidence": 3_649,  # what is gathered from other devices; what an object keeps for itself
     "diagnosis.causes": 577,
     "diagnosis.fixes": 3_261,  # what trains from then on; a device that a caller hands down; what would do as well
     # What each step computes or copies again; what a value is needed for: sizes, draws, elements of several tensors;
     # what takes the values that a mask picks.
-    "diagnosis.rules diagnosis.costs": 3_946,
+    "diagnosis.rules diagnosis.costs": 3_924,
     # What a dtype costs: casts for nothing, and numpy's float64 in a float32 model.
     "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 307,
     # What keeps a number out of a CUDA graph: where it is met in compiled code, and its rule.
     "runtime.compiled diagnosis.rules.cuda_graph": 166,  # and on torch 2.10
     # What a step makes on the CPU: constants, masks, and noise that is told from a program's own data.
-    "diagnosis.costs.constants diagnosis.costs.factories": 211,
+    "diagnosis.costs.constants diagnosis.costs.factories": 209,
     # What a step reads and writes back; memory that is used before its copy is done; shares of what a step pays.
-    "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 304,
+    "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 298,
     "diagnosis": 1_391,  # casts, of which the ledger has no column; what goes by the CPU from a device to one
-    "recording": 6_328,
+    "recording": 6_325,
     "simulation runtime": 5_486,
     "runtime.profiles": 48,  # the rows of our modes in a profile of the program
     # What PyTorch's own device tests ask beyond operators.
@@ -121,11 +121,11 @@ MOST_LINES = {
     "words": 442,
     # Memory with names, its limits, and what it was for over time, with its picture.
     "source.memory runtime.memory simulation.memory recording.memory diagnosis.memory trace.memory trace.curve "
-    "drawing.memory diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 3_560,  # lists, states, copies, queues
+    "drawing.memory diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 3_558,  # lists, states, copies
     # One press in a page fixes the notebook: a job in a process of its own, what runs again, kernels that start ahead
     # of their round (first hunk within 10 s) and the run on one memory that a patch is held against.
     "fixing.notebooks": 1_292,  # and which cells the kernel lacks; forks of one Python; each ends, once
-    "contract": 483,  # findings for programs, with the 219 lines that interchange had
+    "contract": 481,  # findings for programs, with the 219 lines that interchange had
     # Errors of dtypes: their odd tensor, causes, fixes and rule; the dtypes of what is only read.
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "
     "diagnosis.causes.of_dtypes diagnosis.fixes.casts "
