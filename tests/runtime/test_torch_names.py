@@ -24,7 +24,8 @@ PRIVATE: Final = re.compile(r"_(?!_)\w*[A-Za-z]\w*")
 NOT_OF_TORCH: Final = frozenset({
     "_actions", "_optionals", "_positionals",  # argparse
     "_replace", "_fields",  # named tuples
-    "_lru_list_elem", "_initializing", "_bootstrap_inner", "_showwarnmsg", "_args", "_closed", "_queue",  # Python, ipywidgets
+    "_lru_list_elem", "_initializing", "_bootstrap_inner", "_showwarnmsg", "_args", "_closed",  # Python and ipywidgets
+    "_queue", "_hf_hook",  # a module of Python; what accelerate keeps of a module that it dispatched
     "_ink", "_on_",  # endings of names of our own
     "_oh", "_raw_saved_",  # IPython; how attributes of a node of autograd begin
     "_torchdynamo_orig_backend",  # attribute of what wraps a compiler, which no path names; test_cuda_graph needs it
