@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, Dataset
 
 import devtrace
 from devtrace.api.results import Report
@@ -88,13 +89,46 @@ def test_an_error_about_devices_that_the_program_raises_is_named_as_one() -> Non
         assert "a device had a part" not in text
 
 
-def test_of_an_error_in_the_devices_own_words_the_part_is_not_known() -> None:
+@pytest.mark.parametrize(
+    ("words", "traced", "untraced"),
+    [
+        (
+            "CUDA error: an illegal memory access was encountered",
+            "whether a device had a part in it is not known.",
+            "whether a device had a part in this error is not known",
+        ),
+        (
+            "CUDA error: device-side assert triggered",
+            "`CUDA_LAUNCH_BLOCKING=1`, shows which.",
+            "`CUDA_LAUNCH_BLOCKING=1`, shows which",
+        ),
+        ("no such layer", "no device had a part in it.", "this error is not about devices"),
+    ],
+)
+def test_of_an_error_in_the_devices_own_words_the_part_is_not_known(words: str, traced: str, untraced: str) -> None:
     def program() -> None:
         torch.ones(2, device=GPU)
-        raise RuntimeError("CUDA error: device-side assert triggered")
+        raise RuntimeError(words)
 
-    report = report_of(program)
-    assert report.text.splitlines()[0].endswith("whether a device had a part in it is not known.")
+    assert traced in " ".join(report_of(program).text.split())
+    assert untraced in " ".join(str(devtrace.explain(RuntimeError(words))).split())
+
+
+class MadeOnTheDevice(Dataset[torch.Tensor]):
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.ones(2, device=GPU)
+
+
+def test_of_an_error_that_a_worker_sends_as_text_its_own_words_are_shown() -> None:
+    def program() -> None:
+        torch.ones(2, device=GPU)
+        next(iter(DataLoader(MadeOnTheDevice(), num_workers=1)))
+
+    text = " ".join(report_of(program).text.split())
+    assert " is about devices: RuntimeError: Cannot re-initialize CUDA in forked subprocess." in text
 
 
 def test_the_trace_keeps_how_it_ended(tmp_path: Path) -> None:

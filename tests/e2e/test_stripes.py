@@ -105,6 +105,21 @@ def test_a_findings_span_is_underlined_and_shows_why(lab: Lab) -> None:
     expect(mark.first).to_have_attribute("data-stale", "true")
 
 
+def test_the_underline_of_an_edited_line_stays_when_another_cell_is_traced(lab: Lab) -> None:
+    notebook = lab.open("stays.ipynb", MIXED, "%%devtrace\nx @ x", warm=True)
+    page = notebook.page
+    notebook.run(0)
+    mark = notebook.cell(0).locator(".dt-underline")
+    expect(mark.first).to_have_attribute("data-severity", "error")
+    notebook.cell(0).locator(".cm-line").nth(2).click()
+    page.keyboard.press("End")
+    page.keyboard.press("Backspace")
+    page.keyboard.type("z")
+    notebook.run(1)
+    expect(notebook.cell(1).locator(".dt-stripe").first).to_be_visible()
+    expect(mark.first).to_have_attribute("data-stale", "true")
+
+
 def test_stripes_are_cleared_until_the_next_trace(lab: Lab) -> None:
     notebook = traced(lab, "clear.ipynb")
     stripe = notebook.cell(0).locator(".dt-stripe")

@@ -286,6 +286,14 @@ def test_of_endless_output_the_beginning_is_kept(capfd: pytest.CaptureFixture[st
     process.wait()
 
 
+def test_a_run_sees_no_real_device_whatever_the_machine_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "asks.py"
+    script.write_text("import os\n\nimport torch\n\nprint(repr(os.environ['CUDA_VISIBLE_DEVICES']))\ntorch.ones(1)\n")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    run = ProgramRunner((str(script),), "cuda:1").run({})
+    assert run.output.splitlines()[0] == "''"
+
+
 def test_a_patch_that_cannot_be_written_is_refused_before_the_program_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -116,6 +117,31 @@ def test_a_backward_op_is_led_back_to_its_forward_line() -> None:
     backward = [op for op in trace.ops if op.phase == "backward" and op.forward]
     assert {op.forward.name for op in backward if op.forward} == {"aten.mul.Tensor", "aten.exp", "aten.sum"}
     assert all(op.forward and op.site == op.forward.site for op in backward)
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return (x * 2).sin()
+
+
+def forked(x: torch.Tensor) -> torch.Tensor:
+    first, second = torch.jit.fork(doubled, x), torch.jit.fork(doubled, x + 1)
+    both: torch.Tensor = torch.jit.wait(first) + torch.jit.wait(second)
+    return both
+
+
+def test_ops_on_threads_of_c_plus_plus_below_which_there_is_no_python_are_recorded_in_full() -> None:
+    program, x = torch.jit.script(forked), torch.ones(3)
+    with devtrace.record() as recording:
+        program(x)
+    ops = recording.trace.ops
+    assert Counter(op.name for op in ops) == {
+        "aten.add.Scalar": 1,
+        "aten.mul.Scalar": 2,
+        "aten.sin": 2,
+        "aten.add.Tensor": 1,
+    }
+    assert {op.thread.name for op in ops if op.name == "aten.sin"} <= {"MainThread", "torch"}
+    assert recording.report.notes == ()
 
 
 def test_threads_that_the_block_starts_are_recorded_and_others_are_not() -> None:

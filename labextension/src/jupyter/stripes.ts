@@ -97,15 +97,15 @@ const shown = StateField.define<IShown>({
     let next = transaction.docChanged ? mapped(value, transaction.changes, transaction.newDoc) : value;
     for (const effect of transaction.effects) {
       if (effect.is(show)) {
-        next = shownIn(effect.value, transaction.newDoc);
+        next = shownIn(effect.value, transaction.newDoc, next);
       }
     }
     return next;
   }
 });
 
-/** Finds the traced lines in the text as it is now. */
-function shownIn(cell: ICellStripes | null, doc: Text): IShown {
+/** Finds the traced lines in the text as it is now. A mark whose line was edited meanwhile stays where it was `before`. */
+function shownIn(cell: ICellStripes | null, doc: Text, before: IShown): IShown {
   if (cell === null) {
     return NOTHING;
   }
@@ -119,8 +119,15 @@ function shownIn(cell: ICellStripes | null, doc: Text): IShown {
       stripes.push({ pos: doc.line(at).from, stripe, text: stripe.text ?? lines[at - 1] });
     }
   }
-  const marks = cell.marks.map(mark => markedIn(mark, lines, doc)).filter(mark => mark !== null);
+  const marks = cell.marks
+    .map(mark => markedIn(mark, lines, doc) ?? before.marks.find(each => isSame(each.mark, mark)) ?? null)
+    .filter(mark => mark !== null);
   return { stripes: sorted(stripes), marks: marks.sort((a, b) => a.from - b.from || a.to - b.to) };
+}
+
+function isSame(one: IMark, other: IMark): boolean {
+  const [a, b] = [one.span, other.span];
+  return one.label === other.label && one.message === other.message && a.line === b.line && a.column === b.column;
 }
 
 function markedIn(mark: IMark, lines: readonly string[], doc: Text): IShownMark | null {

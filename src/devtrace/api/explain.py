@@ -14,9 +14,11 @@ import numpy as np
 
 from devtrace.api.environment import is_simulated
 from devtrace.api.results import Report
+from devtrace.diagnosis.ending import part_of_a_device
+from devtrace.diagnosis.evidence.torchs_sentences import WRAPPED
 from devtrace.diagnosis.store import report_of
-from devtrace.explaining.device_error import WRAPPED, path_to_origin
 from devtrace.explaining.device_error import is_device_error as is_device_error
+from devtrace.explaining.device_error import path_to_origin, text_of
 from devtrace.runtime.collecting import no_collecting
 from devtrace.runtime.tracebacks import last_shown
 from devtrace.trace.builder import TraceBuilder
@@ -38,7 +40,8 @@ def explain(error: BaseException | None = None) -> Report:
     if error is None:
         return without_findings(sentence("explained.no-error"))
     if not path:
-        return without_findings(sentence("explained.other-error"))
+        part = part_of_a_device(f"{type(error).__name__}: {text_of(error)}")
+        return without_findings(sentence(f"explained.other-error{part}"))
     try:
         return _explained(path)
     except Exception as fault:  # noqa: BLE001 (a failing explanation is never the user's exception)

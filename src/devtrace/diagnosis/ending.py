@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.evidence import model_on_host
-from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
+from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES, BEFORE_ITS_ERROR
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData
 from devtrace.words.catalogue import sentence
@@ -15,6 +15,7 @@ from devtrace.words.errors import DeviceError
 from devtrace.words.text_format import shorten
 
 _OF_DEVICES: Final = re.compile(r"cuda|cudnn|cublas|nccl|\bhip|\bxpu|\bmps|device|out of memory", re.IGNORECASE)
+_REFUSED_BY_A_KERNEL: Final = "device-side assert triggered"
 FAILED: Final = "failed: "
 
 
@@ -29,8 +30,16 @@ def closing(queries: TraceQueries, findings: Sequence[Finding]) -> str:
     error = outcome.removeprefix(FAILED)
     site, (name, _, text) = queries.site(int(queries.users[frames[0][0]])), error.partition(": ")
     if name == DeviceError.__name__ or ABOUT_DEVICES.search(text):
-        return sentence("report.failed-of-devices", error=name, site=site, text=shorten(text, 120))
-    return sentence("report.failed-unknown" if _OF_DEVICES.search(error) else "report.failed", error=name, site=site)
+        text = shorten(BEFORE_ITS_ERROR.sub("", text), 120)
+        return sentence("report.failed-of-devices", error=name, site=site, text=text)
+    return sentence(f"report.failed{part_of_a_device(error)}", error=name, site=site)
+
+
+def part_of_a_device(error: str) -> str:
+    """Return the end of a sentence's key: by the words of an error that is not about devices, had one a part in it?"""
+    if _REFUSED_BY_A_KERNEL in error:
+        return "-in-a-kernel"
+    return "-unknown" if _OF_DEVICES.search(error) else ""
 
 
 def is_clear(queries: TraceQueries, rows: Sequence[LedgerRow]) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 
 from devtrace.diagnosis.evidence import cpu_only
 from devtrace.diagnosis.evidence.dtype_sentences import dtype_error
-from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
+from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES, WRAPPED
 from devtrace.runtime.tracebacks import entries_of
 from devtrace.source import parsing
 from devtrace.source.user_code import owner_of
@@ -20,8 +20,6 @@ _NO_CUDA: Final = (
     "Found no NVIDIA driver on your system",
     "No CUDA GPUs are available",
 )
-WRAPPED: Final = "Original Traceback (most recent call last):"
-"""torch's own words for an error that it hands on from a worker, as text."""
 _OUT_OF_MEMORY: Final = "CUDA out of memory. Tried to allocate"
 MOST_RELATED: Final = 100
 

@@ -6,7 +6,7 @@ The "Original Traceback" in the message still has the lines, and torch's sentenc
 import re
 from typing import Final, NamedTuple
 
-from devtrace.explaining.device_error import WRAPPED
+from devtrace.diagnosis.evidence.torchs_sentences import WRAPPED
 from devtrace.explaining.reading.file_index import site_of
 from devtrace.recording.columns import sites
 from devtrace.source import parsing

@@ -18,7 +18,7 @@ from devtrace.fixing import values
 from devtrace.fixing.runs import Ending, Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime import overlay
-from devtrace.runtime.device_spec import ONE_DEVICE
+from devtrace.runtime.device_spec import NO_REAL_DEVICES, ONE_DEVICE
 from devtrace.runtime.job import ENDING
 from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.errors import UsageError
@@ -45,7 +45,7 @@ class ProgramRunner:
             overlay.write(changed, {file: text.data for file, text in texts.items()})
             command = (sys.executable, "-m", "devtrace", "run", "--simulate", self.simulate, "--json", str(found))
             left = Path(folder) / "values.json"
-            variables = {overlay.VARIABLE: str(changed), OWN_PACKAGES: ",".join(sorted(own))}
+            variables = {**NO_REAL_DEVICES, overlay.VARIABLE: str(changed), OWN_PACKAGES: ",".join(sorted(own))}
             variables |= {values.VARIABLE: str(left), "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
             variables |= {ONE_DEVICE: "1"} if self.one_device else {}
             process = started((*command, *self.words), {**os.environ, **variables}, subprocess.PIPE)

@@ -14,6 +14,8 @@ from devtrace.words.errors import SimulateError
 MOST: Final = 16
 ONE_DEVICE: Final = "DEVTRACE_ONE_DEVICE"
 """Environment variable of the reference run of `devtrace fix`, and of the processes that it starts."""
+NO_REAL_DEVICES: Final = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
+"""Environment of a process that simulates where there are real devices, which a simulation does not hide unasked."""
 _MOST_LISTED: Final = 3
 
 

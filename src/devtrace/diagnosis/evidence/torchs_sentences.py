@@ -4,6 +4,10 @@ import re
 from typing import Final, NamedTuple
 
 _DEVICE: Final = r"[a-z]\w*(?::\d+)?\b"
+WRAPPED: Final = "Original Traceback (most recent call last):"
+"""torch's own words for an error that it hands on from a worker, as text."""
+BEFORE_ITS_ERROR: Final = re.compile(rf".*{re.escape(WRAPPED)}.*\b(?=\w*(?:Error|Exception): )")
+"""In a message on one line that has the traceback of another process or thread: what comes before the error itself."""
 NO_DATA: Final = "Cannot copy out of meta tensor"
 _GRADIENT: Final = rf"invalid gradient at index \d+ - expected (?:device )?(?:type )?{_DEVICE} but got"
 REFUSALS: Final = {

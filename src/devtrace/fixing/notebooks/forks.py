@@ -24,6 +24,8 @@ from typing import Any, Final, TextIO
 
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
+from devtrace.runtime.device_spec import NO_REAL_DEVICES
+
 _WARM: Final = (sys.executable, "-m", "devtrace.fixing.notebooks.warm_python")
 _LAUNCHER: Final = [sys.executable, "-m", "ipykernel_launcher"]
 IS_POSSIBLE: Final = hasattr(os, "pidfd_open")
@@ -82,7 +84,7 @@ class Forks:
         """Both ways go by its standard input: whatever it imports may print."""
         if self._python is None and not self._is_closed:
             ours, its = socket.socketpair()
-            environment = {**os.environ, "PYTHONHASHSEED": "0"}
+            environment = {**os.environ, **NO_REAL_DEVICES, "PYTHONHASHSEED": "0"}
             with ours, its:
                 self._line = ours.makefile("rw", encoding="utf-8")
                 self._python = subprocess.Popen(_WARM, stdin=its.fileno(), stdout=2, env=environment, start_new_session=True)

@@ -18,6 +18,7 @@ from devtrace.fixing import values
 from devtrace.fixing.notebooks.text import NotebookText
 from devtrace.fixing.runs import Ending
 from devtrace.runtime import overlay
+from devtrace.runtime.device_spec import NO_REAL_DEVICES
 from devtrace.words.errors import UsageError
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ class Kernel:
 
     def _run_once(self, own: Path) -> None:
         found, changed = own / "findings.json", own / "texts.json"
-        variables = {**os.environ, **self._variables, overlay.VARIABLE: str(changed), values.VARIABLE: str(found)}
+        variables = {**os.environ, **NO_REAL_DEVICES, **self._variables}
+        variables |= {overlay.VARIABLE: str(changed), values.VARIABLE: str(found)}
         folder = str(Path(self.notebook.name).parent)
         if self._forks is not None:
             self._forks.serve(self._client.create_kernel_manager(), own, lambda: not self._is_closed)

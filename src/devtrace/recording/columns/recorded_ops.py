@@ -14,7 +14,7 @@ from devtrace.recording.columns import sites
 from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT, SEVERAL
 from devtrace.recording.columns.operator_info import operator_by_name
 from devtrace.recording.columns.tensor_rows import Rows
-from devtrace.recording.columns.thread_state import THREAD_SHIFT, ThreadState
+from devtrace.recording.columns.thread_state import THREAD_SHIFT, ThreadState, current_node, current_task
 from devtrace.runtime.compiled import CompiledRegion
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, is_tensor
 from devtrace.runtime.tracebacks import chain_of, text_of
@@ -204,7 +204,9 @@ class RecordedOps:
 
 
 def thread_name() -> str:
-    """Name the current thread as Python knows it. To ask for the thread itself would make one for autograd's."""
+    """Name the current thread as Python knows it. To ask for the thread itself would make one for a thread of C++."""
     found = vars(threading)["_active"].get(threading.get_ident())
     name = instance_dict(found).get("_name")
-    return name if type(name) is str else "autograd"
+    if type(name) is str:
+        return name
+    return "torch" if current_node() is None and current_task() < 0 else "autograd"

@@ -77,7 +77,7 @@ class ThreadState:
         self.index = index
         self.ident = ident
         self.name = name
-        self.pass_of_base = -1  # of a thread of autograd's: the backward pass whose site `base` is
+        self.pass_of_base = -2  # of a thread of C++: the backward pass whose site `base` is, -1 between passes
         self.base = base  # the site where the thread was started, for ops with no user frame below them
         self.parent = parent  # the module in whose call it was started, -1 for none
         self.heads: list[int] = []

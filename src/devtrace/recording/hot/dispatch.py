@@ -67,8 +67,12 @@ class RecordMode(BesideCompile):
         try:
             node: Any = current_node()
             if node is None:
+                try:
+                    below = _frame(1)
+                except ValueError:  # on a thread of C++ (torch.jit.fork, what DDP does behind a backward pass)
+                    state, below = recorder.native(), None
                 head = operator.head | state.phase
-                site = state.fixed if state.fixed >= 0 else state.where(_frame(1))
+                site = state.fixed if state.fixed >= 0 else state.where(below)
                 before, state.number = state.number, sequence_number()
                 number = -1 if state.number == before else state.number - 1  # -1: autograd made no node for this op
             elif (

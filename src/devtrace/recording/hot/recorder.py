@@ -31,7 +31,7 @@ class Recorder(RecordedOps):
         self._limit = max_ops
 
     def native(self) -> ThreadState:
-        """Return the state of a thread that autograd made, which runs the mode of the thread that called backward."""
+        """Return the state of a thread that C++ made (autograd's, mostly), which runs the mode of another thread."""
         state = self.states.get(threading.get_ident()) or self.follow(thread_name())
         task = current_task()
         if task != state.pass_of_base:
