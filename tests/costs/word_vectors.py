@@ -18,7 +18,6 @@ def run(device):
         bad = (table(centre) * context(negative)).sum(1)
         mask = good.detach() < 4
         loss = -F.logsigmoid(good)[mask].mean() - F.logsigmoid(-bad).mean()  # 1
-        #1> loss = -torch.where(mask, F.logsigmoid(good), 0).sum() / mask.sum() - F.logsigmoid(-bad).mean()
         opt.zero_grad()
         loss.backward()
         opt.step()

@@ -102,6 +102,8 @@ OF_BATCHES: Final = ("bmm", "baddbmm", "einsum", "matmul")
 """They give products of all pairs, as attention does."""
 MIXES: Final = ("add", "sub", "mul", "lerp", "where", "addcmul", "addcdiv")
 """They add to a tensor, or weigh it, element by element."""
+BOUNDS: Final = ("clamp", "clamp_max", "clamp_min")
+"""They keep a tensor within bounds."""
 FACTORS: Final = ("alpha", "value")
 """Their arguments that are numbers of Python's."""
 IGNORES_LABELS: Final = frozenset(("nll_loss_forward", "nll_loss2d_forward"))

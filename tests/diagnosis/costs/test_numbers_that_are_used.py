@@ -42,7 +42,31 @@ def _a_peak_in_a_condition() -> None:
         torch.where(wave > 0.5 * peak, wave, 0)
 
 
-@pytest.mark.parametrize("program", [_gradients_by_their_norm, _outputs_by_their_mean, _a_peak_in_a_condition])
+def _a_product_in_the_line_that_reads() -> None:
+    torch.manual_seed(0)
+    net = nn.Linear(8, 4).to(GPU)
+    for x in torch.rand(14, 16, 8, device=GPU):
+        out = 2 * net(x) / (x.abs().amax().item() * 3 + len(x))
+        out.mean().backward()
+
+
+def _one_bound() -> None:
+    torch.manual_seed(0)
+    for wave in torch.rand(14, 16, 8, device=GPU):
+        loudest = float(wave[0].max())
+        wave.clamp_(max=loudest)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        _gradients_by_their_norm,
+        _outputs_by_their_mean,
+        _a_peak_in_a_condition,
+        _a_product_in_the_line_that_reads,
+        _one_bound,
+    ],
+)
 def test_a_number_that_the_device_computes_with_stays_a_tensor(program: Callable[[], None]) -> None:
     (found,) = warnings(program)
     assert found.count == 14
@@ -57,6 +81,17 @@ def _a_weight_of_a_sum() -> None:
         total.add_(x[0], alpha=amount)
 
 
+def _a_bound_beside_a_number() -> None:
+    for x in torch.rand(14, 16, 8, device=GPU):
+        x.clamp(0.1, x.mean().item())
+
+
+def _a_quotient_of_two_that_were_read() -> None:
+    quotients = {}
+    for step, x in enumerate(torch.rand(14, 16, 8, device=GPU)):
+        quotients[step] = (x.max() / 2).item() / (x.sum() / 3).item()
+
+
 def _an_average_of_pythons() -> None:
     average, seen = 0.0, []
     for x in torch.rand(14, 16, 8, device=GPU):
@@ -65,9 +100,123 @@ def _an_average_of_pythons() -> None:
         seen.append(average)
 
 
-@pytest.mark.parametrize("program", [_a_weight_of_a_sum, _an_average_of_pythons])
+@pytest.mark.parametrize(
+    "program",
+    [_a_weight_of_a_sum, _a_bound_beside_a_number, _a_quotient_of_two_that_were_read, _an_average_of_pythons],
+)
 def test_a_number_that_has_to_be_one_is_not_called_needless_on_the_device(program: Callable[[], None]) -> None:
     assert all("use the tensor itself" not in each.help for each in warnings(program))
+
+
+def _a_norm_that_is_clipped() -> None:
+    torch.manual_seed(0)
+    net = nn.Linear(8, 4).to(GPU)
+    for x in torch.rand(14, 16, 8, device=GPU):
+        net(x).square().mean().backward()
+        most = x.std()
+        nn.utils.clip_grad_norm_(net.parameters(), max_norm=2 * most.item())
+
+
+def _a_loss_that_changes_its_form() -> None:
+    torch.manual_seed(0)
+    net = nn.Linear(8, 8).to(GPU)
+    for x in torch.rand(14, 16, 8, device=GPU):
+        out = net(x)
+        where = float((out.detach() - x).abs().median())
+        nn.functional.huber_loss(out, x, delta=max(where, 0.1)).backward()
+
+
+@pytest.mark.parametrize(
+    ("program", "function"),
+    [(_a_norm_that_is_clipped, "clip_grad_norm_"), (_a_loss_that_changes_its_form, "huber_loss")],
+)
+def test_a_number_that_torch_takes_in_each_step_cannot_wait_for_the_loops_end(
+    program: Callable[[], None], function: str
+) -> None:
+    (found,) = warnings(program)
+    assert f"to give it to `{function}`" in found.message
+    assert found.help == (
+        f"compute it every N steps, or write what `{function}` does with the tensor itself: it takes only a number"
+    )
+
+
+def test_a_whole_number_that_torch_takes_is_a_size() -> None:
+    def program() -> None:
+        for x in torch.randint(0, 9, (14, 16), device=GPU):
+            nn.functional.one_hot(x, num_classes=int(x.max()) + 1)
+
+    found = warnings(program)[0]
+    assert "to know a size" in found.message
+    assert "as a fixed upper bound" in found.help
+
+
+def _a_plateau_of_each_batch() -> None:
+    torch.manual_seed(0)
+    net = nn.Linear(8, 4).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=2)
+    for x in torch.rand(14, 16, 8, device=GPU):
+        optimizer.zero_grad()
+        loss = net(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        plateau.step(loss.detach())
+
+
+def test_a_scheduler_that_reads_each_loss_is_set_less_often() -> None:
+    (found,) = warnings(_a_plateau_of_each_batch)
+    assert "`plateau.step(loss.detach())` made the CPU wait for cuda:0 14 times" in found.message
+    assert found.help == "set it every N steps, or once an epoch"
+
+
+def _a_plateau_of_each_epoch() -> None:
+    torch.manual_seed(0)
+    net = nn.Linear(8, 4).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=2)
+    for _ in range(14):
+        losses = []
+        for x in torch.rand(4, 16, 8, device=GPU):
+            optimizer.zero_grad()
+            loss = net(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+        plateau.step(torch.stack(losses).mean())
+
+
+def _a_closure_that_a_search_reads() -> None:
+    torch.manual_seed(0)
+    net = nn.Linear(8, 4).to(GPU)
+    optimizer = torch.optim.LBFGS(net.parameters(), lr=0.1, max_iter=2)
+    for x in torch.rand(14, 16, 8, device=GPU):
+
+        def closure(x: torch.Tensor = x) -> float:
+            optimizer.zero_grad()
+            loss: torch.Tensor = net(x).square().mean()
+            loss.backward()
+            return loss  # type: ignore[return-value]
+
+        optimizer.step(closure)
+
+
+def _a_scaler_that_counts_what_overflows() -> None:
+    torch.manual_seed(0)
+    net = nn.Linear(8, 4).to(GPU)
+    optimizer, scaler = torch.optim.SGD(net.parameters(), lr=0.1), torch.amp.GradScaler("cuda")
+    for x in torch.rand(14, 16, 8, device=GPU):
+        optimizer.zero_grad()
+        scaler.scale(net(x).square().mean()).backward()
+        scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+
+
+@pytest.mark.parametrize(
+    "program", [_a_plateau_of_each_epoch, _a_closure_that_a_search_reads, _a_scaler_that_counts_what_overflows]
+)
+def test_what_torch_has_to_read_for_a_step_is_not_mentioned(program: Callable[[], None]) -> None:
+    assert warnings(program) == []
 
 
 def _a_search_that_stops() -> None:

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from devtrace.diagnosis.costs import reads
+from devtrace.diagnosis.costs.decisions import decides_the_loop
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Site
@@ -42,7 +42,7 @@ def found(line: str, read: str) -> SourceNode:
     ],
 )
 def test_a_value_decides_how_long_a_loop_runs(line: str, read: str) -> None:
-    assert reads.decides_the_loop(found(line, read))
+    assert decides_the_loop(found(line, read))
 
 
 @pytest.mark.parametrize(
@@ -57,4 +57,4 @@ def test_a_value_decides_how_long_a_loop_runs(line: str, read: str) -> None:
     ],
 )
 def test_a_guard_against_what_never_is_decides_no_loop(line: str, read: str) -> None:
-    assert not reads.decides_the_loop(found(line, read))
+    assert not decides_the_loop(found(line, read))

@@ -125,6 +125,24 @@ FIXES = {
         "total",
         ["total += torch.where(pred > 0, pred.detach().round(), 0).sum()"],
     ),
+    "a mask that a function adds up": (
+        "total = torch.zeros((), device=device)",
+        "total += torch.sum(pred.detach().round()[pred > 0])",
+        "total",
+        ["total += torch.where(pred > 0, pred.detach().round(), 0).sum()"],
+    ),
+    "a mask of an average": (
+        "total, seen = torch.zeros((), device=device), torch.rand(16, 3, device=device) > 0.5",
+        "seen = seen.roll(1, 0); total += 2 * pred.detach().round()[seen].mean()",
+        "total",
+        ["seen = seen.roll(1, 0); total += 2 * (torch.where(seen, pred.detach().round(), 0).sum() / seen.sum())"],
+    ),
+    "a mask that a function averages": (
+        "total, aim = torch.zeros((), device=device), torch.ones(16, 3, device=device)",
+        "total += torch.mean((pred.detach().round() - aim)[pred > 0])",
+        "total",
+        ["total += torch.where(pred > 0, pred.detach().round() - aim, 0).sum() / (pred > 0).sum()"],
+    ),
 }
 
 
@@ -156,7 +174,8 @@ def test_the_edits_give_the_same_values_for_fewer_waits_and_copies(name: str, tm
         pytest.param("total, k = 0.0, weights.numpy()[0]", "total += k * loss.item()", "total", id="numpy's number"),
         pytest.param("right = 0.0", "right += (pred > 0).sum().item()", "right", id="a count in a float"),
         pytest.param("class A: total = 0.0", "A.total += loss.item()", "A.total", id="an attribute"),
-        pytest.param("total = []", "total.append(pred[pred > 0].mean())", "len(total)", id="a mean of what is picked"),
+        pytest.param("total = []", "total.append(pred.half()[pred > 0].mean())", "len(total)", id="a mean in half"),
+        pytest.param("total = []", "total.append(pred[pred.gt(0)].mean())", "len(total)", id="a mask made twice"),
         pytest.param("total = []", "total.append(pred[pred[:, 0] > 0].sum())", "len(total)", id="rows that are picked"),
     ],
 )

@@ -11,18 +11,26 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from devtrace.diagnosis.costs.habits import Habit
-from devtrace.diagnosis.costs.loops import assigned_to, loops_around, uses_of, value_given
+from devtrace.diagnosis.costs.loops import loops_around, uses_of, value_given
 from devtrace.diagnosis.costs.reads import updated
+from devtrace.diagnosis.costs.sizes import is_number
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.fixes.fix import Fix, suggested
-from devtrace.source.matching import alone, assigned_names, called_name, match_code, names_in, nodes_of, variable
+from devtrace.source.matching import (
+    alone,
+    assigned_names,
+    calls_in,
+    match_code,
+    names_in,
+    nodes_of,
+    variable,
+)
 from devtrace.words.catalogue import sentence
 
 _FLOATS: Final = ("float64", "float32", "float16", "bfloat16")
 _EXACT: Final = (ast.Add, ast.Sub, ast.Mult, ast.Div)
-_NUMBERS: Final = ("len", "numel", "size")
 
 
 class _Filled(NamedTuple):
@@ -147,7 +155,7 @@ def _is_exact(read: _Read, added: ast.expr) -> bool:
     if read.dtype not in _FLOATS:
         return read.dtype in ("int64", "int32") and not above
     return all(isinstance(node, ast.BinOp) and isinstance(node.op, _EXACT) for node in above) and all(
-        _is_number(read.found, part)
+        is_number(read.found, part)
         for node in above
         for part in (node.left, node.right)  # type: ignore[attr-defined]
         if read.found.node not in ast.walk(part)
@@ -162,36 +170,52 @@ def _until(nodes: Iterator[ast.AST], last: ast.AST) -> Iterator[ast.AST]:
         yield node
 
 
-def _is_number(found: SourceNode, value: ast.expr | None, depth: int = 2) -> bool:
-    """Return whether code is a number of Python's for certain: `16`, `len(x)`, `x.shape[0]`, or a variable of such."""
-    if isinstance(value, ast.Constant):
-        return type(value.value) in (int, float)
-    shape = match_code("$x.shape[$i]", value)
-    if shape is not None:
-        return isinstance(shape["i"], ast.Constant)
-    if value is None or not variable(value) or not depth:
-        return value is not None and called_name(value) in _NUMBERS
-    given = assigned_to(found, variable(value))
-    return bool(given) and all(_is_number(found, each, depth - 1) for each in given)
-
-
 # `x[mask].sum()` becomes `torch.where(mask, x, 0).sum()`, whose shape the CPU knows without asking the device.
 
 
 def pick_by_where(habit: Habit) -> Fix | None:
-    """Return the fix, where a mask picks what is added up, and has the shape of what it picks from."""
+    """Return the fix, where a mask picks what is added up or averaged, and has the shape of what it picks from."""
     found, code = habit.found, habit.code
     picked = match_code("$x[$mask]", found.node) if found is not None else None
     if found is None or code is None or picked is None or isinstance(picked["mask"], ast.Tuple | ast.Slice):
         return None
-    attribute = found.source.parent(found.node)
-    summed = found.source.parent(attribute) if attribute is not None else None
-    if match_code("$picked.sum()", summed) is None or not _has_torch(found):
+    reduced, name = _reduction(found)
+    if reduced is None or not _has_torch(found) or not all(_is_masked_whole(habit.queries, op) for op in habit.ops):
         return None
-    if not all(_is_masked_whole(habit.queries, op) for op in habit.ops):
-        return None
-    new = f"torch.where({code.text(picked['mask'])}, {code.text(picked['x'])}, 0)"
-    return next(suggested(sentence("fixed.pick-by-where", code=new), code.replaced(found.node, new)), None)
+    new = f"torch.where({code.text(picked['mask'])}, {code.text(picked['x'])}, 0).sum()"
+    if name == "mean":
+        if any(calls_in(picked["mask"])) or not all(_is_summed_in_full(habit.queries, op) for op in habit.ops):
+            return None
+        new = f"{new} / {code.called_on(picked['mask'], 'sum()')}"
+    written = f"({new})" if name == "mean" and _binds_tighter(found.source.parent(reduced)) else new
+    return next(suggested(sentence("fixed.pick-by-where", code=new), code.replaced(reduced, written)), None)
+
+
+def _reduction(found: SourceNode) -> tuple[ast.AST | None, str]:
+    """Return the code that adds up all that is picked, or averages it: `x[m].mean()`, `torch.sum(x[m])`."""
+    around = found.source.parent(found.node)
+    for call in (around, found.source.parent(around) if around is not None else None):
+        for name in ("sum", "mean"):
+            given = match_code(f"$picked.{name}()", call) or match_code(f"torch.{name}($picked)", call)
+            if given is not None and given["picked"] is found.node:
+                return call, name
+    return None, ""
+
+
+def _binds_tighter(around: ast.AST | None) -> bool:
+    """Return whether code takes a part of a quotient that is written into it as it is: `2 * q`, `q.log()`."""
+    match around:
+        case ast.BinOp(op=operator):
+            return type(operator) not in (ast.Add, ast.Sub)
+        case ast.Attribute() | ast.Subscript():
+            return True
+    return False
+
+
+def _is_summed_in_full(queries: TraceQueries, op: int) -> bool:
+    """Return whether a sum of what an op takes has room for it: one in half precision may overflow, a mean does not."""
+    dtype = str(queries.trace.tensors.raw("dtype", queries.inputs(op)[0]))
+    return dtype.removeprefix("torch.") in ("float32", "float64")
 
 
 def _is_masked_whole(queries: TraceQueries, op: int) -> bool:

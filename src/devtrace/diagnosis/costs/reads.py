@@ -2,33 +2,30 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterator
-from typing import Final, TypeGuard
+from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
+from devtrace.diagnosis.costs.decisions import is_whole
 from devtrace.diagnosis.costs.habits import SAMPLE, Habit
 from devtrace.diagnosis.costs.loops import loops_around
-from devtrace.diagnosis.costs.sizes import decides_later, factor_of, is_rate, is_size
+from devtrace.diagnosis.costs.sizes import decides_later, factor_of, is_rate, is_size, taken_by
 from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
-from devtrace.source.flow import LOOPS, own_name, parameters, path_of
+from devtrace.source.flow import parameters, path_of
 from devtrace.source.matching import (
     alone,
-    assigned_names,
     called_name,
     calls_in,
     listed,
     match_code,
-    names_in,
-    nodes_of,
     owner_of,
     same_code,
     variable,
 )
 from devtrace.source.vocabulary import (
-    CHECKS_FLOATS,
     COUNTS,
     DRAWS,
     PICKS,
@@ -42,12 +39,10 @@ from devtrace.source.vocabulary import (
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, short_op_name
 
-_WHOLE: Final = ("int8", "int16", "int32", "int64", "uint8")
 _STEPS_BACK: Final = 12
 _ANCESTORS: Final = 40
 _LONGEST: Final = 40
 """Characters of code that advice repeats."""
-_NOT_FINITE: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
 def is_a_choice(queries: TraceQueries, op: int) -> bool:
@@ -109,7 +104,7 @@ def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     values there are, as `x.unique()` does: its shape is the result. So it is with a mask that a package picks by.
     """
     node, name = found.node, called_name(found.node)
-    if is_written(queries, op) or _is_a_truth_asked(queries, found, op):
+    if is_written(queries, op) or _is_a_truth_asked(queries, found, op) or _is_given_to_scheduler(queries, found, op):
         return True
     if not isinstance(node, ast.Call):
         return not (isinstance(node, ast.Subscript) and queries.package(queries.op_site(op)))
@@ -119,6 +114,18 @@ def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:
         return True
     owner = owner_of(node)
     return owner is not None and full_name(owner, found.source) in ("math", "numpy", "torch") and name.islower()
+
+
+def _is_given_to_scheduler(queries: TraceQueries, found: SourceNode, op: int) -> bool:
+    """Return whether a scheduler reads what was computed for it, as ReduceLROnPlateau does.
+
+    What `scaler.step(optimizer)` reads is filled by its own counts, and a closure's loss is its optimizer's.
+    """
+    is_a_step = match_code("$scheduler.step($value)", found.node) is not None
+    if not is_a_step or not queries.inputs(op) or queries.is_phase("optimizer")[op]:
+        return False
+    made = queries.producer(queries.base(queries.inputs(op)[0]))
+    return made >= 0 and queries.kind(made) == "compute"
 
 
 def _is_a_truth_asked(queries: TraceQueries, found: SourceNode, op: int) -> bool:
@@ -179,98 +186,6 @@ def is_for_the_host(queries: TraceQueries, op: int) -> bool:
     return taken > 0
 
 
-def decides_the_loop(found: SourceNode) -> bool:
-    """Return whether the value says how long a loop goes on: that needs it. A guard against what never is does not."""
-    statement = found.statement
-    names = set(assigned_names(statement)) if isinstance(statement, ast.Assign | ast.AnnAssign) else set()
-    tests = (test for test in _tests_of_loops(found) if not _checks_floats(test, found))
-    return any(found.node in ast.walk(test) or not names.isdisjoint(names_in(test)) for test in tests)
-
-
-def _checks_floats(test: ast.expr, found: SourceNode) -> bool:
-    """Return whether a test asks for NaN or infinity: `isnan(x)`, `x != x`, `x == float("inf")`, `x < math.inf`."""
-    if any(called_name(call) in CHECKS_FLOATS for call in calls_in(test)):
-        return True
-    compared = nodes_of(ast.Compare, test)
-    return any(_is_not_finite(side, found) or same_code(one.left, side) for one in compared for side in one.comparators)
-
-
-def _is_not_finite(value: ast.expr, found: SourceNode) -> bool:
-    """Return whether code is NaN or infinity: `float("inf")`, `math.inf`, `-np.nan`."""
-    if isinstance(value, ast.UnaryOp):
-        return _is_not_finite(value.operand, found)
-    given = match_code("float($text)", value)
-    text = getattr(given["text"], "value", None) if given is not None else None
-    if type(text) is str:
-        return _NOT_FINITE.fullmatch(text) is not None
-    return full_name(value, found.source).rpartition(".")[2] in ("inf", "nan")
-
-
-def is_gone_on_by(queries: TraceQueries, found: SourceNode, op: int) -> bool:
-    """Return whether a value of the step picks what the code does next.
-
-    So does a size, an index or a length. A guard that only raises picks nothing, and state that the object itself
-    keeps need not be asked for each time.
-    """
-    asked = _test_of(found) or (found.node if _is_whole_or_true(queries, op) else None)
-    names = nodes_of(ast.Name, asked) if asked is not None else ()
-    kept = (own_name(found.source, found.node), "bool", "int")
-    is_of_the_step = any(not full_name(name, found.source) for name in names if name.id not in kept)
-    return is_of_the_step and not _is_guard(found.statement)
-
-
-def _is_whole_or_true(queries: TraceQueries, op: int) -> bool:
-    """Return whether a whole number is read, or whether two tensors are equal."""
-    row = next(iter(queries.inputs(op)), -1)
-    is_whole = row >= 0 and queries.trace.tensors[row].dtype in _WHOLE
-    return is_whole or short_op_name(queries.op_name(op)) == "equal"
-
-
-def _test_of(found: SourceNode) -> ast.expr | None:
-    """Return the condition that a value is part of: of a branch, or a truth that is passed on."""
-    node = found.node
-    for each in (node, *found.source.ancestors(node)):
-        if isinstance(each, ast.If | ast.While | ast.IfExp) and (each is node or node in ast.walk(each.test)):
-            return each.test
-        if isinstance(each, ast.Compare | ast.BoolOp) or _is_a_truth(each):
-            return each
-        if isinstance(each, ast.stmt):
-            break
-    return None
-
-
-def _is_a_truth(node: ast.AST | None) -> TypeGuard[ast.expr]:
-    """Return whether code is `not x` or `bool(x)`."""
-    return any(match_code(pattern, node) is not None for pattern in ("not $x", "bool($x)"))
-
-
-def _is_guard(statement: ast.stmt) -> bool:
-    match statement:
-        case ast.If(orelse=[], body=body):
-            return all(isinstance(each, ast.Raise) for each in body)
-        case ast.Assert():
-            return True
-    return False
-
-
-def _tests_of_loops(found: SourceNode) -> Iterator[ast.expr]:
-    """Yield the conditions of the function that end a loop, or answer whether one is to end."""
-    function = found.source.function(found.node)
-    for node in ast.walk(function or found.source.tree):
-        if isinstance(node, ast.While) or (isinstance(node, ast.If) and _leaves(found, node)):
-            yield node.test
-        elif isinstance(node, ast.Return) and (isinstance(node.value, ast.Compare) or _is_a_truth(node.value)):
-            yield node.value
-
-
-def _leaves(found: SourceNode, branch: ast.If) -> bool:
-    last = branch.body[-1]
-    if any(match_code(pattern, last) is not None for pattern in ("return True", "return False")):
-        return True
-    in_a_loop = any(isinstance(outer, LOOPS) for outer in found.source.ancestors(branch))
-    return in_a_loop and isinstance(last, ast.Break | ast.Return)
-
-
 def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str]:
     """Return what the value of each step is read for, in words, and what to do instead."""
     node, statement = found.node, found.statement
@@ -304,10 +219,13 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
         return worded("scale", argument=argument)
     if is_rate(found):
         return worded("schedule")
-    if is_size(found):
+    function = taken_by(found)
+    if is_size(found) or (function and is_whole(queries, op)):
         return worded("bound")
     if decides_later(found):
         return worded("decide")
+    if function:
+        return worded("give", function=function)
     if gathered := _gathered_in(found):
         flat = ".flatten()" if any(queries.dims[row] for row in queries.inputs(op)[:1]) else ""
         return worded("keep", kept=kept, list=f"torch.stack({gathered}){flat}")
@@ -358,7 +276,7 @@ def _counter(found: SourceNode) -> str:
 
 def worded(purpose: str, **names: str) -> tuple[str, str]:
     """Return what a value is read for, in words, and what to do instead."""
-    return sentence(f"host-sync.to-{purpose}"), sentence(f"host-sync.to-{purpose}.help", **names)
+    return sentence(f"host-sync.to-{purpose}", **names), sentence(f"host-sync.to-{purpose}.help", **names)
 
 
 def expression(queries: TraceQueries, site: int) -> str:

@@ -2,8 +2,9 @@
 
 `loss.item()` made the CPU wait ... These are 50% of the waits in that time.
 
-That time is from the first to the last run of the line. What is alone in it has no share worth saying. What costs most
-comes first; what is nothing beside it asks for no advice.
+That time is from the first to the last run of the line; lines that overlap share one time, so that shares add up to
+100 % at most. What is alone in it has no share worth saying. What costs most comes first; what is nothing beside it
+asks for no advice.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -41,12 +42,13 @@ def _with_share(queries: TraceQueries, finding: Finding, findings: Iterable[Find
     rules = ("host-sync",) if finding.rule == "host-sync" else _COPIES if finding.rule in _COPIES else ()
     if finding.severity != "warning" or finding.count < 2 or not finding.ops or not rules:
         return finding
-    same = [each for each in findings if each.rule in rules and each.ops and max(each.ops) >= min(finding.ops)]
-    first, last = min(finding.ops), max(finding.ops)
-    half = (last - first) // (2 * max(len(finding.ops) - 1, 1))  # of a step: what is beside the first and the last run
+    same = [each for each in findings if each.rule in rules and each.ops]
+    first, last, half = next(time for time in _times_of(same) if time[0] <= min(finding.ops) <= time[1])
 
     def inside(each: Finding) -> float:
-        return float(((np.array(each.ops) >= first - half) & (np.array(each.ops) <= last + half)).mean())
+        ops = np.array(each.ops)
+        runs_in_it = ((ops >= first) & (ops <= last)).any()
+        return float(((ops >= first - half) & (ops <= last + half)).mean()) if runs_in_it else 0.0
 
     def share(amount: Callable[[Finding], float]) -> int:
         amounts = [amount(each) * inside(each) for each in same]
@@ -60,6 +62,20 @@ def _with_share(queries: TraceQueries, finding: Finding, findings: Iterable[Find
     if stood and passed:
         words += sentence("share.time", time=int(stood), share=min(round(100 * stood / passed), 100))
     return replace(finding, message=finding.message + words)
+
+
+def _times_of(findings: Iterable[Finding]) -> list[tuple[int, int, int]]:
+    """Return the times of lines that warn, those that overlap as one: the first op, the last, half of a step."""
+    times = list[tuple[int, int, int]]()
+    warned = (each.ops for each in findings if each.severity == "warning" and each.count > 1)
+    for ops in sorted(warned, key=min):
+        first, last = min(ops), max(ops)
+        half = (last - first) // (2 * max(len(ops) - 1, 1))  # what is beside the first and the last run
+        if times and first <= times[-1][1]:
+            before = times.pop()
+            first, last, half = before[0], max(last, before[1]), max(half, before[2])
+        times.append((first, last, half))
+    return times
 
 
 def _percents(amounts: Sequence[float]) -> list[int]:

@@ -7,25 +7,35 @@ token.fill_(word)                               # and token.copy_(picked) needs 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
 from devtrace.diagnosis.costs.habits import OFTEN, SAMPLE, Habit
 from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.needless import Needless
-from devtrace.diagnosis.costs.sizes import is_put_in
+from devtrace.diagnosis.costs.sizes import is_number, is_put_in, may_be_tensor
 from devtrace.diagnosis.evidence.source_text import brief
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.flow import DEFINED
 from devtrace.source.matching import alone, called_name, is_read, match_code, nodes_of, owner_of, variable
-from devtrace.source.vocabulary import GIVES_NUMBERS, TAKES_VALUES, is_mixing, package
+from devtrace.source.vocabulary import GIVES_NUMBERS, TAKES_VALUES, package
 from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import short_op_name
 
 _GATHERS: Final = ("append", "extend", "insert")
 _SIMPLE: Final = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
 _PASSED_ON: Final = (ast.Name, ast.Tuple, ast.List, ast.BinOp, ast.Constant, ast.Starred)
+_NUMBERS: Final = (ast.keyword, ast.Slice)
+_COMPUTES: Final[dict[type[ast.operator], tuple[str, ...]]] = {
+    ast.Add: ("add",),
+    ast.Sub: ("sub", "rsub"),
+    ast.Mult: ("mul",),
+    ast.Div: ("div", "reciprocal"),
+    ast.Pow: ("pow",),
+}
+"""What a device computes for an operator between a tensor and a number."""
 _PLAIN: Final = (*_PASSED_ON, ast.Attribute, ast.Subscript)
 
 
@@ -35,7 +45,7 @@ def of_written_back(habit: Habit) -> Needless | None:
     if found is None or habit.count < OFTEN or not habit.is_of_the_user or not habit.pace.is_of_each_step:
         return None
     loop = next(iter(loops_around(found)), None)
-    uses = _used_again(habit, found, loop) if loop is not None else None
+    uses = _used_at_once(habit, found) or (_used_again(habit, found, loop) if loop is not None else None)
     if not uses:
         return None
     key, site = uses[0]
@@ -44,6 +54,25 @@ def of_written_back(habit: Habit) -> Needless | None:
         why = sentence("copy.back-computed", name=name, site=site)
         return Needless(habit, why, sentence("copy.back.help", name=name))
     return Needless(habit, sentence(key, site=site), sentence("host-sync.to-return.help", site=site))
+
+
+def _used_at_once(habit: Habit, found: SourceNode) -> list[tuple[str, Site]]:
+    """Return where a device computes with the value in the very statement that reads it: `y / y.max().item()`."""
+    if habit.kind != "syncs" or called_name(found.node) not in GIVES_NUMBERS:
+        return []
+    for inner, outer in pairwise(_up(found, found.node, found.statement)):
+        names: Sequence[str] = ()
+        match outer:
+            case ast.BinOp(left=left, right=right, op=operator):
+                other = right if inner is left else left
+                is_computed = not is_number(found, other) and called_name(other) not in GIVES_NUMBERS
+                names = _COMPUTES.get(type(operator), ()) if is_computed else ()
+            case ast.Call() if may_be_tensor(outer, inner):
+                names = (called_name(outer).removesuffix("_"),)
+        site = _site_of_most(habit, found, found.statement, names) if names else None
+        if site is not None:
+            return [("host-sync.to-use", site)]
+    return []
 
 
 def _used_again(habit: Habit, found: SourceNode, loop: ast.stmt) -> list[tuple[str, Site]] | None:
@@ -109,9 +138,10 @@ def _way_back(habit: Habit, found: SourceNode, use: ast.Name, statement: ast.stm
 
 def _is_mixed(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
     """Return whether a tensor would do as well beside other tensors: `y - x`, `p.mul_(x)`; an `alpha=` is a number."""
-    around = list(_up(found, use, statement))
-    mixing = (isinstance(each, ast.BinOp) or is_mixing(called_name(each)) for each in around)
-    return any(mixing) and not any(isinstance(each, ast.keyword | ast.Slice) for each in around)
+    around = list(pairwise(_up(found, use, statement)))
+    mixing = (isinstance(outer, ast.BinOp) or may_be_tensor(outer, inner) for inner, outer in around)
+    needing = (isinstance(inner, _NUMBERS) and not may_be_tensor(outer, inner) for inner, outer in around)
+    return any(mixing) and not any(needing)
 
 
 def _puts_into_a_tensor(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
@@ -140,19 +170,25 @@ def _is_passed_on(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool
     return all(each is gathering or isinstance(each, _PASSED_ON) for each in _up(found, use, statement))
 
 
-def _site_of_most(habit: Habit, found: SourceNode, statement: ast.stmt) -> Site | None:
-    """Return the site at which a statement makes, fills or computes a device's tensor after most of the reads."""
+def _site_of_most(habit: Habit, found: SourceNode, statement: ast.stmt, names: Sequence[str] = ()) -> Site | None:
+    """Return the site at which a statement makes, fills or computes a device's tensor after most of the reads.
+
+    If `names` are given, by an op of one of these.
+    """
     some = list(pairwise(habit.ops))[:SAMPLE]
-    sites = [_site_of(habit.queries, found, statement, *pair) for pair in some]
+    sites = [_site_of(habit.queries, found, statement, *pair, names) for pair in some]
     there = [site for site in sites if site is not None]
     return there[0] if there and 2 * len(there) >= len(sites) else None
 
 
-def _site_of(queries: TraceQueries, found: SourceNode, back: ast.stmt, first: int, last: int) -> Site | None:
+def _site_of(
+    queries: TraceQueries, found: SourceNode, back: ast.stmt, first: int, last: int, names: Sequence[str]
+) -> Site | None:
     span, of_read = found.source.span(back), queries.site(int(queries.op_users[first]))
     for op in range(first + 1, last):
         is_on_device = queries.trace.ops.number("device", op) != queries.host
         is_made = is_on_device and queries.kind(op) in ("copy", "create", "compute")
+        is_made = is_made and (not names or short_op_name(queries.op_name(op)).removesuffix("_") in names)
         site = queries.site(int(queries.op_users[op])) if is_made else None
         is_of_file = site and of_read and (site.file, site.cell_id) == (of_read.file, of_read.cell_id)
         if site and is_of_file and span.line <= site.line <= span.end_line:

@@ -13,6 +13,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from devtrace.diagnosis.costs import reads
+from devtrace.diagnosis.costs.decisions import decides_the_loop, is_gone_on_by
 from devtrace.diagnosis.costs.edits_of_reads import pick_by_where, read_after_loop
 from devtrace.diagnosis.costs.elements import of_elements
 from devtrace.diagnosis.costs.factories import is_drawn_from_nothing
@@ -85,7 +86,7 @@ def _is_needless(habit: Habit, found: SourceNode) -> bool:
     if any(reads.is_often(test, habit) for test in (reads.is_a_choice, reads.was_read_before, reads.is_for_the_host)):
         return False
     trains_in_it = habit.pace.trains and habit.count <= habit.pace.steps  # more often it is a loop within a step
-    is_spared = trains_in_it or not reads.decides_the_loop(found)
+    is_spared = trains_in_it or not decides_the_loop(found)
     return is_spared and not (queries.package(habit.line) and _is_needed_by_the_package(habit, found))
 
 
@@ -103,6 +104,6 @@ def _is_needed_by_the_package(habit: Habit, found: SourceNode) -> bool:
     """
     if reads.is_written(habit.queries, habit.ops[0]):
         return reads.is_printed(found)
-    is_asked = reads.is_gone_on_by(habit.queries, found, habit.ops[0])
+    is_asked = is_gone_on_by(habit.queries, found, habit.ops[0])
     asks_each = habit.count > habit.pace.steps and bool(loops_around(found, (*LOOPS, ast.comprehension)))
     return (is_asked and not asks_each) or not habit.pace.trains or habit.trains_alone
