@@ -67,16 +67,16 @@ def _among_accelerators(queries: TraceQueries, snapshot: FailureSnapshot, mismat
     named = {each.device for frame in frames for each in _named_by_variables(frame) if ":" in each.device}
     if named not in ({mismatch.odd_device}, {mismatch.expected_device}):
         return mismatch
-    meant, program = named.pop(), {frame.code.site.file for frame in frames}
+    meant, files = named.pop(), [frame.code.site.file for frame in frames]
     rows = [row for row in combined(queries, mismatch.op) if queries.device(row) != meant]
-    without_a_word = all(_came_without_a_word(queries, row, meant, program) for row in rows)
-    if not without_a_word and not _came_by_one_word(queries, rows, program):
+    without_a_word = all(_came_without_a_word(queries, row, meant, files[-1]) for row in rows)
+    if not without_a_word and not _came_by_one_word(queries, rows, files):
         return mismatch
     return replace(turned(queries, mismatch, None) if meant == mismatch.odd_device else mismatch, is_meant=True)
 
 
-def _came_without_a_word(queries: TraceQueries, row: int, meant: str, program: set[str]) -> bool:
-    """Return whether code outside of the files that run, or a bare `.cuda()`, put a tensor where it is.
+def _came_without_a_word(queries: TraceQueries, row: int, meant: str, program: str) -> bool:
+    """Return whether code outside of the program's file, or a bare `.cuda()`, put a tensor where it is.
 
     A parameter must have been taken from the device that is meant; what was computed from there has moved on.
     """
@@ -90,10 +90,10 @@ def _came_without_a_word(queries: TraceQueries, row: int, meant: str, program: s
     site, found = queries.site(put), queries.source_node(put)
     if site is None or found is None:
         return False
-    return site.file not in program or match_code("$x.cuda()", found.node) is not None
+    return site.file != program or match_code("$x.cuda()", found.node) is not None
 
 
-def _came_by_one_word(queries: TraceQueries, rows: list[int], program: set[str]) -> bool:
+def _came_by_one_word(queries: TraceQueries, rows: list[int], files: list[str]) -> bool:
     """Return whether a literal put tensors on their device that the program writes once, though all ends elsewhere.
 
     Where the results go on to another device on purpose, the program names that device again.
@@ -102,7 +102,7 @@ def _came_by_one_word(queries: TraceQueries, rows: list[int], program: set[str])
     origins = {queries.op_site(find_origin(queries, row).op) for row in rows}
     sites = list(moves or origins)
     site, found = (queries.site(sites[0]), queries.source_node(sites[0])) if len(sites) == 1 else (None, None)
-    if site is None or found is None or site.file not in program:
+    if site is None or found is None or site.file not in files:
         return False
     around, device = found.source.function(found.node) or found.source.tree, queries.device(rows[0])
     written = [node for node in ast.walk(around) if _names(node, device)]
