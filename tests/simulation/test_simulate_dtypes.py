@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional
 from torch.utils import _pytree as pytree
 
 import devtrace
@@ -122,6 +123,37 @@ def test_what_the_cpu_refuses_is_computed_wider_on_a_device_and_stays_refused_on
         assert torch.ones(2, device="cuda", dtype=torch.complex32).sqrt_().dtype is torch.complex32
         with pytest.raises(NotImplementedError):  # what the host has not stays refused there
             torch.histc(torch.arange(3), bins=3, min=0, max=2)
+
+
+@pytest.mark.parametrize("narrow", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, y: x @ y,
+        lambda x, y: y @ x,
+        lambda x, y: functional.linear(x, y),
+        lambda x, y: functional.linear(x, y, y[0]),
+        lambda x, y: functional.linear(x, x, y[0]),
+        lambda x, y: torch.bmm(x[None], y[None]),
+        lambda x, y: torch.mv(x, y[0]),
+        lambda x, y: torch.dot(x[0], y[0]),
+        lambda x, y: torch.baddbmm(y[None], x[None], x[None]),
+        lambda x, y: functional.conv1d(x[None], y[None]),
+        lambda x, y: functional.conv1d(x[None], x[None], y[0]),
+        lambda x, y: functional.scaled_dot_product_attention(x[None], y[None], x[None]),
+        lambda x, y: x.index_copy(0, torch.arange(4, device=x.device), y),
+        lambda x, y: x.scatter(0, torch.zeros(4, 4, dtype=torch.long, device=x.device), y),
+        lambda x, y: x.masked_scatter(x > 0, y),
+    ],
+)
+def test_what_mixes_dtypes_is_refused_on_a_device_as_on_the_host(
+    call: Callable[[torch.Tensor, torch.Tensor], object], narrow: torch.dtype
+) -> None:
+    x, y = torch.ones(4, 4, dtype=narrow), torch.ones(4, 4)
+    with pytest.raises(RuntimeError, match="type"):
+        call(x, y)
+    with devtrace.simulate("cuda:1"), pytest.raises(RuntimeError, match="type"):
+        call(x.cuda(), y.cuda())
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The dispatch mode below all others: finds the handler of each operator, and lets torch's own tracing pass."""
 
+import re
 from contextlib import ExitStack
 from typing import Any
 
@@ -54,7 +55,7 @@ class SimulationMode(OpMode):
             except RuntimeError as error:
                 special.refuse_without_host_memory(error, self, args, kwargs or _NO_KWARGS)
                 tensors = as_tensors(error, func, args)
-                instead = _what_only_cuda_has(func, args, kwargs or _NO_KWARGS) if tensors is None else func
+                instead = _what_only_cuda_has(func, args, kwargs or _NO_KWARGS, error) if tensors is None else func
                 if instead is None:
                     raise
             return handler(self, instead, args if tensors is None else tensors, kwargs or _NO_KWARGS)
@@ -87,12 +88,15 @@ class RetiredMode(SimulationMode):
         return func(*args, **(kwargs or _NO_KWARGS))
 
 
-def _what_only_cuda_has(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _what_only_cuda_has(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], refusal: RuntimeError) -> Any:
     if not isinstance(func, Func) or common_owner((*args, *kwargs.values())) in (None, HOST, MIXED):
+        return None
+    if _IS_OF_TWO_DTYPES.search(str(refusal)):  # CUDA refuses that too; in a wider dtype both would be the same
         return None
     return wider.instead_of(func, args, kwargs)
 
 
+_IS_OF_TWO_DTYPES = re.compile(r"same (?:d|scalar )?type|expected scalar type|but (?:found|got) \S+ instead")
 _of_torch, _height = torch._C._get_dispatch_mode, torch._C._len_torch_dispatch_stack
 _traced_by_jit, _is_excluded = torch._C._get_tracing_state, torch._C._dispatch_tls_is_dispatch_key_excluded
 _TRACER = torch._C._dispatch_key_parse("Tracer")
