@@ -16,6 +16,7 @@ from devtrace.explaining.reading.attributes import member
 from devtrace.explaining.reading.expressions import computed
 from devtrace.explaining.reading.reader import ITSELF, MOST_ITEMS, Reader
 from devtrace.explaining.reading.runs import (
+    Given,
     arguments,
     function_of,
     given_by_call,
@@ -356,12 +357,12 @@ def _call_class(reader: Reader, kind: type, call: Written) -> Value | None:
 
 def _call_module(reader: Reader, module: Any, call: Written) -> Value | None:
     """Return what a module's call gives, hooks included."""
-    given, _ = hooks.given_to_forward(reader, module, hooks.Given.by(reader, *call), call.activation)
+    given, _ = hooks.given_to_forward(reader, module, Given.by(reader, *call), call.activation)
     made = _forwarded(reader, module, given, call)
     return hooks.given_by_module(reader, module, given, made, call.activation)
 
 
-def _forwarded(reader: Reader, module: Any, given: hooks.Given, call: Written) -> Value | None:
+def _forwarded(reader: Reader, module: Any, given: Given, call: Written) -> Value | None:
     """Return what a module made of its inputs: by its own forward, else where its first parameter is."""
     node, activation = call
     forward = class_attribute(type(module), "forward")

@@ -3,32 +3,14 @@
 import ast
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.runs import arguments, function_of, is_theirs, results_of, run_of
+from devtrace.explaining.reading.runs import Given, arguments, function_of, is_theirs, results_of, run_of
 from devtrace.explaining.reading.values import Activation, Definition, Known, Several, Value
 from devtrace.source.flow import statements, targets
 from devtrace.source.matching import match_code, may_be_text
 from devtrace.source.object_walk import hooks_of
-
-
-class Given(NamedTuple):
-    """Values of a module's call: those in their order, and those by their names."""
-
-    values: list[Value | None]
-    words: dict[str, Value | None]
-
-    @classmethod
-    def by(cls, reader: Reader, call: ast.Call, activation: Activation) -> "Given":
-        """Return what a call as it is written gives."""
-        words = {word.arg: reader.see(word.value, activation) for word in call.keywords if word.arg}
-        return cls([reader.see(each, activation) for each in call.args], words)
-
-    def to_hook(self, *, with_words: bool) -> list[Value | None]:
-        """Return it as a hook gets it: a tuple, and a dictionary where it asked for that."""
-        words = Several(tuple(self.words.values()), tuple(self.words))
-        return [Several(tuple(self.values)), words] if with_words else [Several(tuple(self.values))]
 
 
 def given_to_forward(

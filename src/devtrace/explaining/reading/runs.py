@@ -5,10 +5,10 @@ import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import CodeType, FunctionType, MethodType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.values import END, Activation, Definition, Known, Value
+from devtrace.explaining.reading.values import END, Activation, Definition, Known, Several, Value
 from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import is_module
 from devtrace.source import parsing
@@ -20,6 +20,24 @@ from devtrace.source.parsing import Span
 from devtrace.source.safe_values import MISSING, Scope, class_dict, classes_of, evaluate, with_wrapped
 
 CACHED: Final = type(functools.cache(len))
+
+
+class Given(NamedTuple):
+    """Values of a module's call: those in their order, and those by their names."""
+
+    values: list[Value | None]
+    words: dict[str, Value | None]
+
+    @classmethod
+    def by(cls, reader: Reader, call: ast.Call, activation: Activation) -> "Given":
+        """Return what a call as it is written gives."""
+        words = {word.arg: reader.see(word.value, activation) for word in call.keywords if word.arg}
+        return cls([reader.see(each, activation) for each in call.args], words)
+
+    def to_hook(self, *, with_words: bool) -> list[Value | None]:
+        """Return it as a hook gets it: a tuple, and a dictionary where it asked for that."""
+        words = Several(tuple(self.words.values()), tuple(self.words))
+        return [Several(tuple(self.values)), words] if with_words else [Several(tuple(self.values))]
 
 
 def is_theirs(code: CodeType) -> bool:
@@ -108,9 +126,8 @@ def given_by_call(
     reader: Reader, function: FunctionType, before: list[Value | None], call: ast.Call, activation: Activation
 ) -> dict[str, Value | None]:
     """Return what a call gives a function's parameters, of which those before are none that it writes: `self`."""
-    given = [*before, *(reader.see(each, activation) for each in call.args)]
-    words = {word.arg: reader.see(word.value, activation) for word in call.keywords if word.arg}
-    return arguments(function, given, words)
+    given = Given.by(reader, call, activation)
+    return arguments(function, [*before, *given.values], given.words)
 
 
 def returned(
