@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import devtrace
+from devtrace.drawing.foot import GUTTER, SMALL, WIDE
 from devtrace.drawing.lanes import LONGEST_SHARE, Scale, lanes
 from devtrace.drawing.picture import MOST_LANES
 from devtrace.drawing.svg import timeline
@@ -302,6 +303,15 @@ def test_the_name_of_the_tensor_is_where_no_arrow_of_a_copy_crosses_it() -> None
     assert name_at(training(30)) == [title]
     (beside,) = name_at(head_trace())
     assert beside != title
+
+
+def test_the_flag_of_the_last_op_has_room_on_a_page_of_420() -> None:
+    sample = Sample()
+    ops = [sample.op("aten.mm", "cuda:0") for _ in range(400)]
+    picture = ElementTree.fromstring(timeline(replace(sample.builder.build(), findings=(flag(ops[-1]),))))
+    (disc,) = [each for each in picture.iter(f"{SVG}svg") if each.find(f"{SVG}circle") is not None]
+    wide = SMALL / (WIDE / 100)
+    assert (GUTTER + WIDE * float((disc.get("x") or "").rstrip("%")) / 100) / 100 * wide + 7.5 <= wide
 
 
 def flag(op: int) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from devtrace.api.results import diagnose
 from devtrace.diagnosis.findings import Edit
 from devtrace.interchange.diff import diff
 from devtrace.report.page import to_html
+from devtrace.trace.memory import MOST_POINTS, curves, lives_until_use
 from devtrace.trace.tables import TraceData
 from e2e.views import TABS
 from folders import ROOT
@@ -141,6 +142,18 @@ def test_keys_go_from_point_to_point_of_the_memory(page: Page, tmp_path: Path) -
     expect(plot).to_have_attribute("aria-valuetext", "Op 1: 100 B")
     plot.press("ArrowRight")
     expect(plot).to_have_attribute("aria-valuetext", "Op 2: 600 B")
+
+
+def test_the_memory_of_100_000_ops_is_drawn_from_a_curve_of_few_points(page: Page, tmp_path: Path) -> None:
+    trace = make_traces.million(100_000)
+    known = tuple(curves(trace, lives_until_use(trace), {}, is_exact=False))
+    assert 0 < max(len(each.ops) for each in known) <= MOST_POINTS
+    opened(page, replace(trace, memory=known), tmp_path)
+    page.get_by_role("tab", name="Memory", exact=True).click()
+    memory = page.locator('[data-devtrace="memory"][data-ready="true"]')
+    expect(memory.get_by_role("slider").first).to_be_visible()
+    drawn = memory.locator("path").evaluate_all("areas => areas.map(area => area.getAttribute('d').length)")
+    assert max(drawn) <= 40 * 2 * MOST_POINTS
 
 
 def test_a_trace_without_memory_has_no_tab_for_it(page: Page, tmp_path: Path) -> None:

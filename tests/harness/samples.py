@@ -216,3 +216,28 @@ def with_memory(limit: int) -> Trace:
         Part("activation", "model.blocks", np.array([0, 500])),
     )
     return Trace.of(replace(sample.builder.build(), memory=(Curve("cuda:0", limit, True, np.arange(2), parts),)))
+
+
+def memory_of_steps() -> Trace:
+    """A trace of three steps of a model under a limit: what each kind of memory was over time."""
+    sample = Sample()
+    for step in range(3):
+        for line, name in enumerate(
+            ("addmm", "relu", "addmm", "mse_loss", "mse_loss_backward", "mm", "_foreach_add_"), 1
+        ):
+            sample.op(f"aten.{name}.default", "cuda:0", site=sample.site(line, f"step {step}"))
+    wave = np.array([1, 2, 3, 4, 3, 1, 0]) * 60
+    later = np.array([0] * 6 + [1] * 15) * 240
+    kinds = {
+        ("parameter", "model.blocks"): np.full(21, 90),
+        ("parameter", "model.head"): np.full(21, 30),
+        ("optimizer-state", "optimizer"): later,
+        ("gradient", "model"): np.tile([0, 0, 0, 0, 60, 120, 120], 3),
+        ("named", "losses"): np.repeat([0, 20, 40], 7),
+        ("activation", "model.blocks"): np.tile(wave, 3),
+        ("activation", "model.head"): np.tile(wave // 4, 3),
+        ("temporary", ""): np.tile([0, 0, 0, 30, 30, 0, 0], 3),
+    }
+    parts = tuple(Part(kind, name, sizes << 20) for (kind, name), sizes in kinds.items())
+    curve = Curve("cuda:0", 1 << 30, True, np.arange(21), parts)
+    return Trace.of(replace(sample.builder.build(), memory=(curve,)))

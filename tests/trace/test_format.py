@@ -25,12 +25,14 @@ from devtrace.trace import format
 from devtrace.trace.tables import Lists, TraceData
 from devtrace.words.errors import FormatError
 from goldens import GOLDEN, assert_golden
+from samples import memory_of_steps
 from traces import empty_trace, half_trace, head_trace, odd_trace, story_trace
 
 TRACES: dict[str, Callable[[], TraceData]] = {
     "empty": empty_trace,
     "half": half_trace,
     "head": head_trace,
+    "memory": memory_of_steps,
     "odd": odd_trace,
     "story": story_trace,
 }

@@ -17,6 +17,8 @@ FOOT: Final = 13
 """The height of a row of words below the lanes."""
 SMALL: Final = 330
 """Pixels of the bars on a page of 420: what stands beside something else there has to have room."""
+LAST: Final = 0.995
+"""A flag stands no further to the right, where the rest at the right of a page of 420 would hold less than its half."""
 LETTER: Final = 5.5
 """Pixels of a letter of the smallest text."""
 

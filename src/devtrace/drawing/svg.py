@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from devtrace.drawing import palette
-from devtrace.drawing.foot import GUTTER, LETTER, SMALL, WIDE, foot, ribbon
+from devtrace.drawing.foot import GUTTER, LAST, LETTER, SMALL, WIDE, foot, ribbon
 from devtrace.drawing.lanes import details
 from devtrace.drawing.picture import BAR, MOST_FLAGS, MOST_LANES, TITLE, TOP, Picture, Row
 from devtrace.drawing.strokes import run, stretched, unstretched
@@ -201,7 +201,7 @@ def _arrow(arrow: _Arrow, label: str) -> str:
 
 def _middle(picture: Picture, finding: Mapping[str, Any]) -> float:
     begin, end = picture.scale.spans(np.array([int(finding["op"])]))
-    return float(begin[0] + end[0]) / 2
+    return min(float(begin[0] + end[0]) / 2, LAST)
 
 
 def _flag(picture: Picture, number: int, finding: Mapping[str, Any]) -> str:

@@ -41,6 +41,9 @@ GROWING = {
         'self.log["state"].append(',
         r"value\.to\(.cpu., copy=True\) for key, value in self\.net\.",
     ),
+    "losses_in_the_memory_of_all": Expected(
+        "losses", "named", "losses.append(nn.f", r"mse_loss\(net\(x\), x\)\.clone\(\)"
+    ),
     "copies_of_better_models": Expected("best", "parameter", "best.append(", r"copy\.deepcopy\(model\)\.cpu\(\)"),
     "copies_of_a_fit": Expected("fit.snapshots", "parameter", "self.snapshots[number] = deepcopy", ""),
     "gradients_until_their_spread": Expected("seen", "named", "seen[step] = flat(net)", r"flat\(net\)\.cpu\(\)"),

@@ -21,6 +21,7 @@ _COLLECTED: Final = ("graph", "named")
 _NOBODY: Final = ("", "", 0)
 _SEVERAL: Final = 2
 _WORTH: Final = 0.1
+_SMALL: Final = 100
 
 
 @dataclass
@@ -164,6 +165,12 @@ class Memory:
         """Return whether calls of modules made most of a group, or what they gave."""
         made = sum(each.bytes for each in group.holdings if self.outermost(self.producer(each)) >= 0)
         return made > group.bytes / 2
+
+    def is_of_reduced(self, group: Group) -> bool:
+        """Return whether a group has few numbers in memory of many: `mse_loss` reduces in place, and keeps it."""
+        rows = [self.queries.base(each.tensor) for each in group.holdings if each.tensor >= 0]
+        size = sum(self.queries.trace.tensors.number("bytes", row) for row in rows)
+        return 0 < size < group.bytes / _SMALL
 
     def is_from_the_host(self, group: Group) -> bool:
         """Return whether most of a group was copied from the CPU."""

@@ -135,11 +135,11 @@ def to_the_host(memory: Memory, group: Group) -> Remedy | None:
         return sentence("out-of-memory.help-cpu-edit", name=group.name, code=code.after.strip()), (code,)
     if keeps.how == "is" or (keeps.is_a_cache and memory.is_used(group)):
         return sentence("out-of-memory.help-cpu", name=group.name), ()
-    method = "detach().cpu()" if memory.has_graph(group.name) else "cpu()"
-    edit = _called(memory, keeps, group, method)
+    method, key = ("clone()", "clone") if memory.is_of_reduced(group) else ("cpu()", "cpu-edit")
+    edit = _called(memory, keeps, group, f"detach().{method}" if memory.has_graph(group.name) else method)
     if edit is None:
         return sentence("out-of-memory.help-cpu", name=group.name), ()
-    return sentence("out-of-memory.help-cpu-edit", name=group.name, code=edit.after.strip()), (edit,)
+    return sentence(f"out-of-memory.help-{key}", name=group.name, code=edit.after.strip()), (edit,)
 
 
 def _state_on_the_host(memory: Memory, keeps: Keeper, group: Group) -> Edit | None:

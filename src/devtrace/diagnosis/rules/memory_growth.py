@@ -67,8 +67,8 @@ def _keeper(memory: Memory, group: Group, counts: Sequence[Mapping[Key, int]]) -
     may_end = keeps.is_bounded or keeps.is_a_cache or keeps.how == "carried"
     if may_end or (group.kind == "parameter" and not memory.is_deep_copied(group)):
         return None
-    is_of_modules = group.kind == "named" and memory.is_of_modules(group)
-    return keeps if is_of_modules or memory.is_of_states(group, keeps) else None
+    is_given = group.kind == "named" and (memory.is_of_modules(group) or memory.is_of_reduced(group))
+    return keeps if is_given or memory.is_of_states(group, keeps) else None
 
 
 def _grows(memory: Memory, group: Group, counts: Sequence[Mapping[Key, int]]) -> bool:

@@ -21,6 +21,7 @@ import torch
 
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.memory.leads import in_containers, inside, may_enter
+from devtrace.runtime.collecting import no_collecting
 from devtrace.runtime.memory.alive import Alive
 from devtrace.runtime.quiet import Quiet, device_of, gradient_of, is_leaf, is_tensor, own_storage, tensors_alive
 from devtrace.runtime.tracebacks import entries_of
@@ -277,7 +278,7 @@ def census(frames: list[FrameType], alive: Alive, epochs: set[int], at_once: boo
         epochs: of the rows of the recording that asks.
         at_once: what no name leads to is left to the temporaries, as to ask for it takes a look at all objects.
     """
-    with Quiet(), torch._C._DisableTorchDispatch():
+    with no_collecting(), Quiet(), torch._C._DisableTorchDispatch():
         found = Census(alive, epochs)
         found.running.update(frames)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from itertools import compress
 from types import FunctionType, MethodType, SimpleNamespace
@@ -59,13 +59,10 @@ def in_containers(values: list[Any]) -> set[int]:
     found: set[int] = set()
     alive = gc.get_objects() if values else []
     for each in compress(alive, map(_CONTAINERS.__contains__, map(id, map(type, alive)))):
-        if each is not values and not wanted.isdisjoint(map(id, _items(each))):
-            found.update(wanted.intersection(map(id, _items(each))))
+        items = each.values() if type(each) is dict else each
+        if items and each is not values and not wanted.isdisjoint(map(id, items)):
+            found.update(wanted.intersection(map(id, items)))
     return found
-
-
-def _items(value: Any) -> Iterable[Any]:
-    return value.values() if type(value) is dict else value
 
 
 def _is_of_data(value: Any) -> bool:

@@ -90,21 +90,10 @@ class Pool:
         self.blocks: dict[int, Block] = {}
         self.segments: list[Block] = []  # the first block of each
 
-    def put(self, block: Block) -> None:
-        block.free = True
-        key = block.size << _ADDRESS | block.address
-        self.blocks[key] = block
-        insort(self.keys, key)
-
-    def best(self, size: int) -> Block | None:
-        """Take the smallest block that is large enough."""
-        at = bisect_left(self.keys, size << _ADDRESS)
-        return self.blocks.pop(self.keys.pop(at), None) if at < len(self.keys) else None
-
     def remove(self, block: Block) -> None:
         key = block.size << _ADDRESS | block.address
         at = bisect_left(self.keys, key)
-        if at < len(self.keys) and self.keys[at] == key:  # else an interrupt came between two lines of `put`
+        if at < len(self.keys) and self.keys[at] == key:  # else an interrupt came between two lines of `give`
             del self.keys[at]
         self.blocks.pop(key, None)
 
@@ -126,13 +115,22 @@ class CachingAllocator:
             return 0
         size = (nbytes + 511) & -512
         pool = self._small if size <= SMALL else self._large
+        keys, blocks = pool.keys, pool.blocks
         with self._lock:
-            block = pool.best(size) or self._segment(size, pool)
-            if block is None:
+            at = bisect_left(keys, size << _ADDRESS)
+            block = blocks.pop(keys.pop(at), None) if at < len(keys) else None
+            if block is None and (block := self._segment(size, pool)) is None:
                 return None
             block.free = False
             if block.size - size >= pool.least:
-                self._split(block, size)
+                after = block.after
+                block.after = rest = Block(block.address + size, block.size - size, pool, block, after)
+                block.size = size
+                if after is not None:
+                    after.before = rest
+                key = rest.size << _ADDRESS | rest.address
+                blocks[key] = rest
+                insort(keys, key)
             self.allocated = allocated = self.allocated + block.size
             if allocated > self.highest:
                 self.highest = allocated
@@ -148,12 +146,15 @@ class CachingAllocator:
             before, after = block.before, block.after
             if after is not None and after.free:
                 pool.remove(after)
-                self._join(block, after)
+                _join(block, after)
             if before is not None and before.free:
                 pool.remove(before)
-                self._join(before, block)
+                _join(before, block)
                 block = before
-            pool.put(block)
+            block.free = True
+            key = block.size << _ADDRESS | block.address
+            pool.blocks[key] = block
+            insort(pool.keys, key)
 
     def release(self) -> int:
         """`empty_cache`: give back all segments in which nothing is. Return how many there were."""
@@ -197,19 +198,12 @@ class CachingAllocator:
         pool.segments.append(block)
         return block
 
-    def _split(self, block: Block, size: int) -> None:
-        rest = Block(block.address + size, block.size - size, block.pool, block, block.after)
-        if block.after is not None:
-            block.after.before = rest
-        block.after = rest
-        block.size = size
-        block.pool.put(rest)
 
-    def _join(self, one: Block, other: Block) -> None:
-        one.size += other.size
-        one.after = other.after
-        if other.after is not None:
-            other.after.before = one
+def _join(one: Block, other: Block) -> None:
+    one.size += other.size
+    one.after = after = other.after
+    if after is not None:
+        after.before = one
 
 
 def segment_for(size: int) -> int:
