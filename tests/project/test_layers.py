@@ -130,7 +130,7 @@ MOST_LINES = {
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "
     "diagnosis.causes.of_dtypes diagnosis.fixes.casts "
     "diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 1_058,
-    "": 12_426,  # memory beside the names of a notebook, a figure of dtypes
+    "": 12_428,  # memory beside the names of a notebook, a figure of dtypes
 }
 
 # `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.
