@@ -121,9 +121,12 @@ def test_a_twin_is_another_error_if_only_its_lines_differ(edit: Edit, next_error
     assert len(rounds.changes) == is_another
 
 
-def test_a_fix_whose_line_raises_something_else_is_taken_back() -> None:
+@pytest.mark.parametrize(
+    "raised", ["NameError: name 'missing' is not defined", "RecursionError: maximum recursion depth exceeded"]
+)
+def test_a_fix_whose_line_raises_something_else_is_taken_back(raised: str) -> None:
     first = error("a.py", 1, "x", replaced("a.py", 1, "x = 1", "x = missing"))
-    broken = Run("raised", (), "NameError: name 'missing' is not defined", (("a.py", 1),))
+    broken = Run("raised", (), raised, (("a.py", 1),))
     rounds, _ = rounds_of(Run("raised", (first,)), broken)
     assert (rounds.texts, rounds.left) == ({}, first)
 

@@ -99,7 +99,7 @@ MOST_LINES = {
     "source explaining": 5_399,  # births in containers; hooks of modules; a round of a loop earlier
     "diagnosis.evidence": 3_653,  # what is gathered from other devices; what an object keeps for itself
     "diagnosis.causes": 577,
-    "diagnosis.fixes": 3_261,  # what trains from then on; a device that a caller hands down; what would do as well
+    "diagnosis.fixes": 3_317,  # what trains from then on; a device that a caller hands down; what would do as well
     # What each step computes or copies again; what a value is needed for: sizes, draws, elements of several tensors;
     # what takes the values that a mask picks.
     "diagnosis.rules diagnosis.costs": 4_030,  # numbers that functions of torch take

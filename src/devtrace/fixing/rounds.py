@@ -16,7 +16,9 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 
 MOST_ROUNDS: Final = 20
-_OF_AN_EDIT: Final = ("NameError", "AttributeError", "UnboundLocalError", "KeyError", "TypeError", "IndexError")
+_OF_AN_EDIT: Final = (
+    "NameError", "AttributeError", "UnboundLocalError", "KeyError", "TypeError", "IndexError", "RecursionError",
+)  # fmt: skip
 """Errors that a wrong edit raises where the program had none."""
 
 

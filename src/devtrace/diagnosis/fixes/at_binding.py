@@ -48,12 +48,24 @@ def _moved_with(case: Case, name: AccessPath, kin: list[AccessPath]) -> Iterator
         anchor = _filling(case, name, anchor) or anchor
         if anchor.kind == "at" or (isinstance(anchor.node, ast.For) and not _is_of_each(anchor, names[0])):
             continue
+        if _may_come_later(case, name, anchor):
+            continue
         proposal = _as_container(case, anchor, names) or Proposal(anchor, OwnLines.of(*names), anchor.device)
         if anchor.kind == "top":
             help = sentence("fixed.top-of-block", code=proposal.code)
         else:
             help = sentence("fixed.below-line", code=proposal.code, line=anchor.line)
         yield from proposal.fixes(help, anchor.moved(case, *names))
+
+
+def _may_come_later(case: Case, name: AccessPath, anchor: Anchor) -> bool:
+    """Return whether an item whose birth nobody saw may be put in below its variable's line: `means = {}`."""
+    row, steps = case.snapshot.row(name.last.value), [each.kind for each in name.references[1:]]
+    if row is None or "item" not in steps or case.queries.born(case.queries.base(row)) >= 0:
+        return False
+    value = getattr(anchor.node, "value", None)
+    begins_empty = any(match_code(empty, value) is not None for empty in ("{}", "[]", "dict()", "list()"))
+    return begins_empty or steps[0] == "attribute"
 
 
 def _binds_where_it_moves(case: Case, verdict: Verdict, name: AccessPath) -> bool:

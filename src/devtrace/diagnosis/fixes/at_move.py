@@ -180,11 +180,11 @@ def move_with_others(case: Case, verdict: Verdict) -> Iterator[Fix]:
             for found, move in _moves_of_others(case, group, key):
                 assert row is not None
                 moved = [Moved(row, max(move.op, case.queries.producer(row)) + 1)]
+                yield from _given_too(found, key, moved)
                 for element in _left_out(case, group, key, found, move):
                     anchor = Anchor(found.code, element, "at")
                     proposal = Proposal(anchor, Within((element,)), "", found.code.method_call(found.node))
                     yield from proposal.fixes(sentence("fixed.beside", code=one_line(proposal.code)), moved)
-                yield from _given_too(found, key, moved)
 
 
 def _given_too(found: SourceNode, key: Any, moved: list[Moved]) -> Iterator[Fix]:

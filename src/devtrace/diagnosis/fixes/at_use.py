@@ -132,7 +132,10 @@ def move_before_update(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if frame is None or not isinstance(node, ast.Attribute | ast.Subscript):
         return
     here = [name for name in case.names if name.frame == 0]
-    siblings = siblings_on_odd_device(case, here[0]) if here and len(here[0].references) > 1 else ()
+    siblings: Iterator[AccessPath] = iter(())
+    match node:  # of `means[name]` each comes in its own round
+        case ast.Attribute() | ast.Subscript(slice=ast.Constant()) if here and len(here[0].references) > 1:
+            siblings = siblings_on_odd_device(case, here[0])
     paths = dict.fromkeys([frame.code.text(node), *(path for name in siblings if (path := name.code))])
     proposal = Proposal(_above(frame), OwnLines(tuple(paths)), frame.device_beside(node))
     yield from proposal.fixes(sentence("fixed.before-update", code=proposal.code), [Moved(case.odd_tensor, case.op)])

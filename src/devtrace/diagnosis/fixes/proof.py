@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from devtrace.diagnosis.edits import Edited
@@ -26,10 +26,9 @@ from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.at_that_time import is_in_vain, is_too_early, lasts, moves_what_stays
 from devtrace.diagnosis.fixes.fix import Fix, Moved
-from devtrace.source.flow import is_bound, rounds
+from devtrace.source.flow import is_bound, own_name, rounds
 from devtrace.source.matching import (
     called_name,
-    calls_in,
     chain,
     is_given,
     is_read,
@@ -77,9 +76,11 @@ def unwritable(snapshot: FailureSnapshot, edit: Edit) -> str:
     moves = snapshot.queries.move_methods
     found = (match_code("$target = $x.$move(...)", statement) for statement in edited.statements())
     targets = [each["target"] for each in found if each is not None and each["move"] in moves]
-    new_moves = (each for each in map(ast.unparse, _moved_in(edited, moves)) if each not in edit.before)
-    if any(is_dispatched(evaluate(ast.parse(each, mode="eval").body, Scope(running, namespace))) for each in new_moves):
-        return "hooks keep its parts on several devices"
+    for call in _new_moves(source, edited, edit, moves):
+        if _calls_its_own_method(edited.source, call):
+            return "the method would call itself"
+        if is_dispatched(evaluate(owner_of(call) or call, Scope(running, namespace))):
+            return "hooks keep its parts on several devices"
     if any(access_paths.is_trained_leaf(evaluate(target, Scope(running, namespace))) for target in targets):
         return "an optimizer would refuse the moved copy of a leaf that it trains"
     is_in_vain = not edit.before and any(_is_set_below(target, edited.source) for target in targets)
@@ -92,12 +93,20 @@ def _paths_in(source: Source, first: int, last: int) -> list[ast.expr]:
     return [node for node in named if is_read(node) and not isinstance(source.parent(node), ast.Attribute)]
 
 
-def _moved_in(edited: Edited, moves: frozenset[str]) -> Iterator[ast.expr]:
-    """Yield what the lines of an edit move by a method: `net` of `net.to(device)`."""
-    for call in (call for statement in edited.statements() for call in calls_in(statement)):
-        owner = owner_of(call)
-        if owner is not None and called_name(call) in moves:
-            yield owner
+def _new_moves(source: Source, edited: Edited, edit: Edit, moves: frozenset[str]) -> list[ast.Call]:
+    """Return the calls `net.to(device)` that the lines of an edit have and the lines before had not."""
+    first, last = edited.first, edited.first + edit.before.count("\n")
+    former = {ast.unparse(call) for call in source.beginning(ast.Call, first, last)} if edit.before else set()
+    new = edited.source.beginning(ast.Call, edited.first, edited.last) if edit.after else ()
+    calls = (call for call in new if owner_of(call) is not None and called_name(call) in moves)
+    return [call for call in calls if ast.unparse(call) not in former]
+
+
+def _calls_its_own_method(source: Source, call: ast.Call) -> bool:
+    """Return whether a method calls itself on its own object: `self.to(device)` in `to`, which would never end."""
+    method = source.function(call)
+    owner = variable(owner_of(call))
+    return owner != "" and owner == own_name(source, call) and getattr(method, "name", "") == called_name(call)
 
 
 def _variables(snapshot: FailureSnapshot, edited: Edited) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -20,7 +20,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.at_binding import move_below_binding
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.source.flow import bindings, is_written, targets
-from devtrace.source.matching import is_given, match_code, nodes_of, variable, written_out
+from devtrace.source.matching import alone, is_given, match_code, nodes_of, variable, written_out
 from devtrace.source.object_walk import Reference, is_tensor, items_of, members
 from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.words.catalogue import sentence
@@ -79,6 +79,8 @@ def unregistered_step(verdict: Verdict) -> Reference | None:
 def _registering(case: Case, verdict: Verdict, reference: Reference) -> Iterator[Fix]:
     """Yield the change of the one statement that gives the attribute its value where the module is built."""
     given = list(assignments(case.queries, reference.owner, reference.key))
+    if not given:
+        yield from _set_by_name(case, verdict, reference.owner)
     in_class = any(reference.key in class_dict(klass) for klass in classes_of(type(reference.owner)))
     if verdict.move is None or in_class:
         return  # a module takes no buffer under a name that it has
@@ -92,6 +94,26 @@ def _registering(case: Case, verdict: Verdict, reference: Reference) -> Iterator
     for each in chosen:
         if building or not _is_built_beside_others(each, reference.key):
             yield from _registered(each, reference, moved)
+
+
+def _set_by_name(case: Case, verdict: Verdict, module: Any) -> Iterator[Fix]:
+    """Turn `setattr(self, f"grid_{n}", x)` of `__init__` into a buffer, for each tensor that the line made."""
+    found = case.queries.own_node(verdict.born)
+    call = alone(found.statement) if found is not None else None
+    given = match_code("setattr($owner, $name, $value)", call)
+    if found is None or call is None or given is None or getattr(found.function, "name", "") != "__init__":
+        return
+    kept = [each for each in members(module) if each.kind == "attribute" and is_tensor(each.value)]
+    unnamed = [each.value for each in kept if not any(assignments(case.queries, module, each.key))]
+    rows = [row for tensor in unnamed if (row := case.odd_row(tensor)) is not None]
+    births = ((row, case.queries.own_node(case.queries.born(case.queries.base(row)))) for row in rows)
+    made = [row for row, born in births if born is None or born.statement is found.statement]
+    if verdict.move is None or not made or any(map(access_paths.is_trained_leaf, unnamed)):
+        return
+    moved = [Moved(row, _since(case, row, verdict.move)) for row in made]
+    owner, name, value = (found.code.text(given[each]) for each in ("owner", "name", "value"))
+    new = f"{owner}.register_buffer({name}, {value}, persistent=False)"
+    yield from suggested(sentence("fixed.buffer", code=one_line(new)), found.code.replaced(call, new), moved=moved)
 
 
 def _is_built_beside_others(given: SourceNode, attribute: str) -> bool:
@@ -127,7 +149,7 @@ def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> 
         key = "fixed.container-of-parameters" if container.startswith("Parameter") else "fixed.container"
         help = sentence(key, container=container, code=f"{left} = {one_line(new)}")
         changes = [(value, new), *_put_in(code, statement, left, reference.value, torch_nn)]
-        if _is_nested(reference.value) and len(changes) == 1 and not written_out(value):
+        if _is_nested(reference.value) and len(changes) == 1 and not _parts(value):
             return
     elif not is_tensor(reference.value) or (isinstance(value, ast.Constant) and right != "None"):
         return
@@ -168,10 +190,20 @@ def _is_running(code: Code, statement: ast.stmt, attribute: str) -> bool:
 
 def _contained(code: Code, node: ast.expr, layers: Any, torch_nn: str) -> str:
     """Return a list or dict of layers as torch's container, with those of torch's for what is written out in it."""
-    inner = next(iter(items_of(layers)), None)
-    parts = written_out(node) if _is_nested(layers) else []
-    text = code.text_with(node, *((part, _contained(code, part, inner, torch_nn)) for part in parts))
+    inner = list(items_of(layers))
+    parts = _parts(node) if _is_nested(layers) else []
+    pairs = zip(parts, inner if len(parts) == len(inner) else inner[:1] * len(parts), strict=True)
+    nested = ((part, _contained(code, part, each, torch_nn)) for part, each in pairs if _container_of(each))
+    text = code.text_with(node, *nested)
     return f"{torch_nn}.{_container_of(layers)}({'' if text in ('{}', 'dict()') else text})"
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    """Return the items of a container in code, also of `dict(left=[...], right=[...])`."""
+    match node:
+        case ast.Call(func=ast.Name(id="dict"), args=[], keywords=words) if all(word.arg for word in words):
+            return [word.value for word in words]
+    return written_out(node)
 
 
 def _put_in(code: Code, statement: ast.stmt, left: str, layers: Any, torch_nn: str) -> Iterator[tuple[ast.AST, str]]:

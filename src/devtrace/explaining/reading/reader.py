@@ -188,10 +188,12 @@ class Reader:
 
     def members(self, value: Value | None, node: ast.AST, activation: Activation) -> list[TensorValue]:
         """Return the tensors of an expression's value; each item of a live list as what gave the list made it."""
-        if not isinstance(value, Known) or type(value.value) not in (list, tuple, dict):
+        is_tuple = isinstance(value, Known) and issubclass(type(value.value), tuple)  # a named one, too
+        if not isinstance(value, Known) or not (is_tuple or type(value.value) in (list, dict)):
             return list(tensors_of(value))
         whole, find = value.value, partial(self._definitions_of_item, node, activation)
-        items = islice(whole.items() if type(whole) is dict else enumerate(whole), MOST_ITEMS)
+        parts = enumerate(tuple.__iter__(whole) if is_tuple else whole)
+        items = islice(whole.items() if type(whole) is dict else parts, MOST_ITEMS)
         return [self.live(each, partial(find, (index,))) for index, each in items if is_tensor(each)]
 
     def _definitions_of_item(self, node: ast.AST, activation: Activation, position: Position) -> list[Definition]:
