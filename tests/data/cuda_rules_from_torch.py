@@ -8,8 +8,8 @@ one that now reads otherwise gets the release before which it was right.
 torchgen ships native_functions.yaml and the code that writes RegisterCUDA.cpp from it. An operator with a CUDA kernel
 gets one comparison per tensor argument (`exact`, in the order out, then positional; the wrapper's name is part of the
 message) unless the file says `device_check: NoCheck`, which marks the kernels that let TensorIterator compare
-(`iterator`) or look after themselves (`none`). An operator without a kernel of its own for CUDA has no row: it runs the
-same C++ for every device and is judged by what it calls.
+(`iterator`), compare their `out=` alone (`output`, a structured kernel) or look after themselves (`none`). An operator
+without a kernel of its own for CUDA has no row: it runs the same C++ for every device and is judged by what it calls.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ def _row(function: NativeFunction, structured: bool, group: NativeFunctionsGroup
     name = str(function.func.name)
     if function.device_check is DeviceCheckType.NoCheck:
         inherits = structured and group is not None and group.out.structured_inherits == "TensorIteratorBase"
+        if structured and not inherits and function.func.arguments.out:
+            return name, "output", ""
         return name, "iterator" if inherits or "TensorIterator" in _comments().get(name, "") else "none", ""
     return name, "exact", _wrapper(function, structured)
 

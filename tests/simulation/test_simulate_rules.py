@@ -118,8 +118,13 @@ ILLEGAL: list[tuple[str, Callable[[], object]]] = [
     ),
     (
         "Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the same or input should be",
-        lambda: functional.conv1d(off(1, 1, 3), on(1, 1, 3)),
+        lambda: functional.conv1d(off(16, 1, 3), on(1, 1, 3)),
     ),
+    (
+        "got weight is on cuda:0, different from other tensors on cpu",
+        lambda: nn.Conv2d(1, 2, 3).double().cuda()(off(1, 1, 4, 4).double()),
+    ),
+    ("got weight is on cpu, different from other tensors on cuda:0", lambda: nn.Conv1d(2, 2, 2, groups=2)(on(1, 2, 4))),
     (
         "Expected query, key, and value to have the same device type, but got query.device: cuda:0 key.device: cpu",
         lambda: functional.scaled_dot_product_attention(on(1, 2, 3), off(1, 2, 3), on(1, 2, 3)),
@@ -132,10 +137,40 @@ ILLEGAL: list[tuple[str, Callable[[], object]]] = [
         "Input and hidden tensors are not at the same device, found input tensor at cuda:0 and hidden tensor at cpu",
         lambda: nn.GRU(3, 3).cuda()(on(1, 1, 3), off(1, 1, 3)),
     ),
-    ("Trying to pass too many CPU scalars to non-CPU kernel!", lambda: torch.addcdiv(on(3), off(), off())),
+    ("Trying to pass too many CPU scalars to non-CPU kernel!", lambda: torch.add(off(), off(), out=on())),
     ("CPU Scalar support for tensor1 argument is not supported", lambda: torch.addcmul(on(3), off(), on(3))),
     ("Input 0 is on device cuda:0 and input 1 is on device cpu", lambda: torch.block_diag(on(2, 2), off(2, 2))),
-    ("X1 and X2 must have the same device type. X1: cuda X2: cpu", lambda: torch.cdist(on(2, 2), off(2, 2))),
+    ("got x2 is on cpu, different from other tensors on cuda:0", lambda: torch.cdist(on(2, 2), off(2, 2))),
+    ("got mat is on cuda:0, different from other tensors on cpu", lambda: on(3, 2) @ off(2)),
+    ("got imag is on cuda:0, different from other tensors on cpu", lambda: torch.complex(off(2), on(2))),
+    ("found at least two devices, cuda:0 and cpu!", lambda: torch.logical_xor(off(), on())),
+    ("found at least two devices, cuda:0 and cpu!", lambda: on(3).addcdiv(on(3), off())),
+    ("found at least two devices, cuda:0 and cpu!", lambda: off(3).index_fill_(0, INDEX.cuda(), on())),
+    ("expected a CUDA device but found cpu", lambda: on(3).lerp(off(), 0.5)),
+    ("Expected out tensor to have device cuda:0, but got cpu instead", lambda: torch.sum(on(3, 2), 1, out=off(3))),
+    ("Expected out tensor to have device cpu, but got cuda:0 instead", lambda: torch.mean(off(3, 2), 1, out=on(3))),
+    (
+        "expected device cuda:0 but got device cpu for value",
+        lambda: on(3).index_put_((INDEX,), off(1), accumulate=True),
+    ),
+    ("got tensors is on cpu, different from other", lambda: torch.nested.as_nested_tensor([on(2), off(3)])),
+    (
+        "got mat2 is on cuda:0, different from other tensors on cpu",
+        lambda: nn.LSTMCell(3, 3).cuda()(on(1, 3), (off(1, 3), off(1, 3))),
+    ),
+    (
+        "got sorter tensor device type cpu and input value tensor",
+        lambda: torch.searchsorted(on(1), on(1), sorter=INDEX),
+    ),
+    (
+        "Could not run 'aten::histogram.bin_ct' with arguments from the 'CUDA'",
+        lambda: off(4).histogram(4, weight=on(4)),
+    ),
+    (
+        "Expected rtol and input tensors to be on the same device",
+        lambda: torch.linalg.matrix_rank(on(2, 2), rtol=off()),
+    ),
+    ("quantile() q tensor must be on the same device", lambda: on(4).quantile(off(1) / 2)),
     (
         "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor",
         lambda: nn.utils.rnn.pack_padded_sequence(on(1, 1, 3), INDEX.cuda() + 1),
@@ -176,6 +211,8 @@ LEGAL: list[Callable[[], torch.Tensor]] = [
     lambda: on(3).lerp(on(3), off()),
     lambda: torch.addcmul(on(3), on(3), off()),
     lambda: on(3).fill_(off()),
+    lambda: on(3).bernoulli_(off(3)),
+    lambda: torch.addcmul(on(3), on(3), off()),
     lambda: torch._foreach_add([on(3), on(3)], [on(3), on(3)])[1],
 ]
 

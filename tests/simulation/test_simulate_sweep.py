@@ -156,15 +156,15 @@ class Judge(TorchDispatchMode):
         found = rules.arguments(func, args, kwargs or {})
         devices = {arg.owner for arg in found}
         if len(devices) > 1 and FLOATING not in devices:
-            self.verdicts.append(verdict(func, found))
+            self.verdicts.append(verdict(func, found, args))
         return func(*args, **(kwargs or {}))
 
 
 LEGAL, NO_ROW = "legal", "no row"
 
 
-def verdict(func: Any, found: list[rules.Arg]) -> str:
-    rule = rules.rule_of(func)
+def verdict(func: Any, found: list[rules.Arg], args: Any) -> str:
+    rule = rules.rule_of_call(func, found, args)
     if rule.check == "inner" or func.namespace != "aten":  # what it is made of is judged, and not seen here
         return NO_ROW
     try:

@@ -1,40 +1,86 @@
-"""The simulator against real CUDA, row by row, where somebody has asked a GPU; and that the comparison can fail."""
+"""The simulator against real CUDA, question by question as an H100 answered it; and that the comparison can fail."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
+from typing import Any
 
 import cuda_truth
+import numpy
 import pytest
 import torch
+from torch import nn
+from torch.nn import functional
 
+import devtrace
 import needs
 from folders import TESTS
 
-FILE = TESTS / "data" / "cuda_truth.json"
+DATA = TESTS / "data"
+TRUTH = json.loads((DATA / "cuda_truth.json").read_text())["answers"]
+WORDS = json.loads((DATA / "cuda_words.json").read_text())["answers"]
+ROWS = [line.split("\t") for line in (DATA / "cuda_differences.tsv").read_text().splitlines() if line[0] != "#"]
+KNOWN = {name: int(count) for name, count, why in ROWS if why}
+
+# One operator or two of each check; `make breadth` asks all.
+SAMPLE = [
+    "addcdiv",
+    "cat",
+    "complex",
+    "gather",
+    "index_fill",
+    "index_put",
+    "lerp",
+    "linalg.matrix_rank",
+    "logical_and",
+    "mv",
+    "nn.functional.rms_norm",
+    "take_along_dim",
+]
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not FILE.exists(), reason="nobody has run `python tools/cuda_truth.py` on a GPU yet")
+def otherwise(answers: cuda_truth.Answers) -> tuple[dict[str, int], list[str]]:
+    """How many answers differ by operator, and those of operators that are not known to."""
+    found = cuda_truth.differences(TRUTH, answers)
+    return dict(Counter(line.split(" | ")[0] for line in found)), [
+        line for line in found if line.split(" | ")[0] not in KNOWN
+    ]
+
+
+def test_the_simulator_answers_a_sample_of_operators_as_real_cuda_does() -> None:
+    needs.imported("expecttest")
+    answers = cuda_truth.survey(SAMPLE, simulate=True)
+    assert set(answers) == set(SAMPLE)
+    assert otherwise(answers) == ({}, [])
+
+
+@pytest.mark.breadth
 def test_the_simulator_answers_as_real_cuda_does() -> None:
     needs.imported("expecttest")
-    answer = json.loads(FILE.read_text())["answers"]
-    assert cuda_truth.differences(answer, cuda_truth.survey((), simulate=True)) == []
+    counts, unknown = otherwise(cuda_truth.survey((), simulate=True, at_once=2))
+    assert unknown == []
+    assert counts == {op: count for op, count in KNOWN.items() if op in TRUTH}
 
 
 def test_a_comparison_finds_what_differs_and_only_that() -> None:
     seen = {
         "mm": {"float32[2] | 0": "legal -> cuda:0", "float32[3] | 0": "RuntimeError: no"},
-        "add": {"q": "legal -> cpu"},
+        "add": {"q | 1": "legal -> cpu"},
     }
-    assert cuda_truth.differences(seen, seen) == []
+    assert cuda_truth.differences(cuda_truth.folded(seen), seen) == []
     answer = {
         "mm": {"float32[2] | 0": "RuntimeError: no", "float32[3] | 0": "RuntimeError: no", "float32[4] | 0": "unasked"},
-        "unknown": {"q": "legal -> cpu"},
+        "unknown": {"q | 1": "legal -> cpu"},
     }
-    assert cuda_truth.differences(answer, seen) == [
+    assert cuda_truth.differences(cuda_truth.folded(answer), seen) == [
         "mm | float32[2] | 0: CUDA 'RuntimeError: no', simulated 'legal -> cuda:0'"
     ]
+
+
+def test_answers_that_all_samples_share_are_written_once() -> None:
+    asked = {"mm": {"a | 0": "no", "b | 0": "no", "a | 1": "no", "b | 1": "legal -> cpu"}}
+    assert cuda_truth.folded(asked) == {"mm": {"0": "no", "1": {"no": ["a"], "legal -> cpu": ["b"]}}}
 
 
 @pytest.mark.parametrize(
@@ -61,6 +107,33 @@ def test_the_questions_leave_each_tensor_behind_in_turn() -> None:
     assert all("is on cpu" in answer or "on cuda:0" in answer for answer in answers["mm"].values())
     assert any(answer == "legal -> cuda:0" for answer in answers["mul"].values())  # a 0-dimensional host tensor
     assert any("cuda:0 and cpu!" in answer for answer in answers["mul"].values())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_mistakes_are_refused_in_cudas_words() -> None:
+    with devtrace.simulate("cuda:2"):
+        answers = {call: spoken(call) for call in WORDS}
+    found = {call: (WORDS[call], answers[call]) for call in WORDS if not cuda_truth.agree(WORDS[call], answers[call])}
+    assert {call: both for call, both in found.items() if call not in KNOWN} == {}
+    assert [call for call in KNOWN if call in WORDS and call not in found] == []
+
+
+def spoken(call: str) -> str:
+    try:
+        value = eval(call, names())
+    except Exception as error:  # noqa: BLE001 (the exception is the answer)
+        return f"{type(error).__name__}: {str(error).splitlines()[0]}"[:400]
+    return "legal " + (f"{value.device} {value.dtype}" if isinstance(value, torch.Tensor) else type(value).__name__)
+
+
+def names() -> dict[str, Any]:
+    """What the calls use: `x` makes tensors of the device, `h` of the host, the modules are on the host."""
+    return {
+        "__name__": __name__, "torch": torch, "nn": nn, "F": functional, "numpy": numpy, "h": torch.ones,
+        "x": lambda *shape: torch.ones(*shape, device="cuda:0"),
+        "lin": nn.Linear(4, 4), "conv": nn.Conv2d(3, 4, 3), "bn": nn.BatchNorm1d(4), "emb": nn.Embedding(5, 4),
+        "gru": nn.GRU(4, 4), "lstm": nn.LSTM(4, 4), "mha": nn.MultiheadAttention(4, 2), "ln": nn.LayerNorm(4),
+    }  # fmt: skip
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine can answer")

@@ -13,6 +13,7 @@ import torch
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tables import rows_of
 from devtrace.runtime.torch_names import take
+from devtrace.simulation.rules import two_devices
 from devtrace.simulation.storage_tags import MEMORY, tensors_in
 from devtrace.simulation.tensors import device
 
@@ -36,14 +37,16 @@ def _after(check: Call, function: Call) -> Call:
 
 
 def same_device(*names: str, words: str) -> Call:
-    """A check that the tensors given first, lists included, are on one device."""
+    """A check that the arguments of these names, lists included, are on one device; `_` skips one that may differ."""
 
     def check(*args: Any, **kwargs: Any) -> None:
-        given = args[: len(names)] if names else args
+        given = [arg for name, arg in zip(names, args, strict=False) if name != "_"] if names else args
         each = [device(tensor) for tensor in tensors_in((*given, *(kwargs[name] for name in names if name in kwargs)))]
-        number = next((at for at, other in enumerate(each) if other != each[0]), 0)
+        of_types = ".type}" in words
+        number = next((at for at, it in enumerate(each) if (it.type != each[0].type if of_types else it != each[0])), 0)
         if number:
-            raise RuntimeError(words.format(first=each[0], other=each[number], number=number, each=each))
+            named = {"first": each[0], "other": each[number], "number": number, "each": each}
+            raise RuntimeError(words.format_map({**named, "name": names[number] if number < len(names) else ""}))
 
     return check
 
@@ -64,13 +67,26 @@ def recurrent(data: torch.Tensor, second: Any, third: Any, fourth: Any, *_: Any)
     _same_device(data, "parameter", parameters)
 
 
-def windowed(data: torch.Tensor, n_fft: int, hop: Any = None, length: Any = None, window: Any = None, *_: Any) -> None:
-    """A window that is shorter than a frame is padded on the input's device, so torch asks before that."""
-    if isinstance(window, torch.Tensor) and device(window) != device(data):
-        raise RuntimeError(
-            "stft input and window must be on the same device but got self on "
-            f"{device(data)} and window on {device(window)}"
-        )
+def ranked(data: torch.Tensor, atol: Any = None, rtol: Any = None, **kwargs: Any) -> None:
+    """`linalg.matrix_rank`: a tolerance without the other is compared with zero first, as by `where`."""
+    data, atol, rtol = (kwargs.get(name, given) for name, given in (("A", data), ("atol", atol), ("rtol", rtol)))
+    here = device(data)
+    for name, tolerance in (("atol", atol), ("rtol", rtol)):
+        if isinstance(tolerance, torch.Tensor) and device(tolerance) != here:
+            if name == "atol" and rtol is None and tolerance.dim() and here.type == "cuda":
+                raise two_devices(here, device(tolerance))
+            raise RuntimeError(
+                f"torch.linalg.matrix_rank: Expected {name} and input tensors to be on the same device, "
+                f"but got {name} on {device(tolerance)} and input on {here}"
+            )
+
+
+def fused_cell(data: torch.Tensor, hidden: Any, ih: torch.Tensor, hh: torch.Tensor, *_: Any) -> None:
+    """CUDA multiplies both first, without the biases that a fused kernel adds."""
+    if device(data).type == "cuda":
+        state = hidden if isinstance(hidden, torch.Tensor) else hidden[0]
+        for each, weight in ((data, ih), (state, hh)):
+            _PRODUCT(each, weight)
 
 
 def _same_device(data: torch.Tensor, name: str, tensors: Iterable[torch.Tensor]) -> None:
@@ -86,15 +102,24 @@ def _same_device(data: torch.Tensor, name: str, tensors: Iterable[torch.Tensor])
 def _comparisons() -> Iterator[tuple[Any, str, Call]]:
     for path, names, words in rows_of("simulation/cuda_checks.tsv"):
         owner, _, name = f"torch.{path}".rpartition(".")
-        yield sys.modules[owner], name, same_device(*names.split(), words=words)
+        check = same_device(*names.split(), words=words.replace("{same}", _SAME))
+        yield sys.modules[owner], name, check
+        if owner == "torch" and name in vars(torch._C.TensorBase):
+            yield torch.Tensor, name, check
 
 
+_SAME = "Expected all tensors to be on the same device, but got"
+_PRODUCT = same_device(
+    words=f"{_SAME} mat2 is on {{other}}, different from other tensors on {{first}} "
+    "(when checking argument in method wrapper_CUDA_mm)"
+)
 _VF = take("_VF", "checks", instead=torch)
 # Module, function, check; those of `cuda_checks.tsv` compare devices alone.
 ABOVE: tuple[tuple[Any, str, Call], ...] = (
     *_comparisons(),
     (torch, "tensor_split", sections_on_host),
     (torch.Tensor, "tensor_split", sections_on_host),
-    (_VF, "stft", windowed),
+    (torch.linalg, "matrix_rank", ranked),
+    *((_VF, name, fused_cell) for name in ("lstm_cell", "gru_cell")),
     *((_VF, name, recurrent) for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")),
 )  # fmt: skip

@@ -44,12 +44,16 @@ _Tensor, _STRIDED = torch.Tensor, torch.strided
 
 
 class OpMode(BesideCompile):
-    """Keeps what handlers ask of a thread: its simulation's devices; `last` is the device that it used last."""
+    """Keeps what handlers ask of a thread: its simulation's devices; `last` is the device that it used last.
+
+    `makes_on` is the device of the first tensor of the operator whose parts are being asked.
+    """
 
     def __init__(self, find_device: Callable[[torch.device], SimulatedDevice]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.find_device = find_device
         self.last = HOST
+        self.makes_on: SimulatedDevice | None = None
 
 
 def make_handler(func: Any) -> Handler:
@@ -175,7 +179,7 @@ def mixed(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any
     """Tensors of several devices: the rules decide, or, for an operator without a rule, its parts."""
     if running.scripts and func._opname == "equal":
         return False  # constants of a graph, all of which C++ takes for the CPU's
-    found = settle(func, args, kwargs)
+    found = settle(func, args, kwargs, mode.makes_on)
     owner = found[0].owner
     if any(arg.tensor.is_meta for arg in found):
         return _with_meta(func, args, kwargs, found)
@@ -183,9 +187,8 @@ def mixed(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any
     if any(arg.owner is not owner for arg in found):
         check = rules.rule_of(func).check
         if check == "inner":
-            with mode:
-                return func.redispatch(kernels.CPU, *args, **kwargs)
-        owner = rules.judge(func, found)
+            return _by_parts(mode, func, args, kwargs, owner)
+        owner = rules.judge(func, found, args)
         for arg in found:
             if arg.host_scalar and owner is not HOST:
                 host_numbers.keep_gradient_on_host(arg.tensor)
@@ -197,6 +200,19 @@ def mixed(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any
     elif owner is not HOST and not (MEMORY.is_one and any(each.alias_info for each in func._schema.returns)):
         mode.last = owner
         claim_all(out, owner)
+    return out
+
+
+def _by_parts(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], first: SimulatedDevice) -> Any:
+    """An operator without a rule asks its parts; what it makes has the options of its first tensor."""
+    before, mode.makes_on = mode.makes_on, first
+    try:
+        with mode:
+            out = func.redispatch(kernels.CPU, *args, **kwargs)
+    finally:
+        mode.makes_on = before
+    for tensor in tensors_in((out,)):
+        anchor_floating(tensor, first)
     return out
 
 
@@ -215,11 +231,13 @@ def _with_meta(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], found:
     return out
 
 
-def settle(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[rules.Arg]:
-    """Return the arguments, after floating tensors have joined the others."""
+def settle(
+    func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], makes_on: SimulatedDevice | None = None
+) -> list[rules.Arg]:
+    """Return the arguments, after floating tensors have joined the others, or the device where they were made."""
     found = rules.arguments(func, args, kwargs)
     if any(arg.owner is FLOATING for arg in found):
-        anchor = next((a.owner for a in found if a.owner is not FLOATING and a.owner is not HOST), HOST)
+        anchor = makes_on or next((a.owner for a in found if a.owner is not FLOATING and a.owner is not HOST), HOST)
         for arg in found:
             anchor_floating(arg.tensor, anchor)
         found = rules.arguments(func, args, kwargs)
@@ -270,7 +288,7 @@ def factory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
     device = kwargs.get("device")
     owner = common_owner(args)
     if owner is MIXED:
-        owner = rules.judge(func, settle(func, args, kwargs))
+        owner = rules.judge(func, settle(func, args, kwargs), args)
     if device is not None and device.type == "cuda":
         owner = mode.find_device(device)
         kwargs = {**kwargs, "device": CPU}

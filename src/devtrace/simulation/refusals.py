@@ -50,8 +50,9 @@ def _unless_refused(
     words, count = refused.get(dtype, ("", 0))
     if words and all(getattr(each, "dtype", None) is dtype for each in args[at : at + count]):
         owners = {tag_of(each).owner for each in tensors_in((*args, *kwargs.values()))}
-        if len(owners) == 1 and owners.isdisjoint((HOST, FLOATING)):  # of several devices CUDA speaks first
-            if not any(spec.alias_info for spec in func._schema.arguments):
+        no_kernel = words == "-" and not owners <= {HOST, FLOATING}
+        if no_kernel or (len(owners) == 1 and owners.isdisjoint((HOST, FLOATING))):  # of several, devices come first
+            if len(owners) == 1 and not any(spec.alias_info for spec in func._schema.arguments):
                 handler(mode, func, args, kwargs)  # raises for shapes that do not fit, of which torch speaks first
             _refuse(func, words, args, kwargs)
     return handler(mode, func, args, kwargs)

@@ -13,17 +13,22 @@ import torch
 
 from devtrace.runtime.requirements import release_of
 from devtrace.runtime.tables import rows_of
+from devtrace.runtime.torch_names import take
 from devtrace.simulation.storage_tags import CPU, HOST, MEMORY, SimulatedDevice, tag_of, type_name
 
 
 class Arg(NamedTuple):
-    """One tensor argument of a call; `listed` is the number of the list that it came in, to pair lists by element."""
+    """One tensor argument of a call; `listed` is the number of the list that it came in, to pair lists by element.
+
+    `keyword` says that it cannot be given by position.
+    """
 
     name: str
     tensor: torch.Tensor
     owner: SimulatedDevice
     written: bool
     listed: int
+    keyword: bool = False
 
     @property
     def device(self) -> torch.device:
@@ -71,15 +76,25 @@ def arguments(func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[s
         value = args[number] if number < len(args) else kwargs.get(spec.name)
         written = spec.alias_info is not None and spec.alias_info.is_write
         if isinstance(value, torch.Tensor):
-            found.append(Arg(spec.name, value, tag_of(value).owner, written, -1))
+            found.append(Arg(spec.name, value, tag_of(value).owner, written, -1, spec.kwarg_only))
         elif isinstance(value, (list, tuple)):
             found += [Arg(spec.name, v, tag_of(v).owner, written, number) for v in value if isinstance(v, torch.Tensor)]
     return sorted(found, key=lambda arg: not (arg.written and arg.name in kwargs))
 
 
-def judge(func: torch._ops.OpOverload, found: list[Arg]) -> SimulatedDevice:
-    """Return the owner of the result of a legal mix; raise what CUDA raises for an illegal one."""
+def rule_of_call(func: torch._ops.OpOverload, found: list[Arg], args: tuple[Any, ...]) -> Rule:
+    """Return the rule of an operator, or that of the kernel which these arguments choose."""
     rule = rule_of(func)
+    if rule.check == "convolution":
+        return table().get(_plain_kernel(args, on_host=found[0].owner is HOST), rule)
+    if rule.check == "index" and args[3:] and args[3]:
+        return Rule("index", "accumulate")
+    return rule
+
+
+def judge(func: torch._ops.OpOverload, found: list[Arg], args: tuple[Any, ...]) -> SimulatedDevice:
+    """Return the owner of the result of a legal mix; raise what CUDA raises for an illegal one."""
+    rule = rule_of_call(func, found, args)
     if not MEMORY.is_one:
         CHECKS[rule.check](func, rule, found)
     return found[0].owner if rule.check == "leading" else first_device(found)
@@ -91,20 +106,41 @@ def first_device(found: list[Arg]) -> SimulatedDevice:
 
 
 def exact(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
-    """Compare as torchgen writes it into a CUDA kernel's wrapper."""
+    """Compare as torchgen writes it into a CUDA kernel's wrapper.
+
+    The rule's detail names that wrapper, then arguments that have other names there: `attn_mask=attn_bias`. Words
+    after a colon are the kernel's own, for arguments that a call must name: the wrapper leaves those out.
+    """
     first = found[0]
+    head, _, own = rule.detail.partition(": ")
+    wrapper, *others = head.split()
+    renamed = dict(other.split("=") for other in others)
     for arg in found:
-        if arg.owner is not first.owner:
+        if arg.owner is not first.owner and (arg.written or not arg.keyword or arg.name in renamed):
+            name = renamed.get(arg.name, arg.name)
             raise RuntimeError(
-                f"Expected all tensors to be on the same device, but got {arg.name} is on {arg.device}, different from "
-                f"other tensors on {first.device} (when checking argument in method {rule.detail})"
+                f"Expected all tensors to be on the same device, but got {name} is on {arg.device}, different from "
+                f"other tensors on {first.device} (when checking argument in method {wrapper})"
             )
+    other = next((arg for arg in found if arg.owner is not first.owner), None)
+    if own and other:
+        raise RuntimeError(own.format_map({"name": other.name, **{arg.name: arg.device for arg in found}}))
+
+
+def output(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
+    """Compare as a structured kernel does with the tensors of `out=` before it changes their shapes."""
+    source = next(arg for arg in found if not arg.written)
+    for arg in found:
+        if arg.owner is not source.owner:
+            raise RuntimeError(f"Expected out tensor to have device {source.device}, but got {arg.device} instead")
 
 
 def iterator(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
     """Compare as TensorIterator does. One 0-dimensional host tensor counts as a number, as any argument.
 
     The rule's detail may change that. `any`: several may; `weight: words`: only the weight, else `words`; `:` none.
+    Words for the first argument and for others are parted by a bar.
+    `restrided:` none either, and the kernel changes shapes before they are compared.
     """
     common = first_device(found)
     if common is HOST:
@@ -117,10 +153,14 @@ def iterator(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
             if scalars > 1 and rule.detail != "any":
                 raise RuntimeError("Trying to pass too many CPU scalars to non-CPU kernel!")
         elif arg.owner is not common:
-            _compare_shapes(found)
-            _compare_dtypes(func, found, common)
+            if only != "restrided":
+                _compare_shapes(found)
+                _compare_dtypes(func, found, common)
             if arg.host_scalar and words:
-                raise RuntimeError(words.strip().format(name=arg.name))
+                at = found.index(arg)
+                own = words.strip().split(" | ")[-1 if at else 0]
+                devices = {each.name: each.device for each in found}
+                raise RuntimeError(own.format_map({**devices, "name": arg.name, "at": at + 1}))
             raise two_devices(common.device or CPU, arg.device)
 
 
@@ -176,17 +216,19 @@ def anything(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
 
 
 def index(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
-    """Indices may be on the host; others must be on the device of the indexed tensor. Values follow TensorIterator."""
+    """Values follow TensorIterator. Indices may be on the host; others must be on the device of the indexed tensor."""
     first = found[0]
+    for arg in found:
+        if arg.name != "indices" and arg.owner is not first.owner and not (arg.host_scalar and arg.name == "values"):
+            if rule.detail == "accumulate" and first.owner is not HOST:
+                raise RuntimeError(f"expected device {first.device} but got device {arg.device} for value tensor")
+            common = first_device([first, arg])
+            raise two_devices(common.device or CPU, first.device if common is arg.owner else arg.device)
     for arg in found:
         if arg.name == "indices" and arg.owner is not HOST and arg.owner is not first.owner:
             raise RuntimeError(
                 f"indices should be either on cpu or on the same device as the indexed tensor ({first.device})"
             )
-    for arg in found:
-        if arg.name != "indices" and arg.owner is not first.owner and not (arg.host_scalar and arg.name == "values"):
-            common = first_device([first, arg])
-            raise two_devices(common.device or CPU, first.device if common is arg.owner else arg.device)
 
 
 def pairs(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
@@ -250,8 +292,36 @@ def sparse(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
         )
 
 
+def _plain_kernel(args: tuple[Any, ...], on_host: bool) -> str:
+    """Return the kernel of torch's own that is taken for a convolution; none where it is MKLDNN's or cuDNN's.
+
+    Those compare types. Which it is depends on sizes, dtype and, on the host, on the number of threads.
+    """
+    if on_host:
+        return _PLAIN_CONVOLUTIONS.get(getattr(_SELECT_KERNEL(*args), "name", ""), "")
+    data, weight, _, stride, _, _, transposed, output_padding, groups = args
+    dimensions, channels = max(2, data.dim() - 2), data.shape[1]
+    if transposed:
+        too_big = any(pad >= step for pad, step in zip(output_padding, stride, strict=False))
+        return f"slow_conv_transpose{dimensions}d" if too_big else ""
+    by_channel = 1 < groups == channels and weight.shape[0] % channels == 0 and data.dtype is not torch.half
+    return {2: "_conv_depthwise2d", 3: "conv_depthwise3d"}.get(dimensions, "") if by_channel else ""
+
+
+_SELECT_KERNEL = take("_C._select_conv_backend", "convolutions", instead=lambda *args: None)
+_PLAIN_CONVOLUTIONS = {
+    "Slow2d": "_slow_conv2d_forward",
+    "SlowDilated2d": "slow_conv_dilated2d",
+    "SlowDilated3d": "slow_conv_dilated3d",
+    "SlowTranspose2d": "slow_conv_transpose2d",
+    "SlowTranspose3d": "slow_conv_transpose3d",
+}
+
 CHECKS: dict[str, Callable[[torch._ops.OpOverload, Rule, list[Arg]], None]] = {
-    **{check.__name__: check for check in (exact, iterator, index, pairs, same, convolution, masked_fill, sparse)},
+    **{
+        check.__name__: check
+        for check in (exact, iterator, output, index, pairs, same, convolution, masked_fill, sparse)
+    },
     **dict.fromkeys(("none", "inner", "leading"), anything),
 }
 
