@@ -41,7 +41,7 @@ SAMPLE = [
 
 
 def otherwise(answers: cuda_truth.Answers) -> tuple[dict[str, int], list[str]]:
-    """How many answers differ by operator, and those of operators that are not known to."""
+    """Count answers that differ by operator, and those of operators that are not known to."""
     found = cuda_truth.differences(TRUTH, answers)
     return dict(Counter(line.split(" | ")[0] for line in found)), [
         line for line in found if line.split(" | ")[0] not in KNOWN
@@ -112,13 +112,13 @@ def test_the_questions_leave_each_tensor_behind_in_turn() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_mistakes_are_refused_in_cudas_words() -> None:
     with devtrace.simulate("cuda:2"):
-        answers = {call: spoken(call) for call in WORDS}
+        answers = {call: words_of(call) for call in WORDS}
     found = {call: (WORDS[call], answers[call]) for call in WORDS if not cuda_truth.agree(WORDS[call], answers[call])}
     assert {call: both for call, both in found.items() if call not in KNOWN} == {}
     assert [call for call in KNOWN if call in WORDS and call not in found] == []
 
 
-def spoken(call: str) -> str:
+def words_of(call: str) -> str:
     try:
         value = eval(call, names())
     except Exception as error:  # noqa: BLE001 (the exception is the answer)
@@ -127,7 +127,7 @@ def spoken(call: str) -> str:
 
 
 def names() -> dict[str, Any]:
-    """What the calls use: `x` makes tensors of the device, `h` of the host, the modules are on the host."""
+    """Return what the calls use: `x` makes tensors of the device, `h` of the host, the modules are on the host."""
     return {
         "__name__": __name__, "torch": torch, "nn": nn, "F": functional, "numpy": numpy, "h": torch.ones,
         "x": lambda *shape: torch.ones(*shape, device="cuda:0"),
