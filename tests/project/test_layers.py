@@ -102,7 +102,7 @@ MOST_LINES = {
     "diagnosis.fixes": 3_317,  # what trains from then on; a device that a caller hands down; what would do as well
     # What each step computes or copies again; what a value is needed for: sizes, draws, elements of several tensors;
     # what takes the values that a mask picks.
-    "diagnosis.rules diagnosis.costs": 4_030,  # numbers that functions of torch take
+    "diagnosis.rules diagnosis.costs": 4_069,  # numbers that functions of torch take
     # What a dtype costs: casts for nothing, and numpy's float64 in a float32 model.
     "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 307,
     # What keeps a number out of a CUDA graph: where it is met in compiled code, and its rule.

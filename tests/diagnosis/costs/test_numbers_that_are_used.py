@@ -260,3 +260,35 @@ def test_what_is_detached_is_not_detached_again() -> None:
 
     (found,) = warnings(program)
     assert found.help == "keep `loss.detach()` and read it after the loop, or every N steps"
+
+
+def test_what_an_environment_answers_by_is_read_when_it_is_needed() -> None:
+    class Thermostat:
+        warmth = 0.5
+
+        def heated(self, by: float) -> float:
+            self.warmth += 0.1 * by
+            return self.warmth
+
+    def program() -> None:
+        torch.manual_seed(0)
+        net, room = nn.Linear(1, 1).to(GPU), Thermostat()
+        warmth = room.warmth
+        for _ in range(14):
+            power = net(torch.tensor([warmth], device=GPU)).square()
+            warmth = room.heated(by=power.item())
+            power.sum().backward()
+
+    assert [each for each in warnings(program) if each.rule == "host-sync"] == []
+
+
+def test_a_list_that_is_added_to_keeps_tensors() -> None:
+    def program() -> None:
+        net, seen = nn.Linear(8, 4).to(GPU), list[float]()
+        for x in torch.rand(14, 16, 8, device=GPU):
+            loss = net(x).square().mean()
+            loss.backward()
+            seen += [loss.item()]
+
+    (found,) = warnings(program)
+    assert found.help == "keep `loss.detach()` and read them all together after the loop: `torch.stack(seen).tolist()`"

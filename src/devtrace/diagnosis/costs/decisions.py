@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import Final, TypeGuard
 
+from devtrace.diagnosis.costs.loops import loops_around, results_of
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
-from devtrace.source.flow import LOOPS, own_name
+from devtrace.source.flow import LOOPS, binds, own_name, path_of
 from devtrace.source.matching import (
     assigned_names,
     called_name,
@@ -16,12 +17,14 @@ from devtrace.source.matching import (
     match_code,
     names_in,
     nodes_of,
+    owner_of,
     same_code,
 )
-from devtrace.source.vocabulary import CHECKS_FLOATS, full_name
+from devtrace.source.vocabulary import CHECKS_FLOATS, changes_itself, full_name, package
 from devtrace.words.text_format import short_op_name
 
 _WHOLE: Final = ("int8", "int16", "int32", "int64", "uint8")
+GATHERS: Final = ("append", "extend", "insert")
 _NOT_FINITE: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
@@ -118,3 +121,33 @@ def _leaves(found: SourceNode, branch: ast.If) -> bool:
         return True
     in_a_loop = any(isinstance(outer, LOOPS) for outer in found.source.ancestors(branch))
     return in_a_loop and isinstance(last, ast.Break | ast.Return)
+
+
+def comes_back(found: SourceNode) -> bool:
+    """Return whether the next round reads what came of this value: what an environment is told, it answers by.
+
+    The value goes to code that is not torch's, and what that gives, or whose method it is, leads to what is read.
+    """
+    loop = next(iter(loops_around(found)), None)
+    reached = {path for use in results_of(found) for path in _changed_by(found, use)}
+    statements = list(nodes_of(ast.stmt, loop)) if loop is not None and reached else []
+    for _ in statements:
+        more = {name for each in statements if each is not loop and _paths(each) & reached for name in binds(each)}
+        if more <= reached:
+            break
+        reached |= more
+    return bool(_paths(found.node) & reached)
+
+
+def _changed_by(found: SourceNode, use: ast.AST) -> Iterator[str]:
+    """Yield what a call of another's code changes that takes a value: its object, and what is given its result."""
+    statement = found.source.statement(use)
+    calls = (each for each in found.source.ancestors(use) if each is not use and called_name(each))
+    taker = next((each for each in calls if use not in ast.walk(each.func)), None)  # type: ignore[attr-defined]
+    owner, method = (owner_of(taker), called_name(taker)) if taker is not None else (None, "")
+    if owner is not None and not package(owner, found.source) and not (method in GATHERS or changes_itself(method)):
+        yield from filter(None, (path_of(owner), *binds(statement)))  # type: ignore[arg-type]
+
+
+def _paths(code: ast.AST) -> set[str]:
+    return {path for node in ast.walk(code) if (path := path_of(node))}

@@ -209,7 +209,7 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
         )
     if _is_counted(queries, op):
         return worded("ask", name=_first_path(found, read["x"]))
-    if updated(statement) is not None:
+    if updated(statement) is not None and not _gathered_in(found):
         return worded("add", kept=kept)
     if called_name(node) in ("max", "min") and owner_of(node) is None:
         return worded("order", name=called_name(node))
@@ -307,6 +307,9 @@ def _gathered_in(found: SourceNode) -> str:
     """Return the list that code appends a value to: `self.losses` of `self.losses.append(loss.item())`."""
     append = match_code("$list.append(...)", found.source.parent(found.node))
     is_alone = append is not None and alone(found.statement) is not None
+    added = updated(found.statement)
+    if added is not None and type(found.source.parent(found.node)) is ast.List:
+        return one_line(found.source.segment(added[0]))  # `losses += [loss.item()]`
     return one_line(found.source.segment(append["list"])) if append is not None and is_alone else ""
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
+from devtrace.diagnosis.costs.decisions import GATHERS
 from devtrace.diagnosis.costs.habits import OFTEN, SAMPLE, Habit
 from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.needless import Needless
@@ -24,7 +25,6 @@ from devtrace.source.vocabulary import GIVES_NUMBERS, TAKES_VALUES, package
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
 
-_GATHERS: Final = ("append", "extend", "insert")
 _SIMPLE: Final = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
 _PASSED_ON: Final = (ast.Name, ast.Tuple, ast.List, ast.BinOp, ast.Constant, ast.Starred)
 _NUMBERS: Final = (ast.keyword, ast.Slice)
@@ -124,7 +124,7 @@ def _taking(statement: ast.stmt) -> Iterator[str]:
     call = alone(statement)
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
     if call is not None:
-        targets = [owner_of(call)] if called_name(call) in _GATHERS else []
+        targets = [owner_of(call)] if called_name(call) in GATHERS else []
     yield from filter(None, map(variable, targets))
 
 
@@ -159,7 +159,7 @@ def _can_wait(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
         return False
     call = alone(statement)
     if call is not None:
-        return called_name(call) in _GATHERS
+        return called_name(call) in GATHERS
     is_looked_up = match_code("$target = $table[$key]", statement) is not None
     return is_looked_up or isinstance(statement, ast.AugAssign) or _is_passed_on(found, use, statement)
 

@@ -13,7 +13,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from devtrace.diagnosis.costs import reads
-from devtrace.diagnosis.costs.decisions import decides_the_loop, is_gone_on_by
+from devtrace.diagnosis.costs.decisions import comes_back, decides_the_loop, is_gone_on_by
 from devtrace.diagnosis.costs.edits_of_reads import pick_by_where, read_after_loop
 from devtrace.diagnosis.costs.elements import of_elements
 from devtrace.diagnosis.costs.factories import is_drawn_from_nothing
@@ -84,6 +84,8 @@ def _is_needless(habit: Habit, found: SourceNode) -> bool:
     if is_drawn_from_nothing(habit):
         return True
     if any(reads.is_often(test, habit) for test in (reads.is_a_choice, reads.was_read_before, reads.is_for_the_host)):
+        return False
+    if comes_back(found):
         return False
     trains_in_it = habit.pace.trains and habit.count <= habit.pace.steps  # more often it is a loop within a step
     is_spared = trains_in_it or not decides_the_loop(found)
