@@ -95,11 +95,6 @@ def gru() -> None:
     net(x)
 
 
-def distances() -> None:
-    a, b = torch.rand(2, 3, device="cuda:0"), torch.rand(2, 3)
-    torch.cdist(a, b)
-
-
 def gradient() -> None:
     p, g = nn.Parameter(torch.ones(3)), torch.ones(3, device="cuda:0")
     p.grad = g
@@ -117,7 +112,6 @@ def mesh() -> None:
         (lstm, "lstm", {"cpu", "cuda:0"}, "found input tensor at cpu and parameter tensor at cuda:0", "x"),
         (lstm_with_a_state, "lstm", {"cuda:0", "cpu"}, "found input tensor at cuda:0 and hidden tensor at cpu", "h"),
         (gru, "gru", {"cpu", "cuda:0"}, "found input tensor at cpu and parameter tensor at cuda:0", "x"),
-        (distances, "cdist", {"cuda:0", "cpu"}, "X1 and X2 must have the same device type. X1: cuda X2: cpu", "b"),
         (mesh, "meshgrid", {"cuda:0", "cpu"}, "meshgrid expects all tensors to have the same device", "b"),
         (gradient, "Tensor.grad", {"cpu", "cuda:0"}, "assign", "p"),
     ],

@@ -308,7 +308,7 @@ def _plain_kernel(args: tuple[Any, ...], on_host: bool) -> str:
     return {2: "_conv_depthwise2d", 3: "conv_depthwise3d"}.get(dimensions, "") if by_channel else ""
 
 
-_SELECT_KERNEL = take("_C._select_conv_backend", "convolutions", instead=lambda *args: None)
+_SELECT_KERNEL = take("_C._select_conv_backend", "checks", instead=lambda *args: None)
 _PLAIN_CONVOLUTIONS = {
     "Slow2d": "_slow_conv2d_forward",
     "SlowDilated2d": "slow_conv_dilated2d",
