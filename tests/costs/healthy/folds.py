@@ -8,8 +8,8 @@ def run(device):
     torch.manual_seed(0)
     data, scores = torch.rand(40, 5), []
     for fold in range(6):
-        held = torch.arange(40) % 6 == fold
-        train, test = data[~held].to(device), data[held].to(device)
+        left_out = torch.arange(40) % 6 == fold
+        train, test = data[~left_out].to(device), data[left_out].to(device)
         net = nn.Linear(4, 1).to(device)
         opt = torch.optim.Adam(net.parameters(), lr=0.05)
         for _ in range(9):
