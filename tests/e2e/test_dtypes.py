@@ -40,12 +40,17 @@ def of_two_dtypes() -> TraceData:
     return recording.report.trace
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_dtype_that_is_not_the_usual_one_is_beside_the_device(page: Page, theme: str) -> None:
+def mounted(page: Page, theme: str) -> Views:
     assert not (reason := stale()), reason
     page.emulate_media(reduced_motion="reduce")
     views = Views(page, theme)
     views.mount(of_two_dtypes())
+    return views
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_dtype_that_is_not_the_usual_one_is_beside_the_device(page: Page, theme: str) -> None:
+    views = mounted(page, theme)
     modules = views.open("Modules")
     expect(modules.locator('[data-module="model.head"]')).to_contain_text("Linear · float32")
     expect(modules.locator('[data-module="model.body"]')).not_to_contain_text("float")
@@ -60,10 +65,7 @@ def test_a_dtype_that_is_not_the_usual_one_is_beside_the_device(page: Page, them
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_card_of_an_op_names_such_a_dtype(page: Page, theme: str) -> None:
-    assert not (reason := stale()), reason
-    page.emulate_media(reduced_motion="reduce")
-    views = Views(page, theme)
-    views.mount(of_two_dtypes())
+    views = mounted(page, theme)
     page.locator('[data-devtrace="finding"]').first.click()
     views.open("Timeline")
     plot = page.get_by_role("application")

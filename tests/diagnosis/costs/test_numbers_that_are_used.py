@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import nn
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from costs import warnings
 
@@ -150,16 +151,26 @@ def test_a_whole_number_that_torch_takes_is_a_size() -> None:
     assert "as a fixed upper bound" in found.help
 
 
-def _a_plateau_of_each_batch() -> None:
+def _trained_with_a_plateau() -> tuple[Callable[[torch.Tensor], torch.Tensor], ReduceLROnPlateau]:
+    """Return a step of training, which gives its loss, and a scheduler that waits for losses to stay."""
     torch.manual_seed(0)
     net = nn.Linear(8, 4).to(GPU)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=2)
-    for x in torch.rand(14, 16, 8, device=GPU):
+
+    def step(x: torch.Tensor) -> torch.Tensor:
         optimizer.zero_grad()
-        loss = net(x).square().mean()
+        loss: torch.Tensor = net(x).square().mean()
         loss.backward()
         optimizer.step()
+        return loss.detach()
+
+    return step, ReduceLROnPlateau(optimizer, patience=2)
+
+
+def _a_plateau_of_each_batch() -> None:
+    step, plateau = _trained_with_a_plateau()
+    for x in torch.rand(14, 16, 8, device=GPU):
+        loss = step(x)
         plateau.step(loss.detach())
 
 
@@ -170,18 +181,9 @@ def test_a_scheduler_that_reads_each_loss_is_set_less_often() -> None:
 
 
 def _a_plateau_of_each_epoch() -> None:
-    torch.manual_seed(0)
-    net = nn.Linear(8, 4).to(GPU)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=2)
+    step, plateau = _trained_with_a_plateau()
     for _ in range(14):
-        losses = []
-        for x in torch.rand(4, 16, 8, device=GPU):
-            optimizer.zero_grad()
-            loss = net(x).square().mean()
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.detach())
+        losses = [step(x) for x in torch.rand(4, 16, 8, device=GPU)]
         plateau.step(torch.stack(losses).mean())
 
 
