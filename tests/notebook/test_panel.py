@@ -18,6 +18,7 @@ from devtrace.api.options import Options
 from devtrace.fixing.notebooks.state import beginning
 from devtrace.notebook.cells import Cell, Tracing
 from devtrace.notebook.inventory.inventory import drain, listing
+from devtrace.notebook.panel import panel as panels
 from devtrace.notebook.panel.feed import PERIOD
 from devtrace.notebook.panel.messages import refusal, spec
 from devtrace.notebook.panel.panel import Panel
@@ -245,7 +246,10 @@ def test_while_a_cell_runs_its_counts_come_in_and_stop_when_it_ends(panel: Panel
     assert not ended["state"]["running"]
 
 
-def test_a_hidden_panel_hears_of_traces_but_a_short_cell_is_not_counted_for_it(panel: Panel, tracing: Tracing) -> None:
+def test_a_hidden_panel_hears_of_traces_but_a_short_cell_is_not_counted_for_it(
+    panel: Panel, tracing: Tracing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(panels, "monotonic", lambda: 100.0)  # no second goes by, however busy this machine is
     front = FrontEnd(panel, visible=False)
 
     def work() -> None:
@@ -274,7 +278,7 @@ def test_many_changes_become_few_messages(panel: Panel, tracing: Tracing) -> Non
     while monotonic() - begun < 1.0:
         tracing.switch(on=True)
         tracing.switch(on=False)
-    assert len(front.got) - sent <= 10
+    assert len(front.got) - sent <= 10 * (monotonic() - begun)
 
 
 def test_who_is_gone_gets_nothing(panel: Panel, tracing: Tracing) -> None:
