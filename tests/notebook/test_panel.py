@@ -67,7 +67,7 @@ class FrontEnd:
             return next((message for message in self.got[self._from :] if wanted(message)), None)
 
         with self._arrived:
-            assert self._arrived.wait_for(lambda: found() is not None, 10), self.got
+            assert self._arrived.wait_for(lambda: found() is not None, 60), self.got
         assert [refusal("to_panel", message) for message in self.got] == [None] * len(self.got)
         message = found()
         assert message is not None
@@ -306,7 +306,7 @@ def test_an_update_that_could_not_be_sent_comes_with_the_next_one(
     front.ask("hello", protocol=spec()["protocol"], visible=True)
     with caplog.at_level(logging.WARNING, logger="devtrace"):
         trace(tracing, lambda: torch.ones(3))
-        assert failed.wait(10)
+        assert failed.wait(60)
         tracing.switch(on=True)
         assert len(front.wait(lambda message: message.get("traces"))["traces"]) == 1
     assert [record.getMessage() for record in caplog.records] == [
@@ -460,7 +460,7 @@ def test_a_cell_that_begins_ends_the_listing_and_what_it_kept_alive(
 
     monkeypatch.setattr("devtrace.notebook.panel.panel.listing_with_memory", slow)
     FrontEnd(kernel.panel)
-    assert begun.wait(10)
+    assert begun.wait(60)
     during: list[int] = []
 
     def cell() -> None:
