@@ -6,7 +6,7 @@ import {
   formatMemory,
   highestOf,
   layersOf,
-  letterPoint,
+  letterSpot,
   outlineOf,
   leftsOf,
   pointAt,
@@ -75,13 +75,18 @@ test('an outline goes there along its top and back along its bottom, in steps', 
   );
 });
 
-test('a letter stands in the longest stretch that has room for it', async () => {
+test('a letter stands in the longest stretch that has room for it, beside the line of the peak', async () => {
   const [curve] = await readMemory([FILE]);
   const [parameters, activations] = layersOf(curve, null);
   const lefts = leftsOf(curve, 20);
-  assert.equal(letterPoint(parameters, lefts, 620), 2);
-  assert.equal(letterPoint(activations, lefts, 620), 1);
-  assert.equal(letterPoint(parameters, lefts, 1e6), null);
+  assert.deepEqual(letterSpot(parameters, lefts, 620, 1), { point: 2, x: 750 });
+  assert.deepEqual(letterSpot(activations, lefts, 620, 1), { point: 1, x: 375 });
+  assert.equal(letterSpot(parameters, lefts, 1e6, 1), null);
+  const even = { ...parameters, bytes: new Float64Array(4).fill(9), below: new Float64Array(4) };
+  const quarters = new Float64Array([0, 250, 500, 750]);
+  assert.deepEqual(letterSpot(even, quarters, 9, 0), { point: 2, x: 625 });
+  assert.deepEqual(letterSpot(even, quarters, 9, 1), { point: 2, x: 625 });
+  assert.deepEqual(letterSpot(even, quarters, 9, 3), { point: 1, x: 375 });
 });
 
 test('sizes are written as in an error of torch', () => {

@@ -118,7 +118,7 @@ MOST_LINES = {
     # What PyTorch's own device tests ask beyond operators.
     "simulation.beyond": 722,  # memory that the host has not, and streams of hooks
     "simulation.beyond.scripts": 160,  # devices in TorchScript, whose interpreter asks C++: a graph that asks us
-    "words": 442,
+    "words": 446,
     # Memory with names, its limits, and what it was for over time, with its picture.
     "source.memory runtime.memory simulation.memory recording.memory diagnosis.memory trace.memory trace.curve "
     "drawing.memory diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 3_575,  # lists, states, copies

@@ -78,16 +78,24 @@ export function outlineOf({ below, bytes }: ILayer, lefts: Float64Array, ceiling
 /** A layer that is as high, over as much of the width, has room for its letter. */
 const ROOM = { width: AREA.width / 30, height: 13 } as const;
 
-/** The point in the middle of the longest stretch in which a layer has room for its letter; null where it has none. */
-export function letterPoint({ bytes }: ILayer, lefts: Float64Array, ceiling: number): number | null {
-  let [begin, best, widest] = [0, 0, ROOM.width];
-  let found: number | null = null;
+/** Where a layer's letter stands: at a point of the curve, so far from the left. */
+interface ISpot {
+  readonly point: number;
+  readonly x: number;
+}
+
+/** The middle of the longest stretch in which a layer has room for its letter; the line of the peak ends a stretch. */
+export function letterSpot({ bytes }: ILayer, lefts: Float64Array, ceiling: number, peak: number): ISpot | null {
+  const end = (i: number): number => lefts[i + 1] ?? AREA.width;
+  let [begin, widest] = [0, ROOM.width];
+  let found: ISpot | null = null;
   bytes.forEach((size, i) => {
+    begin = i === peak ? i : begin;
     begin = (AREA.height * size) / ceiling < ROOM.height ? i + 1 : begin;
-    const end = lefts[i + 1] ?? AREA.width;
-    if (begin <= i && end - lefts[begin] >= widest) {
-      [best, widest] = [begin, end - lefts[begin]];
-      found = pointAt(lefts, lefts[best] + widest / 2);
+    if (begin <= i && end(i) - lefts[begin] >= widest) {
+      widest = end(i) - lefts[begin];
+      const point = pointAt(lefts, lefts[begin] + widest / 2);
+      found = { point, x: (lefts[point] + end(point)) / 2 };
     }
   });
   return found;

@@ -7,7 +7,7 @@ import {
   formatMemory,
   highestOf,
   layersOf,
-  letterPoint,
+  letterSpot,
   outlineOf,
   leftsOf,
   pointAt,
@@ -178,14 +178,19 @@ class CurveView {
   }
 
   private _mark(layer: ILayer, ceiling: number, look: { ink: string; letter: string }): HTMLElement | null {
-    const at = letterPoint(layer, this._lefts, ceiling);
+    const at = letterSpot(layer, this._lefts, ceiling, this._peak);
     if (at === null) {
       return null;
     }
-    const text = this._opened === null ? look.letter : nameOf(this._around.trace, layer);
-    const mark = h(this._around.root, 'i', { class: 'dt-memory-mark', text, style: { color: look.ink } });
-    mark.setAttribute('aria-hidden', 'true');
-    position(mark, Math.min(this._lefts[at], 0.8 * AREA.width), 1 - (layer.below[at] + layer.bytes[at] / 2) / ceiling);
+    const isLetter = this._opened === null;
+    const mark = h(this._around.root, 'i', {
+      class: isLetter ? 'dt-memory-mark dt-memory-letter' : 'dt-memory-mark',
+      text: isLetter ? look.letter : nameOf(this._around.trace, layer),
+      style: { color: look.ink },
+      aria: { hidden: 'true' }
+    });
+    const x = isLetter ? at.x : Math.min(this._lefts[at.point], 0.8 * AREA.width);
+    position(mark, x, 1 - (layer.below[at.point] + layer.bytes[at.point] / 2) / ceiling);
     return mark;
   }
 

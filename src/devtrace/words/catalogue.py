@@ -9,6 +9,7 @@ A template names its parameters. Their format says how a value is written:
     {count:=is|are}        is, are
     {devices:and}          cpu, cuda:0 and cuda:1
     {name:Tensor}          `model.weight`; "A tensor" where it has no name
+    {reason:after_colon}   nothing moved it to cuda:0
 
 Whole numbers have separators between thousands. The templates are in `en.json` and `zh.json`, under the same headings,
 keys and parameters. PyTorch's own terms stay English in Chinese where Chinese readers use them so.
@@ -34,6 +35,7 @@ _UNNAMED: Final[dict[Language, dict[str, str]]] = {
     "zh": {"tensor": "一个张量", "Tensor": "一个张量"},
 }
 _CHINESE: Final = re.compile("[\u4e00-\u9fff]")
+_OPENING: Final = re.compile(r"^[A-Z][a-z]*(?= )")
 _JOINED: Final[dict[Language, tuple[str, str]]] = {"en": (", ", " and "), "zh": ("、", "和")}
 
 
@@ -103,6 +105,8 @@ class _Sentence(Formatter):
             return pluralize(value, *spec.split("|"))
         if spec in _UNNAMED[self.language]:
             return f"`{value}`" if value else _UNNAMED[self.language][spec]
+        if spec == "after_colon":
+            return _OPENING.sub(lambda word: word[0].lower(), value)
         if spec == "bytes":
             return format_bytes(value)
         if spec == "time":

@@ -46,6 +46,8 @@ GROWING = {
     ),
     "copies_of_better_models": Expected("best", "parameter", "best.append(", r"copy\.deepcopy\(model\)\.cpu\(\)"),
     "copies_of_a_fit": Expected("fit.snapshots", "parameter", "self.snapshots[number] = deepcopy", ""),
+    "terms_beside_a_backward": Expected("curve", "graph", 'curve["smooth"].append(smooth', r"smooth\.detach\(\)"),
+    "scores_of_two_passes": Expected("trainer.shown", "graph", "trainer.shown.append(scores)", ""),
     "gradients_until_their_spread": Expected("seen", "named", "seen[step] = flat(net)", r"flat\(net\)\.cpu\(\)"),
 }
 HEALTHY = sorted(path.stem for path in PROGRAMS.glob("healthy_*.py"))
@@ -98,6 +100,17 @@ def test_what_grows_with_each_step_is_a_warning_with_its_name_and_edit(name: str
         edited = tmp_path / path.name
         edited.write_text(applied(text, found.edits))
         assert growing(ran(edited.read_text(), str(edited))) == []
+
+
+def test_a_graph_that_its_backward_pass_left_gets_no_advice_to_compute_without_one(tmp_path: Path) -> None:
+    path = PROGRAMS / "scores_of_two_passes.py"
+    text = path.read_text()
+    (found,) = growing(ran(text, str(path)))
+    assert "`retain_graph=True` kept them after their backward pass" in found.message
+    assert found.help == "keep `.detach()` of what goes into `trainer.shown`"
+    edited = tmp_path / path.name
+    edited.write_text(text.replace("append(scores)", "append(Scores(*(each.detach() for each in scores)))"))
+    assert growing(ran(edited.read_text(), str(edited))) == []
 
 
 def test_a_state_of_several_parts_is_one_round() -> None:

@@ -79,10 +79,18 @@ def _grows(memory: Memory, group: Group, counts: Sequence[Mapping[Key, int]]) ->
 
 
 def _is_differentiated(memory: Memory, group: Group) -> bool:
-    """Return whether a backward pass took part of a graph, then or later: a rollout is kept until its update."""
-    ops = memory.queries.trace.ops
-    inputs = ops.lists("inputs")
-    backward = memory.queries.is_phase("backward")[inputs.rows]
+    """Return whether a backward pass takes part of a graph from now on: a rollout is kept until its update.
+
+    A pass that is over counts for nothing: what it took and left (`retain_graph`) is kept beyond its use.
+    """
+    others = np.flatnonzero(~memory.queries.is_phase("backward")[: memory.failed + 1])
+    return _is_taken(memory, group, since=int(others[-1]) if len(others) else -1)
+
+
+def _is_taken(memory: Memory, group: Group, since: int = -1) -> bool:
+    """Return whether backward ops after one took part of a graph, or nobody knows its tensors."""
+    inputs = memory.queries.trace.ops.lists("inputs")
+    backward = memory.queries.is_phase("backward")[inputs.rows] & (inputs.rows > since)
     used = np.unique(memory.queries.bases[inputs.flat[backward]])
     rows = {memory.queries.base(each.tensor): each.bytes for each in group.holdings if each.tensor >= 0}
     taken = sum(rows[row] for row in set(used.tolist()) & set(rows))
@@ -93,7 +101,10 @@ def _finding(memory: Memory, group: Group, keeps: Keeper) -> Finding:
     rounds = memory.rounds(group)
     help_, edits = _REMEDIES[group.kind](memory, group) or (sentence("out-of-memory.help-cpu", name=group.name), ())
     holder = holder_of(memory, group)
-    key = "named" if group.kind == "parameter" else group.kind
+    is_left = group.kind == "graph" and _is_taken(memory, group)
+    if is_left and not edits:
+        help_ = sentence("memory-growth.help-left", name=group.name)
+    key = "graph-left" if is_left else "named" if group.kind == "parameter" else group.kind
     sizes = {
         "size": format_memory(group.bytes),
         "total": format_memory(memory.total),

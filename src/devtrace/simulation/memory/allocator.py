@@ -142,17 +142,24 @@ class CachingAllocator:
             return
         pool = block.pool
         with self._lock:
-            self.allocated -= block.size
+            size = block.size
+            self.allocated -= size
             before, after = block.before, block.after
             if after is not None and after.free:
                 pool.remove(after)
-                _join(block, after)
+                block.size = size = size + after.size
+                block.after = after = after.after
+                if after is not None:
+                    after.before = block
             if before is not None and before.free:
                 pool.remove(before)
-                _join(before, block)
+                before.size = size = size + before.size
+                before.after = after
+                if after is not None:
+                    after.before = before
                 block = before
             block.free = True
-            key = block.size << _ADDRESS | block.address
+            key = size << _ADDRESS | block.address
             pool.blocks[key] = block
             insort(pool.keys, key)
 
@@ -197,13 +204,6 @@ class CachingAllocator:
         self._next += asked
         pool.segments.append(block)
         return block
-
-
-def _join(one: Block, other: Block) -> None:
-    one.size += other.size
-    one.after = after = other.after
-    if after is not None:
-        after.before = one
 
 
 def segment_for(size: int) -> int:
