@@ -10,7 +10,7 @@ a module is an object with the tables that nn.Module registers its parts in.
 
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from itertools import islice
 from types import (
@@ -178,21 +178,26 @@ def _items(base: Any, owner: Any, most: int | None) -> Iterator[Reference]:
 def _attributes(owner: Any) -> Iterator[Reference]:
     """Yield an object's attributes, a module's registered parts first."""
     own = instance_dict(owner)
-    skipped: frozenset[str] = frozenset()
-    if "_modules" in own and "_parameters" in own:
-        skipped = kept_by_torch()
-        for table, kind in TABLES.items():
-            entries: Any = own.get(table)
-            for name, value in list(dict.items(entries)) if issubclass(type(entries), dict) else ():
-                if may_lead(value):
-                    yield Reference(owner, kind, name, value)
-    for name, value in list(own.items()):
-        if type(name) is str and name not in skipped and name[:2] != "__" and may_lead(value):
+    is_module = "_modules" in own and "_parameters" in own
+    for table, kind in TABLES.items() if is_module else ():
+        entries: Any = own.get(table)
+        for name, value in list(dict.items(entries)) if issubclass(type(entries), dict) else ():
+            if may_lead(value):
+                yield Reference(owner, kind, name, value)
+    for name, value in beside_torchs(own) if is_module else list(own.items()):
+        if type(name) is str and name[:2] != "__" and may_lead(value):
             yield Reference(owner, "attribute", name, value)
 
 
+def beside_torchs(own: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return a module's attributes without those that nn.Module keeps for itself, which mostly were set before all."""
+    kept, all_ = _kept_by_torch(), list(own.items())
+    are_first = kept.issuperset(islice(own, len(kept)))
+    return all_[len(kept) :] if are_first else [each for each in all_ if each[0] not in kept]
+
+
 @cache
-def kept_by_torch() -> frozenset[str]:
+def _kept_by_torch() -> frozenset[str]:
     """Return the attributes that nn.Module keeps for itself: its tables and its hooks."""
     torch = sys.modules.get("torch")
     return frozenset(vars(torch.nn.Module())) if torch is not None else frozenset()

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-_PIECE: Final = re.compile(r"`[^`]*`[^\s`\u2e80-\uffef]*|[\u2e80-\uffef]|[^\s`\u2e80-\uffef]+|\s+|`")
+_PIECE: Final = re.compile(r"(?:`[^`]*`)?[^\s`\u2e80-\uffef]+|`[^`]*`|\s+|\S")
 _CLOSING: Final = frozenset("，。；：、）！？」”")
 
 

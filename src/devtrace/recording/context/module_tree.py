@@ -8,7 +8,7 @@ import torch
 
 from devtrace.runtime.quiet import is_tensor
 from devtrace.runtime.torch_names import take
-from devtrace.source.object_walk import kept_by_torch
+from devtrace.source.object_walk import beside_torchs
 from devtrace.source.safe_values import class_dict, classes_of, instance_dict
 
 Module = torch.nn.Module
@@ -45,9 +45,8 @@ def children(module: Module) -> Iterator[tuple[str, Module]]:
 def own_tensors(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
     """Yield a module's own tensors, each with its role and its name in the module."""
     yield from own_registered(module)
-    torchs = kept_by_torch()
-    for name, value in list(attributes(module).items()):
-        if name not in torchs and is_tensor(value):
+    for name, value in beside_torchs(attributes(module)):
+        if is_tensor(value):
             yield "attribute", name, value
 
 
