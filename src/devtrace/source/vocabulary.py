@@ -122,8 +122,13 @@ _OF_ACCELERATORS: Final = ("torch.accelerator.", "torch.cuda.", "torch.xpu.")
 DEVICE_LISTS: Final = ("device_ids", "DataParallel", "DistributedDataParallel")
 """An argument that is a list of devices, and modules whose second argument is one."""
 
-# Functions of Python.
+# Functions of Python, and methods of its containers.
 
+EXTENDS: Final = frozenset(("append", "extend", "insert"))
+ADDS_AN_ITEM: Final = frozenset(("add", "append", "appendleft", "insert"))
+"""The item is what they take last."""
+ADDS: Final = EXTENDS | ADDS_AN_ITEM | {"put", "put_nowait", "setdefault", "update"}
+TAKES_OUT: Final = frozenset(("pop", "popleft", "popitem", "clear", "remove"))
 TAKES_VALUES: Final = frozenset((
     "bool", "complex", "enumerate", "float", "format", "int", "len", "list", "max", "min", "pow", "print", "range",
     "repr", "round", "sorted", "str", "sum", "tuple",

@@ -20,11 +20,10 @@ from devtrace.source.matching import (
     owner_of,
     same_code,
 )
-from devtrace.source.vocabulary import CHECKS_FLOATS, changes_itself, full_name, package
+from devtrace.source.vocabulary import CHECKS_FLOATS, EXTENDS, changes_itself, full_name, package
 from devtrace.words.text_format import short_op_name
 
 _WHOLE: Final = ("int8", "int16", "int32", "int64", "uint8")
-GATHERS: Final = ("append", "extend", "insert")
 _NOT_FINITE: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
@@ -145,7 +144,7 @@ def _changed_by(found: SourceNode, use: ast.AST) -> Iterator[str]:
     calls = (each for each in found.source.ancestors(use) if each is not use and called_name(each))
     taker = next((each for each in calls if use not in ast.walk(each.func)), None)  # type: ignore[attr-defined]
     owner, method = (owner_of(taker), called_name(taker)) if taker is not None else (None, "")
-    if owner is not None and not package(owner, found.source) and not (method in GATHERS or changes_itself(method)):
+    if owner is not None and not package(owner, found.source) and not (method in EXTENDS or changes_itself(method)):
         yield from filter(None, (path_of(owner), *binds(statement)))  # type: ignore[arg-type]
 
 

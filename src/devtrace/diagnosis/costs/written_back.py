@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from devtrace.diagnosis.costs.decisions import GATHERS
 from devtrace.diagnosis.costs.habits import OFTEN, SAMPLE, Habit
 from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.needless import Needless
@@ -21,7 +20,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.flow import DEFINED
 from devtrace.source.matching import alone, called_name, is_read, match_code, nodes_of, owner_of, variable
-from devtrace.source.vocabulary import GIVES_NUMBERS, TAKES_VALUES, package
+from devtrace.source.vocabulary import EXTENDS, GIVES_NUMBERS, TAKES_VALUES, package
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
 
@@ -124,7 +123,7 @@ def _taking(statement: ast.stmt) -> Iterator[str]:
     call = alone(statement)
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
     if call is not None:
-        targets = [owner_of(call)] if called_name(call) in GATHERS else []
+        targets = [owner_of(call)] if called_name(call) in EXTENDS else []
     yield from filter(None, map(variable, targets))
 
 
@@ -159,7 +158,7 @@ def _can_wait(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
         return False
     call = alone(statement)
     if call is not None:
-        return called_name(call) in GATHERS
+        return called_name(call) in EXTENDS
     is_looked_up = match_code("$target = $table[$key]", statement) is not None
     return is_looked_up or isinstance(statement, ast.AugAssign) or _is_passed_on(found, use, statement)
 

@@ -12,10 +12,10 @@ from typing import Final
 
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.memory.holdings import Group, Memory
-from devtrace.diagnosis.memory.keeper import ADDS, TAKES_OUT, Keeper, parts_of
+from devtrace.diagnosis.memory.keeper import Keeper, parts_of
 from devtrace.source.flow import path_of
 from devtrace.source.matching import called_name, is_read, listed, nodes_of, owner_of, variable
-from devtrace.source.vocabulary import is_move
+from devtrace.source.vocabulary import ADDS, TAKES_OUT, is_move
 from devtrace.words.catalogue import sentence
 
 _ASKS: Final = ADDS | {"empty", "full", "qsize"}

@@ -28,12 +28,8 @@ from devtrace.source.matching import (
     written_out,
 )
 from devtrace.source.parsing import FunctionNode, Source
-from devtrace.source.vocabulary import READS, TAKES_VALUES
+from devtrace.source.vocabulary import ADDS, READS, TAKES_OUT, TAKES_VALUES
 
-ADDS: Final = frozenset((
-    "append", "appendleft", "add", "extend", "insert", "put", "put_nowait", "setdefault", "update",
-))  # fmt: skip
-TAKES_OUT: Final = frozenset(("pop", "popleft", "popitem", "clear", "remove"))
 Way = Literal["is", "drained", "put", "added", "carried"]
 """How a statement keeps something by `x`.
 

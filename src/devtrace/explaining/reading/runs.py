@@ -18,6 +18,7 @@ from devtrace.source.matching import alone, called_name, may_be_text, owner_of, 
 from devtrace.source.object_walk import members
 from devtrace.source.parsing import Span
 from devtrace.source.safe_values import MISSING, Scope, class_dict, classes_of, evaluate, with_wrapped
+from devtrace.source.vocabulary import ADDS_AN_ITEM
 
 CACHED: Final = type(functools.cache(len))
 
@@ -206,9 +207,6 @@ def function_of(value: Any) -> tuple[FunctionType | None, list[Value | None]]:
     return None, []
 
 
-_ADDING: Final = ("append", "add", "insert", "appendleft")
-
-
 def stored_in(reader: Reader, run: Activation, owner: Any, key: Any = MISSING) -> Iterator[Definition]:
     """Yield what a run's statements put into this very container: `cache[key] = x`, `cache.append(x)`."""
     for statement in statements(run.body):
@@ -224,7 +222,7 @@ def stored_in(reader: Reader, run: Activation, owner: Any, key: Any = MISSING) -
         container = owner_of(call)
         if not isinstance(call, ast.Call) or container is None or not call.args:
             continue
-        if called_name(call) in _ADDING and _is(reader, container, owner, run):
+        if called_name(call) in ADDS_AN_ITEM and _is(reader, container, owner, run):
             yield Definition(call.args[-1], (), run.at_node(statement))
 
 
