@@ -19,10 +19,19 @@ from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.cpu_only import taken_on_host
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import HOST
+from devtrace.diagnosis.evidence.way import maker_at
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.source.flow import binds, is_written_in, parameters, values_given
-from devtrace.source.matching import called_name, calls_in, match_code, names_in, nodes_of, owner_of
+from devtrace.source.matching import (
+    called_name,
+    calls_in,
+    match_code,
+    names_in,
+    nodes_of,
+    owner_of,
+    run_names,
+)
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source, kept_with_source
 from devtrace.source.safe_values import evaluate, values
@@ -65,9 +74,31 @@ def _is_later(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr, sinc
         there = next((row for row in rows if row is not None and case.is_expected(row)), None)
         if _was_there(frame, edit, owner, may_have_moved=is_module):
             return False
-        return there is not None and case.queries.producer(case.queries.base(there)) >= since
+        moved = case.queries.producer(case.queries.base(there)) if there is not None else -1
+        return there is not None and (
+            moved >= since or (is_module and _may_move_below(case, frame, edit, owner, moved))
+        )
     root = ast.unparse(owner).partition(".")[0]
     return any(edit.line < frame.source.span(each).line < frame.line for each in frame.bindings(root))
+
+
+def _may_move_below(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr, op: int) -> bool:
+    """Return whether what moved a module may run below an edit: of a move that nobody recorded the line alone is known.
+
+    weights = Weights(3)             # too early below this line
+    trainer = Trainer(net, weights)  # its `__init__` moves net
+    """
+    moved = case.queries.site(case.queries.op_site(op))
+    if moved is None or case.queries.evidence.saw_ops:
+        return False
+    if (moved.file, moved.function) == (frame.code.site.file, frame.code.site.function):
+        return moved.line > edit.line
+    span, maker = frame.source.span, maker_at(moved)
+    ended = [each for each in frame.statements() if span(each).end_line < frame.line]
+    if any(maker in run_names(each) for each in ended if span(each).end_line <= edit.line):
+        return False
+    handed = getattr(owner, "id", "") or getattr(owner, "attr", "")
+    return any({maker, handed} & run_names(each) for each in ended if span(each).line > edit.line)
 
 
 def _was_there(frame: FailingFrame, edit: Edit, owner: ast.expr, *, may_have_moved: bool) -> bool:
