@@ -98,7 +98,7 @@ def attribute(owner: Any, name: str) -> Any:
     own = instance_dict(owner)
     found = _class_attribute(owner, name)
     if issubclass(type(found), property):
-        given = _returned(owner, found)
+        given = _returned(owner, found.fget)
         return evaluate(*given) if given is not None and isinstance(given[0], ast.Attribute) else MISSING
     if name in own:
         return own[name]
@@ -140,11 +140,22 @@ def _class_attribute(owner: Any, name: str) -> Any:
 def returned_by_property(owner: Any, name: str) -> tuple[ast.expr, Scope] | None:
     """Return the expression that a property returns, with its scope; None if the property does more than that."""
     found = _class_attribute(owner, name)
-    return _returned(owner, found) if issubclass(type(found), property) else None
+    return _returned(owner, found.fget) if issubclass(type(found), property) else None
 
 
-def _returned(owner: Any, found: property) -> tuple[ast.expr, Scope] | None:
-    code = getattr(found.fget, "__code__", None)
+def returned_by_call(call: ast.Call, scope: Scope) -> Any:
+    """Return what a call of a method, or of an object that can be called, only looks up: `self.scale`, else MISSING."""
+    owner = evaluate(call.func, scope)
+    function: Any = next(run_by(owner), None) if type(owner) is not FunctionType else None
+    if owner is MISSING and isinstance(call.func, ast.Attribute):
+        owner = evaluate(call.func.value, scope)
+        function = _class_attribute(owner, call.func.attr)
+    given = _returned(owner, function)
+    return evaluate(*given) if given is not None else MISSING
+
+
+def _returned(owner: Any, function: Any) -> tuple[ast.expr, Scope] | None:
+    code = getattr(function, "__code__", None)
     source = read(code.co_filename) if isinstance(code, CodeType) else None
     if not isinstance(code, CodeType) or source is None or code.co_argcount != 1:
         return None

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 import devtrace
 from devtrace.diagnosis.edits import merged
@@ -133,3 +134,53 @@ def test_what_a_class_keeps_is_not_asked_whether_it_is_a_function() -> None:
     found = error_of(lambda: Shifted().to("cuda:0")(torch.ones(2, device="cuda:0")))
     assert "register_buffer" in found.edits[0].after
     assert Shifted.curious.asked == []
+
+
+class _Rarity:
+    """Weights of the classes, counted from the data, that a call looks up."""
+
+    def __init__(self, labels: torch.Tensor) -> None:
+        self.scale = torch.bincount(labels, minlength=3).float() + 1
+
+    def __call__(self) -> torch.Tensor:
+        return self.scale
+
+    def weights(self) -> torch.Tensor:
+        """Return them by a method."""
+        return self.scale
+
+
+class _Data:
+    """Rows and their labels, of which the loss's weights are made too."""
+
+    def __init__(self) -> None:
+        self.rows, self.labels = torch.ones(8, 4), torch.arange(8) % 3
+
+
+def _by_a_loader(net: nn.Module, data: _Data, rarity: _Rarity) -> None:
+    net.to("cuda:0")
+    for rows, labels in DataLoader(TensorDataset(data.rows, data.labels), batch_size=4, pin_memory=True):
+        out = net(rows.to("cuda:0"))
+        nn.functional.cross_entropy(out, labels.to("cuda:0"), weight=rarity())
+
+
+def _by_hand(net: nn.Module, data: _Data, rarity: _Rarity) -> None:
+    net.to("cuda:0")
+    for at in (0, 4):
+        rows, labels = data.rows[at : at + 4].pin_memory(), data.labels[at : at + 4].pin_memory()
+        out = net(rows.to("cuda:0"))
+        nn.functional.cross_entropy(out, labels.to("cuda:0"), weight=rarity.weights())
+
+
+@pytest.mark.parametrize(("train", "call"), [(_by_a_loader, "rarity()"), (_by_hand, "rarity.weights()")])
+def test_what_is_pinned_later_is_not_moved_for_what_was_computed_from_it(
+    train: Callable[[nn.Module, _Data, _Rarity], None], call: str
+) -> None:
+    def program() -> None:
+        data = _Data()
+        net = nn.Linear(4, 3)
+        rarity = _Rarity(data.labels)
+        train(net, data, rarity)
+
+    (edit,) = error_of(program).edits
+    assert f"{call}.to(out.device)" in edit.after

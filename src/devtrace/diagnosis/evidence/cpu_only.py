@@ -31,6 +31,7 @@ class CpuOnly:
 
 LENGTHS_ON_HOST: Final = "aten._pack_padded_sequence"
 """Op that takes its second tensor on the CPU only."""
+PINNING: Final = "aten._pin_memory"
 NUMPY: Final = CpuOnly(re.compile(r"convert (\S+) device type tensor to numpy"), "numpy")
 PINNED: Final = CpuOnly(re.compile(r"cannot pin '.*' only dense CPU tensors can be pinned"), "pinned")
 _CPU_ONLY: Final = (

@@ -36,7 +36,7 @@ from devtrace.source.matching import (
 )
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
-from devtrace.source.safe_values import MISSING, Scope, evaluate, is_around, values
+from devtrace.source.safe_values import MISSING, Scope, evaluate, is_around, returned_by_call, values
 from devtrace.source.vocabulary import is_move
 
 
@@ -357,7 +357,7 @@ class FailingFrame:
         return set(takewhile(lambda call: modules.raw("type", calls.number("module", call)) != own, chain))
 
     def _called_here(self, row: int) -> ast.expr | None:
-        """Return the one call in the line of the function that made the tensor, by whatever name."""
+        """Return the one call in the line of the function that made the tensor, or that looks it up."""
         queries = self.snapshot.queries
         site = queries.site(queries.op_site(queries.producer(row)))
         if site is None or not site.function:
@@ -366,6 +366,7 @@ class FailingFrame:
         found = [call for call in calls if called_name(call) == maker] or [
             call for call in calls if is_around(evaluate(call.func, scope), maker, site.file, site.line)
         ]
+        found = found or [x for x in calls if self.snapshot.row(returned_by_call(x, scope)) == row]
         return found[0] if len(found) == 1 else None
 
     def _operand(self, row: int) -> ast.expr | None:

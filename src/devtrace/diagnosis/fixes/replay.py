@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from devtrace.diagnosis.evidence import autocasts
 from devtrace.diagnosis.evidence.case import Case
-from devtrace.diagnosis.evidence.cpu_only import LENGTHS_ON_HOST
+from devtrace.diagnosis.evidence.cpu_only import LENGTHS_ON_HOST, PINNING
 from devtrace.diagnosis.evidence.dtype_mismatch import compared
 from devtrace.diagnosis.evidence.mismatch import combined
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
@@ -69,6 +69,8 @@ class Recorded:
         kind = "index" if name.startswith(INDEXING) else ""
         if name == LENGTHS_ON_HOST:
             kind = "lengths"
+        elif name == PINNING:
+            kind = "pinned"
         elif queries.kind(op) == "copy" or "copy_" in name:
             kind = "copy"
         return Step(op, name, inputs, outputs, rows, following, kind)
@@ -142,9 +144,10 @@ class Replay:
 
         And those that moved from the only device where the op takes them.
         """
-        if step.kind == "lengths" and self.case.expected_device != HOST:
-            return tuple(row for row in step.inputs[1:] if row in self.there)
-        if step.kind == "copy":
+        if step.kind in ("lengths", "pinned") and self.case.expected_device != HOST:
+            on_host = step.inputs[1:] if step.kind == "lengths" else step.inputs
+            return tuple(row for row in on_host if row in self.there)
+        if step.kind in ("copy", "pinned"):
             return ()
         rows = step.rows
         if step.kind == "index" and rows and self._device(rows[0]) != HOST:
