@@ -175,3 +175,39 @@ def test_nobodys_recording_explains_the_same() -> None:
             (finding,) = devtrace.explain(error).findings
     assert finding.message == "cuda:3 does not exist; there is cuda:0."
     assert [edit.after.strip() for edit in finding.edits] == ['chosen = "cuda:0"']
+
+
+def takes_the_first_that_is_there() -> torch.Tensor:
+    for device in ("mps", "cuda:3", "cuda:0"):
+        with suppress(RuntimeError, AssertionError):
+            return torch.zeros(2, device=device)
+    return torch.zeros(2)
+
+
+def falls_back_to_another() -> torch.Tensor:
+    try:
+        state = torch.full((2,), 0.5, device=torch.device("mps"))
+    except NotImplementedError as error:
+        print("no such device:", error)
+        state = torch.empty(2, device="cuda")
+    return state
+
+
+@pytest.mark.parametrize("program", [takes_the_first_that_is_there, falls_back_to_another])
+def test_a_device_that_a_program_tries_and_does_without_is_a_note(program: Callable[[], object]) -> None:
+    with devtrace.record(ONE) as recording:
+        program()
+    noted = [each for each in recording.report.findings if each.rule == "device-refused"]
+    assert noted
+    assert {each.severity for each in noted} == {"note"}
+    assert all(each.message.endswith("The program caught the error and went on.") for each in noted)
+
+
+def test_a_device_that_is_tried_and_ends_the_program_all_the_same_is_an_error() -> None:
+    def program() -> None:
+        try:
+            torch.zeros(2, device="cuda:4")
+        except RuntimeError as error:
+            raise ValueError("no device") from error
+
+    assert [each.rule for each in found(program)] == ["device-refused"]

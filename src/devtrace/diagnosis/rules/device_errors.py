@@ -14,10 +14,13 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.error_rules import ERROR_RULES
 from devtrace.trace.rows import Failure
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import one_after_another, sentence
 
 _IS_ABOUT_DEVICES: Final = re.compile(r"device|cuda|Input type \(|on cpu", re.IGNORECASE)
 _IS_MIX: Final = re.compile(r"same device|at least two devices|numpy|generator", re.IGNORECASE)
+
+_TRIED: Final = ("dtype-mismatch", "device-refused")
+"""Rules of errors by which programs ask what is there; two devices in one op are a mistake, whoever catches it."""
 
 
 def device_errors(queries: TraceQueries) -> Iterator[Finding]:
@@ -49,10 +52,18 @@ def _one_by_one(queries: TraceQueries) -> Iterator[Finding]:
             )
             continue
         if finding is not None:
-            yield finding
+            yield _of_a_try(queries, finding) if finding.rule in _TRIED else finding
         elif (names_devices and not queries.evidence.saw_ops) or is_torchs or _IS_MIX.search(error.message):
             key = "unknown-recorded" if queries.evidence.saw_ops else "unknown-tensor"
             yield _in_torchs_words(queries, error, sentence(f"explained.{key}"))
+
+
+def _of_a_try(queries: TraceQueries, finding: Finding) -> Finding:
+    """Return a note where the program caught the error: it tried a dtype or a device, and took another one then."""
+    if queries.live is None or finding.op not in queries.live.went_on:
+        return finding
+    message = one_after_another((finding.message, sentence("mismatch.caught")))
+    return replace(finding, severity="note", message=message)
 
 
 def _in_torchs_words(queries: TraceQueries, error: Failure, why: str) -> Finding:

@@ -5,8 +5,6 @@ model.head = nn.Linear(8, 2)            # bad: attached after the cast
 model.head = nn.Linear(8, 2).half()     # good
 """
 
-from dataclasses import replace
-
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.dtype_mismatch import find_dtype_mismatch
 from devtrace.diagnosis.evidence.dtype_sentences import dtype_error
@@ -18,21 +16,12 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.casts import numbers_that_fit
 from devtrace.diagnosis.rules.explained_mismatch import explained
-from devtrace.words.catalogue import one_after_another, sentence
+from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 from devtrace.words.topic import speaking_of
 
 
 def dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
-    """Explain an error; one that the program caught, to try in another dtype what it could not do, is a note."""
-    found = _explained(queries, snapshot, op, text)
-    if found is None or queries.live is None or op not in queries.live.went_on:
-        return found
-    message = one_after_another((found.message, sentence("mismatch.caught")))
-    return replace(found, severity="note", message=message)
-
-
-def _explained(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
     of_dtypes = queries.of_dtypes
     moment = snapshot.of(of_dtypes)
     mismatch = find_dtype_mismatch(of_dtypes, moment, op, text)
