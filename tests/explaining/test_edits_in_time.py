@@ -62,8 +62,8 @@ def a_trainer_moves_it_later() -> None:
 def a_helper_moves_it_later() -> None:
     net = nn.Linear(4, 3)
     priors = Priors(3)
-    placed = prepared(net)
-    step(placed, priors)
+    on_device = prepared(net)
+    step(on_device, priors)
 
 
 def a_keyword_hands_it_to_what_moves_it() -> None:
