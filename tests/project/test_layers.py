@@ -103,7 +103,7 @@ MOST_LINES = {
     "diagnosis.fixes": 3_351,
     # What each step computes or copies again; what a value is needed for: sizes, draws, elements of several tensors;
     # what takes the values that a mask picks.
-    "diagnosis.rules diagnosis.costs": 4_078,  # numbers that functions of torch take
+    "diagnosis.rules diagnosis.costs": 4_079,  # numbers that functions of torch take
     # What a dtype costs: casts for nothing, and numpy's float64 in a float32 model.
     "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 307,
     # What keeps a number out of a CUDA graph: where it is met in compiled code, and its rule.

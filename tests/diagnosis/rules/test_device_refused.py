@@ -199,7 +199,7 @@ def test_a_device_that_a_program_tries_and_does_without_is_a_note(program: Calla
         program()
     noted = [each for each in recording.report.findings if each.rule == "device-refused"]
     assert noted
-    assert {each.severity for each in noted} == {"note"}
+    assert {(each.severity, each.help, each.edits) for each in noted} == {("note", "", ())}
     assert all(each.message.endswith("The program caught the error and went on.") for each in noted)
 
 

@@ -63,7 +63,8 @@ def _of_a_try(queries: TraceQueries, finding: Finding) -> Finding:
     if queries.live is None or finding.op not in queries.live.went_on:
         return finding
     message = one_after_another((finding.message, sentence("mismatch.caught")))
-    return replace(finding, severity="note", message=message)
+    note = replace(finding, severity="note", message=message)
+    return replace(note, help="", edits=()) if finding.rule == "device-refused" else note  # it has found another device
 
 
 def _in_torchs_words(queries: TraceQueries, error: Failure, why: str) -> Finding:
