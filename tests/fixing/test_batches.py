@@ -9,6 +9,7 @@ from textwrap import dedent
 import pytest
 
 from devtrace.fixing.batches import Batches
+from devtrace.fixing.notebooks.process import NotebookFix, wait_for
 from devtrace.fixing.rounds import Rounds
 from devtrace.runtime.memory.limits import parted
 from fix_rounds import Program, fixed, outcome
@@ -104,6 +105,7 @@ def test_the_batch_that_fits_by_the_report_does_and_the_other_does_not(warm: War
     assert len(asked) <= 8
     (shortage,) = [each for each in rounds.last.findings if each.rule == "out-of-memory"]
     assert shortage.help.startswith("a batch of")
+    assert shortage.help.count("a batch of") == 1
     for number, ending in ((fits, "ended"), (beyond, "raised")):
         path.write_text(HEAD + STEP + dedent(FITS[name]).replace(size, str(number)))
         assert outcome(warm, Program(path, ("cuda:0",), SIMULATE), {}).run.ending == ending
@@ -114,3 +116,23 @@ def test_where_it_cannot_be_known_there_is_no_batch(warm: Warm, tmp_path: Path, 
     rounds, _ = left(warm, tmp_path / "train.py", SILENT[name])
     assert rounds.left is not None
     assert "a batch of" not in rounds.why_left
+
+
+def test_a_notebook_is_run_with_other_batches_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = {
+        "a": "# The size\nimport torch\nfrom torch import nn\nBATCH_SIZE = 4000",
+        "b": STEP,
+        "c": "step(build('cuda:0'), BATCH_SIZE, 'cuda:0')",
+    }
+    monkeypatch.chdir(tmp_path)
+    fix = NotebookFix(lambda: None, {})
+    reader = fix.begin([{"cell": cell, "source": source} for cell, source in cells.items()], SIMULATE)
+    *_, help_, closing = wait_for(fix, reader, {"a": "In[11]", "b": "In[12]", "c": "In[13]"})
+    found = re.search(r"a batch of (\d+) fits \(\d+\.\d MiB of 48\.0 MiB\), (\d+) does not: .*In\[11\] line 4", help_)
+    assert found is not None
+    fits, beyond = map(int, found.groups())
+    assert 500 < fits < beyond <= fits + 81
+    assert help_.count("a batch of") == 1
+    assert "a batch of" not in closing
+    assert fix.state is not None
+    assert (fix.state["state"], fix.state["changed"]) == ("left", [])

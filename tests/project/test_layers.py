@@ -125,13 +125,13 @@ MOST_LINES = {
     "drawing.memory diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 3_570,  # lists, states, copies
     # One press in a page fixes the notebook: a job in a process of its own, what runs again, kernels that start ahead
     # of their round (first hunk within 10 s) and the run on one memory that a patch is held against.
-    "fixing.notebooks": 1_296,  # and which cells the kernel lacks; forks of one Python; each ends, once
+    "fixing.notebooks": 1_309,  # and which cells the kernel lacks; forks of one Python; each ends, once
     "contract": 481,  # findings for programs, with the 219 lines that interchange had
     # Errors of dtypes: their odd tensor, causes, fixes and rule; the dtypes of what is only read.
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "
     "diagnosis.causes.of_dtypes diagnosis.fixes.casts "
     "diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 1_047,
-    "": 12_430,  # memory beside the names of a notebook, a figure of dtypes
+    "": 12_444,  # memory beside the names of a notebook, a figure of dtypes
 }
 
 # `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.

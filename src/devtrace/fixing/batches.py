@@ -51,22 +51,23 @@ class Batches:
     limit: int
     announce: Callable[[int], None]
 
-    def go(self) -> None:
-        """Say of the shortage that is left how large a batch fits, where that can be known."""
+    def go(self) -> Finding | None:
+        """Say of the shortage that is left how large a batch fits, and return it, where that can be known."""
         error = self.rounds.left
         if error is None or error.rule != "out-of-memory" or not self.limit:
-            return
+            return None
         found = list(_written(self.rounds))
-        if len(found) == 1 and found[0].size >= _LEAST:
-            text = self._largest(found[0], error.devices[0])
-            if text:
-                self._add(error, text)
+        text = self._largest(found[0], error.devices[0]) if len(found) == 1 and found[0].size >= _LEAST else ""
+        return self._added(error, text) if text else None
 
-    def _add(self, error: Finding, text: str) -> None:
-        changed = replace(error, help=one_after_another([text + ".", error.help]))
+    def _added(self, error: Finding, text: str) -> Finding:
+        others = (sentence("out-of-memory.help-less", name=each.name) for each in error.holders)
+        rest = next((each for each in others if each in error.help), error.help)  # what was run, and no guess beside it
+        changed = replace(error, help=one_after_another([text + ".", rest]))
         findings = tuple(changed if each == error else each for each in self.rounds.last.findings)
         self.rounds.last = replace(self.rounds.last, findings=findings)
         self.rounds.why_left = text
+        return changed
 
     def _largest(self, written: Written, device: str) -> str:
         """Return the sentence about the largest batch that was run, and the least that does not fit."""
@@ -108,14 +109,14 @@ class Batches:
 def _written(rounds: Rounds) -> Iterator[Written]:
     """Yield the numbers that are written as sizes of batches in the user's files that the error came by."""
     site = rounds.left.site if rounds.left is not None else None
-    at = [site.file] if site is not None and site.cell is None else []
-    files = dict.fromkeys([*at, *(file for file, _ in rounds.last.lines)])
-    for file in files:
+    at = [site.file] if site is not None else []
+    for file in dict.fromkeys([*at, *(file for file, _ in rounds.last.lines)]):
         if owner_of(file) == "user":
             text: SourceText = rounds.texts.get(file) or rounds.read(file)
-            source = parse("".join(text.lines), file)
-            if source is not None:
-                yield from _sizes(Code(source, Site(file, 0)), source)
+            for cell, program in text.programs():
+                source = parse(program, file)
+                if source is not None:
+                    yield from _sizes(Code(source, Site(file, 0, cell=cell)), source)
 
 
 def _sizes(code: Code, source: Source) -> Iterator[Written]:

@@ -53,10 +53,19 @@ def write_findings(shell: Any, path: str) -> None:
             for traced in _TRACED
             for finding in sorted(traced.report.findings, key=lambda finding: finding.op)
         ],
-        "cells": {traced.cell.file: traced.cell.count for traced in _TRACED if traced.cell.count is not None},
+        "cells": _numbers(),
         "crossings": sum(sum(findings_json.counts_of(traced.report).values()) for traced in _TRACED),
         "peaks": findings_json.peaks_of(traced.report for traced in _TRACED),
         "values": values.values_of(shell.user_ns) if _VALUES[-1] is not None else {},
         "raised": error and findings_json.raised(error),
     }
     put(path, json.dumps(data))
+
+
+def _numbers() -> dict[str, int]:
+    """Return the number of each cell by its file, also of one that only defines what others call."""
+    if "torch" not in sys.modules:
+        return {}
+    from devtrace.recording.columns import sites
+
+    return {cell.file: cell.count for cell in sites.cells_so_far()}

@@ -118,7 +118,8 @@ def smaller(memory: Memory, group: Group) -> Remedy:
     if found is None:
         return sentence("out-of-memory.help-activation"), ()
     batch, fits = found
-    return sentence("out-of-memory.help-batch", name=group.name, batch=batch, fits=fits), ()
+    less = sentence("out-of-memory.help-less", name=group.name)
+    return sentence("out-of-memory.help-batch", batch=batch, fits=fits, less=less), ()
 
 
 def _batch(memory: Memory, group: Group) -> tuple[int, int] | None:
