@@ -5,6 +5,7 @@ What was not recorded may have another cause, as far as the source shows it: `# 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ import pytest
 
 from devtrace.diagnosis.edits import applied
 from folders import TESTS
-from programs import run, run_untraced
+from programs import Outcome, run, run_untraced
 from warm import Warm
 
 HOST = ("cpu",)
@@ -64,6 +65,16 @@ def test_the_error_alone_shows_the_cause_too(file: Path, warm: Warm) -> None:
     assert (finding.cause, finding.culprit.dtype) == (expected.untraced, expected.dtype)
 
 
+@pytest.mark.parametrize("way", [run, run_untraced])
+@pytest.mark.parametrize("name", ["numpy_of_an_action", "numpy_of_scores"])
+def test_what_numpy_refuses_of_an_accelerators_tensor_is_found_in_its_copy(
+    name: str, way: Callable[[Warm, Path], Outcome], warm: Warm
+) -> None:
+    (finding,) = way(warm, TESTS / "dtypes" / "spellings" / f"{name}.py").errors
+    assert (finding.rule, finding.cause) == ("dtype-mismatch", "target-dtype")
+    assert [edit.after for edit in finding.edits if ".cpu().float().numpy()" in edit.after]
+
+
 @pytest.mark.parametrize("file", ADVICE, ids=lambda file: file.stem)
 def test_a_cast_that_would_lose_what_is_meant_is_no_edit(file: Path, warm: Warm) -> None:
     expected = Expected.of(file)
@@ -78,3 +89,9 @@ def test_a_cast_that_would_lose_what_is_meant_is_no_edit(file: Path, warm: Warm)
 def test_mixed_precision_that_is_meant_has_no_finding(file: Path, warm: Warm) -> None:
     outcome = run(warm, file, HOST)
     assert (outcome.raised, outcome.findings) == ("", ())
+
+
+@pytest.mark.parametrize("file", HEALTHY, ids=lambda file: file.stem)
+def test_mixed_precision_on_a_simulated_device_raises_no_alarm(file: Path, warm: Warm) -> None:
+    outcome = run(warm, file)
+    assert (outcome.raised, outcome.alarms) == ("", [])

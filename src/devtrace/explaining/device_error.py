@@ -59,9 +59,9 @@ def text_of(error: BaseException) -> str:
 
 
 def dtypes_named(text: str) -> tuple[str, ...] | None:
-    """Return the dtypes that an error of dtypes names; None for one of devices."""
-    found = dtype_error(text) if not ABOUT_DEVICES.search(text) else None
-    return found.named if found is not None else None
+    """Return the dtypes that an error of dtypes names; None for one of devices, of which a convolution speaks alike."""
+    found = dtype_error(text)
+    return found.named if found is not None and (found.named or not ABOUT_DEVICES.search(text)) else None
 
 
 def _is_of_torch(error: BaseException) -> bool:

@@ -18,7 +18,8 @@ from devtrace.diagnosis.evidence.origins import Origin, find_origin, is_like_dat
 from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.source.dtypes import ASSIGNS, DEFAULT, OF_WEIGHTS, PRODUCTS, TAKES_ONE, is_cast, is_floating
-from devtrace.source.matching import called_name, keyword
+from devtrace.source.flow import operands
+from devtrace.source.matching import called_name, is_path, keyword
 from devtrace.source.object_walk import parameters_of, registered
 from devtrace.trace.op_kinds import INDEXING
 
@@ -98,7 +99,7 @@ def _only_one(queries: TraceQueries, op: int, rows: list[int], error: DtypeError
 
 def _refused(queries: TraceQueries, op: int, error: DtypeError) -> Mismatch | None:
     """Return the mismatch of an op that takes a certain dtype only."""
-    rows = queries.inputs(op)
+    rows = _given_to_numpy(queries, op) if error.refused == "numpy" else queries.inputs(op)
     wrong = [row for row in rows if _is_refused(queries.trait(row), error)]
     at = rows[error.argument] if 0 <= error.argument < len(rows) else -1
     named = error.named[1:] if error.refused == "result" else error.named
@@ -107,6 +108,15 @@ def _refused(queries: TraceQueries, op: int, error: DtypeError) -> Mismatch | No
         return None
     row = at if is_named or at in wrong else _likeliest(queries, wrong, named)
     return Mismatch(op, row, queries.trait(row), _taken(queries, rows, error), of=error.refused)
+
+
+def _given_to_numpy(queries: TraceQueries, op: int) -> list[int]:
+    """Return what numpy was given: of `policy(state).numpy()` what the line made last, not what its variables hold."""
+    found = queries.op_node(op)
+    if found is None or not isinstance(found.node, ast.Call) or all(map(is_path, operands(found.node))):
+        return queries.inputs(op)
+    made = mismatch.results_of_the_line(queries, op)
+    return [row for row in made if queries.trait(row) in _HALVES][-1:] or queries.inputs(op)
 
 
 def _likeliest(queries: TraceQueries, wrong: list[int], named: tuple[str, ...]) -> int:

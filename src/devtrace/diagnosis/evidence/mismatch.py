@@ -74,11 +74,11 @@ def combined(queries: TraceQueries, op: int) -> list[int]:
     """Return the tensors that an op combines; of a refused call that names only some, those made on its line too."""
     rows = queries.inputs(op)
     if not queries.op_name(op).startswith("aten.") and len({queries.device(row) for row in rows}) == 1:
-        rows = [*rows, *_results_of_the_line(queries, op)]
+        rows = [*rows, *results_of_the_line(queries, op)]
     return _without_legal_mixes(queries, op, list(dict.fromkeys(rows)))
 
 
-def _results_of_the_line(queries: TraceQueries, op: int) -> list[int]:
+def results_of_the_line(queries: TraceQueries, op: int) -> list[int]:
     """Return what the failing statement made before its call: both tensors of `(w * 2).backward(torch.ones(3))`."""
     site_of, made, used = queries.trace.ops.ints("site"), list[int](), set[int]()
     failed = queries.source_node(int(site_of[op]))

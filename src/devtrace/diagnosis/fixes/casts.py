@@ -45,6 +45,17 @@ def cast_what_numpy_gives(case: Case, verdict: Verdict) -> Iterator[Fix]:
     yield from proposal.fixes(sentence("fixed.where-made", code=one_line(proposal.code)), moved)
 
 
+def cast_for_numpy(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `out.numpy()` into `out.float().numpy()`: what else takes it computes in the dtype that it has."""
+    frame = failing_frame(case)
+    node = frame.node_of(case.odd_tensor) if frame is not None and case.mismatch.of == "numpy" else None
+    if frame is not None and node is not None:
+        dtype = torch_dtype(frame.code.source, case.expected_device)
+        proposal = Proposal(Anchor(frame.code, node, "at", frame), Within((node,)), dtype)
+        moved = [Moved(case.odd_tensor, case.op)]
+        yield from proposal.fixes(sentence("fixed.at-use", code=one_line(proposal.code)), moved)
+
+
 def fill_with_what_fits(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Turn `scores.masked_fill(mask, -1e9)` into one with `torch.finfo(scores.dtype).min`."""
     frame = failing_frame(case)

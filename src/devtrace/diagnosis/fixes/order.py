@@ -37,6 +37,7 @@ EVERY: Final[tuple[CauseSlug, ...]] = get_args(CauseSlug)
 ORDER: Final = (
     Ranked(casts.leave_out_cast, ("wrong-device",), "a scaler needs what was there before the cast"),
     Ranked(casts.compute_under_autocast, ("autocast-off",), "it is computed as the line before it"),
+    Ranked(casts.cast_for_numpy, ("target-dtype",), "numpy alone has no such dtype, and a model may go on with it"),
     Ranked(casts.invert_mask, ("target-dtype",), "masks are inverted, not subtracted"),
     Ranked(casts.fill_with_what_fits, ("python-number",), "the number alone is wrong"),
     Ranked(casts.cast_what_numpy_gives, ("numpy-boundary",), "all that is computed of it has the dtype then"),

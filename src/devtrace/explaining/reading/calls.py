@@ -172,7 +172,7 @@ def _move(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value
         owner = reader.unknown_tensor(others[0]) if len(others) == 1 and device in reader.devices else owner
     if device == owner.device:
         return owner
-    return reader.emit("aten._to_copy", COPY, node, activation, [owner], device, owner.dims)
+    return reader.emit("aten._to_copy", COPY, node, activation, [owner], device, owner.dims, dtype or owner.dtype)
 
 
 def _cast(reader: Reader, owner: TensorValue, call: Written, dtype: torch.dtype) -> Value:

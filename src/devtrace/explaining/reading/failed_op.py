@@ -44,6 +44,15 @@ class FailedOp:
 
 
 def failed_op(reader: Reader) -> FailedOp | None:
+    """Return the op that raised, its one tensor of the one dtype that torch names where that was not read."""
+    found = _innermost(reader)
+    inputs = found.inputs if found is not None else []
+    if len(inputs) == len(reader.dtypes) == 1 and inputs[0].dtype is None:
+        _settle(reader, inputs[0], reader.dtypes[0])
+    return found
+
+
+def _innermost(reader: Reader) -> FailedOp | None:
     """Return the op that raised; where no expression has tensors of several devices the innermost with any."""
     first: FailedOp | None = None
     for depth in reversed(range(len(reader.stack.levels))):

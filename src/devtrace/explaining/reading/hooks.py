@@ -3,14 +3,27 @@
 import ast
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import Given, arguments, function_of, is_theirs, results_of, run_of
 from devtrace.explaining.reading.values import Activation, Definition, Known, Several, Value
+from devtrace.runtime.torch_names import take
 from devtrace.source.flow import statements, targets
 from devtrace.source.matching import match_code, may_be_text
 from devtrace.source.object_walk import hooks_of
+
+_OF_ALL: Final[dict[bool, dict[int, Any]]] = {
+    True: take("nn.modules.module._global_forward_pre_hooks", "modules", instead={}),
+    False: take("nn.modules.module._global_forward_hooks", "modules", instead={}),
+}
+"""Hooks of all modules, before their forward and after it; torch runs them before a module's own."""
+
+
+def _around(module: Any, *, before: bool) -> Iterator[tuple[Any, bool]]:
+    """Yield the hooks that run before a module's forward, or after it, and whether each is given its keywords too."""
+    yield from ((hook, False) for hook in list(_OF_ALL[before].values()))
+    yield from hooks_of(module, before=before)
 
 
 def given_to_forward(
@@ -18,7 +31,7 @@ def given_to_forward(
 ) -> tuple[Given, list[Activation]]:
     """Return what a module's forward is given after the hooks that run before it, with their runs."""
     runs: list[Activation] = []
-    for hook, with_words in hooks_of(module, before=True):
+    for hook, with_words in _around(module, before=True):
         run = _run(reader, hook, [Known(module), *given.to_hook(with_words=with_words)], activation)
         if run is None:
             continue
@@ -35,7 +48,7 @@ def given_by_module(
     reader: Reader, module: Any, given: Given, made: Value | None, activation: Activation
 ) -> Value | None:
     """Return what a module's call gives: its forward's result, or what the hooks after it gave in its place."""
-    for hook, with_words in hooks_of(module, before=False):
+    for hook, with_words in _around(module, before=False):
         values = [Known(module), *given.to_hook(with_words=with_words), made]
         run = _run(reader, hook, values, activation)
         made = (_made(reader, run) if run is not None else None) or made
