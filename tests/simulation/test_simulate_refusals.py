@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional
 
 import devtrace
 from devtrace.simulation import refusals
+from folders import TESTS
 
 Call = Callable[[torch.Tensor], object]
 
@@ -30,6 +32,7 @@ def one() -> Iterator[None]:
         (lambda x: x[None] @ x[None], "\"baddbmm_cuda\" not implemented for 'Long'"),
         (lambda x: torch.einsum("ij,kj->ik", x, x), "\"baddbmm_cuda\" not implemented for 'Long'"),
         (lambda x: x[0].int() @ x[0].int(), "\"dot\" not implemented for 'Int'"),
+        (lambda x: torch.vdot(x[0], x[1]), "\"dot\" not implemented for 'Long'"),
         (lambda x: functional.max_pool2d(x[None], 2),
          "\"max_pool2d_with_indices_out_cuda_frame\" not implemented for 'Long'"),
         (lambda x: functional.conv2d(x[None, None], x[None, None]),
@@ -47,6 +50,21 @@ def test_cuda_refuses_a_dtype_in_its_words_and_the_cpu_computes(call: Call, word
         call(x.cuda())
     assert str(raised.value) == words
     assert type(raised.value) is (NotImplementedError if words.startswith('"') else RuntimeError)
+
+
+def test_a_check_of_types_names_those_of_cuda_as_an_h100_did() -> None:
+    rows = (TESTS / "data" / "h100" / "programs.tsv").read_text().splitlines()
+    there = next(row.split("\t")[1] for row in rows if row.startswith("dtypes/target-dtype/float_tokens/"))
+    table = torch.ones(3, 2)
+    for tokens, words in (
+        (torch.ones(2, device="cuda"), there),
+        (torch.ones(2), there.replace("torch.cuda.", "torch.")),
+    ):
+        with pytest.raises(RuntimeError) as raised:
+            functional.embedding(tokens, table.to(tokens.device))
+        assert f"RuntimeError: {raised.value}" == words
+    with pytest.raises(RuntimeError, match=r"but got torch\.cuda\.HalfTensor instead"):
+        nn.EmbeddingBag(3, 2, device="cuda")(torch.ones(1, 2, device="cuda").half())
 
 
 def test_an_operator_without_a_kernel_for_cuda_is_refused_as_torch_words_it() -> None:

@@ -497,12 +497,15 @@ SPARSE_INDICES, SPARSE_SHAPE = [[0, 1], [1, 0]], (2, 2)
 
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR")
-def test_indices_of_a_sparse_tensor_follow_its_values_and_leave_what_they_were_made_of() -> None:
+def test_indices_of_a_sparse_tensor_that_are_a_list_are_made_where_its_values_are() -> None:
     indices, values = torch.tensor(SPARSE_INDICES), torch.ones(2, device="cuda:1")
-    made = torch.sparse_coo_tensor(indices, values, SPARSE_SHAPE)
-    assert made.device == made._indices().device == made._values().device == torch.device("cuda:1")
-    on_host = torch.sparse_coo_tensor(indices.to("cuda"), torch.ones(2), SPARSE_SHAPE)
-    assert on_host.device == on_host._indices().device == torch.device("cpu")
+    make: Any = torch.sparse_coo_tensor  # whose stub has tensors only
+    for made in (
+        make(SPARSE_INDICES, values, SPARSE_SHAPE),
+        make(indices=np.array(SPARSE_INDICES), values=values),
+        make(indices, values, SPARSE_SHAPE, device="cuda:1"),
+    ):
+        assert made.device == made._indices().device == made._values().device == torch.device("cuda:1")
     rows = torch.sparse_csr_tensor(torch.tensor([0, 1, 2]), torch.tensor([0, 1]), values, size=SPARSE_SHAPE)
     assert rows.device == rows.col_indices().device == torch.device("cuda:1")
     assert indices.device == torch.device("cpu")
@@ -511,14 +514,26 @@ def test_indices_of_a_sparse_tensor_follow_its_values_and_leave_what_they_were_m
     assert leaf.requires_grad
 
 
-@pytest.mark.parametrize(
+MIXED_SPARSE = pytest.mark.parametrize(
     ("indices", "values", "words"),
     [
-        ("cpu", "cuda:0", r"backend of indices \(CPU\) must match backend of values \(CUDA\)"),
+        ("cpu", "cuda:0", "got values is on cuda:0, different from other tensors on cpu"),  # as an H100 says it
         ("cuda:0", "cpu", r"backend of indices \(CUDA\) must match backend of values \(CPU\)"),
-        ("cuda:0", "cuda:1", r"device of indices \(0\) must match device of values \(1\)"),
+        ("cuda:0", "cuda:1", "got values is on cuda:1, different from other tensors on cuda:0"),
     ],
 )
+
+
+@MIXED_SPARSE
+def test_tensors_that_a_sparse_tensor_is_made_of_are_not_moved(indices: str, values: str, words: str) -> None:
+    where, what = torch.tensor(SPARSE_INDICES, device=indices), torch.ones(2, device=values)
+    with pytest.raises(RuntimeError, match=words):
+        torch.sparse_coo_tensor(where, what, SPARSE_SHAPE)
+    with pytest.raises(RuntimeError, match=words):
+        torch.sparse_coo_tensor(values=what, indices=where)
+
+
+@MIXED_SPARSE
 @pytest.mark.parametrize("kind", ["torch.sparse", "torch.cuda.sparse"])
 @pytest.mark.filterwarnings("ignore:torch.sparse.SparseTensor")
 def test_the_older_sparse_constructors_move_nothing(kind: str, indices: str, values: str, words: str) -> None:

@@ -105,20 +105,26 @@ def _makes_of_parts(function: Callable[..., Any], resolve: Resolve) -> Callable[
 
 
 def _after_its_values(made: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]:
-    """Indices of a sparse tensor follow its values to their device."""
+    """Indices that are no tensors are made where the values are; those of a compressed tensor follow them."""
     make = _makes_of_parts(made, resolve)
-    number = 1 if made.__name__ == "sparse_coo_tensor" else 2
+    moves_none = made.__name__ == "sparse_coo_tensor"
+    number = 1 if moves_none else 2
 
     @functools.wraps(made)
     def follow(*args: Any, **kwargs: Any) -> Any:
         values = kwargs["values"] if "values" in kwargs else args[number] if number < len(args) else None
         if isinstance(values, torch.Tensor):
             target = device(values)
-            args = (*(_moved(arg, target) for arg in args[:number]), *args[number:])
-            kwargs = {name: _moved(arg, target) if name.endswith("indices") else arg for name, arg in kwargs.items()}
+            there = _made_at if moves_none and kwargs.get("device") is None else _moved
+            args = (*(there(arg, target) for arg in args[:number]), *args[number:])
+            kwargs = {name: there(arg, target) if name.endswith("indices") else arg for name, arg in kwargs.items()}
         return make(*args, **kwargs)
 
     return follow
+
+
+def _made_at(value: Any, target: torch.device) -> Any:
+    return value if isinstance(value, torch.Tensor) else torch.tensor(value, device=target)
 
 
 def _moved(value: Any, target: torch.device) -> Any:

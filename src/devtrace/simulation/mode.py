@@ -53,6 +53,7 @@ class SimulationMode(OpMode):
             except torch.OutOfMemoryError:
                 raise
             except RuntimeError as error:
+                _name_types_of_cuda(error, func, args)
                 special.refuse_without_host_memory(error, self, args, kwargs or _NO_KWARGS)
                 tensors = as_tensors(error, func, args)
                 instead = _what_only_cuda_has(func, args, kwargs or _NO_KWARGS, error) if tensors is None else func
@@ -96,6 +97,15 @@ def _what_only_cuda_has(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     return wider.instead_of(func, args, kwargs)
 
 
+def _name_types_of_cuda(refusal: RuntimeError, func: Any, args: tuple[Any, ...]) -> None:
+    """Torch's check of an argument names the CPU's type, `torch.FloatTensor`, for a simulated device's tensor."""
+    found = _CHECKED_TYPE.search(str(refusal))
+    names = [each.name for each in func._schema.arguments[: len(args)]] if found is not None else []
+    if found is not None and found[1] in names and common_owner((args[names.index(found[1])],)) not in (None, HOST):
+        refusal.args = (str(refusal).replace("but got torch.", "but got torch.cuda.", 1),)
+
+
+_CHECKED_TYPE = re.compile(r"^Expected tensor for argument #\d+ '(\w+)' .* but got torch\.\w+Tensor instead", re.DOTALL)
 _IS_OF_TWO_DTYPES = re.compile(r"same (?:d|scalar )?type|expected scalar type|but (?:found|got) \S+ instead")
 _of_torch, _height = torch._C._get_dispatch_mode, torch._C._len_torch_dispatch_stack
 _traced_by_jit, _is_excluded = torch._C._get_tracing_state, torch._C._dispatch_tls_is_dispatch_key_excluded
