@@ -102,16 +102,16 @@ MOST_LINES = {
     # What trains from then on; a device that a caller hands down; what would do as well; what moves a module later on.
     "diagnosis.fixes": 3_352,
     # What each step computes or copies again; what a value is needed for: sizes, draws, elements of several tensors;
-    # what takes the values that a mask picks.
-    "diagnosis.rules diagnosis.costs": 4_079,  # numbers that functions of torch take
+    # what takes the values that a mask picks; lengths to pack by, and elements that are asked for their truth.
+    "diagnosis.rules diagnosis.costs": 4_108,  # numbers that functions of torch take
     # What a dtype costs: casts for nothing, and numpy's float64 in a float32 model.
     "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 307,
     # What keeps a number out of a CUDA graph: where it is met in compiled code, and its rule.
     "runtime.compiled diagnosis.rules.cuda_graph": 166,  # and on torch 2.10
     # What a step makes on the CPU: constants, masks, and noise that is told from a program's own data.
-    "diagnosis.costs.constants diagnosis.costs.factories": 209,
+    "diagnosis.costs.constants diagnosis.costs.factories": 210,
     # What a step reads and writes back; memory that is used before its copy is done; shares of what a step pays.
-    "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 349,
+    "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 354,  # all that a change mends
     "diagnosis": 1_400,  # casts, of which the ledger has no column; what goes by the CPU from a device to one
     "recording": 6_330,
     "simulation runtime": 5_621,  # what an H100 refuses: kernels of convolutions, `out=`, where parts are made

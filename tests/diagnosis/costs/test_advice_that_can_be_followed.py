@@ -294,7 +294,36 @@ def _weights_of_heads() -> None:
     train(weighed, 14)
 
 
-@pytest.mark.parametrize(("program", "name"), [(_lengths_of_a_batch, "lengths"), (_weights_of_heads, "weights")])
+def _words_of_what_is_sure() -> None:
+    words: list[str] = []
+
+    def sorted_out(x: torch.Tensor) -> torch.Tensor:
+        sure = x.detach().amax(1)[:3] > 0.5
+        words.extend("yes" if sure[row] else "no" for row in range(3))
+        return x.square().mean()
+
+    train(sorted_out, 14)
+
+
+def _backwards_until_an_end() -> None:
+    def returns(x: torch.Tensor) -> torch.Tensor:
+        total, ended = torch.zeros((), device=GPU), x.detach()[:, 0] > 2
+        for at in reversed(range(3)):
+            total = x[at].mean() if ended[at] and at > -1 else total + x[at].mean()
+        return total.square()
+
+    train(returns, 14)
+
+
+@pytest.mark.parametrize(
+    ("program", "name"),
+    [
+        (_lengths_of_a_batch, "lengths"),
+        (_weights_of_heads, "weights"),
+        (_words_of_what_is_sure, "sure"),
+        (_backwards_until_an_end, "ended"),
+    ],
+)
 def test_a_few_elements_that_each_step_reads_of_one_tensor_are_read_at_once(
     program: Callable[[], object], name: str
 ) -> None:

@@ -52,7 +52,50 @@ def _mask_of_constants() -> None:
         net((torch.randn(4, 8, 8, device=GPU) * mask.to(GPU)).flatten(1))
 
 
-@pytest.mark.parametrize("program", [_sampler, _langevin, _diffusion_over_data_on_the_device, _mask_of_constants])
+class Drawn(nn.Module):
+    """A code around its mean."""
+
+    def forward(self, mean: torch.Tensor) -> torch.Tensor:
+        return mean + 0.3 * torch.randn(mean.size()).to(mean.device)
+
+
+class Shaken(nn.Linear):
+    """A layer whose weight is shaken."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        shift = torch.rand(*self.weight.shape)
+        return nn.functional.linear(input, self.weight + shift.to(GPU) * 0.01, self.bias)
+
+
+def _of_drawn_data(layer: nn.Module) -> None:
+    net = nn.Sequential(nn.Linear(8, 4), layer).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(20):
+        x = torch.rand(16, 8).to(GPU)
+        optimizer.zero_grad()
+        net(x).square().mean().backward()
+        optimizer.step()
+
+
+def _noise_of_a_layer() -> None:
+    _of_drawn_data(Drawn())
+
+
+def _noise_on_a_weight() -> None:
+    _of_drawn_data(Shaken(4, 4))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        _sampler,
+        _langevin,
+        _diffusion_over_data_on_the_device,
+        _mask_of_constants,
+        _noise_of_a_layer,
+        _noise_on_a_weight,
+    ],
+)
 def test_what_a_step_makes_of_factories_alone_is_made_on_the_device(program: Callable[[], None]) -> None:
     (found,) = warnings(program)
     assert found.rule == "host-to-device-copy"

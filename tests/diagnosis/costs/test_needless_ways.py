@@ -127,6 +127,34 @@ def test_a_forecast_that_goes_through_numpy_in_each_step_is_a_warning() -> None:
     assert "what the CPU computes from `ahead.cpu()` goes back to the device" in found.message
 
 
+def _packed(sound: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    packed = nn.utils.rnn.pack_padded_sequence(sound, lengths, enforce_sorted=False)
+    return packed.data.sum()
+
+
+def test_lengths_that_a_batch_is_packed_by_may_come_from_the_device() -> None:
+    def program() -> None:
+        net = nn.Linear(6, 4).to(GPU)
+        for sound in torch.rand(14, 9, 5, 6, device=GPU):
+            lengths = (sound.mean(2) > 0.2).sum(0).cpu()
+            _packed(net(sound), lengths).backward()
+
+    assert warnings(program) == []
+
+
+def test_lengths_that_were_sent_only_to_be_packed_by_are_left_on_the_cpu() -> None:
+    def program() -> None:
+        net = nn.Linear(6, 4).to(GPU)
+        for sound in torch.rand(14, 9, 5, 6):
+            sound, lengths = sound.to(GPU), torch.tensor([9, 4, 6, 3, 9])
+            lengths = lengths.to(GPU)
+            _packed(net(sound), lengths.cpu()).backward()
+
+    (found,) = [each for each in warnings(program) if each.rule == "device-to-host-copy"]
+    assert "`lengths` was sent to the device" in found.message
+    assert found.help == "leave it on the CPU"
+
+
 class Warmed(nn.Module):
     rounds: torch.Tensor
 

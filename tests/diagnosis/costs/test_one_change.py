@@ -142,3 +142,26 @@ def test_lines_of_different_times_have_shares_of_their_own() -> None:
             train(lambda x: x.square().mean() * x.mean().item() * x.amax().item())
 
     assert [re.findall(r"(\d+)% of the waits", each.message) for each in warnings(program)] == [["50"]]
+
+
+def _three_values_in_a_line_of_text(x: torch.Tensor) -> torch.Tensor:
+    out = x * torch.ones(300, 250).to(GPU).mean()
+    TEXT.append(f"{x.mean().item():.2f} {x.std().item():.2f} {x.max().item():.2f}")
+    return out.square().mean()
+
+
+def _four_values_of_a_tuple(x: torch.Tensor) -> torch.Tensor:
+    out = x * torch.full((400, 250), 0.5).to(GPU).sum()
+    NUMBERS.append((x.min().item(), x.max().item(), x.mean().item(), x.norm().item()))
+    return out.square().mean()
+
+
+TEXT: list[str] = []
+NUMBERS: list[tuple[float, ...]] = []
+
+
+@pytest.mark.parametrize("each", [_three_values_in_a_line_of_text, _four_values_of_a_tuple])
+def test_costs_that_one_change_ends_are_one_cost_in_the_order(
+    each: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    assert [found.rule for found in warnings(lambda: train(each))] == ["host-sync", "host-to-device-copy"]

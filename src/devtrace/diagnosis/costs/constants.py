@@ -33,7 +33,8 @@ def of_constants(habit: Habit) -> Needless | None:
     if not all(made):
         return None
     first, is_drawn = made[0][0], are_drawn(habit.queries, made)
-    if is_drawn and not _is_noise(habit, first) and not _joins_what_is_there(habit, pairs):
+    is_of_a_layer = int(habit.queries.trace.ops.ints("call")[first]) >= 0  # a program draws its own data before
+    if is_drawn and not is_of_a_layer and not _is_noise(habit, first) and not _joins_what_is_there(habit, pairs):
         return None  # a program's own data may be drawn too
     new = "" if is_drawn else _made_there(habit)
     code = one_line(new) or f"torch.{short_op_name(habit.queries.op_name(first))}(..., device=...)"

@@ -12,6 +12,7 @@ from typing import Final
 from devtrace.diagnosis.costs.copies import MANY
 from devtrace.diagnosis.costs.habits import OFTEN, Habit
 from devtrace.diagnosis.costs.needless import Needless, UntilThen
+from devtrace.diagnosis.costs.reads import is_a_truth_asked
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.in_findings import as_culprit
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
@@ -36,7 +37,7 @@ def of_elements(habit: Habit) -> Needless | None:
         return None
     owners = [_owners_of_element(queries, op) for op in ops]
     bases = set[int]().union(*owners)
-    names, least = next(_names(found), ({}, 0))
+    names, least = next(_names(found, is_index=not is_a_truth_asked(queries, found, ops[0])), ({}, 0))
     if not names or sum(map(bool, owners)) * 2 < len(ops) or sum(map(len, owners)) < least * len(bases):
         return None
     if are_written(queries, bases, min(ops), max(ops)):
@@ -86,7 +87,7 @@ def _beside_elements(queries: TraceQueries, found: SourceNode, ops: list[int]) -
     return [source.segment(paths[0])] if is_there and len(paths) == 1 else []
 
 
-def _names(found: SourceNode) -> Iterator[tuple[dict[str, str], int]]:
+def _names(found: SourceNode, *, is_index: bool) -> Iterator[tuple[dict[str, str], int]]:
     """Yield the code of tensors whose elements a line reads, how all are read at once, and how many at least are read.
 
     They are what loops go through, or what a line takes items of.
@@ -98,9 +99,10 @@ def _names(found: SourceNode) -> Iterator[tuple[dict[str, str], int]]:
         if given and all(is_path(each) or called_name(each) in _GIVES_ELEMENTS for each in given):
             way = "cpu" if _asks_as_tensor(found.node, elements) else "tolist"
             yield {source.segment(tensor): way for tensor in given}, 1
-    # Of `counts[i]` itself the index is read.
-    parts = [part for part in nodes_of(ast.Subscript, found.node) if part is not found.node and is_path(part.value)]
-    if parts:
+    parts = [part for part in nodes_of(ast.Subscript, found.node) if is_path(part.value)]
+    others = [part for part in parts if part is not found.node]
+    # Of `counts[i]` itself the index is read, but where it is asked for its truth.
+    if parts := others if others or is_index else parts:
         ways = {source.segment(each.value): "cpu" if len(listed(each.slice)) > 1 else "tolist" for each in parts}
         yield ways, _OF_EACH
 

@@ -80,12 +80,13 @@ class _Cost:
     """A warning about time, with how many values of its statement, and which lines, its fix is for too."""
 
     finding: Finding
+    covered: list[Finding]
     values: int = 0
     sites: list[Site] = field(default_factory=list)
 
 
-def one_a_cost(queries: TraceQueries, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield findings, of which a cost has one warning about time.
+def one_a_cost(queries: TraceQueries, findings: Iterable[Finding]) -> Iterator[tuple[Finding, Sequence[Finding]]]:
+    """Yield findings, of which a cost has one warning about time, each with all that its fix is for.
 
     Five reads for one printed line are one cost, and so are two lines that one change mends.
     """
@@ -99,16 +100,17 @@ def one_a_cost(queries: TraceQueries, findings: Iterable[Finding]) -> Iterator[F
                 cost.values += is_alike
             elif finding.site is not None:
                 cost.sites.append(finding.site)
-            yield replace(finding, severity="note", help="" if is_alike else finding.help)
+            cost.covered += [finding] * is_alike
+            yield replace(finding, severity="note", help="" if is_alike else finding.help), [finding]
         elif keys:
-            costs.append(_Cost(finding))
+            costs.append(_Cost(finding, [finding]))
             known.update(dict.fromkeys(keys, costs[-1]))
         else:
-            yield finding
+            yield finding, [finding]
     for cost in costs:
         alike = sentence("statement.more", count=cost.values) if cost.values else ""
         alike += sentence("cost.elsewhere", sites=[*map(str, cost.sites)]) if cost.sites else ""
-        yield replace(cost.finding, message=cost.finding.message + alike)
+        yield replace(cost.finding, message=cost.finding.message + alike), cost.covered
 
 
 def _keys(queries: TraceQueries, finding: Finding) -> list[object]:

@@ -104,7 +104,7 @@ def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     values there are, as `x.unique()` does: its shape is the result. So it is with a mask that a package picks by.
     """
     node, name = found.node, called_name(found.node)
-    if is_written(queries, op) or _is_a_truth_asked(queries, found, op) or _is_given_to_scheduler(queries, found, op):
+    if is_written(queries, op) or is_a_truth_asked(queries, found, op) or _is_given_to_scheduler(queries, found, op):
         return True
     if not isinstance(node, ast.Call):
         return not (isinstance(node, ast.Subscript) and queries.package(queries.op_site(op)))
@@ -128,7 +128,7 @@ def _is_given_to_scheduler(queries: TraceQueries, found: SourceNode, op: int) ->
     return made >= 0 and queries.kind(made) == "compute"
 
 
-def _is_a_truth_asked(queries: TraceQueries, found: SourceNode, op: int) -> bool:
+def is_a_truth_asked(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     """Return whether a condition, or a part of one, is asked for its truth, which waits for what a call in it gives."""
     around = found.source.parent(found.node)
     is_part = match_code("not $x", around) is not None or isinstance(around, ast.BoolOp)
@@ -143,7 +143,7 @@ def _names_the_op(queries: TraceQueries, name: str, op: int) -> bool:
 def is_within_torch(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     """Return whether a function of torch's does it on its own: nothing of `torch.lobpcg(x)` says that it reads."""
     node = found.node
-    is_its_own = _names_the_op(queries, called_name(node), op) or _is_a_truth_asked(queries, found, op)
+    is_its_own = _names_the_op(queries, called_name(node), op) or is_a_truth_asked(queries, found, op)
     if not isinstance(node, ast.Call) or is_its_own:
         return False
     return package(node.func, found.source) == "torch"
@@ -189,8 +189,9 @@ def is_for_the_host(queries: TraceQueries, op: int) -> bool:
 def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str]:
     """Return what the value of each step is read for, in words, and what to do instead."""
     node, statement = found.node, found.statement
+    is_index = isinstance(node, ast.Subscript) and not is_a_truth_asked(queries, found, op)  # of `words[i]`
     matched = (match_code(pattern, node) for pattern in ("$x.item()", "float($x)", "int($x)", "bool($x)"))
-    read = next(filter(None, matched), {"x": getattr(node, "slice", node)})
+    read = next(filter(None, matched), {"x": getattr(node, "slice", node) if is_index else node})
     bare = match_code("$x.detach()", read["x"])
     read = bare if bare is not None else read
     text = one_line(found.source.segment(read["x"]))
@@ -198,7 +199,7 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
     kept = f"`{text}.detach()`" if is_short else sentence("host-sync.its-tensor")
     if spared := spared_by(queries, found, op):
         return worded(spared)
-    if isinstance(node, ast.Subscript):  # `words[i]` reads the index
+    if is_index:
         return worded("read", kept=kept)
     if is_written(queries, op) and queries.package(queries.op_site(op)):
         return worded("format")

@@ -22,13 +22,18 @@ _NOTHING: Final = 0.05
 """Less than so much of the largest cost is nothing beside it."""
 
 
-def with_shares(queries: TraceQueries, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Sort findings by what they cost, and add to each its share; of what costs next to nothing the advice goes."""
+def with_shares(queries: TraceQueries, findings: Iterable[tuple[Finding, Sequence[Finding]]]) -> tuple[Finding, ...]:
+    """Sort findings by what their fix is for, and add to each its share; of what is next to nothing the advice goes."""
 
-    def cost(finding: Finding) -> float:
+    def own_cost(finding: Finding) -> float:
         return _stood_still(queries, finding) / 1_000 or estimated_cost(finding)
 
-    found = worst_first(findings, cost)
+    def cost(finding: Finding) -> float:
+        return costs[id(finding)]
+
+    pairs = list(findings)
+    costs = {id(finding): sum(map(own_cost, covered)) for finding, covered in pairs}
+    found = worst_first((finding for finding, _ in pairs), cost)
     largest = max((cost(each) for each in found if each.severity == "warning"), default=0.0)
     return tuple(
         replace(each, help="", edits=())

@@ -23,11 +23,15 @@ from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.same_tensor import of_one_tensor
 from devtrace.diagnosis.costs.unfinished import of_early_reads
 from devtrace.diagnosis.costs.written_back import of_written_back
+from devtrace.diagnosis.evidence.cpu_only import LENGTHS_ON_HOST
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.source.matching import called_name, calls_in, match_code, nodes_of, variable
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import MAKES, TAKES_VALUES, package
 from devtrace.words.catalogue import sentence
+
+_MOST: Final = 40
+"""Tensors that are followed from what was copied."""
 
 
 def _values(habit: Habit) -> Needless | None:
@@ -62,6 +66,27 @@ def _weights(habit: Habit) -> Needless | None:
 
 
 # What goes back.
+
+
+def _back(habit: Habit) -> Needless | None:
+    """Find what leaves a device to come back; nothing where a packing wants it on the CPU."""
+    ends = [*habit.ops[1:], len(habit.queries.trace.ops)]
+    some = list(zip(habit.ops, ends, strict=True))[:SAMPLE]
+    if any(_are_lengths(habit.queries, op, end) for op, end in some):
+        return None
+    return _round_trip(habit) or of_written_back(habit)
+
+
+def _are_lengths(queries: TraceQueries, op: int, end: int) -> bool:
+    """Return whether a device packs by what was copied, or computed from it, which has to be on the CPU."""
+    rows = list(queries.outputs(op))
+    for row in rows:
+        for taker in (each for each in queries.takers(row) if op < each < end):
+            on_host = queries.trace.ops.number("device", taker) == queries.host
+            if not on_host and queries.op_name(taker).startswith(LENGTHS_ON_HOST):
+                return True
+            rows += [each for each in queries.outputs(taker) if on_host and each not in rows and len(rows) < _MOST]
+    return False
 
 
 def _round_trip(habit: Habit) -> Needless | None:
@@ -210,8 +235,7 @@ def _copy_in_vain(queries: TraceQueries, op: int, since: int) -> int | None:
 _FINDS: Final = (
     of_early_reads,
     of_one_tensor,
-    _round_trip,
-    of_written_back,
+    _back,
     _unused,
     _weights,
     _values,
