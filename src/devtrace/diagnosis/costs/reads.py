@@ -189,7 +189,7 @@ def is_for_the_host(queries: TraceQueries, op: int) -> bool:
 def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str]:
     """Return what the value of each step is read for, in words, and what to do instead."""
     node, statement = found.node, found.statement
-    is_index = isinstance(node, ast.Subscript) and not is_a_truth_asked(queries, found, op)  # of `words[i]`
+    is_index = match_code("$x[$at]", node) is not None and not is_a_truth_asked(queries, found, op)  # of `words[i]`
     matched = (match_code(pattern, node) for pattern in ("$x.item()", "float($x)", "int($x)", "bool($x)"))
     read = next(filter(None, matched), {"x": getattr(node, "slice", node) if is_index else node})
     bare = match_code("$x.detach()", read["x"])
