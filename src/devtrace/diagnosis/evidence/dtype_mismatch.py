@@ -113,7 +113,7 @@ def _refused(queries: TraceQueries, op: int, error: DtypeError) -> Mismatch | No
 def _given_to_numpy(queries: TraceQueries, op: int) -> list[int]:
     """Return what numpy was given: of `policy(state).numpy()` what the line made last, not what its variables hold."""
     found = queries.op_node(op)
-    if found is None or not isinstance(found.node, ast.Call) or all(map(is_path, operands(found.node))):
+    if found is None or not called_name(found.node) or all(map(is_path, operands(found.node))):
         return queries.inputs(op)
     made = mismatch.results_of_the_line(queries, op)
     return [row for row in made if queries.trait(row) in _HALVES][-1:] or queries.inputs(op)
