@@ -299,6 +299,47 @@ def test_in_a_comprehension_the_birth_comes_from_the_list_that_it_goes_through()
     assert "torch.zeros(3)" in finding.culprit.born.text
 
 
+def test_the_turn_of_a_comprehension_that_failed_is_the_one_that_mixes_devices_on_every_python() -> None:
+    def program() -> dict[str, torch.Tensor]:
+        x = torch.ones(3, device="cuda:0")
+        first = torch.zeros(3, device="cuda:0")
+        second = torch.arange(3)
+        batch = {"ids": first, "mask": second}
+        return {name: values + x for name, values in batch.items() if name}
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert finding.culprit.born is not None
+    assert finding.culprit.name in ("values", "second")
+    assert "torch.arange(3)" in finding.culprit.born.text
+
+
+def test_a_comprehensions_variable_hides_one_of_the_function_on_every_python() -> None:
+    def program() -> list[torch.Tensor]:
+        x = torch.ones(3, device="cuda:0")
+        part = torch.full((3,), 2.0, device="cuda:0")
+        rows = [torch.ones(3, device="cuda:0"), torch.rand(3)]
+        assert part.device == rows[0].device
+        return [torch.cat([x, part]) for x, part in zip([x, x], rows, strict=True)]
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert {"part", "rows[1]"} <= {finding.culprit.name, *finding.culprit.names}
+    assert finding.culprit.device == "cpu"
+
+
+def test_the_turn_of_a_comprehension_is_the_one_whose_layer_failed_below_on_every_python() -> None:
+    def program() -> list[list[torch.Tensor]]:
+        x = torch.ones(1, 2, device="cuda:0")
+        layers = [nn.Linear(2, 2).to("cuda"), nn.Linear(2, 2)]
+        return [[layer(x) for layer in layers] for _ in range(1)]
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert "layer" in finding.culprit.name
+    assert finding.culprit.device == "cpu"
+
+
 def test_a_parameter_that_a_loop_gives_new_values_was_made_by_the_caller() -> None:
     def forward(x: torch.Tensor) -> torch.Tensor:
         weight = torch.ones(3, device="cuda:0")

@@ -49,7 +49,7 @@ from devtrace.runtime.watching import missed
 from devtrace.source.flow import statements
 from devtrace.source.live_objects import Evidence, Live
 from devtrace.source.matching import alone, called_name, owner_of
-from devtrace.source.object_walk import members
+from devtrace.source.object_walk import ReferenceKind, members
 from devtrace.source.vocabulary import devices_named, in_full, is_move
 from devtrace.words.catalogue import sentence
 
@@ -119,7 +119,7 @@ class Explanation:
 
     def make(self, simulated: Callable[[str], bool]) -> Recorded:
         with Quiet():
-            variables = [access_paths.roots(frame) for _, frame in self.frames]
+            variables = [self._roots(frame) for _, frame in self.frames]
             walk = Walk(variables, most_objects=MOST_OBJECTS, most_items=MOST_ITEMS)
             self._note_what_was_left_out(walk)
             modules = [value for value in walk.objects.values() if is_module(value)]
@@ -163,6 +163,14 @@ class Explanation:
         if short is not None:
             live = replace(live, shortage=shortages.in_rows(short, done.site_rows, done.tensors.rows_of))
         return Recorded(done.trace, live)
+
+    def _roots(self, frame: FrameType) -> dict[str, tuple[Any, ReferenceKind]]:
+        """Return the variables of a frame, those that a comprehension in it had when it failed too."""
+        found = access_paths.roots(frame)
+        for depth in (at for at, level in enumerate(self.stack.levels) if level.frame is frame):
+            turn = self.stack.turn(depth, self.reader.trait)
+            found.update((name, (value, "variable")) for name, value in turn.items())
+        return found
 
     def _failed(self) -> FailedOp:
         found = None

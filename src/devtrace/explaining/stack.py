@@ -5,7 +5,7 @@ A list of our own: the user's traceback is read and never changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
@@ -18,9 +18,12 @@ from devtrace.recording.columns.process_history import ErrorMark, mark_of
 from devtrace.recording.columns.sites import LIBRARY, USER
 from devtrace.recording.context.errors_before_dispatch import joined, knows_torch, was_asked_for_an_array
 from devtrace.recording.context.module_tree import is_module
+from devtrace.runtime.quiet import is_tensor, shape_of
 from devtrace.runtime.torch_names import take
 from devtrace.runtime.tracebacks import entries_without_ours, outward
+from devtrace.source import parsing, turns
 from devtrace.source.live_objects import forget_locals
+from devtrace.source.safe_values import Scope
 
 CALLS_OF_MODULES: Final[tuple[CodeType, ...]] = tuple(
     take(f"nn.Module.{name}", "calls", instead=take).__code__ for name in ("_call_impl", "_wrapped_call_impl")
@@ -77,6 +80,24 @@ class Stack:
         """Return the frames that are neither torch's nor Python's, innermost first, with their sites."""
         return sites.of_frames((level.frame, level.instruction) for level in self.levels)
 
+    def scope(self, depth: int, trait: Callable[[Any], object]) -> Scope:
+        """Return a level's variables; of a comprehension's own frame those of the function around it too."""
+        frame = self.levels[depth].frame
+        outer = (each.frame for each in self.levels[:depth][::-1])
+        around = next((each for each in outer if frame.f_code in each.f_code.co_consts), None)
+        is_part = frame.f_code.co_name in turns.FRAMES and around is not None
+        inherited = around.f_locals if is_part and around is not None else {}
+        lost = self.turn(depth, trait)
+        own = Scope.of(frame)
+        return Scope({**inherited, **own.locals, **lost}, own.globals) if is_part or lost else own
+
+    def turn(self, depth: int, trait: Callable[[Any], object]) -> dict[str, Any]:
+        """Return the variables of comprehensions that a level has lost, by the frame below; numbers have no trait."""
+        below = self.levels[depth + 1].frame if depth + 1 < len(self.levels) else None
+        level = self.levels[depth]
+        at = parsing.node_of(level.frame.f_code, level.instruction)
+        return turns.lost_variables(level.frame, at, below, lambda each: trait(each) if _has_sizes(each) else None)
+
     def forget_locals(self) -> None:
         for level in self.levels:
             forget_locals(level.frame)
@@ -112,3 +133,8 @@ def module_of_method(code: CodeType, variables: Mapping[str, Any]) -> Any:
     """Return the module whose method a frame runs; None for no method, and for a constructor."""
     first = variables.get(code.co_varnames[0]) if code.co_argcount and code.co_name != "__init__" else None
     return first if is_module(first) else None
+
+
+def _has_sizes(value: Any) -> bool:
+    """Return whether a value is a tensor with sizes: one without goes with tensors of any device."""
+    return is_tensor(value) and len(shape_of(value)) > 0

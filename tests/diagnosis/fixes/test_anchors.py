@@ -17,6 +17,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.anchors import Anchor, of_binding
 from devtrace.source.parsing import parse
+from devtrace.source.safe_values import Scope
 from devtrace.trace.builder import TraceBuilder
 
 
@@ -27,7 +28,8 @@ def failing_at_the_end(text: str) -> FailingFrame:
     statements = [node for node in ast.walk(source.tree) if isinstance(node, ast.stmt)]
     last = max(statements, key=lambda node: (node.lineno, node.col_offset))
     nothing_ran = TraceQueries(TraceBuilder().build())
-    of_source = SimpleNamespace(queries=nothing_ran, frames=[sys._getframe()])
+    frame = sys._getframe()
+    of_source = SimpleNamespace(queries=nothing_ran, frames=[frame], scope=lambda _: Scope.of(frame))
     failed = SourceNode(Code(source, Site("train.py", 1)), last, last)
     return FailingFrame(cast(FailureSnapshot, of_source), 0, "cuda:0", failed)
 

@@ -15,6 +15,8 @@ from devtrace.diagnosis.evidence.access_paths import AccessPath, Walk
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.object_walk import is_tensor, items_of, members
+from devtrace.source.safe_values import Scope
+from devtrace.source.turns import lost_variables
 from devtrace.trace.tables import Ints
 
 _MOST_PARTS: Final = 100
@@ -38,11 +40,27 @@ class FailureSnapshot:
         if live is not None and live.walk is not None:
             return cast(Walk, live.walk)
         variables = [access_paths.roots(frame) for frame in self.frames]
+        for found, lost in zip(variables, self._lost, strict=True):
+            found.update((name, (value, "variable")) for name, value in lost.items())
         if live is not None and live.namespace is not None:
             known = any(frame.f_globals is live.namespace for frame in self.frames)
             if not known:
                 variables.append({name: (value, "global") for name, value in live.namespace.items() if name[:1] != "_"})
         return Walk(variables)
+
+    @cached_property
+    def _lost(self) -> list[dict[str, Any]]:
+        """Variables of comprehensions, of each frame: an error takes them along."""
+        nodes = (self.queries.source_node(site) for site, _ in self.queries.frames)
+        ats = ((found.source, found.node) if found is not None else (None, None) for found in nodes)
+        below = [None, *self.frames]
+        return [
+            lost_variables(frame, at, inner, self._trait_of_one)
+            for frame, at, inner in zip(self.frames, ats, below, strict=False)
+        ]
+
+    def _trait_of_one(self, value: object) -> str:
+        return self.trait_of(value) if is_tensor(value) or access_paths.is_module(value) else ""
 
     @cached_property
     def _by_row(self) -> dict[int, list[Any]]:
@@ -152,7 +170,11 @@ class FailureSnapshot:
                 yield name.beside(reference)
 
     def variables(self, frame: int) -> dict[str, Any]:
-        return dict(self.frames[frame].f_locals) if 0 <= frame < len(self.frames) else {}
+        return {**self.frames[frame].f_locals, **self._lost[frame]} if 0 <= frame < len(self.frames) else {}
+
+    def scope(self, frame: int) -> Scope:
+        own = Scope.of(self.frames[frame])
+        return Scope(self.variables(frame), own.globals) if self._lost[frame] else own
 
 
 def _own_tensors(owner: Any) -> Iterator[Any]:

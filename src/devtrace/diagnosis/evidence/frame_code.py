@@ -106,7 +106,7 @@ class FailingFrame:
         return self.source.span(self.source_node.node).line
 
     def scope(self) -> Scope:
-        return Scope.of(self.snapshot.frames[self.number])
+        return self.snapshot.scope(self.number)
 
     # Bindings.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from devtrace.explaining.reading.attributes import runs_that_fill
 from devtrace.explaining.reading.file_index import named
-from devtrace.explaining.reading.names import contents, elements, wholes
+from devtrace.explaining.reading.names import elements, wholes
 from devtrace.explaining.reading.reader import MOST_ITEMS, Reader
 from devtrace.explaining.reading.runs import given_to, one_of, stored_in
 from devtrace.explaining.reading.values import Activation, Definition, Known, Several, TensorValue, Value
@@ -19,6 +19,7 @@ from devtrace.source.branches import truth
 from devtrace.source.flow import operands, statements, targets
 from devtrace.source.matching import called_name, listed, match_code, may_be_text, variable
 from devtrace.source.safe_values import MISSING, item
+from devtrace.source.turns import contents
 from devtrace.source.vocabulary import OPERATORS
 
 

@@ -18,7 +18,7 @@ from devtrace.explaining.reading.reader import ITSELF, MOST_ITEMS, Reader
 from devtrace.explaining.reading.runs import is_passed_by, run_around, stored_in
 from devtrace.explaining.reading.values import END, Activation, Definition, Known, Several, TensorValue, Value
 from devtrace.recording.columns import sites
-from devtrace.recording.context.module_tree import children, is_module
+from devtrace.recording.context.module_tree import is_module
 from devtrace.source import parsing
 from devtrace.source.flow import (
     COMPREHENSIONS,
@@ -36,6 +36,7 @@ from devtrace.source.flow import (
 )
 from devtrace.source.matching import called_name, names_in, nodes_of, owner_of, written_out
 from devtrace.source.safe_values import MISSING
+from devtrace.source.turns import contents
 from devtrace.source.vocabulary import gives_itself
 
 
@@ -299,14 +300,6 @@ def _element(reader: Reader, iterated: ast.expr, position: Any, activation: Acti
     else:
         value = reader.part(value, (0,), iterated, activation)
     return reader.part(value, position, iterated, activation)
-
-
-def contents(owner: Any) -> Iterator[Any]:
-    """Yield what a live list, dictionary or container of modules gives when it is gone through."""
-    if type(owner) in (list, tuple, dict):
-        yield from owner
-    elif is_module(owner):
-        yield from (child for _, child in children(owner))
 
 
 def elements(reader: Reader, iterated: ast.expr, position: Any, activation: Activation) -> Iterator[Definition]:

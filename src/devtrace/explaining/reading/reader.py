@@ -37,7 +37,6 @@ from devtrace.runtime.quiet import device_of, dtype_of, is_tensor, shape_of
 from devtrace.source import parsing
 from devtrace.source.flow import Position
 from devtrace.source.matching import keyword
-from devtrace.source.safe_values import Scope
 from devtrace.source.vocabulary import in_full
 
 MOST_LEVELS: Final = 8
@@ -47,7 +46,6 @@ MOST_DEFINITIONS: Final = 24
 MOST_ALIASES: Final = 8
 ITSELF: Final = -1
 """Row of a tensor whose birth is being sought, where that leads back to it."""
-_COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 _MADE: Final = (ast.Call, ast.BinOp, ast.UnaryOp, ast.ListComp, ast.Compare)
 
 
@@ -75,6 +73,7 @@ class Reader:
         self.devices = devices
         self.default_device = default_device
         self.of_dtypes = dtypes is not None
+        self.trait = dtype_of if self.of_dtypes else device_of
         self.dtypes = [getattr(torch, each) for each in dtypes or () if hasattr(torch, each)]
         self.ops: list[ReadOp] = []
         self.pasts = Pasts(recorder.rows, self.ops, stack.errors)
@@ -113,20 +112,11 @@ class Reader:
             line,
             depth,
             level.frame.f_globals,
-            self._scope(depth),
+            self.stack.scope(depth, self.trait),
             caller=self._user(depth),
             owner=module_of_method(code, level.frame.f_locals),
             now=line,
         )
-
-    def _scope(self, depth: int) -> Scope:
-        """Return a frame's variables; of a comprehension's own frame those of the function around it too."""
-        frame = self.stack.levels[depth].frame
-        outer = (each.frame for each in self.stack.levels[:depth][::-1])
-        around = next((each for each in outer if frame.f_code in each.f_code.co_consts), None)
-        if frame.f_code.co_name not in _COMPREHENSIONS or around is None:
-            return Scope.of(frame)
-        return Scope({**around.f_locals, **frame.f_locals}, frame.f_globals)
 
     def _user(self, depth: int) -> int:
         """Return the site of the user's line nearest above a level."""

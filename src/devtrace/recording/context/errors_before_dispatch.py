@@ -20,7 +20,7 @@ from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.recording.context import module_calls
 from devtrace.recording.context.module_tree import is_training
 from devtrace.recording.context.modules import Modules
-from devtrace.runtime.quiet import is_tensor
+from devtrace.runtime.quiet import device_of, is_tensor
 from devtrace.runtime.tracebacks import chain_of, entries_of, text_of
 from devtrace.source import parsing, safe_values
 from devtrace.source.flow import operands
@@ -28,6 +28,7 @@ from devtrace.source.live_objects import forget_locals
 from devtrace.source.matching import is_given, is_read
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope
+from devtrace.source.turns import lost_variables
 from devtrace.source.user_code import is_torch_or_ours
 from devtrace.source.vocabulary import torch_name
 
@@ -119,7 +120,9 @@ def _called(entry: TracebackType, *, anything: bool) -> Failing | None:
     if source is None or node is None or isinstance(node, ast.Raise | ast.Assert):
         return None
     try:
-        scope = Scope.of(frame)
+        own, below = Scope.of(frame), entry.tb_next.tb_frame if entry.tb_next is not None else None
+        lost = lost_variables(frame, (source, node), below, lambda each: device_of(each) if is_tensor(each) else None)
+        scope = Scope({**own.locals, **lost}, own.globals) if lost else own
         name = _name(node, scope, anything=anything)
         return Failing(name, _tensors(node, source, scope)) if name else None
     finally:

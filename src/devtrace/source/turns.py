@@ -1,0 +1,121 @@
+"""Which turn of a comprehension failed.
+
+Since Python 3.12 a comprehension has no frame of its own (PEP 709), and an error takes its variables along. What it
+goes through is there still: the turn that failed is one of which the frame below has a value, if any is; of those the
+first whose expression mixes traits (devices, or dtypes), else the first.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice, zip_longest
+from types import FrameType
+from typing import Any, Final
+
+from devtrace.source.flow import COMPREHENSIONS, FUNCTIONS, Position, position_in, unpacked
+from devtrace.source.matching import assigned_names, called_name, owner_of
+from devtrace.source.object_walk import may_lead
+from devtrace.source.parsing import Source
+from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict
+
+MOST_TURNS: Final = 64
+FRAMES: Final = dict(zip(("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"), COMPREHENSIONS, strict=True))
+"""Names of the frames that comprehensions have, where they have any."""
+_VIEWS: Final[dict[str, Callable[[dict[Any, Any]], Iterable[Any]]]] = {
+    "items": dict.items,
+    "values": dict.values,
+    "keys": dict.keys,
+}
+_SAME_ITEMS: Final = ("sorted", "reversed", "list", "tuple", "iter")
+
+
+def lost_variables(
+    frame: FrameType,
+    at: tuple[Source | None, ast.AST | None],
+    below: FrameType | None,
+    trait_of: Callable[[Any], object],
+) -> dict[str, Any]:
+    """Return what a frame's comprehensions gave their variables at a piece of code, in the turn that failed.
+
+    What `trait_of` gives neither a device nor a dtype goes with each.
+    """
+    source, node = at
+    lost = _lost(source, node, frame.f_code.co_name) if source is not None and node is not None else []
+    if not lost or node is None:
+        return {}
+    scope = Scope.of(frame)
+    turns = list(islice(_turns(lost, scope), MOST_TURNS))
+    given = {id(each) for each in below.f_locals.values() if may_lead(each)} if below is not None else set()
+    turns = [turn for turn in turns if any(id(each) in given for each in turn.values())] or turns
+    mixed = (turn for turn in turns if _mixes(node, _with(scope, turn), trait_of))
+    return next(mixed, None) or next(iter(turns), {})
+
+
+def _with(scope: Scope, variables: dict[str, Any]) -> Scope:
+    return Scope({**scope.locals, **variables}, scope.globals)
+
+
+def _lost(source: Source, node: ast.AST, frame: str) -> list[ast.comprehension]:
+    """Return the parts of the comprehensions around a node that are bound there, in its frame: the outermost first."""
+    found: list[ast.comprehension] = []
+    inner, within = node, node
+    for outer in source.ancestors(node):
+        if isinstance(outer, FUNCTIONS):
+            break
+        if isinstance(outer, COMPREHENSIONS) and outer is not node:
+            parts = outer.generators
+            at = next((number for number, part in enumerate(parts) if part is inner), len(parts))
+            is_iterated = at < len(parts) and within is parts[at].iter
+            if type(outer) is FRAMES.get(frame) and not (is_iterated and at == 0):
+                break
+            found = [*parts[: at + (not is_iterated)], *found]
+        inner, within = outer, inner
+    return found
+
+
+def _turns(parts: list[ast.comprehension], scope: Scope) -> Iterator[dict[str, Any]]:
+    if not parts:
+        yield {}
+        return
+    target, iterated = parts[0].target, parts[0].iter
+    names = {name: where for name in assigned_names(target) if (where := position_in(target, name)) is not None}
+    columns = [list(_items(*unpacked(iterated, where), scope)) for where in names.values()]
+    if not any(columns):  # what it goes through cannot be known
+        yield from _turns(parts[1:], scope)
+    for values in zip_longest(*columns, fillvalue=MISSING):
+        bound = {name: value for name, value in zip(names, values, strict=True) if value is not MISSING}
+        yield from ({**bound, **more} for more in _turns(parts[1:], _with(scope, bound)))
+
+
+def _items(iterated: ast.expr, position: Position, scope: Scope) -> Iterator[Any]:
+    """Yield what a part of a target is given, turn by turn."""
+    for each in contents(_gone_through(iterated, scope)):
+        for index in position:
+            each = each[index] if type(each) in (tuple, list) and index < len(each) else MISSING
+        yield each
+
+
+def _gone_through(iterated: ast.expr, scope: Scope) -> Any:
+    owner, name = owner_of(iterated), called_name(iterated)
+    given = getattr(iterated, "args", [])
+    if not name:
+        return evaluate(iterated, scope)
+    if owner is None and name in _SAME_ITEMS and given:
+        return _gone_through(given[0], scope)
+    view = _VIEWS.get(name)
+    whole = evaluate(owner, scope) if owner is not None else MISSING
+    return list(view(whole)) if view is not None and type(whole) is dict else MISSING
+
+
+def contents(owner: Any) -> Iterator[Any]:
+    """Yield what a live list, dictionary or container of modules gives when it is gone through."""
+    if type(owner) in (list, tuple, dict):
+        yield from owner
+    elif type(modules := instance_dict(owner).get("_modules")) is dict:
+        yield from (each for each in modules.values() if each is not None)
+
+
+def _mixes(node: ast.AST, scope: Scope, trait_of: Callable[[Any], object]) -> bool:
+    found = (evaluate(each, scope) for each in ast.walk(node))
+    return len({trait_of(each) for each in found if each is not MISSING and may_lead(each)} - {None, ""}) > 1
