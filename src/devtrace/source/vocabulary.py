@@ -11,6 +11,7 @@ import ast
 import re
 import sys
 from collections.abc import Mapping
+from functools import cache
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, ModuleType
 from typing import Any, Final
 
@@ -202,6 +203,13 @@ def leaves_device(name: str) -> bool:
 def changes_itself(method: str) -> bool:
     """Return whether a method changes what it is called on: `add_`."""
     return method.endswith("_") and not method.endswith("__")
+
+
+@cache
+def of_tensors_alone() -> frozenset[str]:
+    """Return the attributes that tensors have and what names a device has not: a `torch.device`, a text, a number."""
+    torch: Any = sys.modules["torch"]
+    return frozenset(dir(torch.Tensor)).difference(*map(dir, (torch._C.device, str, int)))
 
 
 def torch_name(value: object) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.costs.copies import source_text
-from devtrace.diagnosis.costs.factories import are_drawn, factories_of, steps_of
+from devtrace.diagnosis.costs.factories import are_drawn, asked_by_move, factories_of, steps_of
 from devtrace.diagnosis.costs.habits import SAMPLE, Habit
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.evidence.in_findings import as_culprit
@@ -66,8 +66,11 @@ def _made_there(habit: Habit) -> str:
         return ""
     if any(not full_name(ast.Name(name), found.source) for name in names_in(moved["x"]) - names_in(made[0])):
         return ""
-    with_device = code.with_argument(made[0], "device", code.text(moved["device"]))
-    return code.text_with(moved["x"], (made[0], with_device))
+    device, dtype = asked_by_move(habit, moved["device"])
+    if dtype and keyword(made[0], "dtype") is not None:
+        return ""
+    asked = f"{device}, dtype={dtype}" if dtype else device
+    return code.text_with(moved["x"], (made[0], code.with_argument(made[0], "device", asked)))
 
 
 # Noise that a step draws on the CPU: not the data of a program, which may be drawn too.

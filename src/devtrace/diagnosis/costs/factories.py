@@ -3,17 +3,21 @@
 import ast
 from typing import Final
 
+import numpy as np
+
 from devtrace.diagnosis.costs.habits import SAMPLE, Habit
 from devtrace.diagnosis.costs.writes import first_write
 from devtrace.diagnosis.evidence.origins import FROM_DATA
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.source.matching import names_in
-from devtrace.source.vocabulary import DRAWS, FILLS, TAKES_VALUES, full_name
+from devtrace.source.flow import bindings
+from devtrace.source.matching import is_path, names_in, nodes_of, same_code
+from devtrace.source.vocabulary import DRAWS, FILLS, TAKES_VALUES, full_name, of_tensors_alone
 from devtrace.words.text_format import short_op_name
 
 _MOST: Final = 12  # ops that a constant is made by
 _CONSTANT: Final = frozenset(("fill_", "zero_"))
 _FEW: Final = 4  # numbers that are drawn at a time; more may be a program's data
+_NEVER_OF_TEXT: Final = (ast.Mult, ast.MatMult, ast.Sub, ast.Div, ast.Pow)
 _FILLED: Final = 3  # times that it is filled in part
 
 
@@ -35,6 +39,33 @@ def is_drawn_from_nothing(habit: Habit) -> bool:
     made = [factories_of(queries, op, since) for since, op in numbers]
     rows = [row for ops in made for op in ops for row in queries.outputs(op)]
     return bool(made) and all(made) and are_drawn(queries, made) and max(map(queries.size, rows), default=0) <= _FEW
+
+
+def asked_by_move(habit: Habit, given: ast.expr) -> tuple[str, str]:
+    """Return the device, and the dtype if it is given too, that a factory is to be asked for in place of a move.
+
+    `.to(device)` asks for the one, `.to(other)` for both of another tensor.
+    """
+    text = habit.code.text(given) if habit.code is not None else ""
+    return (f"{text}.device", f"{text}.dtype") if _is_tensor(habit, given) else (text, "")
+
+
+def _is_tensor(habit: Habit, given: ast.expr) -> bool:
+    """Return whether a path leads to a tensor in a line's function: an op gave it its value, or it is used as one."""
+    found, site = habit.found, habit.queries.site(habit.line)
+    if found is None or site is None or not is_path(given):
+        return False
+    body = found.function or found.source.tree
+    lines = habit.queries.trace.sites.ints("line")[habit.queries.sites_beside(site)]
+    made = [each.own for each in bindings(found.source, body, found.code.text(given))]
+    spans = [found.source.span(each) for each in made if each is not None and not is_path(each)]
+    if any(np.any((span.line <= lines) & (lines <= span.end_line)) for span in spans):
+        return True
+    read = (each.value for each in nodes_of(ast.Attribute, body) if each.attr in of_tensors_alone())
+    mixed = (each for each in nodes_of(ast.BinOp, body) if type(each.op) in _NEVER_OF_TEXT)
+    return any(
+        same_code(each, given) for each in (*read, *(side for each in mixed for side in (each.left, each.right)))
+    )
 
 
 def factories_of(queries: TraceQueries, op: int, since: int, device: int | None = None, *, which: int = 0) -> list[int]:

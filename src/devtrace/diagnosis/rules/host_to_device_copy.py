@@ -14,6 +14,7 @@ from typing import Final
 from devtrace.diagnosis.costs import copies
 from devtrace.diagnosis.costs.constants import of_constants
 from devtrace.diagnosis.costs.edits_of_copies import move_above_loop, not_block, pin_loader
+from devtrace.diagnosis.costs.factories import asked_by_move
 from devtrace.diagnosis.costs.habits import SAMPLE, Habit
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.same_tensor import of_one_tensor
@@ -109,10 +110,12 @@ def _filled(habit: Habit, taken: list[list[int]]) -> str:
     kinds = {(tuple(tensor.shape), tensor.dtype.removeprefix("torch.")) for tensor in tensors}
     value = _one_value(made) or (made.args[0] if len(made.args) == 1 else None)
     shape, dtype = kinds.pop()
-    if value is None or kinds or not (dtype in _OF_NUMBERS or keyword(made, "dtype")):
+    device, asked = asked_by_move(habit, moved["device"]) if moved is not None else ("", "")
+    is_named = keyword(made, "dtype") is not None
+    if value is None or kinds or (is_named if asked else not (dtype in _OF_NUMBERS or is_named)):
         return ""
     options = [code.text(each) for each in made.keywords]
-    options += [f"device={code.text(moved['device'])}"] if moved is not None else []
+    options += [f"{word}={text}" for word, text in (("device", device), ("dtype", asked)) if text]
     owner = code.text(made.func).removesuffix("tensor")
     return f"{owner}full({', '.join([str(shape), code.text(value), *options])})"
 
