@@ -227,7 +227,7 @@ def test_what_is_moved_to_a_tensor_is_made_with_that_tensors_device_and_dtype() 
     ]
 
 
-def test_an_argument_that_only_names_a_device_is_asked_for_as_it_stands() -> None:
+def test_an_argument_that_only_names_a_device_is_asked_for_by_its_name() -> None:
     def step(net: nn.Module, where: torch.device | str) -> None:
         mask = torch.ones(16, 1).to(where)
         (net(torch.rand(16, 8, device=where)) * mask).mean().backward()
