@@ -98,8 +98,8 @@ LONGEST_FILE = 400
 MOST_LINES = {
     # Births in containers; hooks of one module and of all; a loop; what calls look up; turns of comprehensions;
     # attributes that tensors have alone.
-    "source explaining": 5_589,
-    "diagnosis.evidence": 3_677,  # what is gathered from other devices; what an object keeps for itself
+    "source explaining": 5_594,
+    "diagnosis.evidence": 3_679,  # what is gathered from other devices; what an object keeps for itself
     "diagnosis.causes": 577,
     # What trains from then on; a device that a caller hands down; what would do as well; what moves a module later on.
     "diagnosis.fixes": 3_352,

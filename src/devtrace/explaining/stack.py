@@ -93,6 +93,8 @@ class Stack:
 
     def turn(self, depth: int, trait: Callable[[Any], object]) -> dict[str, Any]:
         """Return the variables of comprehensions that a level has lost, by the frame below; numbers have no trait."""
+        if not turns.ARE_LOST:
+            return {}
         below = self.levels[depth + 1].frame if depth + 1 < len(self.levels) else None
         level = self.levels[depth]
         at = parsing.node_of(level.frame.f_code, level.instruction)

@@ -8,6 +8,7 @@ first whose expression mixes traits (devices, or dtypes), else the first.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, zip_longest
 from types import FrameType
@@ -20,6 +21,8 @@ from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict
 
 MOST_TURNS: Final = 64
+ARE_LOST: Final = sys.version_info >= (3, 12)
+"""Whether an error takes variables along; before, no frame's source need be read for them."""
 FRAMES: Final = dict(zip(("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"), COMPREHENSIONS, strict=True))
 """Names of the frames that comprehensions have, where they have any."""
 _VIEWS: Final[dict[str, Callable[[dict[Any, Any]], Iterable[Any]]]] = {

@@ -16,7 +16,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.object_walk import is_tensor, items_of, members
 from devtrace.source.safe_values import Scope
-from devtrace.source.turns import lost_variables
+from devtrace.source.turns import ARE_LOST, lost_variables
 from devtrace.trace.tables import Ints
 
 _MOST_PARTS: Final = 100
@@ -51,6 +51,8 @@ class FailureSnapshot:
     @cached_property
     def _lost(self) -> list[dict[str, Any]]:
         """Variables of comprehensions, of each frame: an error takes them along."""
+        if not ARE_LOST:
+            return [{} for _ in self.frames]
         nodes = (self.queries.source_node(site) for site, _ in self.queries.frames)
         ats = ((found.source, found.node) if found is not None else (None, None) for found in nodes)
         below = [None, *self.frames]
