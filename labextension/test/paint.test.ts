@@ -191,6 +191,14 @@ test('copies say how many bytes crossed', async () => {
   assert(paint(frameOf(trace)).texts.some(({ text }) => text === '2.0 KB'));
 });
 
+test('a copy whose op is not in the trace makes no lane, and what no thread ran has no title', async () => {
+  const copies = [{ op: -1, from: 0, to: 1, bytes: 2000 }];
+  const trace = await traceOf({ ops: opsInTurn(2, op => ({ thread: op - 1 })), copies });
+  const { timeline } = frameOf(trace);
+  assert.equal(timeline.lanes.lanes.length, 2);
+  assert(paint(frameOf(trace)).texts.some(({ text }) => text === 'MainThread'));
+});
+
 test('only the rows in view are painted, of ten thousand', async () => {
   const threads = Array.from({ length: 10_000 }, (_, id) => ({ name: `thread ${id}` }));
   const trace = await traceOf({ ops: opsInTurn(10_000, op => ({ thread: op })), threads });

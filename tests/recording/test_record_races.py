@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -89,6 +91,47 @@ def test_an_interrupt_reaches_the_handler_that_the_program_set(monkeypatch: pyte
         signal.signal(signal.SIGINT, before)
     assert seen == [signal.SIGINT]
     assert len(recording.trace.ops) == OPS
+
+
+def interrupted_at_event(event: int, program: Callable[[], object]) -> tuple[devtrace.record, int]:
+    """Record a program that Ctrl+C meets as one function of the recorder begins or returns; count such moments."""
+    events = [0]
+
+    def follow(frame: FrameType, kind: str, _: object) -> Any:
+        if not frame.f_globals.get("__name__", "").startswith("devtrace.recording."):
+            return None
+        if kind in ("call", "return"):
+            events[0] += 1
+            if events[0] == event:
+                signal.raise_signal(signal.SIGINT)
+        return follow
+
+    with devtrace.record() as recording:
+        sys.settrace(follow)
+        try:
+            program()
+        finally:
+            sys.settrace(None)
+    return recording, events[0]
+
+
+def test_a_copy_that_an_interrupt_keeps_from_being_recorded_is_no_copy_of_the_next_op() -> None:
+    x = torch.ones(3)
+
+    def program() -> None:
+        with suppress(KeyboardInterrupt):
+            x.to("cuda")
+        with suppress(KeyboardInterrupt):
+            x.add(1)
+
+    with devtrace.simulate("cuda:1"):
+        _, events = interrupted_at_event(0, program)
+        assert events > 10
+        for event in range(1, events + 1):
+            trace = interrupted_at_event(event, program)[0].trace
+            assert broken_rule(trace) is None
+            ops = trace.copies.ints("op").tolist()
+            assert {trace.ops[op].name if op >= 0 else "none" for op in ops} <= {"aten._to_copy"}, event
 
 
 def as_if_between(monkeypatch: pytest.MonkeyPatch, other: Callable[[], object]) -> None:

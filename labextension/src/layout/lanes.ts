@@ -42,7 +42,10 @@ export function buildLanes(trace: ITrace, start: Float64Array, end: Float64Array
     drafted[op] = lane.id;
   }
   for (let copy = 0; copy < trace.copies.length; copy++) {
-    drafts.at(thread[trace.copies.op[copy]] ?? -1, trace.copies.from[copy]);
+    const op = trace.copies.op[copy];
+    if (op >= 0) {
+      drafts.at(thread[op], trace.copies.from[copy]);
+    }
   }
   for (const { op, culprit } of (trace.findings ?? []).slice(0, MOST_CULPRITS)) {
     if (op >= 0 && culprit) {

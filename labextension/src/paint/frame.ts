@@ -94,7 +94,7 @@ function titleOf({ timeline: { trace } }: IFrame, { kind, index }: IStackRow): s
     const key = trace.leftOut.some(([rank]) => rank === index) ? 'timeline.rank-left-out' : 'timeline.rank';
     return sentence(trace.language, key, { rank: String(index) });
   }
-  return trace.threads.length > index ? trace.strings[trace.threads.name[index]] : '';
+  return index >= 0 && trace.threads.length > index ? trace.strings[trace.threads.name[index]] : '';
 }
 
 function paintLaneLabel(ctx: Context, frame: IFrame, row: IStackRow, y: number, middle: number): void {

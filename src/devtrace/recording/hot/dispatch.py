@@ -109,8 +109,8 @@ class RecordMode(BesideCompile):
                 direct = call
             if operator.special:
                 head |= recorder.special(state, operator, args, kwargs, rows)
-        except Exception as fault:  # noqa: BLE001 (whatever it is, the user's op runs)
-            recorder.fault(fault)
+        except BaseException as fault:  # noqa: BLE001 (whatever it is, the user's op runs)
+            recorder.lost(state.op, fault)
             return call(*args, **(kwargs or _NONE))
         start = clock()
         try:
@@ -142,8 +142,8 @@ class RecordMode(BesideCompile):
             state.op += 1
             if len(heads) >= FULL:
                 recorder.pack(state)
-        except Exception as fault:  # noqa: BLE001
-            recorder.fault(fault)
+        except BaseException as fault:  # noqa: BLE001
+            recorder.lost(state.op, fault)
         return out
 
     def _quiet(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

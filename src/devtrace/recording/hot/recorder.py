@@ -13,7 +13,7 @@ from devtrace.recording.columns.operator_info import SYNC, OperatorInfo, mask_am
 from devtrace.recording.columns.process_history import Past
 from devtrace.recording.columns.recorded_ops import RecordedOps, Waited, thread_name
 from devtrace.recording.columns.tensor_rows import SETTLING
-from devtrace.recording.columns.thread_state import ThreadState, below_the_mode, current_task
+from devtrace.recording.columns.thread_state import THREAD_SHIFT, ThreadState, below_the_mode, current_task
 from devtrace.recording.folding import fold as folding
 from devtrace.runtime.compiled import CompiledRegion
 from devtrace.runtime.interrupts import uninterrupted
@@ -74,6 +74,18 @@ class Recorder(RecordedOps):
                 source, past = copies.copied(self, op, *given, out)
         self.gather(out, rows, lambda made: self.rows.row_for_output(made, op, site, source, past))
         return len(rows) - before
+
+    def lost(self, op: int, fault: BaseException) -> None:
+        """Take back the copies that were noted of an op that is not recorded: the next op has its number."""
+        with self.lock:
+            for at in reversed(range(len(self.copies))):
+                if self.copies[at].op == op:
+                    del self.copies[at]
+                elif self.copies[at].op >> THREAD_SHIFT == op >> THREAD_SHIFT:
+                    break
+        if not isinstance(fault, Exception):
+            raise fault
+        self.fault(fault)
 
     def settled(self, tensor: Any) -> None:
         """Correct the device of a tensor that the last ops have made, and of its views: it was not known until now."""
