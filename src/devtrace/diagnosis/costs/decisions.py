@@ -23,7 +23,6 @@ from devtrace.source.matching import (
 from devtrace.source.vocabulary import CHECKS_FLOATS, EXTENDS, changes_itself, full_name, package
 from devtrace.words.text_format import short_op_name
 
-_WHOLE: Final = ("int8", "int16", "int32", "int64", "uint8")
 _NOT_FINITE: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
@@ -74,7 +73,7 @@ def _is_whole_or_true(queries: TraceQueries, op: int) -> bool:
 
 def is_whole(queries: TraceQueries, op: int) -> bool:
     row = next(iter(queries.inputs(op)), -1)
-    return row >= 0 and queries.trace.tensors[row].dtype in _WHOLE
+    return row >= 0 and queries.trace.tensors[row].dtype.startswith(("int", "uint"))
 
 
 def _test_of(found: SourceNode) -> ast.expr | None:
