@@ -249,7 +249,7 @@ def test_while_a_cell_runs_its_counts_come_in_and_stop_when_it_ends(panel: Panel
 def test_a_hidden_panel_hears_of_traces_but_a_short_cell_is_not_counted_for_it(
     panel: Panel, tracing: Tracing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(panels, "monotonic", lambda: 100.0)  # no second goes by, however busy this machine is
+    monkeypatch.setattr(panels, "_HIDDEN_PERIOD", 60.0)  # which no cell lasts, however busy this machine is
     front = FrontEnd(panel, visible=False)
 
     def work() -> None:
@@ -260,6 +260,25 @@ def test_a_hidden_panel_hears_of_traces_but_a_short_cell_is_not_counted_for_it(
     trace(tracing, work)
     front.wait(lambda message: message.get("traces"))
     assert not any("live" in message or "inventory" in message for message in front.got)
+
+
+def test_a_hidden_panel_that_has_not_heard_yet_that_a_cell_began_is_sent_no_counts_of_it(
+    tracing: Tracing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(panels, "_HIDDEN_PERIOD", 60.0)
+    hidden: Panel
+
+    def look(what: str, _: object) -> None:
+        if what == "began":
+            hidden._send_due()  # as its thread may at any time
+
+    tracing.observe(look)
+    hidden = Panel(tracing, None)
+    front = FrontEnd(hidden, visible=False)
+    trace(tracing, lambda: torch.ones(4))
+    front.wait(lambda message: message.get("traces"))
+    hidden.close()
+    assert not any("live" in message for message in front.got)
 
 
 def test_a_hidden_panel_hears_now_and_then_how_far_a_long_cell_is(panel: Panel, tracing: Tracing) -> None:
@@ -383,7 +402,7 @@ class Kernel:
         async def called() -> Any:
             return act()
 
-        return asyncio.run_coroutine_threadsafe(called(), self.loop).result(10)
+        return asyncio.run_coroutine_threadsafe(called(), self.loop).result(60)
 
     def cell(self, act: Callable[[], object]) -> None:
         def run() -> None:

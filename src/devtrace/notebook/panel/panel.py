@@ -196,9 +196,6 @@ class Panel:
         if what == "fixing":
             self._mark_due({"fixing"})
             return
-        if what == "began":
-            for connection in list(self._connections):
-                connection.counted = monotonic()
         self._mark_due({"state", "traces"} if what == "finished" else {"state"})
 
     def _listing(self) -> Steps:
@@ -255,7 +252,9 @@ class Panel:
             update["inventory"] = self._inventory
         if "fixing" in due and self.tracing.fix.state is not None:
             update["fixing"] = self.tracing.fix.state
-        if live is not None and (connection.visible or monotonic() > connection.counted + _HIDDEN_PERIOD):
+        if live is not None and (
+            connection.visible or min(live["seconds"], monotonic() - connection.counted) > _HIDDEN_PERIOD
+        ):
             connection.counted = monotonic()
             update["live"] = live
         with self._sending:
