@@ -71,8 +71,10 @@ def test_a_kernel_ends_with_the_python_that_it_is_a_fork_of(forks: Forks, tmp_pa
     fork = forks.begin(["ipykernel_launcher", "-f", str(tmp_path / "kernel.json")], str(tmp_path), {**os.environ})
     assert fork is not None
     assert fork.poll() is None
+    end = os.pidfd_open(fork.pid)  # while it is there: afterwards its number is nobody's
     forks.close()
-    select.select([os.pidfd_open(fork.pid)], [], [])
+    select.select([end], [], [])
+    os.close(end)
     assert fork.poll() is not None
 
 

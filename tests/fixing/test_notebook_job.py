@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -154,8 +155,12 @@ def test_the_same_line_in_two_cells_is_fixed_in_both(fix: NotebookFix) -> None:
 
 def jobs() -> set[int]:
     """Return the processes that run rounds, or wait to."""
-    there = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
-    return {child.pid for child in there if COMMAND[-1] in child.cmdline()}
+    found = set()
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):  # one of another test may end just now
+            if COMMAND[-1] in child.cmdline():
+                found.add(child.pid)
+    return found
 
 
 def test_what_was_made_ready_is_what_runs_and_one_is_enough(fix: NotebookFix) -> None:
