@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from textwrap import indent
 
 import pytest
 
@@ -70,16 +69,20 @@ def test_the_longest_file_begins_and_its_tests_stay_in_order(pytester: pytest.Py
     assert [item.nodeid for item in items] == [f"test_{file}.py::test_{number}" for file in "ba" for number in (1, 2)]
 
 
-def test_what_fixtures_take_is_the_files(pytester: pytest.Pytester, tmp_path: Path) -> None:
+def test_what_fixtures_take_is_the_files(
+    pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytester.makepyfile(
-        test_a=f"import pytest\n@pytest.fixture(scope='module')\ndef slow():\n{indent(BURN, '    ')}\n"
-        "def test_1(slow): pass\ndef test_2(slow): pass"
+        test_a="import pytest\nfrom warm import SPENT\n\n@pytest.fixture(scope='module')\n"
+        "def slow():\n    SPENT.seconds += 0.3\n    yield\n    SPENT.seconds += 0.1\n\n"
+        "def test_1(slow): SPENT.seconds += 0.02\ndef test_2(slow): pass"
     )
     (tmp_path / "test_a.py").touch()
-    pytester.inline_run(plugins=[durations.Durations(pytester.parseconfig())])
-    took = durations.read()
-    assert list(took) == ["test_a.py::(set-up)", "test_a.py::test_1", "test_a.py::test_2"]
-    assert took["test_a.py::(set-up)"] >= 0.3 > took["test_a.py::test_1"] + took["test_a.py::test_2"]
+    with monkeypatch.context() as own:
+        own.setattr(SPENT, "seconds", 0.0)
+        own.setattr(durations, "spent", lambda: SPENT.seconds)  # a clock that these tests alone move
+        pytester.inline_run(plugins=[durations.Durations(pytester.parseconfig())])
+    assert durations.read() == {"test_a.py::(set-up)": 0.4, "test_a.py::test_1": 0.02, "test_a.py::test_2": 0.0}
 
 
 def test_the_time_of_children_and_of_forks_counts(tmp_path: Path) -> None:
