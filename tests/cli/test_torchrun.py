@@ -13,6 +13,7 @@ import pytest
 
 import devtrace
 from devtrace.api.results import diagnose
+from warm import LIMIT
 
 pytestmark = pytest.mark.slow
 
@@ -75,17 +76,18 @@ def torchrun(folder: Path, ranks: int, failing: int = -1, how: str = "") -> subp
 
 def job(folder: Path, ranks: int, *program: str) -> subprocess.CompletedProcess[str]:
     """Run a program with flags of devtrace's, or without, in each rank."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     launcher = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}"]
-    address = ["--master-addr=127.0.0.1", f"--master-port={port}"]
     each = ["-m", "devtrace", "run", "--simulate", f"cuda:{ranks}", *program]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [*launcher, *address, *each],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    # A rank that saves is not killed for being slow.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(LIMIT)}
+    with socket.socket() as kept:  # until the job has ended: no other process is given its port meanwhile
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the job itself may take it
+        kept.bind(("127.0.0.1", 0))
+        address = ["--master-addr=127.0.0.1", f"--master-port={kept.getsockname()[1]}"]
+        return subprocess.run(
+            [*launcher, *address, *each],
+            cwd=folder, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False,
+        )  # fmt: skip
 
 
 def test_two_ranks_that_work_are_saved_by_themselves_and_load_as_one_trace(tmp_path: Path) -> None:
