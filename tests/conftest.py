@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from durations import Durations
 from warm import SHARED, Warm
@@ -16,6 +17,10 @@ SOURCES = str(Path(__file__).parents[1] / "src")
 os.environ["DEVTRACE_LANGUAGE"] = "en"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # as CI and users have it: a stale compiled file is found here too
 os.environ["PYTHONPATH"] = os.pathsep.join([SOURCES, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+# How long an example takes is the machine's. The rest is as hypothesis has it: in CI each run draws the same ones.
+settings.register_profile("any machine", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
