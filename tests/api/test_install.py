@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from devtrace.words.catalogue import templates
+from warm import LIMIT
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +58,7 @@ def python(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProc
     script = folder / "program.py"
     script.write_text(text)
     command = [sys.executable, *arguments, str(script)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=folder)
+    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False, cwd=folder)
 
 
 def explained(ran: subprocess.CompletedProcess[str]) -> str:
@@ -138,7 +139,7 @@ def test_in_ipythons_start_up_files_it_loads_the_extension(tmp_path: Path) -> No
     command = [sys.executable, "-m", "IPython", "--simple-prompt", "--colors=nocolor", "--ipython-dir", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
     ran = subprocess.run(
-        command, input=typed, env=environment, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path
+        command, input=typed, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False, cwd=tmp_path
     )
     assert "is simulated until" in ran.stdout
     assert "`net.scale` is on cpu" in ran.stdout

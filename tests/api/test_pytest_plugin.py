@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from warm import LIMIT
+
 pytestmark = pytest.mark.slow
 
 PROJECT = """
@@ -71,7 +73,9 @@ def pytest_in(
     (folder / "test_project.py").write_text(text)
     command = [sys.executable, "-m", "pytest", "-p", "devtrace.api.pytest_plugin", "--strict-markers", *arguments]
     variables = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **(environment or {})}
-    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=180, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=LIMIT, check=False
+    )
 
 
 def test_marked_tests_fail_on_what_their_marker_forbids_and_others_are_left_alone(tmp_path: Path) -> None:

@@ -25,12 +25,11 @@ from devtrace.trace import format
 from devtrace.trace.format import load
 from devtrace.trace.merge_ranks import with_rank
 from samples import training
-from warm import JOB, Warm
+from warm import JOB, LIMIT, Warm
 
 pytestmark = pytest.mark.slow
 
 DEVTRACE = [sys.executable, "-m", "devtrace", "run"]
-TIMEOUT = 120
 TRAIN = """
 import torch
 model = torch.nn.Linear(8, 2).to("cuda")
@@ -55,7 +54,7 @@ def write(name: str, text: str) -> str:
 
 def run(*arguments: str, python: bool = False, stdin: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *arguments] if python else [*DEVTRACE, *arguments]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=LIMIT, check=False)
 
 
 def both(name: str, text: str, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -371,7 +370,7 @@ def started(text: str, *arguments: str) -> subprocess.Popen[str]:
 def test_a_signal_ends_the_process_as_it_would_and_the_trace_so_far_is_saved(number: int, tmp_path: Path) -> None:
     process = started(WAITS.format(wait="sys.stdin.read()"), "--save", "a.devtrace")
     process.send_signal(number)
-    _, stderr = process.communicate(timeout=TIMEOUT)
+    _, stderr = process.communicate(timeout=LIMIT)
     assert process.returncode == -number
     assert "devtrace: the trace is in a.devtrace" in stderr
     assert [op.name for op in load(tmp_path / "a.devtrace").ops] == ["aten.ones"]
@@ -384,7 +383,7 @@ def test_a_second_interrupt_ends_the_report_with_one_sentence(tmp_path: Path) ->
     assert process.stderr is not None
     assert any("1 op on cpu" in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=TIMEOUT)
+    _, stderr = process.communicate(timeout=LIMIT)
     assert process.returncode == -signal.SIGINT
     assert "devtrace: interrupted while it reported on the program; what is not named above is not saved\n" in stderr
     assert "Traceback" not in stderr
@@ -393,7 +392,7 @@ def test_a_second_interrupt_ends_the_report_with_one_sentence(tmp_path: Path) ->
 def test_a_signal_in_the_middle_of_a_print_saves_the_trace_all_the_same(tmp_path: Path) -> None:
     process = started(WAITS.format(wait='print("x" * 2**20, flush=True)'), "--save", "a.devtrace")
     process.terminate()  # while the pipe, which nobody reads, is full
-    _, stderr = process.communicate(timeout=TIMEOUT)
+    _, stderr = process.communicate(timeout=LIMIT)
     assert "devtrace: the trace is in a.devtrace" in stderr
     assert [op.name for op in load(tmp_path / "a.devtrace").ops] == ["aten.ones"]
 
@@ -429,7 +428,7 @@ def test_the_trace_is_saved_and_the_process_ends_although_the_main_thread_hangs_
     hang += "libc.pthread_mutex_init(lock, None)\nlibc.pthread_mutex_lock(lock)\nlibc.pthread_mutex_lock(lock)"
     process = started(WAITS.format(wait=hang), "--save", "a.devtrace")
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=TIMEOUT)
+    process.communicate(timeout=LIMIT)
     assert process.returncode == -signal.SIGTERM
     assert [op.name for op in load(tmp_path / "a.devtrace").ops] == ["aten.ones"]
 
@@ -440,7 +439,7 @@ def test_a_script_with_its_own_handler_keeps_it(tmp_path: Path) -> None:
     )
     process = started(text, "--save", "a.devtrace")
     process.terminate()
-    process.communicate(timeout=TIMEOUT)
+    process.communicate(timeout=LIMIT)
     assert process.returncode == 9
     assert (tmp_path / "a.devtrace").exists()
 
@@ -510,7 +509,7 @@ def test_where_no_file_can_be_written_whole_none_is_left_in_part_and_a_sentence_
     command = " ".join(["ulimit -f 1;", "exec", *DEVTRACE, "--save", "a.devtrace", "--html", "a.html", script])
     got = subprocess.run(
         ["bash", "-c", command], env={**os.environ, "TMPDIR": str(temporary)},
-        capture_output=True, text=True, timeout=TIMEOUT, check=False,
+        capture_output=True, text=True, timeout=LIMIT, check=False,
     )  # fmt: skip
     assert got.returncode == 4
     assert "the trace could not be written to a.devtrace (File too large); it is lost" in got.stderr
@@ -521,7 +520,7 @@ def test_where_no_file_can_be_written_whole_none_is_left_in_part_and_a_sentence_
 def test_a_closed_stderr_changes_nothing() -> None:
     script = write("quiet.py", "import torch\ntorch.ones(1)\nprint('out')")
     command = " ".join([*DEVTRACE, script, "2>&-"])
-    got = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    got = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=LIMIT, check=False)
     assert (got.stdout, got.returncode) == ("out\n", 0)
 
 
@@ -536,7 +535,7 @@ def test_on_a_terminal_a_note_at_the_right_edge_shows_how_far_it_is() -> None:
     os.close(child)
     seen = _read_until(parent, b"devtrace: 1 op, cpu 1")
     assert b"ready" in seen
-    process.communicate(b"\n", timeout=TIMEOUT)
+    process.communicate(b"\n", timeout=LIMIT)
     rest = _read_until(parent, b"1 op on cpu.")
     assert re.search(rb"\x1b7\x1b\[\d+G +\x1b8", rest)  # the note is cleared
     assert process.returncode == 0
@@ -545,7 +544,7 @@ def test_on_a_terminal_a_note_at_the_right_edge_shows_how_far_it_is() -> None:
 def _read_until(file: int, words: bytes) -> bytes:
     seen = b""
     while words not in seen:
-        assert select.select([file], [], [], TIMEOUT)[0], seen
+        assert select.select([file], [], [], LIMIT)[0], seen
         try:
             seen += os.read(file, 4096)
         except OSError:  # the other end is closed
@@ -578,7 +577,7 @@ def test_view_opens_the_page_in_the_browser(tmp_path: Path) -> None:
     browser.chmod(0o755)
     command = [sys.executable, "-m", "devtrace", "view", "a.devtrace"]
     environment = {**os.environ, "BROWSER": str(browser), "TMPDIR": str(tmp_path)}
-    got = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=True)
+    got = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT, check=True)
     [page] = tmp_path.glob("devtrace-*.html")
     assert f"devtrace: opened {page}\n" in got.stdout
     assert (tmp_path / "opened").read_text() == f"{page.as_uri()}\n"

@@ -13,6 +13,7 @@ import pytest
 
 import devtrace
 from devtrace.trace.merge_ranks import merge
+from warm import LIMIT
 
 pytestmark = pytest.mark.slow
 PROGRAM = """import torch
@@ -47,7 +48,7 @@ def test_half():
 def ran(folder: Path, *command: str, language: str = "en") -> subprocess.CompletedProcess[str]:
     variables = {**os.environ, "DEVTRACE_LANGUAGE": language, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(
-        [sys.executable, "-m", *command], cwd=folder, env=variables, capture_output=True, text=True, timeout=180,
+        [sys.executable, "-m", *command], cwd=folder, env=variables, capture_output=True, text=True, timeout=LIMIT,
         check=False,
     )  # fmt: skip
 

@@ -27,7 +27,7 @@ from devtrace.runtime import overlay
 from devtrace.runtime.device_spec import ONE_DEVICE
 from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.errors import UsageError
-from warm import Warm
+from warm import LIMIT, Warm
 
 TWO_BUGS = """import torch
 
@@ -337,7 +337,7 @@ def test_both_bugs_of_a_script_are_fixed_and_git_takes_the_patch(tmp_path: Path)
     """In processes of their own, as a user runs it."""
     (tmp_path / "train.py").write_text(TWO_BUGS)
     command = [sys.executable, "-m", "devtrace", "fix", "--patch", "train.patch", "train.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     assert "proven: with the patch, the program ran to its end on 1 simulated device" in done.stderr
     assert (tmp_path / "train.patch").read_text() == done.stdout

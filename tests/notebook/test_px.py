@@ -10,6 +10,7 @@ import devtrace
 import needs
 from devtrace.api.results import diagnose
 from shells import new_shell
+from warm import LIMIT
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +21,7 @@ def test_a_cell_traced_on_two_engines_is_saved_by_each_and_the_report_names_the_
     ipyparallel = needs.imported("ipyparallel")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.chdir(tmp_path)
-    with new_shell() as shell, ipyparallel.Cluster(n=2, log_level=40) as engines:
+    with new_shell() as shell, ipyparallel.Cluster(n=2, log_level=40, engine_timeout=LIMIT) as engines:
         view = engines[:]
         view.block = True
         view.activate()

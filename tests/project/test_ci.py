@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from folders import ROOT
+from warm import LIMIT
 
 MAKE = """\
 #!/bin/sh
@@ -54,7 +55,7 @@ def run(command: list[str], folder: Path, **environment: str) -> subprocess.Comp
         env=os.environ | {"PATH": path} | environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
         check=False,
     )
 

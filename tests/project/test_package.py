@@ -20,13 +20,14 @@ import devtrace
 from devtrace.runtime import requirements
 from devtrace.words import errors
 from folders import ROOT
+from warm import LIMIT
 
 LOCKS = ("yarn.lock", "requirements/constraints.txt", "requirements/dev.txt", "requirements/oldest.txt")
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
     """Run code in a Python of its own."""
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=LIMIT, check=False)
 
 
 def tracked_files() -> list[Path]:

@@ -15,6 +15,7 @@ import devtrace
 from devtrace.runtime.mode_stack import at_the_bottom, on_top, without
 from devtrace.runtime.patches import Patches, SharedInstallation
 from devtrace.runtime.watching import BIRTHS, MODULES, missed
+from warm import LIMIT
 
 
 class Base:
@@ -140,5 +141,5 @@ with devtrace.record("cuda:1") as recording:
 assert recording.report.all_clear, recording.report
 print(recording.trace.producer, devtrace.__version__, recording.report.notes)
 """
-    got = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    got = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT, check=False)
     assert (got.stdout, got.stderr) == ("devtrace 0 0 ()\n", "")

@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 
 import devtrace
 from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
+from warm import LIMIT
 
 
 def count_and_sum(results: multiprocessing.Queue[tuple[int, str]]) -> None:
@@ -36,7 +37,7 @@ def test_a_child_that_is_spawned_simulates_what_its_parent_does(start: str) -> N
         results: multiprocessing.Queue[tuple[int, str]] = context.Queue()
         child = context.Process(target=count_and_sum, args=(results,))
         child.start()
-        assert results.get(timeout=120) == (2, "cuda:1")
+        assert results.get(timeout=LIMIT) == (2, "cuda:1")
         child.join()
     assert child.exitcode == 0
 

@@ -10,6 +10,7 @@ import pytest
 
 from devtrace.source import user_code
 from devtrace.source.user_code import CodeOwner, folder_of_packages, import_name_of, owner_of
+from warm import LIMIT
 
 
 @pytest.fixture
@@ -70,11 +71,11 @@ print([op.site.text for op in recording.trace.ops if op.site is not None])
 def test_what_a_dataclass_makes_is_made_where_it_is_called(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     command = [sys.executable, str(tmp_path / "program.py")]
-    got = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    got = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=True)
     assert got.stdout == "['State()', 'torch.zeros(3)']\n"
 
 
 def test_what_is_passed_with_c_is_the_users() -> None:
     program = "from devtrace.source.user_code import owner_of; print(owner_of('<string>'))"
-    got = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    got = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT, check=True)
     assert got.stdout == "user\n"
