@@ -7,6 +7,7 @@ import ast
 import pytest
 
 from devtrace.diagnosis.costs.decisions import decides_the_loop
+from devtrace.diagnosis.costs.loops import counter
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Site
@@ -58,3 +59,25 @@ def test_a_value_decides_how_long_a_loop_runs(line: str, read: str) -> None:
 )
 def test_a_guard_against_what_never_is_decides_no_loop(line: str, read: str) -> None:
     assert not decides_the_loop(found(line, read))
+
+
+@pytest.mark.parametrize(
+    ("line", "read", "name"),
+    [
+        ("loss = train(step)\nprint(loss.item())", "loss.item()", "step"),
+        ("for x, y in loader:\n    loss = train(x, y)\n    print(loss.item())", "loss.item()", ""),
+        ("for x in loader: print(net(x).sum().item())", "net(x).sum().item()", ""),
+        ("while queue:\n    loss = train(queue.pop())\n    print(loss.item())", "loss.item()", ""),
+        ("for at, x in enumerate(loader):\n    loss = train(x)\n    print(loss.item())", "loss.item()", "at"),
+        ("for x in loader:\n    loss = train(x)\n    seen += 1\n    print(loss.item())", "loss.item()", "seen"),
+        ("for x in loader:\n    loss, total = train(x), total + 1\n    print(loss.item())", "loss.item()", ""),
+        ("while True:\n    seen = seen + 1\n    loss = train()\n    print(loss.item())", "loss.item()", "seen"),
+        ("for x in loader:\n    if x: seen += 1\n    print(loss.item())", "loss.item()", ""),
+        ("for name, value in logs.items(): print(name, value.item())", "value.item()", "step"),
+        ("for p in net.parameters():\n    norm = p.norm()\n    print(norm.item())", "norm.item()", ""),
+    ],
+)
+def test_the_rounds_of_a_loop_are_counted_by_a_variable_of_that_loop(line: str, read: str, name: str) -> None:
+    """Epochs count no batches: `if epoch % 100 == 0` would print in each step of the first one."""
+    node = found(line, read)
+    assert counter(node, node.node.func.value) == name  # type: ignore[attr-defined]

@@ -36,12 +36,12 @@ def of_constants(habit: Habit) -> Needless | None:
     is_of_a_layer = int(habit.queries.trace.ops.ints("call")[first]) >= 0  # a program draws its own data before
     if is_drawn and not is_of_a_layer and not _is_noise(habit, first) and not _joins_what_is_there(habit, pairs):
         return None  # a program's own data may be drawn too
-    new = "" if is_drawn else _made_there(habit)
+    new = _made_there(habit)
     code = one_line(new) or f"torch.{short_op_name(habit.queries.op_name(first))}(..., device=...)"
     why = sentence("copy.constant", name=source_text(habit))
     is_of_weights = is_drawn and bool(habit.queries.inputs(first))
     help = sentence("copy.draw.help") if is_of_weights else sentence("copy.constant.help", code=code)
-    return Needless(habit, why, help, _made_above(habit, first), edits=habit.replaced_by(new))
+    return Needless(habit, why, help, _made_above(habit, first), edits=habit.replaced_by("" if is_drawn else new))
 
 
 def _made_above(habit: Habit, factory: int) -> Culprit | None:

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import ast
 from itertools import takewhile
+from typing import Final
 
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.source.flow import LOOPS, binds, rounds, shared_names, values_given
-from devtrace.source.matching import called_name, is_read, match_code, names_in, nodes_of
+from devtrace.source.flow import LOOPS, binds, parameters, rounds, shared_names, values_given
+from devtrace.source.matching import (
+    assigned_names,
+    called_name,
+    calls_in,
+    is_read,
+    listed,
+    match_code,
+    names_in,
+    nodes_of,
+    variable,
+)
 from devtrace.source.parsing import Source
+
+_ONE_MORE: Final = ("$n += 1", "$n = $n + 1")
 
 
 def loops_around(found: SourceNode, kinds: tuple[type[ast.AST], ...] = LOOPS) -> list[ast.stmt]:
@@ -65,3 +78,23 @@ def _is_indexed(source: Source, use: ast.AST) -> bool:
     if item is None or item["values"] is not use:
         return False
     return any(not names_in(item["at"]).isdisjoint(names_in(each.target)) for each in rounds(source, use))
+
+
+def counter(found: SourceNode, read: ast.AST) -> str:
+    """Return the variable that counts the rounds in which code is read, or "": `i` of `for i, x in enumerate(loader)`.
+
+    An outer loop's variable counts them only where the inner loop goes through what each of its rounds has made.
+    """
+    for loop in loops_around(found):
+        taken, target, body = getattr(loop, "iter", None), getattr(loop, "target", None), getattr(loop, "body", ())
+        is_counted = taken is not None and not {"enumerate", "range"}.isdisjoint(map(called_name, calls_in(taken)))
+        if target is not None and is_counted:
+            return variable(listed(target)[0])
+        counted = (match_code(pattern, each) for each in body for pattern in _ONE_MORE)
+        if name := next((variable(each["n"]) for each in counted if each is not None), ""):
+            return name
+        of_a_round = names_in(target) - set(assigned_names(*body)) if target is not None else set()
+        if not names_in(read) <= of_a_round:
+            return ""
+    function = found.source.function(found.node)
+    return "step" if function is not None and "step" in parameters(function) else ""

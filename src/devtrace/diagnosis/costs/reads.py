@@ -9,21 +9,18 @@ import numpy as np
 
 from devtrace.diagnosis.costs.decisions import is_whole
 from devtrace.diagnosis.costs.habits import SAMPLE, Habit
-from devtrace.diagnosis.costs.loops import loops_around
+from devtrace.diagnosis.costs.loops import counter
 from devtrace.diagnosis.costs.sizes import decides_later, factor_of, is_rate, is_size, taken_by
 from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
-from devtrace.source.flow import parameters, path_of
+from devtrace.source.flow import path_of
 from devtrace.source.matching import (
     alone,
     called_name,
-    calls_in,
-    listed,
     match_code,
     owner_of,
     same_code,
-    variable,
 )
 from devtrace.source.vocabulary import (
     COUNTS,
@@ -204,7 +201,7 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
     if is_written(queries, op) and queries.package(queries.op_site(op)):
         return worded("format")
     if is_printed(found) or is_written(queries, op) or isinstance(node, ast.FormattedValue | ast.JoinedStr):
-        step = _counter(found)
+        step = counter(found, read["x"])
         return (
             worded("write", step=step) if step else (sentence("host-sync.to-write"), sentence("host-sync.now-and-then"))
         )
@@ -262,17 +259,6 @@ def _first_path(found: SourceNode, code: ast.AST) -> str:
     paths = [part for part in ast.walk(code) if path_of(part) and not full_name(part, source)]
     read = (part for part in paths if getattr(source.parent(part), "func", None) is not part)
     return one_line(source.segment(next(read, code)))
-
-
-def _counter(found: SourceNode) -> str:
-    """Return the variable that counts a loop's rounds, or "": `i` of `for i, x in enumerate(loader)`."""
-    for loop in loops_around(found, (ast.For,)):
-        first, *_ = listed(loop.target)  # type: ignore[attr-defined]
-        counts = {"enumerate", "range"} & {called_name(call) for call in calls_in(loop.iter)}  # type: ignore[attr-defined]
-        if counts and variable(first):
-            return variable(first)
-    function = found.source.function(found.node)
-    return "step" if function is not None and "step" in parameters(function) else ""
 
 
 def worded(purpose: str, **names: str) -> tuple[str, str]:
