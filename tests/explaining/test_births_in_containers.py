@@ -242,3 +242,95 @@ def test_a_buffer_that_a_method_of_its_layer_made_was_attached_alone() -> None:
         model(torch.ones(1, 4, device="cuda:0"))
 
     assert "before `model.1.bias` was attached" in explained(program).message
+
+
+def scaled(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+    return x * by
+
+
+def timed(function: Callable[..., torch.Tensor], *args: Any, **kwargs: Any) -> torch.Tensor:
+    return function(*args, **kwargs)
+
+
+class Retried:
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def run(self, name: str, function: Callable[..., torch.Tensor], *args: Any, **kwargs: Any) -> torch.Tensor:
+        return function(*args, **kwargs)
+
+
+class Passing(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 3)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.inner(*args, **kwargs)
+
+
+class Adding(nn.Module):
+    def forward(self, x: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+        return x + others[1]
+
+
+def by_a_function() -> None:
+    x = torch.ones(3, device="cuda:0")
+    timed(scaled, x, torch.arange(3.0) / 3)
+
+
+def by_a_method() -> None:
+    x = torch.ones(3, device="cuda:0")
+    Retried(2).run("a", scaled, x, torch.arange(3.0) / 3)
+
+
+def first_of_all() -> None:
+    scale = torch.ones(3, device="cuda:0")
+    timed(scaled, torch.arange(3.0) / 3, scale)
+
+
+def through_a_module() -> None:
+    net = Passing().to("cuda:0")
+    net(torch.arange(3.0) / 3)
+
+
+def beside_a_parameter() -> None:
+    x = torch.ones(3, device="cuda:0")
+    Adding()(x, x, torch.arange(3.0) / 3)
+
+
+@pytest.mark.parametrize(
+    ("program", "culprit"),
+    [
+        (by_a_function, "by"),
+        (by_a_method, "by"),
+        (first_of_all, "x"),
+        (through_a_module, "args[0]"),
+        (beside_a_parameter, "others[1]"),
+    ],
+)
+def test_what_goes_through_starred_arguments_was_born_in_the_call_that_gave_them(
+    program: Callable[[], object], culprit: str
+) -> None:
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert finding.culprit.born is not None
+    assert finding.culprit.name == culprit
+    assert finding.culprit.born.function == program.__name__
+    assert [edit.after.count("torch.arange(3.0, device=") for edit in finding.edits] == [1]
+
+
+def scaled_by_word(x: torch.Tensor, *rest: torch.Tensor, scale: torch.Tensor | None = None) -> torch.Tensor:
+    return x * (rest[0] if scale is None else scale)
+
+
+def test_a_parameter_that_takes_a_word_only_is_none_of_starred_arguments() -> None:
+    def program() -> None:
+        given = [torch.ones(3, device="cuda:0"), torch.zeros(3)]
+        weights = {"scale": torch.arange(3.0)}
+        scaled_by_word(*given, **weights)
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert finding.culprit.born is not None
+    assert "torch.arange(3.0)" in finding.culprit.born.text

@@ -52,14 +52,29 @@ def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[De
         maker = node.func.func if isinstance(node.func, ast.Call) else None  # a module's, called at once: `Filter()(x)`
         function = reader.see(node.func, outer) or reader.see(maker, outer)
         skipped = _parameters_before(function.value if isinstance(function, Known) else None, code)
+        own = 0
         if skipped is None and handed is not None:
-            skipped = _parameters_beside(activation, handed)
+            skipped, own = _parameters_beside(activation, handed), _own_parameters(handed)
         if skipped is not None:
-            names = parameters(activation.body)[skipped:]
+            names = _positional(activation.body)[skipped:]
+            gathered = getattr(getattr(activation.body, "args", None), "vararg", None)
+            if name == getattr(gathered, "arg", ""):
+                yield from _as_tuple(node.args[own + len(names) :], outer)
             if hooked is not None:
                 yield from hooks.given_for(reader, hooked, name, names, node, outer)
-            yield from (Definition(each, (), outer) for each in _argument(node, name, names))
+            yield from (Definition(each, (), outer) for each in _argument(node, name, names, own))
         return
+
+
+def _positional(body: ast.AST) -> list[str]:
+    given = getattr(body, "args", None)
+    return [each.arg for each in (*given.posonlyargs, *given.args)] if given is not None else []
+
+
+def _as_tuple(given: list[ast.expr], outer: Activation) -> Iterator[Definition]:
+    """Yield the tuple that `*args` makes of arguments, if each of them is written."""
+    if given and _first_star(given) == len(given):
+        yield Definition(ast.copy_location(ast.Tuple(elts=given, ctx=ast.Load()), given[0]), (), outer)
 
 
 def _parameters_before(value: Any, code: CodeType) -> int | None:
@@ -82,15 +97,31 @@ def _parameters_beside(activation: Activation, handed: FrameType) -> int | None:
     return next((at for at, value in enumerate(values) if given and value is given[0]), None)
 
 
-def _argument(call: ast.Call, name: str, names: list[str]) -> Iterator[ast.expr]:
-    given = call.args[1:] if called_name(call) == "partial" else call.args
-    if not any(isinstance(each, ast.Starred) for each in given):
-        yield from (each for each, known in zip(given, names, strict=False) if known == name)
+def _own_parameters(handed: FrameType) -> int:
+    """Return how many arguments a call of a dispatcher writes that it keeps: not the object of its method."""
+    code = handed.f_code
+    first = handed.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+    method = class_attribute(type(first), code.co_name)
+    return code.co_argcount - (getattr(method, "__code__", None) is code)
+
+
+def _argument(call: ast.Call, name: str, names: list[str], start: int = 0) -> Iterator[ast.expr]:
+    given = call.args[1:] if called_name(call) == "partial" else call.args[start:]
+    at, star = names.index(name) if name in names else len(given), _first_star(given)
+    if at < star:
+        yield given[at]
+    elif name in names and star == len(given) - 1:  # `f(x, *others)`
+        yield _item(getattr(given[star], "value", given[star]), at - star)
     yield from (word.value for word in call.keywords if word.arg == name)
-    for word in call.keywords:
-        if word.arg is None:  # `f(**batch)`
-            item = ast.Subscript(value=word.value, slice=ast.Constant(name), ctx=ast.Load())
-            yield ast.copy_location(item, word.value)
+    yield from (_item(word.value, name) for word in call.keywords if word.arg is None)  # `f(**batch)`
+
+
+def _first_star(given: list[ast.expr]) -> int:
+    return next((at for at, each in enumerate(given) if isinstance(each, ast.Starred)), len(given))
+
+
+def _item(owner: ast.expr, key: str | int) -> ast.expr:
+    return ast.copy_location(ast.Subscript(value=owner, slice=ast.Constant(key), ctx=ast.Load()), owner)
 
 
 def _default(name: str, activation: Activation) -> Iterator[Definition]:
@@ -105,7 +136,7 @@ def _default(name: str, activation: Activation) -> Iterator[Definition]:
 
 def of_only_call(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
     """Yield what the one call in the user's files gives a parameter of a function, or of a class's constructor."""
-    called, names = getattr(activation.body, "name", ""), parameters(activation.body)
+    called, names = getattr(activation.body, "name", ""), _positional(activation.body)
     parent = activation.source.parent(activation.body)
     if isinstance(parent, ast.ClassDef):
         called, names = (parent.name if called == "__init__" else called), names[1:]

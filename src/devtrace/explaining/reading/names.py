@@ -161,7 +161,7 @@ def definitions(
         return
     found = _assigned(name, activation)
     above = [each for each in found if is_above(activation.source, each, activation.line)]
-    is_given = name in parameters(activation.body)
+    is_given = name in parameters(activation.body, starred=True)
     given = of_parameter(reader, name, activation) if is_given else ()
     if is_given and is_as_given(reader, name, activation):
         yield from given
