@@ -3,6 +3,8 @@ import { test } from 'node:test';
 import { buildTimeline } from '../src/layout/timeline';
 import { LiveOps } from '../src/model/live';
 import { opName } from '../src/model/trace';
+import { frameOf, paint } from './canvas';
+import { traceOf } from './traces';
 
 const COLUMNS = [
   ['start', 'float64'],
@@ -46,6 +48,14 @@ test('a recording grows piece by piece into a trace in the order of time', () =>
   assert.equal(live.isRunning, true);
   assert(live.take({ kind: 'end', ops: 4, seconds: 2 }, []));
   assert.deepEqual([live.isRunning, live.progress.ops, live.title], [false, 4, 'In[3]']);
+});
+
+test('the ops of no device have a lane, and the trace has all that a trace of a file has', async () => {
+  const live = new LiveOps();
+  assert(live.take(...append([0, 30], FIRST, -1)));
+  const { texts } = paint(frameOf(live.trace()));
+  assert(texts.some(({ text }) => text === 'no device'));
+  assert.deepEqual(Object.keys(live.trace()).sort(), Object.keys(await traceOf({})).sort());
 });
 
 test('a new recording forgets the last', () => {

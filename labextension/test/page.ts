@@ -12,6 +12,14 @@ class FakeText {
   ) {}
 }
 
+class FakeStyle {
+  [name: string]: unknown;
+
+  readonly setProperty = (name: string, value: string): void => {
+    this[name] = value;
+  };
+}
+
 class FakeElement {
   parent: FakeElement | null = null;
   children: Child[] = [];
@@ -30,7 +38,7 @@ class FakeElement {
   readonly offsetHeight = 20;
   readonly attributes = new Map<string, string>();
   readonly dataset: Record<string, string | undefined> = {};
-  readonly style = { setProperty: nothing };
+  readonly style = new FakeStyle();
   readonly classList = { add: nothing, toggle: nothing };
   readonly addEventListener = nothing;
   readonly focus = nothing;
@@ -77,8 +85,15 @@ class FakeElement {
   }
 
   querySelector(selector: string): FakeElement | null {
-    const below = elementsIn(this);
-    return below.find(({ className }) => className.split(' ').includes(selector.slice(1))) ?? null;
+    return this.querySelectorAll(selector)[0] ?? null;
+  }
+
+  querySelectorAll(selector: string): FakeElement[] {
+    return elementsIn(this).filter(({ className }) => className.split(' ').includes(selector.slice(1)));
+  }
+
+  get childElementCount(): number {
+    return this.children.filter(child => child instanceof FakeElement).length;
   }
 
   closest(): null {
@@ -177,3 +192,31 @@ function* textsOf(element: FakeElement): Generator<string> {
     }
   }
 }
+
+/** All that was written into an element and what is below it, seen or not: texts, attributes, data and styles. */
+export function writtenIn(element: HTMLElement): string[] {
+  const root = element as unknown as FakeElement;
+  return [root, ...elementsIn(root)].flatMap(({ attributes, children, className, dataset, style }) => [
+    className,
+    ...children.filter(child => child instanceof FakeText).map(({ textContent }) => textContent),
+    ...attributes.values(),
+    ...Object.values(dataset).map(String),
+    ...Object.values(style).filter(value => typeof value === 'string')
+  ]);
+}
+
+/** What a panel can ask for, to no effect. */
+export const NO_ACTIONS = {
+  load: nothing,
+  traceCells: nothing,
+  simulate: nothing,
+  open: nothing,
+  reveal: nothing,
+  insert: nothing,
+  fix: nothing,
+  prepareFix: nothing,
+  cancelFix: nothing,
+  applyFix: nothing,
+  runFixed: nothing,
+  repairs: () => ({ of: () => null, subscribe: () => nothing })
+};

@@ -22,7 +22,7 @@ import { mountOps } from '../src/view/ops';
 import { Selection } from '../src/view/selection';
 import { mountSidebar } from '../src/view/sidebar/sidebar';
 import { stripeCard } from '../src/view/stripe';
-import { openPage, wordsIn } from './page';
+import { NO_ACTIONS, openPage, wordsIn } from './page';
 import { fileOf, opsInTurn } from './traces';
 
 const CHINESE = { ...TEXTS.zh };
@@ -161,7 +161,7 @@ test('a file that is no trace is refused in the language of the page', async () 
 test('the panel takes every word from the catalogue, however it stands with the kernel', async () => {
   for (const shown of await panels()) {
     const page = openPage('zh-CN');
-    mountSidebar(page, ACTIONS).update(shown);
+    mountSidebar(page, NO_ACTIONS).update(shown);
     assert.deepEqual(foreign(page), [], shown.link);
   }
 });
@@ -175,21 +175,6 @@ test('a live timeline and the card of a stripe take every word from the catalogu
   page.append(stripeCard(page, stripe, true), stripeCard(page, stripe, false));
   assert.deepEqual(foreign(page), []);
 });
-
-const ACTIONS = {
-  load: () => undefined,
-  traceCells: () => undefined,
-  simulate: () => undefined,
-  open: () => undefined,
-  reveal: () => undefined,
-  insert: () => undefined,
-  fix: () => undefined,
-  prepareFix: () => undefined,
-  cancelFix: () => undefined,
-  applyFix: () => undefined,
-  runFixed: () => undefined,
-  repairs: () => ({ of: () => null, subscribe: () => () => undefined })
-};
 
 const LINKS = [
   'nowhere',

@@ -273,7 +273,7 @@ test('a report that is displayed below another cell is no other trace', async ()
 });
 
 test('an optimizer’s line explains what it counts on the CPU', async () => {
-  const trace = (size: number): JsonObject => {
+  const trace = (size: number, shape: number): JsonObject => {
     const file = data('a', A, [{ line: 1, ops: [1, 1] }]);
     const strings = file['strings'] as string[];
     return {
@@ -283,7 +283,7 @@ test('an optimizer’s line explains what it counts on the CPU', async () => {
       tensors: {
         device: [0],
         dtype: [0],
-        shape: [0],
+        shape: [shape],
         bytes: [4],
         producer: [-1],
         site: [-1],
@@ -299,10 +299,11 @@ test('an optimizer’s line explains what it counts on the CPU', async () => {
       }
     };
   };
-  const line = async (size: number): Promise<boolean | undefined> =>
-    stripesOf([await entry('In[7]', 'a', trace(size))]).get('a')?.stripes[0].isCounting;
+  const line = async (size: number, shape = 0): Promise<boolean | undefined> =>
+    stripesOf([await entry('In[7]', 'a', trace(size, shape))]).get('a')?.stripes[0].isCounting;
   assert.equal(await line(1), true);
   assert.equal(await line(64), false);
+  assert.equal(await line(1, -1), false, 'of a tensor whose shape is not known nothing is explained');
 });
 
 test('an error is over when its cell has run again: no count, no mark and no stripe; a warning is not', async () => {

@@ -2,7 +2,17 @@
  * An op in words: what the hover card, the read-out and the table say of it.
  */
 import { autocastOfOps } from '../model/autocasts';
-import { deviceName, listed, modulePath, moduleOf, opName, siteLabel, tensorLabel, type ITrace } from '../model/trace';
+import {
+  deviceName,
+  deviceOrNone,
+  listed,
+  modulePath,
+  moduleOf,
+  opName,
+  siteLabel,
+  tensorLabel,
+  type ITrace
+} from '../model/trace';
 import { joined, sentence, type Key } from '../model/words/catalogue';
 import { unusualDtypesOfOp, withDtype } from './dtypes';
 import { rankOfOp, rankRanges } from './ranks';
@@ -96,7 +106,7 @@ function tensorFacts(trace: ITrace, key: 'fact.in' | 'fact.out', tensors: ArrayL
     const name = trace.strings[trace.tensors.name[tensor]];
     const device = trace.tensors.device[tensor];
     const what = `${name && `${name} `}${tensorLabel(trace, tensor)}`;
-    const where = deviceName(trace, device) || sentence(language, 'device.none');
+    const where = deviceOrNone(trace, device);
     return fact(trace, key, sentence(language, 'fact.tensor', { tensor: what, device: where }), device);
   });
   const more = tensors.length - shown.length;
@@ -107,7 +117,7 @@ function copyFacts(trace: ITrace, op: number): IFact[] {
   const { copies, language } = trace;
   const facts: IFact[] = [];
   for (let at = copies.op.indexOf(op); at >= 0 && facts.length < MOST_TENSORS; at = copies.op.indexOf(op, at + 1)) {
-    const way = `${deviceName(trace, copies.from[at])} → ${deviceName(trace, copies.to[at])}`;
+    const way = `${deviceOrNone(trace, copies.from[at])} → ${deviceOrNone(trace, copies.to[at])}`;
     const pinned = copies.pinned[at] > 0 ? sentence(language, 'fact.pinned') : '';
     const nonBlocking = copies.non_blocking[at] > 0 ? sentence(language, 'fact.non-blocking') : '';
     const text = `${way}  ${formatBytes(copies.bytes[at])}${pinned}${nonBlocking}`;

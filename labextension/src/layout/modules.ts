@@ -140,7 +140,9 @@ class ParameterDevices {
     const key = (owner ?? 0) * strings.length + name;
     if (owner !== undefined && !this._known.has(key)) {
       this._known.add(key);
-      this._drafts[owner].parameterDevices.add(tensors.device[tensor]);
+      if (tensors.device[tensor] >= 0) {
+        this._drafts[owner].parameterDevices.add(tensors.device[tensor]);
+      }
       this._drafts[owner].parameterDtypes.add(tensors.dtype[tensor]);
     }
   }
@@ -206,7 +208,7 @@ function gather(trace: ITrace, drafts: readonly Draft[]): IModuleNode[] {
   for (const id of order) {
     const draft = drafts[id];
     draft.children.sort((a, b) => byFirst(a as Draft, b as Draft));
-    draft.ran ||= draft.parameterDevices.size > 0;
+    draft.ran ||= draft.parameterDtypes.size > 0;
     draft.alarm = Math.max(draft.alarm, draft.ownAlarm);
     if (above[id] >= 0) {
       addTo(drafts[above[id]], draft);

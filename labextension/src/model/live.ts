@@ -2,7 +2,7 @@
  * The ops of a recording that still runs, as they arrive piece by piece (their columns are described in live_view.py), and the trace that
  * they make so far. A message that does not fit is refused whole.
  */
-import { columnsOf, TABLE_NAMES } from './columns';
+import { columnsOf, TABLE_NAMES, type Tables } from './columns';
 import { refusal, type ToView } from './messages';
 import type { ITrace } from './trace';
 
@@ -94,7 +94,7 @@ export class LiveOps {
         closing: '',
         strings
       },
-      ...{ findings: [], comparison: null, language: 'en' },
+      ...{ findings: [], comparison: null, memory: [], leftOut: [], language: 'en' },
       devices: {
         name: Int32Array.from(this._devices, (_, i) => devices + i),
         simulated: Int32Array.from(this._devices, name => Number(this._simulated.has(name))),
@@ -193,7 +193,7 @@ function join(parts: readonly Float64Array[]): Float64Array {
   return joined;
 }
 
-function emptyTables(): ITrace {
+function emptyTables(): Tables {
   const tables = TABLE_NAMES.map(table => {
     const columns = columnsOf(table).map(([name, { kind, wide }]) => {
       const values = wide ? new Float64Array() : new Int32Array();
@@ -202,7 +202,7 @@ function emptyTables(): ITrace {
     });
     return [table, { ...Object.fromEntries(columns), length: 0 }] as const;
   });
-  return Object.fromEntries(tables) as unknown as ITrace;
+  return Object.fromEntries(tables) as unknown as Tables;
 }
 
 /** The columns of ops that a running recording does not send. */

@@ -22,7 +22,8 @@ export async function countingSites(outline: ITrace, data: JsonObject): Promise<
   ];
   const [inputs, outputs] = [await table.lists('ops', 'inputs'), await table.lists('ops', 'outputs')];
   const [shape, dims] = [await table.ints('tensors', 'shape'), await table.lists('shapes', 'dims')];
-  const isCount = (tensor: number): boolean => listed(dims, shape[tensor]).every(size => size === 1);
+  const isCount = (tensor: number): boolean =>
+    shape[tensor] >= 0 && listed(dims, shape[tensor]).every(size => size === 1);
   const counting = new Map<number, boolean>();
   for (let op = 0; op < phase.length; op++) {
     const user = userSite(outline, site[op]);

@@ -42,6 +42,11 @@ export function deviceName(trace: ITrace, device: number): string {
   return device < 0 ? '' : trace.strings[trace.devices.name[device]];
 }
 
+/** A device as it is named to a reader, who is told where there is none. */
+export function deviceOrNone(trace: ITrace, device: number): string {
+  return deviceName(trace, device) || sentence(trace.language, 'device.none');
+}
+
 /** The id of a device by name, -1 when the trace has none of it. */
 export function deviceByName(trace: ITrace, name: string): number {
   for (let device = 0; device < trace.devices.length; device++) {

@@ -2,7 +2,7 @@
  * One frame of the timeline: labels at the left, the header above, the rows that are in view, and what stands out.
  */
 import type { IStackRow } from '../layout/stack';
-import { deviceName } from '../model/trace';
+import { deviceOrNone } from '../model/trace';
 import { sentence } from '../model/words/catalogue';
 import { paintArrows, paintCulprits } from './arrows';
 import { paintAutocasts } from './autocasts';
@@ -107,7 +107,7 @@ function paintLaneLabel(ctx: Context, frame: IFrame, row: IStackRow, y: number, 
   ctx.fillRect(0, y + (row.height - 12) / 2, 12, 12);
   ctx.fillStyle = frame.theme.text;
   const { trace } = frame.timeline;
-  const name = deviceName(trace, device) || sentence(trace.language, 'device.none');
+  const name = deviceOrNone(trace, device);
   drawFitted(ctx, name, 18, paint.simulated && row.height > 22 ? middle - 6 : middle, frame.gutter - 22);
   if (paint.simulated && row.height > 22) {
     ctx.fillStyle = frame.theme.faintText;

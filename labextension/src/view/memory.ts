@@ -110,7 +110,7 @@ class CurveView {
     const op = this._curve.ops[this._peak];
     const peak = button(root, this._words(), { title: sentence(trace.language, 'memory.go') });
     disposables.listen(peak, 'click', () => this._pick(this._peak));
-    const site = op < 0 ? -1 : userSite(trace, trace.ops.site[op]);
+    const site = userSite(trace, trace.ops.site[op] ?? -1);
     const link = site < 0 ? [] : [siteLink({ owner: root, trace, selection, disposables }, site)];
     return h(root, 'div', { class: 'dt-tools' }, namedChip(root, trace, this._curve.device), peak, ...link);
   }

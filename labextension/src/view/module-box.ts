@@ -6,7 +6,7 @@ import { unusualDtypes, withDtype } from '../layout/dtypes';
 import type { IBoxBounds } from '../layout/flow';
 import type { ILink } from '../layout/links';
 import { formatBytes, formatTime } from '../layout/units';
-import { deviceName, modulePath, type ITrace } from '../model/trace';
+import { deviceName, deviceOrNone, modulePath, type ITrace } from '../model/trace';
 import { listed, sentence, type Language } from '../model/words/catalogue';
 import { h } from './dom';
 import { deviceSwatch } from './chips';
@@ -113,7 +113,7 @@ function screenReaderText(trace: ITrace, box: IBox, devices: readonly string[], 
   const { alarm } = box.nodes[0];
   const state = alarm === 0 ? '' : sentence(language, alarm === 2 ? 'modules.failed' : 'modules.finding');
   const received = links.map(({ from, to, bytes }) => {
-    const devicesOfLink = { from: deviceName(trace, from), to: deviceName(trace, to) };
+    const devicesOfLink = { from: deviceOrNone(trace, from), to: deviceOrNone(trace, to) };
     return sentence(language, 'modules.receives', { size: formatBytes(bytes), ...devicesOfLink });
   });
   const where = listed(language, devices) || sentence(language, 'device.none');

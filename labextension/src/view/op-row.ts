@@ -7,6 +7,7 @@ import { formatCount } from '../layout/units';
 import { deviceName, listed, modulePath, moduleOf, opName, siteLabel, tensorLabel, type ITrace } from '../model/trace';
 import type { Key } from '../model/words/catalogue';
 import { deviceLetter } from '../paint/palette';
+import { deviceStyle } from './chips';
 import { h } from './dom';
 
 export const OP_COLUMNS = [
@@ -76,10 +77,10 @@ export function fillRow(row: IOpRow, trace: ITrace, op: number, index: number): 
 function dress({ node, swatch }: IOpRow, name: string, device: number): void {
   node.dataset['device'] = name;
   swatch.hidden = device < 0;
-  swatch.textContent = deviceLetter(name);
-  swatch.style.setProperty('--dt-fill', `var(--dt-device-${device})`);
-  swatch.style.setProperty('--dt-ink', `var(--dt-ink-${device})`);
-  swatch.style.setProperty('--dt-hatch', `var(--dt-hatch-${device})`);
+  if (device >= 0) {
+    swatch.textContent = deviceLetter(name);
+    Object.entries(deviceStyle(device)).forEach(([property, value]) => swatch.style.setProperty(property, value));
+  }
 }
 
 function shapesOf(trace: ITrace, op: number): string {
