@@ -20,8 +20,7 @@ FLAGS = [
     "--disable-dev-shm-usage",
 ]
 STEP_LIMIT = 60_000  # ms a wait may take: a kernel's first import of torch on a busy machine takes 10 s
-MODULE_LIMIT = 900  # s the tests of a module may take that share a page
-TEST_LIMIT = 240  # s a test may take; a page whose script never ends holds playwright for ever otherwise
+TEST_LIMIT = 420  # s a test may take, more than its waits; a page whose script never ends holds playwright for ever
 
 
 class Chromium:
@@ -33,17 +32,14 @@ class Chromium:
         self._browser: Browser | None = None
 
     @contextmanager
-    def context(self, *, limit: float = TEST_LIMIT, **options: object) -> Iterator[BrowserContext]:
+    def context(self, **options: object) -> Iterator[BrowserContext]:
         """A fresh context; options are those of playwright's new_context (viewport, color_scheme, offline ...)."""
         browser = self._running()
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})  # type: ignore[arg-type]
         context.set_default_timeout(STEP_LIMIT)
-        watch = threading.Timer(limit, end_browsers)
-        watch.start()
         try:
             yield context
         finally:
-            watch.cancel()
             if browser.is_connected():
                 context.close()
 
@@ -55,6 +51,17 @@ class Chromium:
         if self._browser is None or not self._browser.is_connected():
             self._browser = self._playwright.chromium.launch(executable_path=self.executable, args=FLAGS)
         return self._browser
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """End the browsers should a test not come to its end."""
+    watch = threading.Timer(TEST_LIMIT, end_browsers)
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.cancel()
 
 
 def end_browsers() -> None:

@@ -11,7 +11,7 @@ from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
 from built import stale
 from e2e import chromium as finder
-from e2e.browser import MODULE_LIMIT, STEP_LIMIT, Chromium
+from e2e.browser import STEP_LIMIT, Chromium, watched
 from e2e.lab import Lab
 from e2e.server import Server, serve
 
@@ -32,6 +32,13 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed  # type: ignore[attr-defined]
     return report
+
+
+@pytest.fixture(autouse=True)
+def watch() -> Iterator[None]:
+    """Watch each test for itself: how many there are in a module has nothing to do with it."""
+    with watched():
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +69,7 @@ def server(running_server: Server) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def shared_lab(chromium: Chromium, running_server: Server) -> Iterator[Lab]:
-    with chromium.context(limit=MODULE_LIMIT) as context:
+    with chromium.context() as context:
         yield Lab(context, running_server)
     running_server.shut_kernels_down()
 

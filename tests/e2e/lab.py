@@ -8,13 +8,14 @@ After each test its notebooks are closed and their kernels are shut down; after 
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 from urllib.error import HTTPError
 
 from playwright.sync_api import BrowserContext, Page
 
-from e2e.notebook import Notebook
+from e2e.notebook import Notebook, wait_restored
 from e2e.server import TOKEN, Server
 
 WARM: Final = "%load_ext devtrace\n%devtrace simulate cuda:2\nimport torch\nx = torch.ones(8, 8, device='cuda:0')"
@@ -38,9 +39,17 @@ class Lab:
             self._page.on("pageerror", lambda error: self.thrown.append(f"{error.message}\n{error.stack}"))
             # A workspace of its own: this page lives on, and would save its layout over that of a test's own page.
             self._page.goto(f"{self.server.url}lab/workspaces/shared?reset&token={TOKEN}")
-            self._page.wait_for_function("window.jupyterapp?.commands.hasCommand('docmanager:open')")
-            self._page.evaluate("async () => { await jupyterapp.restored; }")
+            wait_restored(self._page)
         return self._page
+
+    @contextmanager
+    def second_page(self) -> Iterator[Page]:
+        """Give another page of the same browser, which is closed whatever becomes of the test."""
+        page = self.context.new_page()
+        try:
+            yield page
+        finally:
+            page.close()
 
     def open(self, name: str, *cells: str | dict[str, Any], warm: bool = False, kernel: str = "python3") -> Notebook:
         """Open a new notebook of these cells, and wait until its kernel answers."""

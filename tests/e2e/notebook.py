@@ -10,9 +10,9 @@ No sleeps: everything waits for what the user would see, or for a `data-ready` o
 from __future__ import annotations
 
 import json
-from typing import Literal
+from typing import Any, Literal
 
-from playwright.sync_api import Locator, Page, Response
+from playwright.sync_api import Locator, Page, Response, TimeoutError
 
 from e2e.server import TOKEN, Server
 
@@ -31,7 +31,7 @@ class Notebook:
         # A workspace is the layout that JupyterLab keeps; reset it, or the last test's tabs come back.
         view = f"lab/workspaces/e2e/tree/{path}?reset&" if app == "lab" else f"notebooks/{path}?"
         page.goto(f"{server.url}{view}token={TOKEN}")
-        page.wait_for_function("window.jupyterapp !== undefined")
+        wait_restored(page)
         notebook = cls(page)
         notebook.panel.locator(".jp-Cell").first.wait_for()
         if kernel:
@@ -105,14 +105,14 @@ class Notebook:
         """
         self.settle_workspace()
         self.page.goto(f"{server.url}lab/workspaces/e2e")
-        self.page.wait_for_function("window.jupyterapp !== undefined")
-        self.page.evaluate("jupyterapp.restored")
+        wait_restored(self.page)
 
     def save(self) -> None:
         self.command("docmanager:save")
 
     def command(self, command: str, **arguments: object) -> None:
-        """Execute a command of JupyterLab, as its palette does, and wait for its end."""
+        """Execute a command of JupyterLab, as its palette does, once it is there, and wait for its end."""
+        self.page.wait_for_function("command => jupyterapp.commands.hasCommand(command)", arg=command)
         self.page.evaluate(
             "([command, args]) => { window.e2eDone = false;"
             " void jupyterapp.commands.execute(command, args).finally(() => { window.e2eDone = true; }); }",
@@ -129,6 +129,21 @@ class Notebook:
         ready = self.page.locator(f'[data-devtrace="{name}"][data-ready="true"]').nth(index)
         ready.wait_for()
         return ready
+
+
+def wait_restored(page: Page) -> None:
+    """Wait until JupyterLab has started its extensions and brought its layout back."""
+    page.wait_for_function("window.jupyterapp !== undefined")
+    page.evaluate("async () => { await jupyterapp.restored; }")
+
+
+def wait_for_look(page: Page, look: str, wanted: object, *, at: Any = None) -> None:
+    """Wait until a look at the page (JavaScript) gives what is wanted; where it never does, tell what it gave."""
+    text = json.dumps(wanted, ensure_ascii=False, separators=(",", ":"))
+    try:
+        page.wait_for_function(f"([at, wanted]) => JSON.stringify(({look})(at)) === wanted", arg=[at, text])
+    except TimeoutError as late:
+        raise AssertionError(f"expected {wanted!r}, got {page.evaluate(look, at)!r}") from late
 
 
 def _saves_a_collapsed_left(response: Response) -> bool:

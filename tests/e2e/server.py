@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 
 import nbformat
 
@@ -26,6 +26,7 @@ from built import EXTENSION
 from folders import ROOT
 
 START_LIMIT = 120  # seconds; 2 to 5 on a quiet machine
+ANSWER_LIMIT = 60  # seconds; it ends a kernel before it answers
 STOP_LIMIT = 6  # one on a quiet machine; longer where a page has just asked for a kernel, which nobody needs now
 TOKEN = "e2e"
 
@@ -68,7 +69,7 @@ class Server:
     def api(self, method: str, path: str) -> Any:
         request = urllib.request.Request(f"{self.url}api/{path}", method=method)
         request.add_header("Authorization", f"token {TOKEN}")
-        with urllib.request.urlopen(request, timeout=30) as response:
+        with urllib.request.urlopen(request, timeout=ANSWER_LIMIT) as response:
             return json.loads(response.read() or "null")
 
     def shut_kernels_down(self) -> None:
@@ -158,7 +159,7 @@ def _wait_for(process: subprocess.Popen[bytes], runtime: Path, log: Path) -> str
 def _answers(url: str) -> bool:
     try:
         urllib.request.urlopen(f"{url}api", timeout=START_LIMIT).close()
-    except URLError:
+    except OSError:  # nobody listens, or the connection is closed again
         return False
     return True
 

@@ -7,7 +7,6 @@ import subprocess
 import time
 import urllib.request
 from pathlib import Path
-from urllib.error import URLError
 
 
 def free_port() -> int:
@@ -23,6 +22,6 @@ def wait_for(process: subprocess.Popen[bytes], name: str, url: str, log: Path, l
         try:
             urllib.request.urlopen(url, timeout=limit).close()
             return
-        except URLError:
+        except OSError:  # nobody listens, or the connection is closed again
             time.sleep(0.05)
     raise AssertionError(f"no {name} after {limit} s or it ended:\n{log.read_text()[-3000:]}")

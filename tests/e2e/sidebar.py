@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Locator, Page, expect
 
-from e2e.notebook import Notebook
+from e2e.notebook import Notebook, wait_for_look
 from folders import ROOT
 
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
@@ -82,33 +82,52 @@ class Sidebar:
         expect(self.traces.locator(".dt-side-label")).to_have_text(list(labels))
 
 
-def stripes(notebook: Notebook, index: int) -> list[tuple[int, str, bool]]:
-    """Beside which line of a cell (as it is now) stands which stripe: line, devices, whether it is stale."""
-    found: list[tuple[int, str, bool]] = notebook.cell(index).evaluate(
-        """cell => {
-            const tops = [...cell.querySelectorAll('.cm-line')].map(line => line.getBoundingClientRect().top);
-            return [...cell.querySelectorAll('.dt-stripe')].map(stripe => {
-                const top = stripe.getBoundingClientRect().top;
-                const line = tops.findIndex(each => Math.abs(each - top) < 6) + 1;
-                return [line, stripe.dataset.devices, stripe.dataset.stale === 'true'];
-            });
-        }"""
-    )
-    return [(line, devices, stale) for line, devices, stale in found]
+# Beside which line of a cell (as it is now) stands which stripe: line, devices, whether it is stale.
+_STRIPES = """index => {
+    const cell = jupyterapp.shell.currentWidget.node.querySelector(`.jp-Cell[data-windowed-list-index="${index}"]`);
+    const tops = [...cell.querySelectorAll('.cm-line')].map(line => line.getBoundingClientRect().top);
+    return [...cell.querySelectorAll('.dt-stripe')].map(stripe => {
+        const top = stripe.getBoundingClientRect().top;
+        const line = tops.findIndex(each => Math.abs(each - top) < 6) + 1;
+        return [line, stripe.dataset.devices, stripe.dataset.stale === 'true'];
+    });
+}"""
+_SOURCE = "index => jupyterapp.shell.currentWidget.content.model.cells.get(index).sharedModel.getSource()"
+_SELECTED = "() => document.activeElement?.closest('.cm-editor') ? getSelection().toString() : null"
+
+
+def expect_stripes(notebook: Notebook, index: int, *wanted: tuple[int, str, bool]) -> None:
+    """Expect these stripes beside the lines of a cell, and no others."""
+    notebook.cell(index)
+    wait_for_look(notebook.page, _STRIPES, wanted, at=index)
+
+
+def expect_stripe(notebook: Notebook, index: int, *wanted: object) -> None:
+    """Expect a stripe beside a line of a cell, whatever others there are."""
+    notebook.cell(index)
+    has = f"([index, wanted]) => ({_STRIPES})(index).some(each => JSON.stringify(each) === JSON.stringify(wanted))"
+    wait_for_look(notebook.page, has, True, at=[index, wanted])
 
 
 def source(notebook: Notebook, index: int) -> str:
     """Return the text of a cell."""
-    text: str = notebook.page.evaluate(
-        "index => jupyterapp.shell.currentWidget.content.model.cells.get(index).sharedModel.getSource()", index
-    )
+    text: str = notebook.page.evaluate(_SOURCE, index)
     return text
 
 
-def selected(page: Page) -> str:
-    """Return the text that is selected in the editor that has the focus."""
-    text: str = page.evaluate("document.activeElement.closest('.cm-editor') ? getSelection().toString() : null")
-    return text
+def expect_source(notebook: Notebook, index: int, text: str) -> None:
+    """Expect a cell to have this text."""
+    wait_for_look(notebook.page, _SOURCE, text, at=index)
+
+
+def expect_selected(page: Page, text: str) -> None:
+    """Expect the text that is selected in the editor that has the focus."""
+    wait_for_look(page, _SELECTED, text)
+
+
+def expect_selected_with(page: Page, part: str) -> None:
+    """Expect the text that is selected in the editor that has the focus to have this in it."""
+    wait_for_look(page, f"part => (({_SELECTED})() ?? '').includes(part)", True, at=part)
 
 
 def active_cell(page: Page) -> int:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from e2e.notebook import Notebook
+from e2e.notebook import Notebook, wait_for_look
 from e2e.server import Server
 from e2e.sidebar import STORY, Sidebar
-from e2e.test_fix_notebook import CELLS, ROUNDS, Fix, texts
+from e2e.test_fix_notebook import CELLS, ROUNDS, Fix, expect_texts
 
 pytestmark = pytest.mark.e2e
 
@@ -74,7 +74,6 @@ def test_fix_the_notebook_is_chinese_from_its_button_to_the_clean_run(page: Page
     fix = Fix(notebook)
     assert english(fix.root) == []
     fix.button("修复整个笔记本").click()
-    fix.wait("running")
     fix.wait("proven")
     expect(fix.root.locator(".dt-fix-bug")).to_have_count(3)
     assert english(fix.root) == []
@@ -86,7 +85,7 @@ def test_fix_the_notebook_is_chinese_from_its_button_to_the_clean_run(page: Page
     notebook.cell(4).locator(".cm-content").click()
     page.keyboard.press("Control+z")
     expect(fix.button("应用全部改动")).to_be_visible()
-    assert texts(notebook) == list(CELLS)
+    expect_texts(notebook, CELLS)
 
 
 def test_a_kernel_learns_the_display_language(page: Page, chinese: Server) -> None:
@@ -101,8 +100,7 @@ def test_a_kernel_learns_the_display_language(page: Page, chinese: Server) -> No
 
 def test_commands_and_settings_are_chinese(page: Page, chinese: Server) -> None:
     notebook = Notebook.open(page, chinese, chinese.write("settings.ipynb", "1"), kernel=False)
-    label = page.evaluate("jupyterapp.commands.label('devtrace:show-panel')")
-    assert label == "显示面板"
+    wait_for_look(page, "command => jupyterapp.commands.label(command)", "显示面板", at="devtrace:show-panel")
     notebook.command("settingeditor:open", query="Devtrace")
     settings = page.locator("#json-setting-editor, .jp-SettingsPanel").first
     for text in ("追踪每个单元格", "启动时的模拟 CUDA 设备", "一个追踪记录的运算数上限", "设备条纹", "设备颜色"):

@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 import make_traces
 from built import stale
 from e2e.lab import Lab
+from e2e.notebook import wait_for_look
 from e2e.sidebar import STORY, Sidebar, source
 from e2e.views import Views
 
@@ -247,11 +248,10 @@ def test_a_note_about_a_loop_underlines_its_header_only(lab: Lab) -> None:
     )
     notebook = lab.open("loop.ipynb", loop, warm=True)
     notebook.run(0)
-    underlined = notebook.cell(0).locator(".dt-underline")
-    expect(underlined.first).to_be_visible()
-    texts = "".join(underlined.all_inner_texts())
-    assert "for (b,) in DataLoader(TensorDataset(torch.ones(16, 4)), batch_size=2):" in texts
-    assert "z = y + 1" not in texts
+    header = "for (b,) in DataLoader(TensorDataset(torch.ones(16, 4)), batch_size=2):"
+    underlined = "() => [...document.querySelectorAll('.dt-underline')].map(each => each.innerText).join('')"
+    wait_for_look(notebook.page, f"header => ({underlined})().includes(header)", True, at=header)
+    assert "z = y + 1" not in notebook.page.evaluate(underlined)
 
 
 def test_an_optimizers_line_explains_what_it_does_on_the_cpu(lab: Lab) -> None:

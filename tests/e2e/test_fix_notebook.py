@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import nbformat
@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, TimeoutError, expect
 
 from e2e.lab import Lab
-from e2e.notebook import Notebook
+from e2e.notebook import Notebook, wait_for_look
 from e2e.second_hour import NOTEBOOKS
 from e2e.sidebar import Sidebar
 from folders import ROOT
@@ -41,20 +41,32 @@ class Fix:
     def button(self, name: str) -> Locator:
         return self.root.get_by_role("button", name=name)
 
-    def wait(self, state: str) -> None:
-        """Wait for a state; where it does not come, the failure tells what the panel says instead."""
+    def wait(self, *states: str) -> None:
+        """Wait for one of some states; where none comes, the failure tells what the panel says instead."""
+        wanted = ", ".join(f'.dt-fix-status[data-state="{state}"]' for state in states)
         try:
-            self.root.locator(f'.dt-fix-status[data-state="{state}"]').wait_for(timeout=ROUNDS)
+            self.root.locator(wanted).wait_for(timeout=ROUNDS)
         except TimeoutError as late:
-            raise AssertionError(f"expected {state!r}, got {self.root.inner_html()}") from late
+            raise AssertionError(f"expected {states}, got {self.root.inner_html()}") from late
+
+    def apply(self) -> None:
+        """Put all changes in, and wait until the panel knows that they are."""
+        self.button("Apply all changes").click()
+        expect(self.button("Apply all changes")).to_have_count(0)
+
+
+_TEXTS: Final = (
+    "() => { const { model } = jupyterapp.shell.currentWidget.content;"
+    " return [...model.cells].map(cell => cell.sharedModel.getSource()); }"
+)
 
 
 def texts(notebook: Notebook) -> list[str]:
-    found = notebook.page.evaluate(
-        "() => { const { model } = jupyterapp.shell.currentWidget.content;"
-        " return JSON.stringify([...model.cells].map(cell => cell.sharedModel.getSource())); }"
-    )
-    return [str(text) for text in json.loads(found)]
+    return [str(text) for text in notebook.page.evaluate(_TEXTS)]
+
+
+def expect_texts(notebook: Notebook, wanted: Sequence[str]) -> None:
+    wait_for_look(notebook.page, _TEXTS, list(wanted))
 
 
 def test_one_press_fixes_all_bugs_one_applies_them_and_one_runs_the_cells_again(lab: Lab) -> None:
@@ -68,11 +80,10 @@ def test_one_press_fixes_all_bugs_one_applies_them_and_one_runs_the_cells_again(
     expect(fix.root.locator(".dt-fix-status")).to_contain_text("ran as far as In[5] on 1 simulated device")
     expect(fix.root.locator(".dt-fix-status")).to_contain_text("What is below In[5] was not run: “Fix again” runs it")
     fix.button("Fix again").click()
-    fix.wait("running")
+    expect(fix.root.locator(".dt-fix-status")).to_contain_text("ran to its end", timeout=ROUNDS)
     fix.wait("proven")
     expect(fix.root.locator(".dt-fix-bug")).to_have_count(3)
-    expect(fix.root.locator(".dt-fix-status")).to_contain_text("ran to its end")
-    fix.button("Apply all changes").click()
+    fix.apply()
     assert texts(notebook) != list(CELLS)
     fix.root.get_by_role("button", name="Run ").click()
     expect(fix.root.locator(".dt-fix-after")).to_contain_text("ran clean", timeout=ROUNDS)
@@ -81,7 +92,7 @@ def test_one_press_fixes_all_bugs_one_applies_them_and_one_runs_the_cells_again(
     notebook.cell(4).locator(".cm-content").click()
     notebook.page.keyboard.press("Control+z")
     expect(fix.button("Apply all changes")).to_be_visible()
-    assert texts(notebook) == list(CELLS)
+    expect_texts(notebook, CELLS)
 
 
 def test_in_a_notebook_opened_afresh_what_the_changed_cells_need_runs_with_them(lab: Lab) -> None:
@@ -90,18 +101,21 @@ def test_in_a_notebook_opened_afresh_what_the_changed_cells_need_runs_with_them(
     fix = Fix(notebook, link="absent")
     fix.button("Fix the notebook").click()
     fix.wait("proven")
-    fix.button("Apply all changes").click()
+    fix.apply()
     expect(fix.root).to_contain_text("need cell 1")
     fix.root.get_by_role("button", name="Run cell 1, cell 2, cell 3, ").click()
     expect(fix.root.locator(".dt-fix-after")).to_contain_text("ran clean", timeout=ROUNDS)
     expect(notebook.cell(6).locator(".jp-OutputArea-output").first).to_contain_text("done (3, 2)")
     expect(fix.root).not_to_contain_text("need cell")
-    counts = "[...jupyterapp.shell.currentWidget.content.model.cells].map(cell => cell.executionCount)"
-    assert notebook.page.evaluate(counts) == [1, 2, 3, 4, None, 5, 6]
+    counts = "() => [...jupyterapp.shell.currentWidget.content.model.cells].map(cell => cell.executionCount)"
+    wait_for_look(notebook.page, counts, [1, 2, 3, 4, None, 5, 6])
 
 
 def test_a_notebook_that_was_changed_meanwhile_is_left_alone_and_a_run_can_be_cancelled(lab: Lab) -> None:
-    notebook = lab.open("fix-changed.ipynb", LOAD, "x = torch.ones(3)", "y = torch.ones(3, device=device) + x")
+    # No run comes to its end before it is to: neither before it is cancelled, nor before the notebook is changed.
+    (lab.server.folder / "changed").unlink(missing_ok=True)
+    waits = "import os\nwhile not os.path.exists('changed'): pass"
+    notebook = lab.open("fix-changed.ipynb", LOAD, "x = torch.ones(3)", "y = torch.ones(3, device=device) + x", waits)
     notebook.run(0)
     fix = Fix(notebook)
     expect(fix.root).to_contain_text("they do once a round")
@@ -112,7 +126,9 @@ def test_a_notebook_that_was_changed_meanwhile_is_left_alone_and_a_run_can_be_ca
     fix.wait("running")
     notebook.cell(1).locator(".cm-content").click()
     notebook.page.keyboard.type("  # mine")
+    wait_for_look(notebook.page, f"() => ({_TEXTS})()[1]", "x = torch.ones(3)  # mine")
     before = texts(notebook)
+    (lab.server.folder / "changed").touch()
     fix.wait("proven")
     fix.button("Apply all changes").click()
     expect(notebook.page.locator(".Toastify")).to_contain_text("nothing was applied")
@@ -128,7 +144,7 @@ def test_from_the_first_error_one_fix_one_apply_and_one_run_lead_to_a_clean_end(
     fix.button("Fix the notebook").click()
     fix.wait("proven")
     expect(fix.root.locator(".dt-fix-status")).to_contain_text("ran to its end")
-    fix.button("Apply all changes").click()
+    fix.apply()
     changed = [text != cell for text, cell in zip(texts(notebook), cells, strict=True)]
     fix.root.get_by_role("button", name="Run ").click()
     expect(fix.root.locator(".dt-fix-after")).to_contain_text("ran clean", timeout=ROUNDS)
@@ -136,7 +152,7 @@ def test_from_the_first_error_one_fix_one_apply_and_one_run_lead_to_a_clean_end(
     notebook.cell(changed.index(True)).locator(".cm-content").click()
     notebook.page.keyboard.press("Control+z")
     expect(fix.button("Apply all changes")).to_be_visible()
-    assert texts(notebook) == list(cells)
+    expect_texts(notebook, cells)
 
 
 BUG: Final = ("x = torch.ones(3)", "y = torch.ones(3, device=device) + x\nprint('done')")
@@ -174,13 +190,13 @@ def test_two_notebooks_are_fixed_at_once_each_in_its_own_cells(lab: Lab) -> None
         notebook.run(0)
         fix = Fix(notebook)
         fix.button("Fix the notebook").click()
-        fix.wait("running")
+        fix.wait("running", "proven")
     for name, notebook in notebooks.items():
         notebook.go_to(name)
         fix = Fix(notebook)
         fix.wait("proven")
         expect(fix.root.locator(".dt-fix-bug")).to_have_count(1)
-        fix.button("Apply all changes").click()
+        fix.apply()
         changed = texts(notebook)
         assert changed != list(cells[name])
         assert changed[1].startswith(f"# {name}\n")
@@ -198,12 +214,13 @@ def test_a_notebook_of_sixty_cells_is_fixed_and_runs_only_what_has_to_run(lab: L
     fix = Fix(notebook)
     fix.button("Fix the notebook").click()
     fix.wait("proven")
-    fix.button("Apply all changes").click()
+    fix.apply()
     assert [text != cell for text, cell in zip(texts(notebook), cells, strict=True)].count(True) == 1
     fix.root.get_by_role("button", name="Run ").click()
     expect(fix.root.locator(".dt-fix-after")).to_contain_text("ran clean", timeout=ROUNDS)
     expect(notebook.cell(59).locator(".jp-OutputArea-output").first).to_contain_text("done")
-    assert notebook.page.evaluate("jupyterapp.shell.currentWidget.content.widgets[30].model.executionCount") == 31
+    count = "() => jupyterapp.shell.currentWidget.content.widgets[30].model.executionCount"
+    wait_for_look(notebook.page, count, 31)
 
 
 DESCRIBED: Final = {"✗, the cell and the line", "The tensor"}
@@ -226,7 +243,7 @@ def test_every_word_of_the_screen_that_notebook_0_explains_is_on_the_screen(lab:
     fix = Fix(notebook)
     fix.wait("proven")
     seen |= {word for word in words if fix.button(word).count()}
-    fix.button("Apply all changes").click()
+    fix.apply()
     seen |= {word for word in words if fix.button(word).count()}
     assert seen == words
 

@@ -11,7 +11,7 @@ from built import stale
 from devtrace.report.ranks_of_page import encoded
 from devtrace.trace.merge_ranks import merge, with_rank
 from devtrace.trace.tables import TraceData
-from e2e.views import AXE, Views, violations
+from e2e.views import AXE, Views, point_at, violations
 from samples import Sample
 from warm import Warm
 
@@ -103,7 +103,7 @@ def test_the_card_of_a_collective_names_its_ranks_and_the_last_to_come(page: Pag
     title = page.locator(".dt-card-title")
     found: list[str] = []
     for x in range(int(box["x"] + box["width"]) + 5, int(plot["x"] + plot["width"]) - 5, EVERY):
-        page.mouse.move(x, box["y"] + 10)
+        point_at(page, x, box["y"] + 10)
         if title.is_visible():
             found.append(page.locator(".dt-card").inner_text())
     assert any("c10d" in text and "0–63" in text and "last to come" in text for text in found), found

@@ -12,7 +12,7 @@ import make_traces
 from devtrace.interchange.diff import diff
 from devtrace.trace.format import save
 from e2e.lab import Lab
-from e2e.notebook import Notebook
+from e2e.notebook import Notebook, wait_restored
 from e2e.server import TOKEN, Server
 from e2e.views import AXE, TABS, violations
 from samples import training
@@ -115,7 +115,7 @@ def test_it_is_all_there_again_untrusted_and_without_a_kernel(page: Page, server
 def test_a_file_opens_with_a_double_click(page: Page, server: Server) -> None:
     save(make_traces.failing(), server.folder / "run.devtrace")
     page.goto(f"{server.url}lab/workspaces/e2e?reset&token={TOKEN}")
-    page.wait_for_function("window.jupyterapp !== undefined")
+    wait_restored(page)
     page.get_by_role("listitem", name="run.devtrace").first.dblclick()
     report = page.locator('[data-devtrace="report"][data-ready="true"]')
     expect(report).to_have_attribute("data-op-count", "102")

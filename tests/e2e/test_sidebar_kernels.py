@@ -242,16 +242,15 @@ def test_two_browsers_on_one_notebook_see_the_same(lab: Lab) -> None:
     notebook = lab.open("shared.ipynb", LOAD, TRACED)
     notebook.run(0)
     sidebar = Sidebar.open(notebook)
-    other = Notebook.open(lab.context.new_page(), lab.server, "shared.ipynb")
-    others = Sidebar.open(other)
-    sidebar.tracing.click()
-    expect(others.tracing).to_be_checked()
-    notebook.run(1)
-    sidebar.expect_traces("In[2]")
-    others.expect_traces("In[2]")
-    others.traces.first.click()
-    other.page.locator(".dt-tab-page [data-devtrace=report][data-ready=true]").wait_for()
-    other.page.close()
+    with lab.second_page() as page:
+        others = Sidebar.open(Notebook.open(page, lab.server, "shared.ipynb"))
+        sidebar.tracing.click()
+        expect(others.tracing).to_be_checked()
+        notebook.run(1)
+        sidebar.expect_traces("In[2]")
+        others.expect_traces("In[2]")
+        others.traces.first.click()
+        page.locator(".dt-tab-page [data-devtrace=report][data-ready=true]").wait_for()
 
 
 def test_a_console_has_a_panel_too(lab: Lab) -> None:

@@ -189,14 +189,20 @@ def test_the_wheel_scrolls_the_page_until_the_timeline_has_the_focus(page: Page)
     page.evaluate("() => { document.body.style.paddingBottom = '3000px'; }")
     plot = page.get_by_role("application")
     plot.hover()
+    # A page may glide for a while: where it comes to rest is read, not where it is on its way.
+    page.evaluate("() => { addEventListener('scrollend', () => { window.isAtRest = true; }, { once: true }); }")
     page.mouse.wheel(0, 120)
-    page.wait_for_function("window.scrollY > 0")
+    page.wait_for_function("window.isAtRest && window.scrollY > 0")
     plot.click(position={"x": 400, "y": 100})
+    expect(plot).to_be_focused()
     before = page.evaluate("window.scrollY")
+    picture = page.evaluate(PICTURE)
     page.mouse.wheel(0, -120)
+    page.wait_for_function(f"before => ({PICTURE})() !== before", arg=picture)  # it has zoomed
     assert page.evaluate("window.scrollY") == before
 
 
+PICTURE = "() => document.querySelector('.dt-canvas').toDataURL()"
 COUNT_OBSERVERS = """() => {
   window.observers = 0;
   for (const name of ['ResizeObserver', 'MutationObserver', 'IntersectionObserver']) {

@@ -25,6 +25,12 @@ def violations(page: Page, within: str = "html") -> list[str]:
     return [f"{rule['id']}: {rule['help']}: {node['html'][:160]}" for rule in found for node in rule["nodes"][:3]]
 
 
+def point_at(page: Page, x: float, y: float) -> None:
+    """Move the pointer, and wait until the page has drawn what is under it."""
+    page.mouse.move(x, y)
+    page.evaluate("() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+
+
 class Views:
     """A page that holds one report."""
 
@@ -46,6 +52,9 @@ class Views:
         )
         report = self.page.locator('[data-devtrace="report"][data-ready="true"]')
         report.wait_for()
+        # Its timeline gets its height with the first frame: before that nothing on it can be pointed at.
+        for _ in self.page.locator('[data-devtrace="timeline"]').all():
+            self.page.locator('[data-devtrace="timeline"][data-ready="true"]').wait_for()
         return report
 
     def unmount(self) -> None:
