@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import jsonschema
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from devtrace.contract.code_scanning import github_annotations, sarif
@@ -64,7 +64,12 @@ def test_a_finding_read_back_from_a_trace_is_the_same_and_what_a_trace_lacks_is_
     assert bare.culprit is None or (bare.culprit.born, bare.culprit.chain) == (None, ())
 
 
+ABOVE_ALL_LINES: Final = Finding("host-sync", "error", edits=(Edit("a.py", None, 0, "x", ""),))
+"""Its edit takes the place of a line that no file has, as one may read of a trace that another tool wrote."""
+
+
 @FEW
+@example([ABOVE_ALL_LINES], [])
 @given(st.lists(FINDINGS, max_size=3), st.lists(WORDS, max_size=2))
 def test_any_findings_keep_the_schema_of_sarif(findings: list[Finding], notes: list[str]) -> None:
     VALIDATOR.validate(sarif(map(Entry, findings), notes, Path("/project")))

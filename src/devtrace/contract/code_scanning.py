@@ -132,7 +132,7 @@ def _changes(edits: Sequence[Edit], root: Path) -> Iterator[dict[str, Any]]:
 
 def _replacement(edit: Edit) -> dict[str, Any]:
     """Return an edit of whole lines as a region and the text that takes its place."""
-    first = edit.line if edit.before else edit.line + 1
+    first = max(edit.line, 1) if edit.before else edit.line + 1
     after = first + edit.before.count("\n") + 1 if edit.before else first
     region = {"startLine": first, "startColumn": 1, "endLine": after, "endColumn": 1}
     return {"deletedRegion": region, "insertedContent": {"text": f"{edit.after}\n" if edit.after else ""}}
