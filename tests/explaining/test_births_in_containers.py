@@ -11,8 +11,11 @@ from typing import Any, ClassVar, NamedTuple
 import pytest
 import torch
 from torch import nn
+from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+import devtrace
+from devtrace.explaining.reading.reader import Reader
 from failing import edits_of, explained
 
 
@@ -334,3 +337,54 @@ def test_a_parameter_that_takes_a_word_only_is_none_of_starred_arguments() -> No
     assert finding.culprit is not None
     assert finding.culprit.born is not None
     assert "torch.arange(3.0)" in finding.culprit.born.text
+
+
+def of_stacked_models(x: torch.Tensor) -> None:
+    models = [nn.Linear(4, 2) for _ in range(3)]
+    params, buffers = stack_module_state(models)
+    base = nn.Linear(4, 2).to("cuda:0")
+    vmap(lambda own, kept: functional_call(base, (own, kept), (x,)))(params, buffers)
+
+
+def of_pairs_by_name(x: torch.Tensor) -> None:
+    pairs = [(name, [torch.full((4,), value)]) for name, value in (("low", 0.5), ("high", 2.0))]
+    names, tables = zip(*pairs, strict=True)
+    found: Any = tables
+    found = {name: table[0] for name, table in zip(names, found, strict=True)}
+    x * found["high"]
+
+
+def of_a_state_that_replaces_a_list(x: torch.Tensor) -> None:
+    state: Any = [torch.zeros(4), torch.ones(4)]
+    rest: int
+    state, rest = state, 1
+    state, rest = {"mean": state[rest]}, 2
+    x - state["mean"]
+
+
+@pytest.mark.parametrize(
+    ("program", "name"),
+    [
+        (of_stacked_models, 'own["weight"]'),
+        (of_pairs_by_name, 'found["high"]'),
+        (of_a_state_that_replaces_a_list, 'state["mean"]'),
+    ],
+)
+def test_a_name_that_was_a_list_before_it_was_a_dictionary_is_read_as_what_it_is(
+    program: Callable[[torch.Tensor], object], name: str
+) -> None:
+    culprit = explained(lambda: program(torch.ones(5, 4, device="cuda:0"))).culprit
+    assert culprit is not None
+    assert (culprit.name, culprit.device) == (name, "cpu")
+
+
+def test_a_birth_that_cannot_be_read_costs_the_sentence_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise LookupError("a shape of source that nobody thought of")
+
+    monkeypatch.setattr(Reader, "_find_birth", fail)
+    with devtrace.simulate("cuda:1"), pytest.raises(RuntimeError) as raised:
+        of_a_state_that_replaces_a_list(torch.ones(5, 4, device="cuda:0"))
+    text = str(devtrace.explain(raised.value))
+    assert '`state["mean"]` is on cpu' in text
+    assert "was not read in full: LookupError" in text

@@ -34,6 +34,8 @@ from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.recording.columns.process_history import Stamp
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.runtime.quiet import device_of, dtype_of, is_tensor, shape_of
+from devtrace.runtime.requirements import sentence_of_fault
+from devtrace.runtime.watching import Faults
 from devtrace.source import parsing
 from devtrace.source.flow import Position
 from devtrace.source.matching import keyword
@@ -47,7 +49,6 @@ MOST_ALIASES: Final = 8
 ITSELF: Final = -1
 """Row of a tensor whose birth is being sought, where that leads back to it."""
 _MADE: Final = (ast.Call, ast.BinOp, ast.UnaryOp, ast.ListComp, ast.Compare)
-
 
 Handler = Callable[["Reader", Any, Activation], Value | None]
 Definer = Callable[["Reader", Any, Activation], Iterable[Definition]]
@@ -82,6 +83,7 @@ class Reader:
         self._handlers = handlers
         self._definers = definers
         self._busy: set[tuple[int, int]] = set()
+        self._faults: Final = Faults(lambda fault: recorder.note(sentence_of_fault("explained.not-read", fault)))
         self.given: dict[tuple[int, Position], tuple[Activation, Value | None]] = {}
         self._sites: dict[int, int] = {}  # of tensors whose birth is being sought: of the expression that made one
         self._sought: Counter[int] = Counter()  # tensors whose birth is being sought, by how many names
@@ -202,7 +204,8 @@ class Reader:
             self._sought[key] += 1
             given, self.given = self.given, {}  # what made one tensor did not make another: `for _ in range(2)`
             try:
-                self._find_birth(tensor, device, definitions, is_outermost=not nested)
+                with self._faults:
+                    self._find_birth(tensor, device, definitions, is_outermost=not nested)
             finally:
                 self._sought[key], self.given = self._sought[key] - 1, given
         if nested and not self.is_known(tensor):
@@ -322,7 +325,7 @@ class Reader:
                 value = self.derived("aten.select", COMPUTE, node, activation, [value])
             elif isinstance(value, Known) and issubclass(type(value.value), (list, tuple)):
                 kind: Any = list if issubclass(type(value.value), list) else tuple  # no line of a subclass is run
-                if not -kind.__len__(value.value) <= index < kind.__len__(value.value):
+                if type(index) is not int or not -kind.__len__(value.value) <= index < kind.__len__(value.value):
                     return None
                 definitions = partial(self._definitions_of_item, node, activation, position[:at])
                 value = self.value(kind.__getitem__(value.value, index), definitions)
