@@ -76,6 +76,19 @@ def test_an_operator_without_a_kernel_for_cuda_is_refused_as_torch_words_it() ->
         torch.histogram(x.cuda(), 4)
 
 
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax"])
+def test_of_truth_values_cuda_scatters_sums_alone(reduce: str) -> None:
+    """Torch's table gives `scatter_reduce` of `bool` to CUDA for sums; the kernels of the others have no such dtype."""
+    at, ones = torch.tensor([0, 2, 0], device="cuda"), torch.ones(3, dtype=torch.bool, device="cuda")
+    if reduce == "sum":
+        assert torch.zeros_like(ones).scatter_reduce(0, at, ones, reduce=reduce).tolist() == [True, False, True]
+        return
+    with pytest.raises(
+        NotImplementedError, match="\"cuda_scatter_gather_base_kernel_func\" not implemented for 'Bool'"
+    ):
+        torch.zeros_like(ones).scatter_reduce(0, at, ones, reduce=reduce)
+
+
 def test_of_tensors_on_several_devices_cuda_speaks_first() -> None:
     x = torch.ones(4, 4, dtype=torch.int64)
     with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):

@@ -714,3 +714,91 @@ def test_weights_of_four_bits_are_multiplied_as_on_the_cpu() -> None:
 def test_the_result_of_a_chain_of_products_is_where_its_matrices_are() -> None:
     with pytest.raises(RuntimeError, match=r"expected out tensor to be on device cuda:0 but got"):
         torch.linalg.multi_dot([torch.ones(2, 2, device="cuda")] * 2, out=torch.empty(0))
+
+
+@pytest.mark.parametrize("narrow", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("product", "added"), [(torch.mm, False), (torch.bmm, False), (torch.addmm, True), (torch.baddbmm, True)]
+)
+def test_a_product_of_halves_is_given_in_the_dtype_that_is_asked_for(
+    product: Any, added: bool, narrow: torch.dtype
+) -> None:
+    shape = (2, 2) if product in (torch.mm, torch.addmm) else (1, 2, 2)
+    x = torch.full(shape, 1 + 2**-7, device="cuda", dtype=narrow)
+    given = (torch.zeros(shape, device="cuda"), x, x) if added else (x, x)
+    out = torch.empty(0, device="cuda")
+    made = product(*given, out_dtype=torch.float32)
+    assert torch.equal(made, x.float() @ x.float())  # which no half can hold
+    assert (made.device, made.dtype) == (CUDA, torch.float32)
+    assert product(*given, out_dtype=torch.float32, out=out) is out
+    assert torch.equal(out, made)
+    assert product(*(each.to(narrow) for each in given), out_dtype=narrow).dtype is narrow
+    with pytest.raises(NotImplementedError):  # the host has none of them
+        product(*(each.cpu() for each in given), out_dtype=torch.float32)
+    with pytest.raises(RuntimeError, match="on the same device"):
+        product(*given[:-1], x.cpu(), out_dtype=torch.float32)
+
+
+def test_no_class_is_read_where_their_number_is_given() -> None:
+    """On the CPU alone `one_hot` compares the least and the most class with the number, for which it reads both."""
+    classes = torch.tensor([[0, 2], [1, 1]], device="cuda:1")
+    by_name: Any = {"input": classes, "num_classes": 3}
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        made = [functional.one_hot(classes, 3), functional.one_hot(**by_name)]
+        with pytest.raises(RuntimeError, match="called a synchronizing CUDA operation"):
+            functional.one_hot(classes)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    expected = functional.one_hot(classes.cpu(), 3)
+    assert all((each.device, each.dtype) == (SECOND, torch.int64) for each in made)
+    assert all(torch.equal(each.cpu(), expected) for each in made)
+    assert functional.one_hot(classes[0, 0], 3).tolist() == [1, 0, 0]
+    assert functional.one_hot(classes[:0], 3).shape == (0, 2, 3)
+
+
+def test_where_classes_are_counted_the_most_is_read_once() -> None:
+    with devtrace.record() as recording:
+        classes = torch.tensor([0, 2, 1], device="cuda")
+        assert functional.one_hot(classes, 3).device == CUDA
+        assert functional.one_hot(classes).shape == (3, 3)
+    assert [op.name for op in recording.trace.ops if op.kind == "sync"] == ["aten._local_scalar_dense"]
+
+
+@pytest.mark.parametrize(
+    ("classes", "given", "kind", "words"),
+    [
+        ([0, 3], (3,), RuntimeError, "Class values must be smaller than num_classes"),
+        ([0, -1], (), RuntimeError, "Class values must be non-negative"),
+        ([-2], (), RuntimeError, "Class values must be non-negative"),
+        ([0, 1], (0,), RuntimeError, "num_classes should be positive"),
+        ([0.5], (3,), RuntimeError, "only applicable to index tensor of type LongTensor"),
+        ([], (), RuntimeError, "Can not infer total number of classes from empty tensor"),
+        ([0, 1], (True,), TypeError, "must be int, not bool"),
+        ([0, 1], (3, 4), TypeError, "but 3 were given"),
+    ],
+)
+def test_classes_that_are_none_are_refused_in_torchs_words(
+    classes: list[float], given: tuple[Any, ...], kind: type[Exception], words: str
+) -> None:
+    labels = torch.tensor(classes, device="cuda", dtype=None if classes else torch.int64)
+    with pytest.raises(kind, match=words) as raised:
+        functional.one_hot(labels, *given)
+    assert [each.name for each in raised.traceback][1:] == []
+    assert raised.value.__context__ is None
+
+
+def test_one_hot_is_torchs_own_to_what_looks_on() -> None:
+    classes = torch.tensor([0, 2, 1], device="cuda")
+    expected = [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
+    assert [node.target for node in torch.fx.symbolic_trace(_three_classes).graph.nodes][1] is torch._C._nn.one_hot
+    for run in (torch.jit.script(_three_classes), torch.jit.trace(_three_classes, classes)):
+        assert run(classes).device == CUDA
+        assert run(classes).tolist() == expected
+    with torch.inference_mode():
+        assert _three_classes(classes).tolist() == expected
+    assert torch.func.vmap(_three_classes)(classes[None])[0].tolist() == expected
+
+
+def _three_classes(classes: torch.Tensor) -> torch.Tensor:
+    return functional.one_hot(classes, 3)

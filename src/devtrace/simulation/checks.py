@@ -9,10 +9,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
+from torch.compiler import is_compiling
+from torch.nn import functional
 
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.quiet import PLAIN, function_modes
 from devtrace.runtime.tables import rows_of
 from devtrace.runtime.torch_names import take
+from devtrace.runtime.tracebacks import leave
 from devtrace.simulation.rules import two_devices
 from devtrace.simulation.storage_tags import MEMORY, tensors_in
 from devtrace.simulation.tensors import device
@@ -24,6 +28,44 @@ def install(patches: Patches) -> None:
     """Put each check before the function it belongs to."""
     for owner, name, check in ABOVE:
         patches.set(owner, name, _after(check, getattr(owner, name)))
+    patches.set(functional, "one_hot", _without_reading(functional.one_hot))
+
+
+def _without_reading(original: Call) -> Call:
+    """`one_hot`, whose classes are compared with their number by the CPU alone, which reads two for that."""
+
+    @functools.wraps(original)
+    def one_hot(*args: Any, **kwargs: Any) -> torch.Tensor:
+        if is_compiling():
+            return original(*args, **kwargs)  # type: ignore[no-any-return]
+        try:
+            made = _one_hot(*args, **kwargs)
+            return original(*args, **kwargs) if made is None else made
+        except BaseException as error:
+            leave(error)
+            raise
+
+    return one_hot
+
+
+def _one_hot(*args: Any, **kwargs: Any) -> torch.Tensor | None:
+    """Return what CUDA makes, as ATen/native/Onehot.cpp has it; none for what torch itself answers or refuses."""
+    given: dict[str, Any] = dict(zip(("input", "num_classes"), args, strict=False)) | kwargs
+    data, num_classes = given.get("input", 0), given.get("num_classes", -1)
+    if type(data) not in PLAIN or type(num_classes) is not int or given.keys() - {"input", "num_classes"}:
+        return None
+    if len(given) < len(args) + len(kwargs) or _traced_by_jit() is not None or function_modes():
+        return None
+    if device(data).type != "cuda" or data.dtype is not torch.int64 or not data.numel() or _is_transformed(data):
+        return None
+    if num_classes < 1 and num_classes != -1:
+        raise RuntimeError("num_classes should be positive")
+    classes = data.max().item() + 1 if num_classes == -1 else num_classes
+    made = torch.zeros((*data.shape, max(0, classes)), dtype=torch.int64, device=device(data))
+    try:
+        return made.scatter_(-1, data.unsqueeze(-1), 1)
+    except RuntimeError:
+        return None  # of a class that is none, in torch's words
 
 
 def _after(check: Call, function: Call) -> Call:
@@ -110,6 +152,7 @@ def _comparisons() -> Iterator[tuple[Any, str, Call]]:
 
 
 _SAME = "Expected all tensors to be on the same device, but got"
+_traced_by_jit, _is_transformed = torch._C._get_tracing_state, torch._C._functorch.is_functorch_wrapped_tensor
 _VF = take("_VF", "checks", instead=torch)
 # Module, function, check; those of `cuda_checks.tsv` compare devices alone.
 ABOVE: tuple[tuple[Any, str, Call], ...] = (

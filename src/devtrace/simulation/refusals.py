@@ -5,6 +5,7 @@
 
 import functools
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -17,12 +18,12 @@ _CUDA = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
 
 
 @functools.cache
-def table() -> dict[str, dict[torch.dtype, tuple[str, int]]]:
-    """Operator without overload -> dtypes that CUDA refuses: its words, how many arguments have them."""
-    found: dict[str, dict[torch.dtype, tuple[str, int]]] = {}
-    for operators, names, words, *of_all in rows_of("simulation/cuda_refusals.tsv"):
+def table() -> dict[str, dict[torch.dtype, tuple[str, str]]]:
+    """Operator without overload -> dtypes that CUDA refuses: its words, and when."""
+    found: dict[str, dict[torch.dtype, tuple[str, str]]] = {}
+    for operators, names, words, *condition in rows_of("simulation/cuda_refusals.tsv"):
         for operator in operators.split():
-            refused = ((getattr(torch, name), (words, 1 + len(of_all))) for name in names.split())
+            refused = ((getattr(torch, name), (words, "".join(condition))) for name in names.split())
             found.setdefault(operator, {}).update(refused)
     return found
 
@@ -39,7 +40,7 @@ def refusing(func: Any, handler: Handler) -> Handler:
 
 def _unless_refused(
     handler: Handler,
-    refused: Mapping[torch.dtype, tuple[str, int]],
+    refused: Mapping[torch.dtype, tuple[str, str]],
     at: int,
     mode: Any,
     func: Any,
@@ -47,15 +48,25 @@ def _unless_refused(
     kwargs: Any,
 ) -> Any:
     dtype: Any = getattr(args[at], "dtype", None) if at < len(args) else None  # C++ may hand on a number
-    words, count = refused.get(dtype, ("", 0))
-    if words and all(getattr(each, "dtype", None) is dtype for each in args[at : at + count]):
+    words, condition = refused.get(dtype, ("", ""))
+    if words and _applies(condition, dtype, func, args, kwargs, at):
         owners = {tag_of(each).owner for each in tensors_in((*args, *kwargs.values()))}
         no_kernel = words == "-" and not owners <= {HOST, FLOATING}
         if no_kernel or (len(owners) == 1 and owners.isdisjoint((HOST, FLOATING))):  # of several, devices come first
             if len(owners) == 1 and not any(spec.alias_info for spec in func._schema.arguments):
-                handler(mode, func, args, kwargs)  # raises for shapes that do not fit, of which torch speaks first
+                with suppress(NotImplementedError):  # the CPU may refuse the dtype, too
+                    handler(mode, func, args, kwargs)  # raises for shapes that do not fit, of which torch speaks first
             _refuse(func, words, args, kwargs)
     return handler(mode, func, args, kwargs)
+
+
+def _applies(condition: str, dtype: Any, func: Any, args: Any, kwargs: Any, at: int) -> bool:
+    """Return whether both matrices have the dtype, or an argument another value than the one that CUDA takes."""
+    if condition == "both":
+        return all(getattr(each, "dtype", None) is dtype for each in args[at : at + 2])
+    name, _, taken = condition.partition("=")
+    given = dict(zip((spec.name for spec in func._schema.arguments), args, strict=False)) | kwargs
+    return not name or given.get(name) != taken
 
 
 def _refuse(func: Any, words: str, args: Any, kwargs: Any) -> None:

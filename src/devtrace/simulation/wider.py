@@ -92,6 +92,8 @@ def check_sizes(func: Any, args: tuple[Any, ...]) -> None:
 def instead_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
     """Return what computes an operator that the CPU has refused, if CUDA has it for one of its tensors' dtypes."""
     name = func._schema.name.removeprefix("aten::")
+    if func._overloadname in cuda_kernels.IN_A_DTYPE:
+        return cuda_kernels.product_in_a_dtype(func, args)
     if name in _BY_OPERATOR and not func._schema.is_mutable:
         return _BY_OPERATOR[name]
     only_cuda = table().get(name.rstrip("_"), frozenset())

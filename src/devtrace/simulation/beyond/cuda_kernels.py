@@ -1,4 +1,4 @@
-"""What torch computes on CUDA only: LU without pivoting, products with weights of four bits, some complex sums.
+"""What torch computes on CUDA only: LU without pivoting, products with weights of four bits or in another dtype, sums.
 
 After aten/src/ATen/native/BatchLinearAlgebra.cpp, ReduceOps.cpp and cuda/int4mm.cu. Packed weights have CUDA's
 dtype and shape; the order of their bits is ours, which only torch's own two operators read.
@@ -63,6 +63,24 @@ def multiply_int4(data: Tensor, packed: Tensor, group: int, scales_and_zeros: Te
     numbers = torch.stack((pairs >> 4, pairs & 15), -1).flatten(1).to(torch.int32)
     weight = aten._convert_weight_to_int4pack_for_cpu(numbers, packed.shape[-1] * 2)
     return aten._weight_int4pack_mm_for_cpu(data, weight, group, scales_and_zeros)  # type: ignore[no-any-return]
+
+
+IN_A_DTYPE: Final = ("dtype", "dtype_out")  # overloads of products, `torch.mm(a, b, out_dtype=torch.float32)`
+
+
+def product_in_a_dtype(func: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
+    """Return what multiplies in the dtype of the result: that of the matrices or, of halves, float32."""
+    names = [argument.name for argument in func._schema.arguments]
+    at = names.index("out_dtype") if "out_dtype" in names else 0
+    if not at or {each.dtype for each in args[at - 2 : at]} - {torch.float16, torch.bfloat16, args[at]}:
+        return None
+    if args[at] not in (torch.float32, args[at - 1].dtype):
+        return None
+
+    def multiply(*args: Any, **kwargs: Any) -> Any:
+        return getattr(aten, func._opname)(*(each.to(args[at]) for each in args[:at]), **kwargs)
+
+    return multiply
 
 
 BY_OPERATOR: Final[dict[str, Callable[..., Any]]] = {
