@@ -99,7 +99,7 @@ MOST_LINES = {
     # Births in containers; hooks of one module and of all; a loop; what calls look up; turns of comprehensions;
     # attributes that tensors have alone; a birth whose reading fails costs the rest nothing; births through `*args`.
     "source explaining": 5_629,
-    "diagnosis.evidence": 3_679,  # what is gathered from other devices; what an object keeps for itself
+    "diagnosis.evidence": 3_686,  # gathered from other devices; what an object keeps for itself; slices of tuples
     "diagnosis.causes": 577,
     # What trains from then on; a device that a caller hands down; what would do as well; what moves a module later on.
     "diagnosis.fixes": 3_352,

@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch import nn
 
-from failing import edits_of, report_of
+from devtrace.diagnosis.findings import Finding
+from failing import edits_of, explained, report_of
 
 
 class Tagger(nn.Module):
@@ -186,3 +187,39 @@ def test_what_moves_a_computed_part_moves_no_part_of_it_again() -> None:
 
     edits = edits_of(report_of(program).findings[0])
     assert all(edit.count(".to(") == 1 for edit in edits), edits
+
+
+class Carry(NamedTuple):
+    hidden: torch.Tensor
+    cell: torch.Tensor
+    step: int
+
+
+def of_fields(cell: nn.LSTMCell, x: torch.Tensor) -> None:
+    carry = Carry(torch.zeros(2, 4), torch.zeros(2, 4), 0)
+    for _ in range(2):
+        hidden, memory = cell(x, carry[:2])
+        carry = carry._replace(hidden=hidden, cell=memory)
+
+
+def of_the_last_two(cell: nn.LSTMCell, x: torch.Tensor) -> None:
+    given = [torch.ones(1), torch.zeros(2, 4), torch.zeros(2, 4)]
+    cell(x, given[-2:])
+
+
+def of_two_by_name(cell: nn.LSTMCell, x: torch.Tensor) -> None:
+    states, first = {"a": (torch.zeros(2, 4), torch.zeros(2, 4), "x")}, 0
+    cell(x, states["a"][first : first + 2])
+
+
+@pytest.mark.parametrize("program", [of_fields, of_the_last_two, of_two_by_name])
+@pytest.mark.parametrize("ask", [explained, lambda program: report_of(program).findings[0]])
+def test_a_slice_of_a_tuple_or_list_is_no_tensor_that_moves(
+    program: Callable[[nn.LSTMCell, torch.Tensor], None], ask: Callable[[Callable[[], object]], Finding]
+) -> None:
+    def run() -> None:
+        program(nn.LSTMCell(4, 4).to("cuda:0"), torch.ones(2, 4, device="cuda:0"))
+
+    finding = ask(run)
+    written = [finding.help or "", *edits_of(finding)]
+    assert not any("].to(" in text for text in written), written

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath, Walk
+from devtrace.diagnosis.evidence.torchs_sentences import refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.object_walk import is_tensor, items_of, members
@@ -107,6 +108,12 @@ class FailureSnapshot:
     def is_in(self, value: object, row: int) -> bool:
         """Return whether a list or the like has a tensor: `h` of `self.rnn(self.embed(x), (h, c))`."""
         return any(is_tensor(each) and self.row(each) == row for each in items_of(value)[:_MOST_PARTS])
+
+    @property
+    def is_of_backward(self) -> bool:
+        """Return whether `loss.backward()` failed within, over a gradient that is no expression of a line."""
+        errors = self.queries.trace.errors
+        return len(errors) > 0 and refused_gradient(errors[-1].message) is not None
 
     def names(self, row: int) -> list[AccessPath]:
         """Return the names of a tensor, best first, else those of tensors that share its storage."""

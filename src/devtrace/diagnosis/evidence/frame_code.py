@@ -14,7 +14,6 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import names_trait
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.source_text import stays_there
-from devtrace.diagnosis.evidence.torchs_sentences import refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.slugs import Trait
@@ -311,7 +310,7 @@ class FailingFrame:
     def node_of(self, row: int) -> ast.expr | None:
         """Return the expression of the line for a tensor: a path that leads to it, else the operand left over."""
         found = self._path_to(row)
-        has_none = self.snapshot.is_registered(row) or self._is_a_step_of_backward() or self._made_within(row)
+        has_none = self.snapshot.is_registered(row) or self.snapshot.is_of_backward or self._made_within(row)
         if found is not None or has_none or self.snapshot.queries.is_undated(row):  # made between operand and op
             return found
         found = self._made_here(row) or self._called_here(row) or self._operand(row)
@@ -326,11 +325,6 @@ class FailingFrame:
         exact = next((node for node, other in rows if other == row), None)
         sharing = (node for node, other in rows if other is not None and base_of(other) == base_of(row))
         return exact or next(sharing, None)
-
-    def _is_a_step_of_backward(self) -> bool:
-        """Return whether `loss.backward()` failed within, over a gradient that is no expression of the line."""
-        errors = self.snapshot.queries.trace.errors
-        return len(errors) > 0 and refused_gradient(errors[-1].message) is not None
 
     def _made_here(self, row: int) -> ast.expr | None:
         """Return the expression of the failing statement that made the tensor."""
@@ -375,10 +369,16 @@ class FailingFrame:
         inputs = queries.inputs(queries.failed)
         if isinstance(node, ast.BinOp) and len(inputs) == 2 and inputs[0] != inputs[1]:
             return {inputs[0]: node.left, inputs[1]: node.right}.get(row)
-        read = [(each, evaluate(each, self.scope())) for each in self._operands()]
+        read = [(each, self._found(each)) for each in self._operands()]
         is_part = any(self.snapshot.is_in(value, row) for _, value in read)
         left = [x for x, value in read if value is MISSING and not isinstance(getattr(x, "operand", x), ast.Constant)]
         return left[0] if len(left) == 1 and not is_part and not self.makes_another_dtype(left[0], row) else None
+
+    def _found(self, node: ast.expr) -> Any:
+        """Look up an operand; a slice of a list or tuple is no tensor, and stands for the whole."""
+        is_slice = type(getattr(node, "slice", None)) is ast.Slice
+        whole = evaluate(getattr(node, "value", node), self.scope()) if is_slice else MISSING
+        return whole if issubclass(type(whole), list | tuple) else evaluate(node, self.scope())
 
     def makes_another_dtype(self, node: ast.expr, row: int) -> bool:
         """Return whether a call itself says that it makes another dtype: `torch.randn(3, dtype=torch.bfloat16)`."""
