@@ -111,7 +111,12 @@ def execute(made: Node, folder: Path = FOLDER, language: str = "en") -> Node:
     """Run it from top to bottom in a kernel of its own; an error that no tag allows is raised."""
     with tempfile.TemporaryDirectory() as ipython_folder:
         client = NotebookClient(
-            made, timeout=600, kernel_name="python3", resources={"metadata": {"path": folder}}, coalesce_streams=True
+            made,
+            timeout=600,
+            startup_timeout=600,
+            kernel_name="python3",
+            resources={"metadata": {"path": folder}},
+            coalesce_streams=True,
         )
         client.execute(env={**os.environ, "IPYTHONDIR": ipython_folder, "DEVTRACE_LANGUAGE": language})
     for cell in made.cells:

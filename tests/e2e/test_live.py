@@ -34,6 +34,11 @@ COLOURS = """() => {
   return [...seen];
 }"""
 
+KEPT = f"""before => {{
+  const now = ({COLOURS})();
+  return now.length > 2 && now.join() === before.filter(each => now.includes(each)).join();
+}}"""
+
 
 def test_a_busy_training_loop_is_seen_and_stopped(page: Page, server: Server) -> None:
     notebook = Notebook.open(page, server, server.write("live.ipynb", SHOW, TRAIN, NEXT))
@@ -61,6 +66,7 @@ def test_a_busy_training_loop_is_seen_and_stopped(page: Page, server: Server) ->
     both_lanes = f"() => {{ const seen = ({COLOURS})(); return seen.length > 2 && seen; }}"
     before = page.wait_for_function(both_lanes).json_value()
     notebook.run(2)
-    # The next recording meets the devices in another order: each keeps its colour.
+    # The next recording meets the devices in another order: each keeps its colour. An op that the interrupt cut short
+    # has a lane of its own, of no device, which the next recording has not.
     page.wait_for_function("document.querySelector('[data-devtrace=live]').dataset.opCount === '2'")
-    page.wait_for_function(f"before => JSON.stringify(({COLOURS})()) === JSON.stringify(before)", arg=before)
+    page.wait_for_function(KEPT, arg=before)

@@ -15,7 +15,7 @@ from jupyter_client.manager import KernelManager
 
 from devtrace.report.mime import MIME_TYPE
 
-LIMIT = 120  # seconds a cell may take: the first import of torch takes ten on a busy machine
+LIMIT = 300  # seconds a cell may take: the first import of torch takes ten on a busy machine
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 

@@ -102,7 +102,7 @@ MOST_LINES = {
     "diagnosis.evidence": 3_686,  # gathered from other devices; what an object keeps for itself; slices of tuples
     "diagnosis.causes": 577,
     # What trains from then on; a device that a caller hands down; what would do as well; what moves a module later on.
-    "diagnosis.fixes": 3_352,
+    "diagnosis.fixes": 3_354,  # one line that moves several is advised once
     # What each step computes or copies again; what a value is needed for: sizes, draws, elements of several tensors;
     # what takes the values that a mask picks; lengths to pack by, and elements that are asked for their truth.
     "diagnosis.rules diagnosis.costs": 4_130,  # numbers that functions of torch take; what counts the rounds of a loop

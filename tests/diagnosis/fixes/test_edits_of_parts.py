@@ -223,3 +223,49 @@ def test_a_slice_of_a_tuple_or_list_is_no_tensor_that_moves(
     finding = ask(run)
     written = [finding.help or "", *edits_of(finding)]
     assert not any("].to(" in text for text in written), written
+
+
+def halves_of(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x.chunk(2, dim=-1)
+
+
+class Halves(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.both = nn.Bilinear(2, 2, 3)
+
+    def forward(self, pairs: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(self.both(*halves_of(pairs)))
+
+
+@pytest.mark.parametrize("ask", [explained, lambda program: report_of(program).findings[0]])
+def test_one_line_that_moves_what_two_tensors_are_made_of_is_advised_once(
+    ask: Callable[[Callable[[], object]], Finding],
+) -> None:
+    finding = ask(lambda: Halves().to("cuda:0")(torch.ones(5, 4)))
+    assert len(edits_of(finding)) == 1
+    assert " too" not in finding.help
+
+
+class Parallel(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.second = nn.Linear(4, 2)
+
+    def spread(self) -> Parallel:
+        self.first.to("cuda:0")
+        self.second.to("cuda:1")
+        return self
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = self.first(x).relu()
+        return torch.as_tensor(self.second(hidden))
+
+
+def test_what_is_handed_to_a_layer_of_another_device_is_moved_to_where_that_layer_is() -> None:
+    finding = report_of(lambda: Parallel().spread()(torch.ones(2, 4, device="cuda:0")), "cuda:2").findings[0]
+    assert finding.culprit is not None
+    assert finding.culprit.name == "hidden"
+    (edit,) = edits_of(finding)
+    assert "hidden.to(next(self.second.parameters()).device)" in edit

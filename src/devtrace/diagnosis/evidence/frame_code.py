@@ -303,7 +303,7 @@ class FailingFrame:
             runs = [*calls_in(value.node), *nodes_of(ast.NamedExpr, value.node)]
             if id(value.node) not in taken and self._on_expected_device(value.value) and not runs:
                 return f"{value.text}.{self._trait}"
-        return self.device_code(self.line, self.source_node.statement)
+        return self.device_code(self.line, self.source_node.statement) or self._device_of_called(node)
 
     # The failing expression.
 

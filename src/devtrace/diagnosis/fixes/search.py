@@ -165,8 +165,10 @@ class Search:
 
     def _joined(self, parts: list[Fix]) -> Fix | None:
         edits = merged([edit for part in parts for edit in part.edits])
-        help = parts[0].help
+        help, written = parts[0].help, {*parts[0].edits}
         for part in parts[1:]:
-            help = sentence("fixed.with", help=help, why=part.because, more=part.help)
+            if not written.issuperset(part.edits):  # one line may move what several tensors are made of
+                help = sentence("fixed.with", help=help, why=part.because, more=part.help)
+            written.update(part.edits)
         whole = replace(parts[0], help=help, edits=edits, moved=proof.all_moved(parts), because="") if edits else None
         return whole if whole is not None and not proof.refusal(self.case, whole, is_joined=True) else None
