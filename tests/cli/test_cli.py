@@ -346,8 +346,9 @@ print("ready", flush=True)
 
 
 def heed_interrupts() -> None:
-    """Undo what a shell does to its jobs in the background: they ignore interrupts, and so would what they start."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Undo what a shell or nohup does to its jobs in the background: they ignore these, and so would their children."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def started(text: str, *arguments: str) -> subprocess.Popen[str]:
