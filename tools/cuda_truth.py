@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import torch
 from torch.utils import _pytree as pytree
@@ -66,8 +67,25 @@ def full_name(op: Any) -> str:
 def samples(op: Any) -> Iterator[Sample]:
     """Yield the samples of an operator, the same every time."""
     torch.manual_seed(0)
-    for sample in op.sample_inputs("cpu", torch.float32):
+    for sample in inputs(op, torch.float32):
         yield Sample((sample.input, *sample.args), sample.kwargs)
+
+
+def inputs(op: Any, dtype: torch.dtype) -> Iterator[Any]:
+    """Return torch's samples, without its search through all frames and modules for a unittest: most of the time."""
+    from torch.testing._internal import common_utils
+    from torch.testing._internal.opinfo import core
+
+    with (
+        mock.patch.object(common_utils, "extract_test_fn", _no_unittest, create=True),
+        mock.patch.object(core, "extract_test_fn", _no_unittest, create=True),
+    ):
+        found: Iterator[Any] = iter(op.sample_inputs("cpu", dtype))
+    return found
+
+
+def _no_unittest() -> None:
+    return None
 
 
 def moved(sample: Sample, device: str, but: object = None) -> Sample:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
+import cuda_truth
 import pytest
 import torch
 from torch.nn import functional
@@ -59,7 +60,7 @@ def outcome(function: Any, sample: Any, device: str) -> list[torch.Tensor] | Exc
 
 def samples(op: Any, dtype: torch.dtype) -> Iterator[tuple[Any, Any]]:
     torch.manual_seed(0)
-    for sample in islice(op.sample_inputs("cpu", dtype), 2):
+    for sample in islice(cuda_truth.inputs(op, dtype), 2):
         yield (sample.input, *sample.args), sample.kwargs
 
 
