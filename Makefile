@@ -17,6 +17,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 PYTEST := $(BIN)/python -m pytest -q
 # Two at a time, a file staying with one worker: what a file shares (a kernel, a model) is made once.
 PYTEST_APART := $(PYTEST) -n 2 --dist loadfile
+# What is longer than a worker's share of `breadth`; its two workers share it.
+ACCELERATED := tests/diagnosis/test_accelerator_programs.py
 JLPM := YARN_ENABLE_TELEMETRY=0 $(BIN)/jlpm
 export PATH := $(BIN):$(PATH)
 # The sources of this folder, also where the environment belongs to another checkout.
@@ -50,7 +52,7 @@ OLDEST := $(VENV)-oldest
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test durations check lint types layers unit breadth coverage ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo ticks \
+.PHONY: help lab test durations check lint types layers unit breadth breadth-e2e breadth-notebooks coverage ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo ticks \
 	build dev format golden docs bench suites sweep real ray long-runs harm site \
 	gallery notebook-outputs screenshot test-newest test-released test-cuda test-oldest torch-newest torch-cuda torch-oldest clean distclean
 
@@ -89,8 +91,17 @@ unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser
 durations: $(READY) ## what took longest in the last tests, and what is over its limit
 	$(BIN)/python tests/harness/durations.py
 
-breadth: $(READY) compiler ## what make test asks of one program a cause, asked of all (after make test in CI)
-	$(PYTEST) -n 2 -m breadth
+breadth: $(READY) $(SYSTEMS) compiler chromium ## what make test asks of one of each kind, asked of all (after make test in CI)
+	$(PYTEST) -n 2 -m "breadth and not e2e and not foreign and not notebook and not wheel and not real" $(ACCELERATED)
+	$(PYTEST_APART) --no-loadscope-reorder \
+		-m "breadth and not e2e and not foreign and not notebook and not wheel and not real" --ignore=$(ACCELERATED)
+	@$(MAKE) --no-print-directory -j2 $(IN_TURN) breadth-e2e breadth-notebooks
+
+breadth-e2e: $(READY) chromium
+	timeout -k 30 1800 $(PYTEST_APART) -m "e2e and breadth"
+
+breadth-notebooks: $(READY) $(SYSTEMS)
+	$(PYTEST) -n 2 -m "notebook and breadth"
 
 # With -: what fails, `make test` says; some tests ask what the tracing of lines changes (frames, references).
 coverage: $(READY) $(SYSTEMS) compiler ## lines and branches of our code that the unit tests run, forks and children too (ARGS=--one-in=5)
@@ -107,10 +118,10 @@ wheel: $(READY) ## the wheel works where there is neither Node nor a build
 	$(PYTEST) -m wheel
 
 notebooks: $(READY) $(SYSTEMS) ## run every notebook from top to bottom
-	$(PYTEST) -n 2 -m notebook
+	$(PYTEST) -n 2 -m "notebook and not breadth"
 
 e2e: $(READY) chromium ## drive a real JupyterLab in a real Chromium
-	timeout -k 30 1800 $(PYTEST_APART) -m e2e
+	timeout -k 30 1800 $(PYTEST_APART) -m "e2e and not breadth"
 
 vscode: $(READY) ## build the renderer extension for VS Code, build/devtrace.vsix
 	$(BIN)/python tools/make_vscode.py

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from choosing import mark_breadth, sample
 from durations import Durations
 from warm import SHARED, Warm
 
@@ -24,15 +25,20 @@ settings.load_profile("any machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--one-in", type=int, default=1, metavar="N", help="of each test with parameters, one case in N")
+    text = "of each test with parameters, one case in N, whatever its own marks leave to `make breadth`"
+    parser.addoption("--one-in", type=int, default=0, metavar="N", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Durations(config))
 
 
+@pytest.hookimpl(tryfirst=True)  # before the marks are asked for
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    kept = {*sample(items, config.getoption("one_in"))}
+    one_in = config.getoption("one_in")
+    if not one_in:
+        mark_breadth(items)
+    kept = {*sample(items, one_in or 1)}
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
 
@@ -43,14 +49,6 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if nextitem is not None and nextitem.path != item.path:
         gc.collect()
         gc.freeze()
-
-
-def sample(items: list[pytest.Item], one_in: int) -> list[pytest.Item]:
-    """Keep the first case of each test, and every `one_in`-th after it."""
-    cases: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    return [item for each in cases.values() for item in each[::one_in]]
 
 
 @pytest.fixture(scope="session", autouse=True)

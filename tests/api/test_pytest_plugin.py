@@ -168,6 +168,7 @@ def test_two_again(model): assert torch.cuda.device_count() == 2 and model.weigh
 """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["one process", "pytest-xdist"])
 def test_a_whole_suite_runs_on_simulated_devices_and_device_errors_are_explained(
     workers: tuple[str, ...], tmp_path: Path

@@ -132,6 +132,7 @@ if __name__ == "__main__":
     )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -367,6 +368,7 @@ def started(text: str, *arguments: str) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_ends_the_process_as_it_would_and_the_trace_so_far_is_saved(number: int, tmp_path: Path) -> None:
     process = started(WAITS.format(wait="sys.stdin.read()"), "--save", "a.devtrace")

@@ -19,7 +19,7 @@ from folders import TESTS
 from needs import installed
 from warm import Ended, Warm
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_in(4)]
 
 SIMULATE = "cuda:2"
 

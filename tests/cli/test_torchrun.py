@@ -141,6 +141,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.breadth
 def test_a_bug_that_only_four_ranks_together_show_fails_the_job_with_its_line_in_every_form(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(CHECKPOINT)
     line = CHECKPOINT.splitlines().index('saved = torch.load("last.pt")') + 1
@@ -161,6 +162,7 @@ def line_of(text: str) -> int:
     return next(number for number, line in enumerate(TRAIN.splitlines(), 1) if line.strip().startswith(text))
 
 
+@pytest.mark.breadth
 def test_of_a_job_in_which_one_rank_is_killed_that_one_is_named_with_the_line_in_which_it_was(tmp_path: Path) -> None:
     got = torchrun(tmp_path, 3, 1, "killed")
     assert got.returncode == 1
@@ -172,6 +174,7 @@ def test_of_a_job_in_which_one_rank_is_killed_that_one_is_named_with_the_line_in
     assert alone == [note]
 
 
+@pytest.mark.breadth
 def test_of_a_job_in_which_one_rank_hangs_all_are_saved_and_that_one_is_named_with_its_line(tmp_path: Path) -> None:
     got = torchrun(tmp_path, 3, 1, "hangs")
     assert got.returncode != 0
@@ -181,6 +184,7 @@ def test_of_a_job_in_which_one_rank_hangs_all_are_saved_and_that_one_is_named_wi
     assert f"rank 1: SIGTERM ended it; last seen in {where}" in devtrace.load(*files).notes
 
 
+@pytest.mark.breadth
 def test_of_a_job_in_which_one_rank_has_no_disk_left_the_others_are_saved_and_its_reason_is_reported(
     tmp_path: Path,
 ) -> None:

@@ -15,7 +15,7 @@ import pytest
 import accelerator
 import needs
 from accelerator.programs import Runner, spelled
-from corpus_programs import COSTLY, FAILING, PROGRAMS, Program, at, costs_of, summary
+from corpus_programs import COSTLY, FAILING, PROGRAMS, Program, at, costs_of, one_a_cause, summary
 from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.findings import Finding
 from devtrace.report.mime import MIME_TYPE
@@ -31,17 +31,7 @@ ZOO = TESTS / "zoo"
 OF_TORCH = {"mixed", "parallel"}
 """What torch has for devices of its own only: autocast's lists of dtypes, DataParallel."""
 
-failing = pytest.mark.parametrize("program", FAILING, ids=lambda program: program.name)
-FIRST = {program.cause: program for program in reversed(PROGRAMS)}
-
-
-def one_a_cause(programs: list[Program]) -> pytest.MarkDecorator:
-    """Ask the first program of each cause, and the others where there is time for them."""
-    marks = [() if FIRST[program.cause] == program else (pytest.mark.breadth,) for program in programs]
-    params = [pytest.param(each, marks=mark, id=each.name) for each, mark in zip(programs, marks, strict=True)]
-    return pytest.mark.parametrize("program", params)
-
-
+failing = one_a_cause(FAILING)
 costly = pytest.mark.parametrize("program", COSTLY, ids=lambda program: program.name)
 
 
@@ -85,7 +75,7 @@ def test_a_failure_is_explained_as_on_simulated_devices(program: Program, runner
     assert summary(finding) == {key: expected[key] for key in summary(finding)}
 
 
-@one_a_cause(FAILING)
+@failing
 def test_a_failure_that_nobody_recorded_gets_no_wrong_cause(program: Program, runner: Runner) -> None:
     path, _ = outcome_of(program, runner)
     outcome = runner.outcome_untraced(path, program.arguments)
@@ -98,7 +88,7 @@ def test_a_failure_that_nobody_recorded_gets_no_wrong_cause(program: Program, ru
     assert at(finding.site) == expected["failed"]
 
 
-@one_a_cause(FAILING)
+@failing
 def test_the_edits_make_the_program_run_clean(program: Program, runner: Runner) -> None:
     path, outcome = outcome_of(program, runner)
     (finding,) = outcome.errors
@@ -119,6 +109,7 @@ def test_the_program_as_its_author_left_it_raises_no_alarm(program: Program, run
     assert (repaired.raised, repaired.alarms) == ("", [])
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", sorted(path.stem for path in ZOO.glob("*.py") if path.stem not in OF_TORCH))
 def test_a_healthy_program_raises_no_alarm(name: str, runner: Runner, tmp_path: Path) -> None:
     (tmp_path / "zoo").mkdir()
@@ -128,6 +119,7 @@ def test_a_healthy_program_raises_no_alarm(name: str, runner: Runner, tmp_path: 
     assert (outcome.raised, outcome.alarms, outcome.notes, outcome.without_line) == ("", [], (), ())
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("name", "culprit", "cause"),
     [
@@ -150,6 +142,7 @@ def test_a_bug_of_a_real_system_is_explained(name: str, culprit: str, cause: str
         assert (repaired.raised, repaired.errors) == ("", [])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("number", ["00", "04", "06"])
 def test_a_notebook_finds_what_it_finds_on_simulated_devices(number: str, runner: Runner) -> None:
     (path,) = NOTEBOOKS.glob(f"{number}-*.ipynb")

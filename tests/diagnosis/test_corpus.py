@@ -18,6 +18,7 @@ from corpus_programs import (
     Program,
     costs_of,
     dtype_programs,
+    one_a_cause,
     summary,
 )
 from devtrace.diagnosis.edits import applied
@@ -29,8 +30,8 @@ from goldens import assert_golden
 from programs import run, run_in
 from warm import Warm
 
-each = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
-failing = pytest.mark.parametrize("program", FAILING, ids=lambda program: program.name)
+each = one_a_cause(PROGRAMS)
+failing = one_a_cause(FAILING)
 costly = pytest.mark.parametrize("program", COSTLY, ids=lambda program: program.name)
 
 
@@ -67,7 +68,7 @@ def test_the_report_reads_like_its_golden(program: Program, warm: Warm) -> None:
     assert not outcome.notes
 
 
-@pytest.mark.parametrize("program", SHOWN_IN_CHINESE, ids=lambda program: program.name)
+@one_a_cause(SHOWN_IN_CHINESE)
 def test_the_report_in_chinese_reads_like_its_golden(program: Program, warm: Warm) -> None:
     outcome = run_in("zh", warm, program.folder / "bug.py", program.arguments)
     assert_golden(f"corpus/{program.cause}/{program.name}/report.zh.txt", f"{outcome.text}\n", TESTS)

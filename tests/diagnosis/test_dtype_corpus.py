@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from corpus_programs import Program, at, dtype_programs
+from corpus_programs import Program, at, dtype_programs, one_a_cause
 from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.slugs import CASTS
 from devtrace.words.wrapping import columns
@@ -17,7 +15,7 @@ from warm import Warm
 
 HOST = ("cpu",)
 PROGRAMS = dtype_programs()
-each = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+each = one_a_cause(PROGRAMS)
 
 
 def test_each_cause_of_a_dtype_has_a_program() -> None:
@@ -72,9 +70,7 @@ def test_the_program_with_its_authors_fix_raises_no_alarm(program: Program, warm
     assert (repaired.raised, repaired.alarms) == ("", [])
 
 
-@pytest.mark.parametrize(
-    "program", [each for each in PROGRAMS if each.cause != "stale-copy"], ids=lambda each: each.name
-)
+@one_a_cause([each for each in PROGRAMS if each.cause != "stale-copy"])
 def test_a_failure_that_nobody_recorded_has_the_same_cause(program: Program, warm: Warm) -> None:
     (finding,) = run_untraced(warm, program.folder / "bug.py", HOST).errors
     assert finding.culprit is not None

@@ -21,6 +21,7 @@ FILES = sorted((TESTS / "dtypes" / "spellings").glob("*.py"))
 ADVICE = sorted((TESTS / "dtypes" / "advice").glob("*.py"))
 HEALTHY = sorted((TESTS / "dtypes" / "healthy").glob("*.py"))
 each = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+pytestmark = pytest.mark.one_in(8)
 
 
 class Expected(NamedTuple):

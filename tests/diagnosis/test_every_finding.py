@@ -21,6 +21,8 @@ from goldens import assert_golden
 from sentences import TERMS
 from warm import Warm
 
+pytestmark = pytest.mark.one_in(5)
+
 FILES = sorted((TESTS / "findings").glob("*.py"))
 KNOWN = TERMS | {"DDP", "In", "KB", "B", "RuntimeError"}
 

@@ -17,7 +17,7 @@ from goldens import assert_golden
 from job_programs import JOBS, Job, run_job
 from warm import Warm
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_in(4)]
 
 ALL = [Job(path.parent) for path in sorted(JOBS.glob("*/*/bug.py"))]
 each = pytest.mark.parametrize("job", ALL, ids=lambda job: job.name)

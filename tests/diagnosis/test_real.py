@@ -17,7 +17,7 @@ from folders import TESTS
 from programs import Outcome, run, run_plain, run_untraced
 from warm import Warm
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_in(6)]
 
 REAL = TESTS / "real"
 

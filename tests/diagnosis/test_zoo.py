@@ -11,6 +11,7 @@ from programs import run, run_installed, run_untraced
 from warm import Warm
 
 ZOO = sorted((TESTS / "zoo").glob("*.py"))
+pytestmark = pytest.mark.one_in(4)
 
 
 @pytest.mark.parametrize("path", ZOO, ids=lambda path: path.stem)

@@ -68,6 +68,7 @@ def test_panel_report_and_views_are_chinese(page: Page, chinese: Server) -> None
     assert english(report) == []
 
 
+@pytest.mark.breadth
 def test_fix_the_notebook_is_chinese_from_its_button_to_the_clean_run(page: Page, chinese: Server) -> None:
     notebook = Notebook.open(page, chinese, chinese.write("fixed.ipynb", *CELLS))
     notebook.run_all()
@@ -88,6 +89,7 @@ def test_fix_the_notebook_is_chinese_from_its_button_to_the_clean_run(page: Page
     expect_texts(notebook, CELLS)
 
 
+@pytest.mark.breadth
 def test_a_kernel_learns_the_display_language(page: Page, chinese: Server) -> None:
     asked = "import os\nos.environ['DEVTRACE_LANGUAGE'] = 'en'\n%load_ext devtrace\n%devtrace simulate cuda:1"
     show = "from devtrace.words import language\nprint(language.current())"
@@ -98,6 +100,7 @@ def test_a_kernel_learns_the_display_language(page: Page, chinese: Server) -> No
     expect(notebook.cell(1).locator(".jp-OutputArea-output")).to_have_text("zh")
 
 
+@pytest.mark.breadth
 def test_commands_and_settings_are_chinese(page: Page, chinese: Server) -> None:
     notebook = Notebook.open(page, chinese, chinese.write("settings.ipynb", "1"), kernel=False)
     wait_for_look(page, "command => jupyterapp.commands.label(command)", "显示面板", at="devtrace:show-panel")

@@ -12,7 +12,7 @@ from built import stale
 from devtrace.trace.tables import TraceData
 from e2e.views import AXE, Views, violations
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.one_in(2)]
 
 
 class HalfAModel(nn.Module):

@@ -40,6 +40,7 @@ SPELLINGS = (
 )
 
 
+@pytest.mark.breadth
 def test_a_slow_loop_is_a_warning_with_a_fix_in_every_spelling_and_a_short_one_a_note(lab: Lab) -> None:
     long = [SLOW.format(steps=12, line=line) for line in SPELLINGS]
     short = [SLOW.format(steps=4, line=line) for line in SPELLINGS]
@@ -60,6 +61,7 @@ def test_a_slow_loop_is_a_warning_with_a_fix_in_every_spelling_and_a_short_one_a
         expect(notes.filter(has_text="in each step")).to_have_count(2)
 
 
+@pytest.mark.breadth
 def test_after_a_cell_with_devices_of_its_own_the_panel_agrees_with_the_tensor_and_the_way_on_is_named(
     lab: Lab,
 ) -> None:
@@ -78,6 +80,7 @@ def test_after_a_cell_with_devices_of_its_own_the_panel_agrees_with_the_tensor_a
     expect(notebook.cell(5).locator(".jp-OutputArea-output").last).to_contain_text("tensor(")
 
 
+@pytest.mark.breadth
 def test_numbers_and_names_of_devices_are_taken_for_what_is_meant(lab: Lab) -> None:
     notebook = lab.open(
         "number.ipynb", "%load_ext devtrace\nimport torch", "%devtrace simulate 2", "torch.ones(1).to('cuda:1').device",
@@ -130,6 +133,7 @@ def test_after_insert_the_finding_names_what_to_run_and_is_struck_out_once_that_
     expect(sidebar.findings.and_(page.locator("[data-severity=error]")).filter(visible=True)).to_have_count(0)
 
 
+@pytest.mark.breadth
 def test_an_insert_that_is_undone_can_be_put_in_again(lab: Lab) -> None:
     notebook = lab.open("undone.ipynb", *STORY)
     notebook.run_all()
@@ -146,6 +150,7 @@ def test_an_insert_that_is_undone_can_be_put_in_again(lab: Lab) -> None:
     assert source(notebook, 4) != STORY[4]
 
 
+@pytest.mark.breadth
 def test_the_fix_of_a_cell_that_ran_before_devtrace_was_loaded_is_followed_after_that_cell_ran_again(lab: Lab) -> None:
     plain_list = (
         "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
@@ -173,6 +178,7 @@ def test_the_fix_of_a_cell_that_ran_before_devtrace_was_loaded_is_followed_after
     expect(sidebar.root.locator('[data-repair="fixed"]').filter(visible=True).last).to_contain_text("In[9] ran clean.")
 
 
+@pytest.mark.breadth
 def test_findings_of_an_earlier_kernel_are_marked_and_folded(lab: Lab) -> None:
     many_ops = "w = torch.ones(8, 8, device='cuda:0')\nfor _ in range(2000): w = w * 1\n"
     first = MIXED.replace("%%devtrace\n", f"%%devtrace\n{many_ops}")
@@ -219,6 +225,7 @@ def test_errors_warnings_and_notes_are_counted_apart_and_clean_cells_fold_into_o
     expect(sidebar.traces.filter(visible=True)).to_have_count(6)
 
 
+@pytest.mark.breadth
 def test_displaying_a_comparison_or_a_report_again_adds_no_findings(lab: Lab) -> None:
     one = MIXED.replace("%%devtrace", "%%devtrace --save one.devtrace")
     two = CLEAN.replace("%%devtrace", "%%devtrace --save two.devtrace")
@@ -238,6 +245,7 @@ def test_displaying_a_comparison_or_a_report_again_adds_no_findings(lab: Lab) ->
     expect(sidebar.findings.filter(visible=True)).to_have_count(1)
 
 
+@pytest.mark.breadth
 def test_a_note_about_a_loop_underlines_its_header_only(lab: Lab) -> None:
     loop = (
         "%%devtrace\nfrom torch.utils.data import DataLoader, TensorDataset\n"
@@ -254,6 +262,7 @@ def test_a_note_about_a_loop_underlines_its_header_only(lab: Lab) -> None:
     assert "z = y + 1" not in notebook.page.evaluate(underlined)
 
 
+@pytest.mark.breadth
 def test_an_optimizers_line_explains_what_it_does_on_the_cpu(lab: Lab) -> None:
     step = (
         "%%devtrace\nmodel = torch.nn.Linear(8, 8).to('cuda:0')\nadam = torch.optim.Adam(model.parameters())\n"
@@ -274,6 +283,7 @@ def views(page: Page) -> Views:
     return Views(page)
 
 
+@pytest.mark.breadth
 def test_an_ops_filter_without_hits_is_explained(views: Views) -> None:
     views.mount(make_traces.failing())
     ops = views.open("Ops")
@@ -285,6 +295,7 @@ def test_an_ops_filter_without_hits_is_explained(views: Views) -> None:
     expect(nothing).to_be_hidden()
 
 
+@pytest.mark.breadth
 def test_a_view_of_a_gap_is_explained_and_leads_back(views: Views) -> None:
     page = views.page
     views.mount(make_traces.timed((0, 1000), (10_000_000, 1000)))

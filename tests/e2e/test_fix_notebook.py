@@ -95,6 +95,7 @@ def test_one_press_fixes_all_bugs_one_applies_them_and_one_runs_the_cells_again(
     expect_texts(notebook, CELLS)
 
 
+@pytest.mark.breadth
 def test_in_a_notebook_opened_afresh_what_the_changed_cells_need_runs_with_them(lab: Lab) -> None:
     cells = (*CELLS[:4], "idle = 'nobody reads it'", *CELLS[4:])
     notebook = lab.open("fix-fresh.ipynb", *cells)
@@ -111,6 +112,7 @@ def test_in_a_notebook_opened_afresh_what_the_changed_cells_need_runs_with_them(
     wait_for_look(notebook.page, counts, [1, 2, 3, 4, None, 5, 6])
 
 
+@pytest.mark.breadth
 def test_a_notebook_that_was_changed_meanwhile_is_left_alone_and_a_run_can_be_cancelled(lab: Lab) -> None:
     # No run comes to its end before it is to: neither before it is cancelled, nor before the notebook is changed.
     (lab.server.folder / "changed").unlink(missing_ok=True)
@@ -135,6 +137,7 @@ def test_a_notebook_that_was_changed_meanwhile_is_left_alone_and_a_run_can_be_ca
     assert texts(notebook) == before
 
 
+@pytest.mark.breadth
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_from_the_first_error_one_fix_one_apply_and_one_run_lead_to_a_clean_end(lab: Lab, name: str) -> None:
     cells = NOTEBOOKS[name]
@@ -158,6 +161,7 @@ def test_from_the_first_error_one_fix_one_apply_and_one_run_lead_to_a_clean_end(
 BUG: Final = ("x = torch.ones(3)", "y = torch.ones(3, device=device) + x\nprint('done')")
 
 
+@pytest.mark.breadth
 def test_a_kernel_that_is_restarted_or_interrupted_meanwhile_leaves_the_notebook_as_it_was(lab: Lab) -> None:
     cells = (LOAD, *BUG, "import time\nprint('started', flush=True)\ntime.sleep(600)")
     notebook = lab.open("fix-restarted.ipynb", *cells)
@@ -181,6 +185,7 @@ def test_a_kernel_that_is_restarted_or_interrupted_meanwhile_leaves_the_notebook
     fix.wait("cancelled")
 
 
+@pytest.mark.breadth
 def test_two_notebooks_are_fixed_at_once_each_in_its_own_cells(lab: Lab) -> None:
     names = ("fix-one.ipynb", "fix-other.ipynb")
     cells = {name: (LOAD, f"# {name}\n{BUG[0]}", BUG[1]) for name in names}
@@ -202,6 +207,7 @@ def test_two_notebooks_are_fixed_at_once_each_in_its_own_cells(lab: Lab) -> None
         assert changed[1].startswith(f"# {name}\n")
 
 
+@pytest.mark.breadth
 def test_a_notebook_of_sixty_cells_is_fixed_and_runs_only_what_has_to_run(lab: Lab) -> None:
     cells = (
         LOAD,
@@ -227,6 +233,7 @@ DESCRIBED: Final = {"✗, the cell and the line", "The tensor"}
 """What notebook 0 shows by its looks, not by a word on the screen."""
 
 
+@pytest.mark.breadth
 def test_every_word_of_the_screen_that_notebook_0_explains_is_on_the_screen(lab: Lab) -> None:
     cells = nbformat.read(ROOT / "notebooks" / "00-the-first-trace.ipynb", as_version=4).cells
     prose = {cell.source.partition("\n")[0]: cell.source for cell in cells if cell.cell_type == "markdown"}
@@ -254,6 +261,7 @@ while not any('devtrace.fixing.notebooks.job' in each.cmdline() for each in psut
 print('ready')"""
 
 
+@pytest.mark.breadth
 def test_a_pointer_or_a_focus_on_the_button_starts_the_process_that_a_press_will_ask(lab: Lab) -> None:
     for way in ("hover", "focus"):
         notebook = lab.open(f"fix-{way}.ipynb", LOAD, WAITS_FOR_A_JOB)

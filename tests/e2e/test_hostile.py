@@ -29,6 +29,7 @@ def alive(page: Page) -> None:
     assert page.locator("#slot").locator("script, img, iframe, object, embed, link, style").count() == 0
 
 
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize("text", hostile.TEXTS, ids=lambda text: ascii(text[:12]))
 def test_any_text_is_shown_as_text(page: Page, text: str) -> None:
     views = Views(page)
@@ -56,6 +57,7 @@ def test_mutated_traces_are_shown_or_refused_with_one_sentence(page: Page) -> No
     assert 10 < shown < 110
 
 
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize(
     "make",
     [
@@ -88,6 +90,7 @@ def damaged(table: str, column: str, values: Any) -> str:
     return json.dumps(trace)
 
 
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

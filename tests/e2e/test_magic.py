@@ -54,6 +54,7 @@ def test_the_value_is_above_the_report_and_a_second_run_replaces_both(lab: Lab) 
     assert count(notebook, 1) == 3
 
 
+@pytest.mark.breadth
 def test_while_on_a_clean_cell_shows_a_line_and_a_failing_one_its_report(lab: Lab) -> None:
     cells = (LOAD, "%devtrace simulate cuda:1", "%devtrace on", "y = x.cuda() + 1", "n = 1", "x.cuda() + x")
     notebook = lab.open("on.ipynb", *cells)
@@ -65,6 +66,7 @@ def test_while_on_a_clean_cell_shows_a_line_and_a_failing_one_its_report(lab: La
     assert outputs(notebook, 5) == ["error", "application/vnd.devtrace.v1+json"]
 
 
+@pytest.mark.breadth
 def test_a_line_that_cannot_be_followed_is_one_sentence_under_the_cell(lab: Lab) -> None:
     cells = (LOAD, "%%devtrace --bogus\nran = True", "later = 1")
     notebook = lab.open("bogus.ipynb", *cells)
@@ -75,6 +77,7 @@ def test_a_line_that_cannot_be_followed_is_one_sentence_under_the_cell(lab: Lab)
     assert count(notebook, 2) is None
 
 
+@pytest.mark.breadth
 def test_the_tab_key_completes_a_flag(lab: Lab) -> None:
     notebook = lab.open("tab.ipynb", LOAD, "")
     notebook.run(0)

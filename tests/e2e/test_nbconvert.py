@@ -35,6 +35,7 @@ def converted(folder: Path, theme: str, **options: Any) -> Path:
     return page
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_nbconvert_keeps_the_findings_and_the_picture(page: Page, tmp_path: Path, theme: str) -> None:
     page.context.set_offline(True)
@@ -50,6 +51,7 @@ def test_nbconvert_keeps_the_findings_and_the_picture(page: Page, tmp_path: Path
     assert ink != GROUND[theme]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("way", list(WAYS))
 def test_sanitised_by_nbconvert_a_report_is_its_words_and_nothing_of_the_picture(

@@ -44,6 +44,7 @@ def opened(page: Page, trace: TraceData, folder: Path) -> Locator:
     return report
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("trace", [make_traces.failing(), training(400), odd_trace()])
 def test_every_view_opens_from_a_file_without_a_network(trace: TraceData, page: Page, tmp_path: Path) -> None:
     report = opened(page, trace, tmp_path)
@@ -126,6 +127,7 @@ def test_memory_is_stacked_by_kind_and_a_kind_opens_by_name(page: Page, tmp_path
     expect(memory.locator("path")).to_have_count(2)
 
 
+@pytest.mark.breadth
 def test_the_op_of_the_peak_is_selected_in_the_other_views(page: Page, tmp_path: Path) -> None:
     opened(page, with_memory(limit=0), tmp_path)
     page.get_by_role("tab", name="Memory", exact=True).click()
@@ -134,6 +136,7 @@ def test_the_op_of_the_peak_is_selected_in_the_other_views(page: Page, tmp_path:
     expect(page.locator('[data-devtrace="ops"] [aria-selected="true"] .dt-op-name')).to_have_count(1)
 
 
+@pytest.mark.breadth
 def test_keys_go_from_point_to_point_of_the_memory(page: Page, tmp_path: Path) -> None:
     opened(page, with_memory(limit=0), tmp_path)
     page.get_by_role("tab", name="Memory", exact=True).click()
@@ -186,6 +189,7 @@ def test_a_comparison_is_above_the_views_and_a_click_selects_what_came(page: Pag
     expect(finding).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.breadth
 def test_changes_are_reached_and_picked_by_keyboard(page: Page, tmp_path: Path) -> None:
     table = compared(page, tmp_path, head_trace())
     rows = table.locator("[data-what]")
@@ -196,6 +200,7 @@ def test_changes_are_reached_and_picked_by_keyboard(page: Page, tmp_path: Path) 
     expect(rows.first).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.breadth
 def test_the_gallery_shows_every_golden_trace_in_both_themes(page: Page, tmp_path: Path) -> None:
     gallery = run_path(str(ROOT / "tools" / "gallery.py"))
     shown = gallery["golden_traces"]()
@@ -215,6 +220,7 @@ def test_without_scripts_the_page_shows_the_findings_and_the_picture(page: Page,
     assert page.locator("svg[aria-label^='Timeline of']").is_visible()
 
 
+@pytest.mark.breadth
 def test_the_site_is_searched_from_a_file_and_its_reports_follow_its_switch(page: Page, tmp_path: Path) -> None:
     assets = (ROOT / "tools" / "site").as_uri()  # a search is a worker, and a browser starts none for a file
     (tmp_path / "search.js").write_text("addEventListener('message', sent => postMessage([sent.data, 'found']))")

@@ -73,6 +73,7 @@ def test_a_group_opens_and_closes_by_pointer(page: Page, pages: dict[int, Path])
     wait_for_rows(page, f"rows === {before}")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("key", ["Enter", "Space"])
 def test_a_group_opens_by_keyboard_and_the_titles_scroll_with_the_rows(
     page: Page, pages: dict[int, Path], key: str
@@ -109,6 +110,7 @@ def test_the_card_of_a_collective_names_its_ranks_and_the_last_to_come(page: Pag
     assert any("c10d" in text and "0–63" in text and "last to come" in text for text in found), found
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_opened_ranks_have_no_accessibility_violation(page: Page, pages: dict[int, Path], theme: str) -> None:
     page.emulate_media(color_scheme="light" if theme == "light" else "dark")
@@ -132,6 +134,7 @@ def rank_with_a_collective(rank: int) -> TraceData:
     return with_rank(sample.builder.build(), rank)
 
 
+@pytest.mark.breadth
 def test_a_page_without_all_ops_names_the_ranks_of_which_it_has_the_collectives_alone(page: Page) -> None:
     job = merge([rank_with_a_collective(rank) for rank in range(4)])
     report = Views(page).mount(encoded(job, 5))

@@ -60,6 +60,7 @@ def test_a_failing_cell_shows_its_story(lab: Lab) -> None:
     expect_the_story(run(lab.open("story.ipynb", *CELLS)))
 
 
+@pytest.mark.breadth
 def test_a_failing_cell_shows_its_story_in_notebook_7_by_keyboard_too_and_in_its_theme(
     page: Page, server: Server
 ) -> None:
@@ -72,6 +73,7 @@ def test_a_failing_cell_shows_its_story_in_notebook_7_by_keyboard_too_and_in_its
     expect(page.locator(".dt-report.dt-dark")).to_have_count(1)
 
 
+@pytest.mark.breadth
 def test_a_comparison_of_two_traces_is_one_table_above_the_report(lab: Lab) -> None:
     data = diff(training(3, failing=False), training(3))._repr_mimebundle_()
     output = nbformat.v4.new_output("execute_result", data, execution_count=1)
@@ -84,6 +86,7 @@ def test_a_comparison_of_two_traces_is_one_table_above_the_report(lab: Lab) -> N
     expect(finding).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.breadth
 def test_axe_finds_no_violation_in_lab_in_either_theme(lab: Lab) -> None:
     """With JupyterLab's own colours, which the report takes over."""
     page, notebook = lab.page, Notebook(lab.page)
@@ -122,6 +125,7 @@ def test_a_file_opens_with_a_double_click(page: Page, server: Server) -> None:
     expect(report.locator('[data-devtrace="timeline"]')).to_have_attribute("data-ready", "true")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("text", ["{", json.dumps({"format": "devtrace", "version": 99}), ""])
 def test_a_file_that_is_no_trace_is_refused_in_one_sentence(lab: Lab, text: str) -> None:
     (lab.server.folder / "broken.devtrace").write_text(text)

@@ -69,6 +69,7 @@ def test_run_see_the_finding_jump_insert_the_fix_run_again_clean(lab: Lab) -> No
     expect_the_story(lab.open("story.ipynb", *STORY))
 
 
+@pytest.mark.breadth
 def test_the_same_in_notebook_7(page: Page, server: Server) -> None:
     expect_the_story(Notebook.open(page, server, server.write("story-7.ipynb", *STORY), "notebook"))
 
@@ -93,6 +94,7 @@ def expect_the_story(notebook: Notebook) -> None:
     expect_fixed(notebook, sidebar, before)
 
 
+@pytest.mark.breadth
 def test_the_same_by_keyboard_alone(lab: Lab) -> None:
     page = lab.page
     notebook = lab.open("keyboard.ipynb", *STORY)
@@ -173,6 +175,7 @@ def test_every_cell_is_traced_while_the_switch_is_on(lab: Lab) -> None:
     sidebar.expect_traces("In[4]", "In[2]")
 
 
+@pytest.mark.breadth
 @pytest.mark.parametrize("by", ["mouse", "keyboard"])
 def test_a_press_counts_though_the_panel_changes_before_the_release(lab: Lab, by: str) -> None:
     page = lab.page
@@ -199,6 +202,7 @@ def test_a_press_counts_though_the_panel_changes_before_the_release(lab: Lab, by
     expect(sidebar.tracing).to_be_checked()
 
 
+@pytest.mark.breadth
 def test_one_cell_is_traced_from_its_toolbar_and_stays_as_it_is(lab: Lab) -> None:
     notebook = lab.open("toolbar.ipynb", "import torch", "torch.ones(3) + 1")
     notebook.run(0)
@@ -218,6 +222,7 @@ def test_one_cell_is_traced_from_its_toolbar_and_stays_as_it_is(lab: Lab) -> Non
     expect(traces.locator("visible=true")).to_have_count(0)
 
 
+@pytest.mark.breadth
 def test_a_running_cell_is_counted_and_the_panel_stays_responsive(lab: Lab) -> None:
     page = lab.page
     going = "import os\nx = torch.ones(64, 64)\nwhile not os.path.exists('enough'):\n    x = (x @ x).clamp(0, 1)"
@@ -276,6 +281,7 @@ def test_names_are_listed_by_device_and_a_mixed_model_by_what_differs(lab: Lab) 
     expect(sidebar.row_of("x")).to_have_count(0)
 
 
+@pytest.mark.breadth
 def test_a_device_shows_what_is_in_use_of_it_and_the_names_that_keep_most(lab: Lab) -> None:
     cells = (
         "%load_ext devtrace\n%devtrace simulate cuda:1,64MB\nimport torch",
@@ -297,6 +303,7 @@ def test_a_device_shows_what_is_in_use_of_it_and_the_names_that_keep_most(lab: L
     expect(memory).to_have_count(0)
 
 
+@pytest.mark.breadth
 def test_every_command_is_in_the_palette_and_does_what_its_label_promises(lab: Lab) -> None:
     notebook = lab.open("palette.ipynb", LOAD, "torch.ones(3) + 1")
     notebook.run(0)
@@ -342,6 +349,7 @@ def test_the_newest_trace_opens_in_a_tab_and_is_exported(lab: Lab) -> None:
     expect(page.locator(".dt-tab-page")).to_have_count(1)
 
 
+@pytest.mark.breadth
 def test_the_panel_and_what_was_switched_are_there_again_after_a_reload(page: Page, server: Server) -> None:
     path = server.write("again.ipynb", LOAD, "%%devtrace\ntorch.ones(3)")
     notebook = Notebook.open(page, server, path)

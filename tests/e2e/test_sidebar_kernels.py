@@ -61,6 +61,7 @@ def test_without_a_notebook_the_panel_shows_what_it_is_for(lab: Lab) -> None:
     expect(sidebar.status).to_contain_text("Open a notebook or a console")
 
 
+@pytest.mark.breadth
 def test_without_a_kernel_the_traces_of_the_outputs_are_shown(lab: Lab) -> None:
     page = lab.page
     notebook = lab.open("kernelless.ipynb", LOAD, TRACED)
@@ -85,6 +86,7 @@ def test_devtrace_is_loaded_from_the_panel(lab: Lab) -> None:
     expect(sidebar.tracing).to_have_attribute("aria-disabled", "false")
 
 
+@pytest.mark.breadth
 def test_for_a_kernel_without_devtrace_the_panel_shows_how_to_install_it(lab: Lab) -> None:
     notebook = lab.open("none.ipynb", MISSING)
     notebook.run(0)
@@ -94,6 +96,7 @@ def test_for_a_kernel_without_devtrace_the_panel_shows_how_to_install_it(lab: La
     expect(sidebar.tracing).to_have_attribute("aria-disabled", "true")
 
 
+@pytest.mark.breadth
 def test_a_cell_that_loads_devtrace_connects_the_panel(lab: Lab) -> None:
     notebook = lab.open("loads.ipynb", "x = 1", LOAD)
     sidebar = Sidebar.open(notebook, link="absent")
@@ -122,6 +125,7 @@ def test_a_restart_with_the_panel_open_begins_anew(lab: Lab) -> None:
     expect(notebook.cell(1).locator(".dt-stripe")).to_have_count(1)
 
 
+@pytest.mark.breadth
 def test_an_interrupted_cell_is_not_shown_as_running(lab: Lab) -> None:
     endless = "%%devtrace\nwhile True:\n    torch.ones(8, 8) @ torch.ones(8, 8)"
     notebook = lab.open("interrupt.ipynb", LOAD, endless)
@@ -135,6 +139,7 @@ def test_an_interrupted_cell_is_not_shown_as_running(lab: Lab) -> None:
     expect(sidebar.root.locator("[data-live=ops]")).to_have_count(0)
 
 
+@pytest.mark.breadth
 def test_the_panel_connects_again_when_jupyter_has_restarted_a_kernel_that_died(lab: Lab) -> None:
     notebook = lab.open("dies.ipynb", LOAD, TRACED, "import os; os._exit(1)")
     notebook.run(0)
@@ -149,6 +154,7 @@ def test_the_panel_connects_again_when_jupyter_has_restarted_a_kernel_that_died(
     sidebar.wait_link("connected")
 
 
+@pytest.mark.breadth
 def test_a_page_that_is_loaded_while_a_cell_runs_shows_that_and_connects_after_it(page: Page, server: Server) -> None:
     running = "import os\nwhile not os.path.exists('loaded-again'): pass"
     notebook = Notebook.open(page, server, server.write("busy.ipynb", LOAD, running, TRACED))
@@ -165,6 +171,7 @@ def test_a_page_that_is_loaded_while_a_cell_runs_shows_that_and_connects_after_i
     expect(sidebar.traces).to_have_count(1)
 
 
+@pytest.mark.breadth
 def test_a_lost_connection_is_shown_and_comes_back(page: Page, server: Server) -> None:
     routes: list[WebSocketRoute] = []
     cut = False
@@ -213,6 +220,7 @@ def test_two_notebooks_have_each_its_own_state(lab: Lab) -> None:
     sidebar.expect_traces("In[2]")
 
 
+@pytest.mark.breadth
 def test_two_notebooks_on_one_kernel_share_its_state_and_show_each_its_own_traces(lab: Lab) -> None:
     page = lab.page
     lab.open("first.ipynb", LOAD, TRACED).run_all()
@@ -238,6 +246,7 @@ def test_two_notebooks_on_one_kernel_share_its_state_and_show_each_its_own_trace
     sidebar.expect_traces("In[2]")
 
 
+@pytest.mark.breadth
 def test_two_browsers_on_one_notebook_see_the_same(lab: Lab) -> None:
     notebook = lab.open("shared.ipynb", LOAD, TRACED)
     notebook.run(0)
@@ -253,6 +262,7 @@ def test_two_browsers_on_one_notebook_see_the_same(lab: Lab) -> None:
         page.locator(".dt-tab-page [data-devtrace=report][data-ready=true]").wait_for()
 
 
+@pytest.mark.breadth
 def test_a_console_has_a_panel_too(lab: Lab) -> None:
     page = lab.page
     notebook = lab.open("beside.ipynb", LOAD)
@@ -269,6 +279,7 @@ def test_a_console_has_a_panel_too(lab: Lab) -> None:
     sidebar.expect_traces("In[2]")
 
 
+@pytest.mark.breadth
 def test_a_kernel_of_another_language_is_left_alone(page: Page, server: Server) -> None:
     folder = server.folder.parent / "home" / "share" / "kernels" / "foreign"
     folder.mkdir(parents=True, exist_ok=True)
@@ -280,6 +291,7 @@ def test_a_kernel_of_another_language_is_left_alone(page: Page, server: Server) 
     expect(sidebar.status).to_contain_text("devtrace works in Python kernels")
 
 
+@pytest.mark.breadth
 @pytest.mark.parametrize(("protocol", "link"), [(99, "newer"), (0, "older")])
 def test_another_devtrace_in_the_kernel_is_not_taken_for_ours(lab: Lab, protocol: int, link: str) -> None:
     welcome = {"kind": "welcome", "request": 1, "protocol": protocol, "version": "9.9", "mood": "fine"}
@@ -290,6 +302,7 @@ def test_another_devtrace_in_the_kernel_is_not_taken_for_ours(lab: Lab, protocol
     expect(sidebar.status).to_contain_text("It is 9.9.")
 
 
+@pytest.mark.breadth
 def test_what_does_not_fit_is_refused_with_one_line_and_markup_stays_text(lab: Lab) -> None:
     page = lab.page
     markup = "<img src=x onerror='window.hacked = 1'><script>window.hacked = 1</script>"

@@ -61,6 +61,7 @@ def test_each_traced_line_has_a_stripe_of_its_devices_that_follows_edits_and_goe
     expect(notebook.cell(0).locator('.dt-stripe[data-stale="true"]')).to_have_count(0)
 
 
+@pytest.mark.breadth
 def test_stripes_find_their_lines_again_in_a_notebook_that_was_saved_and_changed(lab: Lab) -> None:
     traced(lab, "saved.ipynb").save()
     saved = lab.server.read("saved.ipynb")
@@ -72,6 +73,7 @@ def test_stripes_find_their_lines_again_in_a_notebook_that_was_saved_and_changed
         expect_stripe(again, 0, *stripe)
 
 
+@pytest.mark.breadth
 def test_the_ledger_of_a_line_is_shown_on_hover_and_by_keyboard(lab: Lab) -> None:
     notebook = traced(lab, "ledger.ipynb")
     page = notebook.page
@@ -107,6 +109,7 @@ def test_a_findings_span_is_underlined_and_shows_why(lab: Lab) -> None:
     expect(mark.first).to_have_attribute("data-stale", "true")
 
 
+@pytest.mark.breadth
 def test_the_underline_of_an_edited_line_stays_when_another_cell_is_traced(lab: Lab) -> None:
     notebook = lab.open("stays.ipynb", MIXED, "%%devtrace\nx @ x", warm=True)
     page = notebook.page
@@ -122,6 +125,7 @@ def test_the_underline_of_an_edited_line_stays_when_another_cell_is_traced(lab: 
     expect(mark.first).to_have_attribute("data-stale", "true")
 
 
+@pytest.mark.breadth
 def test_stripes_are_cleared_until_the_next_trace(lab: Lab) -> None:
     notebook = traced(lab, "clear.ipynb")
     stripe = notebook.cell(0).locator(".dt-stripe")
@@ -131,6 +135,7 @@ def test_stripes_are_cleared_until_the_next_trace(lab: Lab) -> None:
     expect(stripe).to_have_count(3)
 
 
+@pytest.mark.breadth
 def test_a_site_in_a_file_opens_the_file_at_the_line(lab: Lab) -> None:
     (lab.server.folder / "parts").mkdir()
     (lab.server.folder / "parts" / "layers.py").write_text(
@@ -186,6 +191,7 @@ encoder = Encoder().to("cuda:0")
 done = encoder(torch.ones(4, 3, device="cuda:0"))"""
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("name", "cell"), [("swapped", ADAGRAD), ("registered", STATISTICS)])
 def test_insert_puts_in_the_whole_fix_and_one_undo_takes_it_back(lab: Lab, name: str, cell: str) -> None:
     notebook = traced(lab, f"whole-{name}.ipynb", cell)
@@ -223,6 +229,7 @@ findings = [{**found, "edits": [asdict(edit) for edit in edits]} for found in la
 replace(last, trace=replace(last.trace, findings=findings))"""
 
 
+@pytest.mark.breadth
 def test_a_fix_of_three_edits_in_two_cells_is_put_in_as_one_and_one_undo_takes_it_back(lab: Lab) -> None:
     notebook = lab.open("two-cells.ipynb", APART, TOGETHER, WHOLE, warm=True)
     page = notebook.page
@@ -247,6 +254,7 @@ def test_a_fix_of_three_edits_in_two_cells_is_put_in_as_one_and_one_undo_takes_i
         expect(notebook.cell(index).locator(".dt-none").first).to_be_visible()
 
 
+@pytest.mark.breadth
 def test_an_edit_whose_lines_have_changed_is_not_made(lab: Lab) -> None:
     notebook = traced(lab, "changed-lines.ipynb", MIXED)
     page = notebook.page
@@ -257,6 +265,7 @@ def test_an_edit_whose_lines_have_changed_is_not_made(lab: Lab) -> None:
     assert source(notebook, 0) == "%%devtrace\ntotal = 1"
 
 
+@pytest.mark.breadth
 def test_the_settings_show_what_is_shown_and_how_a_kernel_starts(page: Page, server: Server) -> None:
     wanted = {"stripes": False, "traceEveryCell": True, "simulatedDevices": 4, "maxOps": 5000, "palette": "grey"}
     cells = ("%load_ext devtrace\nimport torch", MIXED.replace("x + y", "y + y.cuda()"))
@@ -289,6 +298,7 @@ class Net(nn.Module):
         return self.body(x) * self.scale"""
 
 
+@pytest.mark.breadth
 def test_a_cell_that_ran_before_devtrace_was_loaded_has_stripes_links_and_insert(lab: Lab) -> None:
     notebook = lab.open(
         "earlier.ipynb",

@@ -52,6 +52,7 @@ def plot(page: Page) -> Plot:
     return Plot(page)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("key", "sees"),
     [

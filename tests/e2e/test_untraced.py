@@ -42,6 +42,7 @@ REACHES_INTO_THE_ARROW = """row => {
 }"""
 
 
+@pytest.mark.breadth
 def test_a_run_that_succeeds_takes_the_mark_the_stripes_and_the_badge_of_the_error_away(lab: Lab) -> None:
     notebook = lab.open("over.ipynb", "x @ y", "y = torch.ones(8, 8)", "y = y.to('cuda:0')", warm=True)
     notebook.run(1)
@@ -62,6 +63,7 @@ def test_a_run_that_succeeds_takes_the_mark_the_stripes_and_the_badge_of_the_err
     expect(findings).not_to_contain_text("Nothing has been traced")
 
 
+@pytest.mark.breadth
 def test_the_setting_explain_device_errors_switched_off_leaves_an_error_alone(page: Page, server: Server) -> None:
     cells = (
         "%load_ext devtrace\nimport torch",

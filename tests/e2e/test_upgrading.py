@@ -65,6 +65,7 @@ def expect_every_view(frame: FrameLocator | Page) -> None:
         frame.locator(f'[data-devtrace="{tab.lower()}"][data-ready="true"]').wait_for()
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("sandbox", SANDBOXES)
 @pytest.mark.parametrize("way", ["Colab", "Kaggle"])
 def test_in_a_sandboxed_frame_every_view_is_drawn(
@@ -78,6 +79,7 @@ def test_in_a_sandboxed_frame_every_view_is_drawn(
     expect(frame.get_by_role("tab", name="Lines", exact=True)).to_be_focused()
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("sandbox", SANDBOXES)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_in_a_sandboxed_frame_the_theme_is_that_of_its_page(
@@ -89,6 +91,7 @@ def test_in_a_sandboxed_frame_the_theme_is_that_of_its_page(
     expect(frame.locator(".dt-report.dt-dark")).to_have_count(int(theme == "dark"))
 
 
+@pytest.mark.breadth
 @pytest.mark.parametrize("sandbox", SANDBOXES)
 def test_100_000_ops_are_drawn_in_a_frame(page: Page, tmp_path: Path, sandbox: str) -> None:
     frame = framed(page, tmp_path, sandbox, as_page(shown(make_traces.million(100_000))))
@@ -141,6 +144,7 @@ FORBIDDING = {
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("policy", FORBIDDING.values(), ids=list(FORBIDDING))
 def test_where_a_policy_forbids_it_the_static_report_stays_without_an_error(
     page: Page, tmp_path: Path, policy: str
@@ -174,6 +178,7 @@ def test_a_trace_that_cannot_be_read_leaves_the_static_report(page: Page, tmp_pa
     expect_the_static_report(page)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("system", ["light", "dark"])
 def test_the_theme_is_that_of_the_page_and_not_of_the_system(
@@ -189,6 +194,7 @@ def test_the_theme_is_that_of_the_page_and_not_of_the_system(
     assert ("dt-dark" in (report.get_attribute("class") or "")) == (theme == "dark")
 
 
+@pytest.mark.breadth
 def test_the_theme_follows_a_transparent_page_by_its_text(page: Page, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     head = "<style>body { color: oklch(0.95 0 0) }</style>"

@@ -68,6 +68,7 @@ def test_picking_a_finding_lights_up_its_op_module_and_line_everywhere(page: Pag
     expect(page.locator('[data-devtrace="timeline"] [role="status"]').last).to_contain_text("aten.addmm")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("tab", "target"),
     [
@@ -232,6 +233,7 @@ MOUNT_AND_DISPOSE = """async ([text, tabs, times]) => {
 }"""
 
 
+@pytest.mark.breadth
 def test_a_hundred_mounts_leave_no_listener_node_or_observer(page: Page) -> None:
     Views(page)
     page.evaluate(COUNT_OBSERVERS)
@@ -264,6 +266,7 @@ def test_a_hundred_mounts_leave_no_listener_node_or_observer(page: Page) -> None
     assert last["nodes"] <= first["nodes"] + 20
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_theme_reaches_the_canvas(page: Page, theme: str) -> None:
     views = Views(page, theme)
@@ -288,6 +291,7 @@ def test_a_theme_that_changes_is_followed(page: Page) -> None:
     )
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [500, 1280])
 def test_axe_finds_no_violation_in_any_view(page: Page, theme: str, width: int) -> None:
@@ -301,6 +305,7 @@ def test_axe_finds_no_violation_in_any_view(page: Page, theme: str, width: int) 
         assert violations(page) == [], tab
 
 
+@pytest.mark.breadth
 def test_a_refusal_a_report_without_findings_and_a_comparison_are_accessible_too(page: Page) -> None:
     views = Views(page)
     page.add_script_tag(path=str(AXE))
@@ -312,6 +317,7 @@ def test_a_refusal_a_report_without_findings_and_a_comparison_are_accessible_too
     assert violations(page) == []
 
 
+@pytest.mark.breadth
 def test_with_forced_colours_the_views_still_paint(page: Page) -> None:
     page.emulate_media(forced_colors="active", reduced_motion="reduce")
     views = Views(page)
@@ -320,6 +326,7 @@ def test_with_forced_colours_the_views_still_paint(page: Page) -> None:
         views.open(tab)
 
 
+@pytest.mark.breadth
 def test_where_motion_is_reduced_a_jump_does_not_glide(page: Page) -> None:
     page.emulate_media(reduced_motion="reduce")
     views = Views(page)

@@ -27,6 +27,7 @@ def test_without_the_extension_the_html_shows(page: Page, tmp_path_factory: pyte
         expect(notebook.page.locator('[data-devtrace="report"]')).to_have_count(1)
 
 
+@pytest.mark.breadth
 def test_without_the_extension_an_untrusted_notebook_shows_the_words_only(
     page: Page, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -43,6 +44,7 @@ def test_without_the_extension_an_untrusted_notebook_shows_the_words_only(
         assert lines[-2:] == ["100 ops on cuda:0, 2 ops on cpu.", "1 copy to a device; 8.2 KB copied in total."]
 
 
+@pytest.mark.breadth
 def test_without_the_extension_html_with_a_script_is_alive_in_a_trusted_notebook(
     page: Page, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -63,6 +65,7 @@ def test_without_the_extension_html_with_a_script_is_alive_in_a_trusted_notebook
         expect(page.locator(".dt-report.dt-dark")).to_have_count(1)
 
 
+@pytest.mark.breadth
 def test_without_the_extension_html_with_a_script_is_its_words_in_an_untrusted_notebook(
     page: Page, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from corpus_programs import FAILING, Program, at
+from corpus_programs import FAILING, Program, at, one_a_cause
 from devtrace.diagnosis.findings import Edit, Finding
 from programs import Outcome
 from warm import Warm
 
 LEAST = 0.96
-failing = pytest.mark.parametrize("program", FAILING, ids=lambda program: program.name)
+failing = one_a_cause(FAILING)
 
 
 def points(program: Program, outcome: Outcome) -> dict[str, bool]:
@@ -69,6 +69,7 @@ def _is_honest(finding: Finding) -> bool:
     return finding.culprit is None or finding.culprit.certainty == "inferred" or "robabl" not in finding.message
 
 
+@pytest.mark.breadth
 def test_nearly_all_of_the_corpus_is_explained(warm: Warm) -> None:
     marks = {program.name: points(program, program.outcome_untraced(warm)) for program in FAILING}
     earned = sum(sum(each.values()) for each in marks.values())

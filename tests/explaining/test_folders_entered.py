@@ -14,6 +14,8 @@ from torch import nn
 import devtrace
 from devtrace.recording.context import hooks
 
+pytestmark = pytest.mark.one_in(3)
+
 OURS = str(Path(devtrace.__file__).parent)
 THE_DEVICE = "simulation"  # answers as a real one does, and explains nothing
 MOST_FOLDERS = 15

@@ -15,7 +15,7 @@ from devtrace.runtime.memory.limits import parted
 from fix_rounds import Program, fixed, outcome
 from warm import Warm
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_in(4)]
 SIMULATE = "cuda:1,48MB"
 HEAD = "import argparse\nfrom dataclasses import dataclass\nimport torch\nfrom torch import nn\n"
 STEP = """

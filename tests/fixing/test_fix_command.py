@@ -367,6 +367,7 @@ for _ in range(2):
 """
 
 
+@pytest.mark.breadth
 @pytest.mark.slow
 def test_of_a_patch_that_changes_values_the_fix_that_does_it_is_shown(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -416,6 +417,7 @@ WRITTEN = {
 }
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("data", WRITTEN.values(), ids=WRITTEN)
 def test_a_file_keeps_its_bytes_where_nothing_is_fixed_as_written_and_as_git_applies_it(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus_programs import FAILING
+from corpus_programs import FAILING, one_a_cause
 from corpus_programs import Program as Folder
 from devtrace.cli.fix import reasons
 from devtrace.fixing.patch import unified_diff
@@ -20,17 +20,17 @@ from warm import Warm
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("folder", FAILING, ids=lambda folder: folder.name)
+@one_a_cause(FAILING)
 def test_a_program_is_fixed_and_returns_what_its_authors_fix_returns_on_the_cpu(
-    folder: Folder, warm: Warm, tmp_path: Path
+    program: Folder, warm: Warm, tmp_path: Path
 ) -> None:
-    program = Program(folder.folder / "bug.py", folder.arguments)
-    rounds, value = fixed(warm, program)
+    ours = Program(program.folder / "bug.py", program.arguments)
+    rounds, value = fixed(warm, ours)
     assert (rounds.is_proven, rounds.last.ending, rounds.last.raised) == (True, "ended", "")
     assert rounds.compared is not None
     assert rounds.compared.is_proof, rounds.compared
-    assert_git_applies(rounds, folder.folder, tmp_path / "ours")
-    on_cpu = Program(folder.with_fix(tmp_path / "authors"), tuple(map(as_cpu, program.arguments)), simulate="")
+    assert_git_applies(rounds, program.folder, tmp_path / "ours")
+    on_cpu = Program(program.with_fix(tmp_path / "authors"), tuple(map(as_cpu, program.arguments)), simulate="")
     assert value == outcome(warm, on_cpu, {}).value
 
 

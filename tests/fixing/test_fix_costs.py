@@ -36,6 +36,7 @@ OFFERED = {"full_batch": [(20, 12), (12, 4)], "hard_examples": [(21, 1)], "maske
 """Of the programs to whose costs edits are offered: copies or waits before and after each."""
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", COSTS, ids=lambda folder: folder.name)
 def test_every_edit_that_is_offered_for_a_cost_is_proven(folder: Folder, warm: Warm) -> None:
@@ -221,6 +222,7 @@ print(f"mean loss {total / len(inputs):.4f}")
 IN_A_FUNCTION = f"def main():\n{textwrap.indent(TRAINING, '    ')}\n\nmain()\n"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [TRAINING, IN_A_FUNCTION], ids=["variables", "output only"])
 def test_a_bug_and_the_costs_behind_it_are_fixed_in_one_patch(

@@ -64,6 +64,7 @@ def test_a_cell_in_the_words_of_a_bug_has_the_number_of_the_readers_kernel(fix: 
     assert "  Fix: move it above In[12] line 4, not In[3]" in lines
 
 
+@pytest.mark.breadth
 def test_a_fix_of_the_cells_as_far_as_one_names_that_and_is_no_proof_of_the_rest(fix: NotebookFix) -> None:
     fix.begin(asked(BUG), "cuda:1", last="In[7]").join()
     assert fix.state is not None
@@ -119,6 +120,7 @@ def test_a_fix_that_is_cancelled_as_its_end_comes_is_cancelled(tmp_path: Path, m
     assert (cancelled.state["state"], cancelled.state["changed"]) == ("cancelled", [])
 
 
+@pytest.mark.breadth
 def test_a_fault_of_ours_ends_a_fix_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fault() -> None:
         raise ZeroDivisionError("once")
@@ -138,6 +140,7 @@ kernel._post_dummy_stop_aborting_message = lambda subshell: loop.call_later(1, p
 """What a busy machine makes of a kernel: for a while after a cell has failed it refuses what it is asked to run."""
 
 
+@pytest.mark.breadth
 def test_a_kernel_that_still_refuses_to_run_anything_after_a_failure_is_asked_again(fix: NotebookFix) -> None:
     (first, source), *rest = BUG
     fix.begin(asked(((first, source + BUSY), *rest)), "cuda:1").join()
@@ -145,6 +148,7 @@ def test_a_kernel_that_still_refuses_to_run_anything_after_a_failure_is_asked_ag
     assert (fix.state["state"], len(fix.state["bugs"])) == ("proven", 1)
 
 
+@pytest.mark.breadth
 def test_the_same_line_in_two_cells_is_fixed_in_both(fix: NotebookFix) -> None:
     twin = "x = torch.ones(3)\ny = y + x"
     cells = (("a", "import torch\ny = torch.ones(3, device='cuda:0')"), ("b", twin), ("c", twin))

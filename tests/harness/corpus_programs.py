@@ -20,6 +20,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from devtrace.diagnosis.findings import Finding, Site
 from folders import TESTS
 from programs import Outcome, run, run_untraced
@@ -121,6 +123,20 @@ def patched(text: str, hunks: str) -> str:
             result += [line[1:]] * line.startswith(" ")
             done += 1
     return "".join([*result, *lines[done:]])
+
+
+def one_a_cause(programs: list[Program]) -> pytest.MarkDecorator:
+    """Ask the first program of each cause and what costs time, and the others where there is time for them."""
+    first = {program.cause: program for program in reversed(programs)}
+    cases = [
+        pytest.param(
+            program,
+            marks=() if program.cause == COSTS or program == first[program.cause] else pytest.mark.another,
+            id=program.name,
+        )
+        for program in programs
+    ]
+    return pytest.mark.parametrize("program", cases)
 
 
 def at(site: Site | None) -> str:

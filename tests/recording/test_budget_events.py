@@ -24,6 +24,8 @@ import devtrace
 from budgeted import differences
 from budgeted import seen as recorded
 
+pytestmark = pytest.mark.one_in(5)
+
 GPU, OTHER = "cuda:0", "cuda:1"
 STEPS = 60
 OFF = range(12, 36)

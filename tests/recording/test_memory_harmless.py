@@ -95,6 +95,7 @@ def seen_of(numbers: list[tuple[int, int]], devices: str, recorded: bool) -> tup
         gc.enable()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("devices", ["cuda:1", "cuda:1,64MB"])
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(numbers=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 40)), min_size=4, max_size=24))

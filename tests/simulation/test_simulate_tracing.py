@@ -122,6 +122,7 @@ def test_functional_tensors_pass_through() -> None:
     assert torch.equal(graph(x), x + 1)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 def test_a_module_can_be_exported_wherever_it_is(device: str) -> None:
     program = f"""

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import devtrace
-from corpus_programs import SHOWN_IN_CHINESE, Program
+from corpus_programs import SHOWN_IN_CHINESE, Program, one_a_cause
 from devtrace.api.environment import describe
 from devtrace.api.options import FLAGS
 from devtrace.cli.main import main
@@ -114,6 +114,7 @@ PROGRAMS = (
 )  # fmt: skip
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("cause", PROGRAMS)
 def test_every_sentence_of_a_finding_is_of_the_catalogue(cause: str, warm: Warm) -> None:
     folders = (TESTS / "corpus" / cause).iterdir()
@@ -166,7 +167,7 @@ INDENT = 12
 
 
 @every
-@pytest.mark.parametrize("program", SHOWN_IN_CHINESE, ids=lambda program: program.name)
+@one_a_cause(SHOWN_IN_CHINESE)
 def test_the_text_form_fits_its_width_and_breaks_no_code_that_fits_on_a_line(
     of: language.Language, program: Program, warm: Warm
 ) -> None:

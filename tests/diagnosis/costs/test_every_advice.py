@@ -15,6 +15,8 @@ import pytest
 from cost_proofs import Proofs, followed, mark_of
 from devtrace.words.catalogue import templates
 
+pytestmark = pytest.mark.one_in(6)
+
 PROGRAM: Final = """
 import torch
 from torch import nn

@@ -9,6 +9,8 @@ import pytest
 from cost_proofs import Proofs, followed, mark_of
 from folders import TESTS
 
+pytestmark = pytest.mark.one_in(6)
+
 PROGRAMS = sorted((TESTS / "costs").glob("*.py"))
 HEALTHY = sorted((TESTS / "costs" / "healthy").glob("*.py"))
 

@@ -13,6 +13,8 @@ from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.findings import Finding, ReportData
 from loaded import module_of
 
+pytestmark = pytest.mark.one_in(6)
+
 PROGRAM = """
 import torch
 from torch import nn

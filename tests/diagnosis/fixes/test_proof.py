@@ -10,7 +10,7 @@ from fix_rounds import Program, fixed, story
 from folders import TESTS
 from warm import Warm
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_in(8)]
 
 STUDENT = sorted((TESTS / "student").glob("*.py"))
 HEAD = "import torch\nfrom torch import nn\n\n\n"

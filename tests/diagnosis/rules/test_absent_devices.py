@@ -16,6 +16,8 @@ import devtrace
 from devtrace.diagnosis.findings import Finding
 from devtrace.words.catalogue import sentence
 
+pytestmark = pytest.mark.one_in(6)
+
 ONE, TWO = "cuda:1", "cuda:2"
 MODULO = "torch.cuda.device_count()"
 

@@ -13,6 +13,8 @@ from devtrace.diagnosis.findings import Finding
 from devtrace.report.text import text
 from loaded import module_of
 
+pytestmark = pytest.mark.one_in(8)
+
 PROGRAM = """
 import io
 import math

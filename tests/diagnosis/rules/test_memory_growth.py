@@ -16,6 +16,8 @@ from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.findings import Finding
 from devtrace.recording.memory import heights
 
+pytestmark = pytest.mark.one_in(5)
+
 PROGRAMS = Path(__file__).parent / "growing_programs"
 
 

@@ -21,6 +21,8 @@ from devtrace.diagnosis.findings import Finding
 from devtrace.report.html import fragment
 from devtrace.words import language
 
+pytestmark = pytest.mark.one_in(6)
+
 PROGRAMS = Path(__file__).parent / "out_of_memory_programs"
 
 
