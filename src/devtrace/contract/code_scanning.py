@@ -70,9 +70,7 @@ def _result(entry: Entry, root: Path) -> dict[str, Any]:
     changes = [*_changes(finding.edits, root)]
     if changes:
         graded = {"grade": finding.edits[0].grade} | ({"proof": finding.proof} if finding.proof else {})
-        found["fixes"] = [
-            {"description": {"text": finding.help}, "artifactChanges": changes, "properties": graded},
-        ]
+        found["fixes"] = [{"description": {"text": finding.help}, "artifactChanges": changes, "properties": graded}]
     return found
 
 

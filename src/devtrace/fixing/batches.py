@@ -18,8 +18,8 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.fixing.rounds import Rounds
 from devtrace.fixing.source_text import SourceText
-from devtrace.source.flow import targets
-from devtrace.source.matching import nodes_of
+from devtrace.source.flow import defaults, targets
+from devtrace.source.matching import nodes_in, nodes_of
 from devtrace.source.parsing import Source, parse
 from devtrace.source.user_code import owner_of
 from devtrace.words.catalogue import one_after_another, sentence
@@ -139,8 +139,5 @@ def _named(tree: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
     for written in nodes_of(ast.Dict, tree):
         keys = (str(getattr(key, "value", "")) for key in written.keys)
         yield from zip(keys, written.values, strict=True)
-    for given_to in nodes_of(ast.arguments, tree):
-        names = [*given_to.posonlyargs, *given_to.args]
-        with_defaults = names[len(names) - len(given_to.defaults) :]
-        yield from ((arg.arg, value) for arg, value in zip(with_defaults, given_to.defaults, strict=True))
-        yield from ((arg.arg, value) for arg, value in zip(given_to.kwonlyargs, given_to.kw_defaults, strict=True))
+    for function in nodes_in(tree):
+        yield from defaults(function)

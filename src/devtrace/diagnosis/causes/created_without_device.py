@@ -52,20 +52,13 @@ def _ran_during_the_computation(case: Case, op: int) -> bool:
     site = queries.site(ops.number("site", op))
     if site is None:
         return False
-    if _is_of_a_module(queries, site.function) or (not case.names and _is_of_the_failing_statement(case, op)):
+    if _is_of_a_module(queries, site.function) or (not case.names and queries.are_of_one_statement(op, case.op)):
         return True
     frame = snapshot.frame_of(site)
     if frame is not None:
         return snapshot.has_argument_on(frame, device)
     frames = range(len(snapshot.frames))
     return any(snapshot.has_argument_on(frame, device) and snapshot.calls(frame, site.function) for frame in frames)
-
-
-def _is_of_the_failing_statement(case: Case, op: int) -> bool:
-    """Return whether an op is of the statement that failed: `grid + torch.arange(n)`."""
-    sites = (case.queries.op_site(each) for each in (op, case.op))
-    made, failed = map(case.queries.source_node, sites)
-    return made is not None and failed is not None and made.statement is failed.statement
 
 
 def _is_of_a_module(queries: TraceQueries, function: str) -> bool:

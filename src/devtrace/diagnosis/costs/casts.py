@@ -81,8 +81,8 @@ def _without_both(habit: Habit, back: Mapping[int, int]) -> tuple[Edit, ...]:
 def _uses(queries: TraceQueries, made_by: set[int]) -> set[int]:
     """Return the ops that take what these made, or a view of it."""
     inputs, made = queries.trace.ops.lists("inputs"), {queries.base(queries.outputs(op)[0]) for op in made_by}
-    by = np.repeat(np.arange(len(queries.trace.ops)), np.diff(inputs.offsets))
-    return set(by[np.isin(queries.bases[inputs.flat], list(made)) & ~queries.is_kind("view")[by]].tolist())
+    by = inputs.rows[np.isin(queries.bases[inputs.flat], list(made))]
+    return set(by[~queries.is_kind("view")[by]].tolist())
 
 
 def _without(found: SourceNode, within: ast.AST | None) -> Edit | None:

@@ -18,15 +18,7 @@ from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.fixes.fix import Fix, suggested
-from devtrace.source.matching import (
-    alone,
-    assigned_names,
-    calls_in,
-    match_code,
-    names_in,
-    nodes_of,
-    variable,
-)
+from devtrace.source.matching import alone, assigned_names, calls_in, match_code, names_in, nodes_of, variable
 from devtrace.words.catalogue import sentence
 
 _FLOATS: Final = ("float64", "float32", "float16", "bfloat16")

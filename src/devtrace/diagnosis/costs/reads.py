@@ -15,13 +15,7 @@ from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.source.flow import path_of
-from devtrace.source.matching import (
-    alone,
-    called_name,
-    match_code,
-    owner_of,
-    same_code,
-)
+from devtrace.source.matching import alone, called_name, match_code, owner_of, same_code
 from devtrace.source.vocabulary import (
     COUNTS,
     DRAWS,

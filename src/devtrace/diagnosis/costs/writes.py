@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.trace.tables import Ints
 
 _OF_LISTS: Final = ("aten._foreach_", "aten._fused_")
 
@@ -17,20 +18,24 @@ def are_written(queries: TraceQueries, bases: Collection[int], first: int, last:
 
 def first_write(queries: TraceQueries, bases: Collection[int], first: int, last: int | None = None) -> int:
     """Return the first op that writes to one of these tensors or a part of it, else -1. A view writes nothing."""
-    outputs = queries.trace.ops.lists("outputs")
     end = len(queries.trace.ops) if last is None else last + 1
-    by = np.repeat(np.arange(first + 1, end), np.diff(outputs.offsets)[first + 1 : end])
-    rows = outputs.flat[outputs.offsets[first + 1] : outputs.offsets[end]]
-    writes = ~queries.is_kind("view")[by] & (queries.producers[rows] < by)
-    found = by[writes & np.isin(queries.bases[rows], list(bases))]
+    by, rows = _with_rows(queries, "outputs", bases, first, end)
+    found = by[~queries.is_kind("view")[by] & (queries.producers[rows] < by)]
     return int(found[0]) if len(found) else _first_write_in_lists(queries, bases, first, end)
+
+
+def _with_rows(queries: TraceQueries, column: str, bases: Collection[int], first: int, end: int) -> tuple[Ints, Ints]:
+    """Return the ops between two that have one of these tensors, or a part of it, in a column, each with that."""
+    lists = queries.trace.ops.lists(column)
+    rows = lists.flat[lists.offsets[first + 1] : lists.offsets[end]]
+    chosen = np.isin(queries.bases[rows], list(bases))
+    by = np.repeat(np.arange(first + 1, end), np.diff(lists.offsets)[first + 1 : end])
+    return by[chosen], rows[chosen]
 
 
 def _first_write_in_lists(queries: TraceQueries, bases: Collection[int], first: int, end: int) -> int:
     """Return the first of an optimizer's ops on lists, which have no outputs, that takes one of the tensors."""
     names = [id for text, id in queries.strings.items() if text.startswith(_OF_LISTS) and text.split(".")[1][-1] == "_"]
-    inputs, is_of_lists = queries.trace.ops.lists("inputs"), np.isin(queries.trace.ops.ints("name"), names)
-    by = np.repeat(np.arange(first + 1, end), np.diff(inputs.offsets)[first + 1 : end])
-    rows = inputs.flat[inputs.offsets[first + 1] : inputs.offsets[end]]
-    found = by[is_of_lists[by] & np.isin(queries.bases[rows], list(bases))]
+    by, _ = _with_rows(queries, "inputs", bases, first, end)
+    found = by[np.isin(queries.trace.ops.ints("name")[by], names)]
     return int(found[0]) if len(found) else -1

@@ -247,25 +247,22 @@ def _rest_of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, row: in
         tensors = [tensor for _, tensor in registered(name.modules()[0][1]) if id(tensor) not in layer]
         found = [each for each in map(snapshot.row, tensors) if each is not None]
     else:
-        own, _, layer_name = str(queries.trace.tensors.raw("name", base)), "", ""
-        layer_name = own.rpartition(".")[0]
-        paths = ((str(queries.trace.tensors.raw("name", each)), each) for each in rows_of_modules(queries))
-        found = [
-            each
-            for path, each in paths
-            if path.split(".")[0] == own.split(".")[0] and path.rpartition(".")[0] != layer_name
-        ]
+        found = _outside_the_layer(queries, row, str(queries.trace.tensors.raw("name", base)).split(".")[0])
     return Counter(queries.trait(each) for each in found)
 
 
 def _of_all_models(queries: TraceQueries, row: int) -> Counter[str]:
     """Return how many tensors of all modules have which dtype, for a layer alone in float64."""
-    if queries.trait(row) != "float64":
-        return Counter()
+    others = _outside_the_layer(queries, row) if queries.trait(row) == "float64" else ()
+    return Counter(queries.trait(each) for each in others)
+
+
+def _outside_the_layer(queries: TraceQueries, row: int, root: str | None = None) -> list[int]:
+    """Return the tensors of modules, those of one root if it is given, that are not of a tensor's layer by name."""
     names = queries.trace.tensors
     layer = str(names.raw("name", queries.base(row))).rpartition(".")[0]
-    others = (each for each in rows_of_modules(queries) if str(names.raw("name", each)).rpartition(".")[0] != layer)
-    return Counter(queries.trait(each) for each in others)
+    paths = ((str(names.raw("name", each)), each) for each in rows_of_modules(queries))
+    return [each for path, each in paths if root in (None, path.split(".")[0]) and path.rpartition(".")[0] != layer]
 
 
 def _is_an_early_copy(queries: TraceQueries, op: int, row: int, dtype: str) -> bool:

@@ -63,9 +63,10 @@ class FailingFrame:
         return cls(snapshot, number, expected_device, found) if found is not None else None
 
     @classmethod
-    def all_of(cls, snapshot: FailureSnapshot, expected_device: str) -> list[FailingFrame]:
-        """Return the frames of the user's own code, innermost first."""
-        found = (cls.of(snapshot, number, expected_device) for number in range(len(snapshot.frames)))
+    def all_of(cls, snapshot: FailureSnapshot, expected_device: str, *, to_read: bool = False) -> list[FailingFrame]:
+        """Return the frames of the user's own code, innermost first; those of anybody's only to be read."""
+        find = cls.reading if to_read else cls.of
+        found = (find(snapshot, number, expected_device) for number in range(len(snapshot.frames)))
         return [frame for frame in found if frame is not None]
 
     def has(self, edit: Edit) -> bool:
@@ -344,8 +345,8 @@ class FailingFrame:
     def _calls_below(self) -> set[int]:
         """Return the calls that the line has begun: those within that of the module whose method it is in."""
         modules, calls = self.snapshot.queries.trace.modules, self.snapshot.queries.trace.calls
-        around = (FailingFrame.reading(self.snapshot, n, "") for n in range(self.number, len(self.snapshot.frames)))
-        owners = (each.variables.get(each.own) for each in around if each is not None)
+        around = (each for each in FailingFrame.all_of(self.snapshot, "", to_read=True) if each.number >= self.number)
+        owners = (each.variables.get(each.own) for each in around)
         own = next((type(each).__name__ for each in owners if access_paths.is_module(each)), "")
         chain = self.snapshot.queries.calls_around(self.snapshot.queries.failed)
         return set(takewhile(lambda call: modules.raw("type", calls.number("module", call)) != own, chain))

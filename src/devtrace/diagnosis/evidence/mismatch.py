@@ -80,11 +80,9 @@ def combined(queries: TraceQueries, op: int) -> list[int]:
 
 def results_of_the_line(queries: TraceQueries, op: int) -> list[int]:
     """Return what the failing statement made before its call: both tensors of `(w * 2).backward(torch.ones(3))`."""
-    site_of, made, used = queries.trace.ops.ints("site"), list[int](), set[int]()
-    failed = queries.source_node(int(site_of[op]))
+    made, used = list[int](), set[int]()
     for before in range(op - 1, -1, -1):
-        found = queries.source_node(int(site_of[before]))
-        if failed is None or found is None or found.statement is not failed.statement:
+        if not queries.are_of_one_statement(before, op):
             break
         made += [row for row in queries.outputs(before) if row not in used]
         used.update(queries.inputs(before))
@@ -167,8 +165,7 @@ def _past_devices(queries: TraceQueries, rows: list[int], device: str) -> set[st
 
 def not_of_the_module(queries: TraceQueries, op: int, devices: list[str]) -> str:
     """Return the device without parameters of the modules that were at work."""
-    call = queries.trace.ops[op].call
-    while call is not None:
+    for call in map(queries.trace.calls.__getitem__, queries.calls_around(op)):
         end = min(call.end if call.end >= 0 else op, op)
         seen = Counter(
             queries.trait(row)
@@ -178,7 +175,6 @@ def not_of_the_module(queries: TraceQueries, op: int, devices: list[str]) -> str
         )
         if seen:
             return _rarest(seen, devices)
-        call = call.parent
     return ""
 
 

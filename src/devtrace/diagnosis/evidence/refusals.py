@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.access_paths import device_named_by
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import Mismatch
@@ -15,6 +15,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, META, SourceNode, Tr
 from devtrace.source.matching import called_name, calls_in, given_trait, nodes_of, variable
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import evaluate
+from devtrace.source.vocabulary import in_full
 
 
 def find_refusal(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Mismatch | None:
@@ -90,11 +91,9 @@ def _refused_copy(queries: TraceQueries, snapshot: FailureSnapshot, op: int, tex
 
 def _targets(snapshot: FailureSnapshot) -> Iterator[str]:
     """Yield the devices that the lines of the error ask for, innermost first."""
-    for number in range(len(snapshot.frames)):
-        frame = FailingFrame.reading(snapshot, number, "")
-        for call in calls_in(frame.source_node.node) if frame is not None else ():
-            if frame is not None:
-                yield from filter(None, _asked_for(call, frame))
+    for frame in FailingFrame.all_of(snapshot, "", to_read=True):
+        for call in calls_in(frame.source_node.node):
+            yield from filter(None, _asked_for(call, frame))
 
 
 def _asked_for(call: ast.Call, frame: FailingFrame) -> Iterator[str]:
@@ -102,13 +101,8 @@ def _asked_for(call: ast.Call, frame: FailingFrame) -> Iterator[str]:
     method, given = called_name(call), given_trait(call)
     if given is not None:
         value = given.value if isinstance(given, ast.Constant) else evaluate(given, frame.scope())
-        yield frame.snapshot.trait_of(value) if is_tensor(value) else _in_full(value)
+        yield frame.snapshot.trait_of(value) if is_tensor(value) else in_full(device_named_by(value))
     elif method in (HOST, "numpy"):
         yield HOST
     elif method in frame.snapshot.queries.move_methods and not call.args:
         yield f"{method}:0"
-
-
-def _in_full(value: object) -> str:
-    device = access_paths.device_named_by(value)
-    return f"{device}:0" if device == "cuda" else device

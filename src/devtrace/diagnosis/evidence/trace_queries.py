@@ -294,6 +294,11 @@ class TraceQueries:
         """Return the code of an op; None for -1."""
         return self.source_node(self.op_site(op))
 
+    def are_of_one_statement(self, one: int, other: int) -> bool:
+        """Return whether two ops are of the same statement: `grid + torch.arange(n)`."""
+        found, beside = self.op_node(one), self.op_node(other)
+        return found is not None and beside is not None and found.statement is beside.statement
+
     def node_at(self, site: Site) -> SourceNode | None:
         """Return the code of a site; None without source."""
         source = self.read(site.file, site.line, site.cell_id)

@@ -23,15 +23,7 @@ from devtrace.diagnosis.evidence.way import maker_at
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.source.flow import binds, is_written_in, parameters, values_given
-from devtrace.source.matching import (
-    called_name,
-    calls_in,
-    match_code,
-    names_in,
-    nodes_of,
-    owner_of,
-    run_names,
-)
+from devtrace.source.matching import called_name, calls_in, match_code, names_in, nodes_of, owner_of, run_names
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source, kept_with_source
 from devtrace.source.safe_values import evaluate, values
@@ -206,12 +198,9 @@ def moves_what_stays(case: Case, fix: Fix) -> bool:
         return False
     base = case.queries.base
     bases = {base(moved.row) for moved in fix.moved}
-    numbers = range(len(case.snapshot.frames))
-    read = (FailingFrame.reading(case.snapshot, number, case.expected_device) for number in numbers)
     return any(
         base(row) in bases and any(_comes_before(edit, frame, line) for edit in fix.edits)
-        for frame in read
-        if frame is not None
+        for frame in FailingFrame.all_of(case.snapshot, case.expected_device, to_read=True)
         for line, row in _taken_above(frame)
     )
 

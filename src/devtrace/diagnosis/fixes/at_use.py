@@ -15,13 +15,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.fixes.about_to_fail import is_combined
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import OwnLines, Proposal, Within
-from devtrace.diagnosis.fixes.fix import (
-    Fix,
-    Moved,
-    failing_frame,
-    registering_root,
-    siblings_on_odd_device,
-)
+from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, registering_root, siblings_on_odd_device
 from devtrace.source.dtypes import is_floating
 from devtrace.source.flow import COMPREHENSIONS
 from devtrace.source.matching import calls_in, match_code, nodes_of, same_code, variable

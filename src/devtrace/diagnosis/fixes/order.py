@@ -61,9 +61,7 @@ ORDER: Final = (
     Ranked(at_attachment.move_as_attached, ("attached-after-move",), "the part alone, where the whole is not at hand"),
     Ranked(at_attachment.move_as_sibling, ("never-moved",), "the attribute beside it is moved as it is made"),
     Ranked(
-        at_binding.move_below_binding,
-        ("attached-after-move", "never-moved", "stale-copy"),
-        "once, where code gets it",
+        at_binding.move_below_binding, ("attached-after-move", "never-moved", "stale-copy"), "once, where code gets it"
     ),
     Ranked(at_attachment.move_as_attached, ("never-moved",), "a call made it, so that no line above could move it"),
     Ranked(

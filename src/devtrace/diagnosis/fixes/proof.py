@@ -27,16 +27,7 @@ from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.at_that_time import is_in_vain, is_too_early, lasts, moves_what_stays
 from devtrace.diagnosis.fixes.fix import Fix, Moved
 from devtrace.source.flow import is_bound, own_name, rounds
-from devtrace.source.matching import (
-    called_name,
-    chain,
-    is_given,
-    is_read,
-    match_code,
-    names_in,
-    owner_of,
-    variable,
-)
+from devtrace.source.matching import called_name, chain, is_given, is_read, match_code, names_in, owner_of, variable
 from devtrace.source.parsing import Source, Span
 from devtrace.source.safe_values import Scope, evaluate, instance_dict
 

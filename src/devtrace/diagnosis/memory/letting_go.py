@@ -32,9 +32,14 @@ def of_graphs(memory: Memory, group: Group) -> Remedy:
         return each_backward(keeps)
     else:
         edit = _called(memory, keeps, group, "detach()") if keeps is not None else None
+    return _advised(group, edit, "detach", "graph")
+
+
+def _advised(group: Group, edit: Edit | None, key: str, without: str = "cpu") -> Remedy:
+    """Return an edit with its words; where none can be written the words of another key."""
     if edit is None:
-        return sentence("out-of-memory.help-graph", name=group.name), ()
-    return sentence("out-of-memory.help-detach", name=group.name, code=edit.after.strip()), (edit,)
+        return sentence(f"out-of-memory.help-{without}", name=group.name), ()
+    return sentence(f"out-of-memory.help-{key}", name=group.name, code=edit.after.strip()), (edit,)
 
 
 def each_backward(keeps: Keeper) -> Remedy:
@@ -97,10 +102,7 @@ def of_traceback(memory: Memory, group: Group) -> Remedy:
     keeps = memory.keeper(group)
     name = variable(keeps.value) if keeps is not None else ""
     edit = keeps.code.replaced(keeps.value, f"str({name})") if keeps is not None and name else None
-    if edit is None:
-        key = "traceback-sys" if group.name.startswith("sys.") else "traceback"
-        return sentence(f"out-of-memory.help-{key}", name=group.name), ()
-    return sentence("out-of-memory.help-str", name=group.name, code=edit.after.strip()), (edit,)
+    return _advised(group, edit, "str", "traceback-sys" if group.name.startswith("sys.") else "traceback")
 
 
 def loaded_to_the_host(memory: Memory) -> Remedy | None:
@@ -124,7 +126,7 @@ def to_the_host(memory: Memory, group: Group) -> Remedy | None:
     """Keep on the CPU what is only collected: `bank[name] = features.cpu()`."""
     keeps = memory.keeper(group)
     if keeps is None:
-        return (sentence("out-of-memory.help-cpu", name=group.name), ()) if group.is_contained else None
+        return _advised(group, None, "cpu-edit") if group.is_contained else None
     if keeps.runs_backward:
         return None
     if keeps.how == "carried":
@@ -132,14 +134,12 @@ def to_the_host(memory: Memory, group: Group) -> Remedy | None:
     if not group.is_contained:
         return None
     if (code := _state_on_the_host(memory, keeps, group)) is not None:
-        return sentence("out-of-memory.help-cpu-edit", name=group.name, code=code.after.strip()), (code,)
+        return _advised(group, code, "cpu-edit")
     if keeps.how == "is" or (keeps.is_a_cache and memory.is_used(group)):
-        return sentence("out-of-memory.help-cpu", name=group.name), ()
+        return _advised(group, None, "cpu-edit")
     method, key = ("clone()", "clone") if memory.is_of_reduced(group) else ("cpu()", "cpu-edit")
-    edit = _called(memory, keeps, group, f"detach().{method}" if memory.has_graph(group.name) else method)
-    if edit is None:
-        return sentence("out-of-memory.help-cpu", name=group.name), ()
-    return sentence(f"out-of-memory.help-{key}", name=group.name, code=edit.after.strip()), (edit,)
+    method = f"detach().{method}" if memory.has_graph(group.name) else method
+    return _advised(group, _called(memory, keeps, group, method), key)
 
 
 def _state_on_the_host(memory: Memory, keeps: Keeper, group: Group) -> Edit | None:
@@ -160,12 +160,8 @@ def copies_to_the_host(memory: Memory, group: Group) -> Remedy | None:
     copies = [call for call in calls_in(keeps.value) if called_name(call) == "deepcopy"]
     copy = copies[0] if copies else keeps.value
     edit = keeps.code.replaced(copy, keeps.code.called_on(copy, "cpu()")) if copies or variable(copy) else None
-    if edit is None:
-        return sentence("out-of-memory.help-cpu", name=group.name), ()
-    key = "cpu-edit" if keeps.is_unread else "copies"
-    return sentence(f"out-of-memory.help-{key}", name=group.name, code=edit.after.strip()), (
-        (edit,) if keeps.is_unread else ()
-    )
+    help, edits = _advised(group, edit, "cpu-edit" if keeps.is_unread else "copies")
+    return help, edits if keeps.is_unread else ()
 
 
 # Variables that hold memory and that nothing reads any more: `del narrow, trained` below their last use.

@@ -167,7 +167,6 @@ class _Layers:
     def __init__(self, memory: Memory, group: Group, root: int) -> None:
         self.memory = memory
         self.calls = memory.queries.trace.calls
-        self.parents = self.calls.ints("parent")
         self.made = {each.tensor: (memory.producer(each), each.bytes) for each in group.holdings}
         self.whole = self._whole(root) if root >= 0 else None
 
@@ -193,17 +192,12 @@ class _Layers:
         return total
 
     def _by_part(self, call: int) -> tuple[dict[int, int], int]:
-        parts: dict[int, int] = {}
-        own = 0
+        parts: Counter[int] = Counter()
         for op, size in self.made.values():
-            at = self.memory.queries.trace.ops.number("call", op) if op >= 0 else -1
-            while at >= 0 and self.parents[at] != call and at != call:
-                at = int(self.parents[at])
-            if at >= 0 and at != call:
-                parts[at] = parts.get(at, 0) + size
-            elif at == call:
-                own += size
-        return parts, own
+            around = self.memory.queries.calls_around(op) if op >= 0 else []
+            if call in around:
+                parts[around[max(around.index(call) - 1, 0)]] += size
+        return parts, parts.pop(call, 0)
 
     def _is_open(self, call: int) -> bool:
         """Return whether a call was running when the op failed."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from types import FrameType, ModuleType
-from typing import Any
+from types import ModuleType
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.access_paths import is_module, is_optimizer, is_trained_leaf, requires_grad
@@ -16,7 +15,7 @@ from devtrace.diagnosis.memory.letting_go import Remedy
 from devtrace.source.flow import path_of
 from devtrace.source.matching import calls_in, nodes_of, owner_of
 from devtrace.source.object_walk import is_tensor, parameters_of, registered
-from devtrace.source.safe_values import instance_dict
+from devtrace.source.safe_values import Scope, evaluate
 from devtrace.words.catalogue import sentence
 
 _HEADER = "with torch.no_grad():"
@@ -35,8 +34,9 @@ def without_graph(memory: Memory, snapshot: FailureSnapshot) -> Remedy | None:
         frame = next((each for each in snapshot.frames if code.source.body_of(each.f_code) is function), None)
         if frame is None:
             continue
-        called = dict(_models(statement, frame))
-        names = [path for path, call in called.items() if _is_untrained(path, call, frame, trained)]
+        scope = Scope.of(frame)
+        called = dict(_models(statement, scope))
+        names = [path for path, call in called.items() if _is_untrained(call, scope, trained)]
         if names:
             is_alone = len(called) == 1 and isinstance(frame.f_globals.get("torch"), ModuleType)
             edit = code.within(statement, _HEADER) if is_alone else None
@@ -53,29 +53,18 @@ def _made_by(memory: Memory, group: Group) -> tuple[Code, ast.stmt, Site] | None
     return (keeps.code, keeps.statement, keeps.site) if keeps is not None else None
 
 
-def _models(statement: ast.stmt, frame: FrameType) -> Iterator[tuple[str, ast.Call]]:
+def _models(statement: ast.stmt, scope: Scope) -> Iterator[tuple[str, ast.Call]]:
     """Yield the models that a statement calls."""
     for call in calls_in(statement):
         path = path_of(call.func)
-        if path and is_module(_value(path, frame)):
+        if path and is_module(evaluate(call.func, scope)):
             yield path, call
 
 
-def _is_untrained(path: str, call: ast.Call, frame: FrameType, trained: set[int]) -> bool:
-    own = [tensor for _, tensor in registered(_value(path, frame)) if is_trained_leaf(tensor)]
-    given = [_value(each, frame) for node in nodes_of(ast.expr, *call.args, *call.keywords) if (each := path_of(node))]
+def _is_untrained(call: ast.Call, scope: Scope, trained: set[int]) -> bool:
+    own = [tensor for _, tensor in registered(evaluate(call.func, scope)) if is_trained_leaf(tensor)]
+    given = [evaluate(node, scope) for node in nodes_of(ast.expr, *call.args, *call.keywords) if path_of(node)]
     needs_none = bool(given) and not any(is_tensor(each) and requires_grad(each) for each in given)
     inner = [owner_of(each) for each in calls_in(call) if each is not call]  # `x.to(device)` needs none either
-    is_of_tensors = all(each is not None and is_tensor(_value(path_of(each), frame)) for each in inner)
+    is_of_tensors = all(each is not None and path_of(each) and is_tensor(evaluate(each, scope)) for each in inner)
     return needs_none and is_of_tensors and bool(own) and not any(id(each) in trained for each in own)
-
-
-def _value(path: str, frame: FrameType) -> Any:
-    """Return what `self.teacher` is, without running a line of anybody's code."""
-    first, *rest = path.split(".")
-    value = frame.f_locals.get(first, frame.f_globals.get(first))
-    for name in rest:
-        own = instance_dict(value)
-        parts = own.get("_modules")
-        value = own.get(name, parts.get(name) if isinstance(parts, dict) else None)
-    return value

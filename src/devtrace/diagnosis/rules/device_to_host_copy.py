@@ -232,14 +232,6 @@ def _copy_in_vain(queries: TraceQueries, op: int, since: int) -> int | None:
     return None if queries.base(row) in taken.tolist() else sent
 
 
-_FINDS: Final = (
-    of_early_reads,
-    of_one_tensor,
-    _back,
-    _unused,
-    _weights,
-    _values,
-    copies.of_single_elements,
-)
+_FINDS: Final = (of_early_reads, of_one_tensor, _back, _unused, _weights, _values, copies.of_single_elements)
 
 device_to_host_copies: Final = copies.find_copies("device-to-host-copy", "d2h", *_FINDS)

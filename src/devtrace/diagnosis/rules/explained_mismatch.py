@@ -108,7 +108,7 @@ def _expressions(case: Case) -> list[str]:
     if made is None:
         return texts
     failing = queries.op_node(case.op)
-    if failing is None or failing.statement is not made.statement:
+    if failing is None or not queries.are_of_one_statement(op, case.op):
         outputs = queries.outputs(op)
         index = outputs.index(tensor) if tensor in outputs else 0
         is_call = bool(called_name(made.node)) and made.source.parent(made.node) is not made.statement
