@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from devtrace.diagnosis.findings import Finding
 from devtrace.fixing.compared import MOST_NAMES, Peak, Unsteady
-from devtrace.fixing.rounds import Rounds, Run
+from devtrace.fixing.rounds import Rounds, Run, where
 from devtrace.words.catalogue import comma, sentence
 
 
@@ -107,5 +107,4 @@ def _proven(finding: Finding, counts: tuple[int, int], before: Run, after: Run) 
 
 
 def _key(finding: Finding) -> tuple[str, str, str, str]:
-    site = finding.site
-    return (finding.rule, site.file, site.function, site.text) if site is not None else (finding.rule, "", "", "")
+    return finding.rule, *where(finding)

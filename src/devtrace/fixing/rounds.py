@@ -260,7 +260,7 @@ def _is_of(change: Change, error: Finding) -> bool:
     Twins have all but their lines in common. A tensor that comes from a line of the change is no other one for that.
     """
     one = change.finding
-    if (one.rule, _where(one), _name(one)) != (error.rule, _where(error), _name(error)):
+    if (one.rule, where(one), _name(one)) != (error.rule, where(error), _name(error)):
         return False
     (site, born), (site_now, born_now) = _sites(one), _sites(error)
     return _is_at(change, site, site_now) and (_is_made_by(change, born_now) or _is_at(change, born, born_now))
@@ -281,7 +281,7 @@ def _is_at(change: Change, before: Site | None, after: Site | None) -> bool:
     return is_there and (before.file, before.cell) == (after.file, after.cell)
 
 
-def _where(finding: Finding) -> tuple[str, str, str]:
+def where(finding: Finding) -> tuple[str, str, str]:
     site = finding.site
     return (site.file, site.function, site.text) if site is not None else ("", "", "")
 

@@ -51,9 +51,9 @@ class Scope:
     def of(cls, frame: FrameType) -> Scope:
         return cls(frame.f_locals, frame.f_globals)
 
-    def with_name(self, name: str, value: Any) -> Scope:
-        """Return the scope in which a name has a value: that of a comprehension's turn."""
-        return Scope({**self.locals, name: value}, self.globals)
+    def having(self, variables: Mapping[str, Any]) -> Scope:
+        """Return the scope in which some names have other values: that of a comprehension's turn."""
+        return Scope({**self.locals, **variables}, self.globals)
 
     def lookup(self, name: str) -> Any:
         return self.locals.get(name, self.globals.get(name, MISSING))

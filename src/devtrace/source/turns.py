@@ -51,12 +51,8 @@ def lost_variables(
     turns = list(islice(_turns(lost, scope), MOST_TURNS))
     given = {id(each) for each in below.f_locals.values() if may_lead(each)} if below is not None else set()
     turns = [turn for turn in turns if any(id(each) in given for each in turn.values())] or turns
-    mixed = (turn for turn in turns if _mixes(node, _with(scope, turn), trait_of))
+    mixed = (turn for turn in turns if _mixes(node, scope.having(turn), trait_of))
     return next(mixed, None) or next(iter(turns), {})
-
-
-def _with(scope: Scope, variables: dict[str, Any]) -> Scope:
-    return Scope({**scope.locals, **variables}, scope.globals)
 
 
 def _lost(source: Source, node: ast.AST, frame: str) -> list[ast.comprehension]:
@@ -88,7 +84,7 @@ def _turns(parts: list[ast.comprehension], scope: Scope) -> Iterator[dict[str, A
         yield from _turns(parts[1:], scope)
     for values in zip_longest(*columns, fillvalue=MISSING):
         bound = {name: value for name, value in zip(names, values, strict=True) if value is not MISSING}
-        yield from ({**bound, **more} for more in _turns(parts[1:], _with(scope, bound)))
+        yield from ({**bound, **more} for more in _turns(parts[1:], scope.having(bound)))
 
 
 def _items(iterated: ast.expr, position: Position, scope: Scope) -> Iterator[Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.trace.rows import Module
 from devtrace.trace.rows import Move as MoveRow
 
 
@@ -82,6 +83,10 @@ def moves_before(queries: TraceQueries, row: int, kind: str, path: str, device: 
     """Return the last move of a module, by its class and its name among several, if that was before the recording."""
     last = max(_of_module(queries, kind, path), key=lambda move: move.op, default=None)
     return _sent_to([last], row, device) if last is not None and last.op < 0 else []
+
+
+def is_within(module: Module, around: Module) -> bool:
+    return module.id == around.id or (module.parent is not None and is_within(module.parent, around))
 
 
 def _of_module(queries: TraceQueries, kind: str, path: str) -> list[MoveRow]:

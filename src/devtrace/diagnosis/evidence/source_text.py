@@ -12,7 +12,7 @@ from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import Trait
 from devtrace.source.dtypes import is_cast
 from devtrace.source.flow import Target, targets
-from devtrace.source.matching import called_names, names_in, nodes_of
+from devtrace.source.matching import called_names, listed, names_in, nodes_of
 from devtrace.source.parsing import read
 from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.source.user_code import owner_of
@@ -45,19 +45,15 @@ def assigned_names(found: SourceNode, index: int = 0) -> list[str]:
 
     `index` is the value's position where one call gives several.
     """
-    statement = found.statement
-    if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
-        return []
-    names = []
-    for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
-        if isinstance(target, ast.Tuple | ast.List):
-            values = statement.value.elts if isinstance(statement.value, ast.Tuple | ast.List) else None
-            at = next((i for i, part in enumerate(values) if part is found.node), None) if values else index
-            if at is not None and at < len(target.elts) and (values or statement.value is found.node):
-                names.append(found.source.segment(target.elts[at]))
-        elif statement.value is found.node:
-            names.append(found.source.segment(target))
-    return names
+    is_assignment = isinstance(found.statement, ast.Assign | ast.AnnAssign)
+    names = list[ast.expr]()
+    for given in targets(found.statement) if is_assignment else ():
+        parts, values = listed(given.node), listed(given.value)
+        if parts != [given.node] and values != [given.value]:
+            names += [part for part, value in zip(parts, values, strict=False) if value is found.node]
+        elif given.value is found.node and not given.is_inner:
+            names += parts if parts == [given.node] else parts[index : index + 1]
+    return list(map(found.source.segment, names))
 
 
 def name_by_its_line(queries: TraceQueries, site: int, row: int) -> str:

@@ -60,7 +60,7 @@ def _device_of_another_item(case: Case, frame: FailingFrame, node: ast.expr) -> 
     items = evaluate(iterated, scope)
     for index, item in enumerate(items if name and type(items) in (list, tuple) else ()):
         code = f"{frame.code.text(iterated)}[{index}]"
-        made = evaluate(node, scope.with_name(name, item))
+        made = evaluate(node, scope.having({name: item}))
         uses = [(each, code) for each in nodes_of(ast.Name, node) if each.id == name]
         for value, text in ((item, code), (made, frame.code.text_with(node, *uses))):
             if is_tensor(value) and case.snapshot.trait_of(value) == case.expected_device:

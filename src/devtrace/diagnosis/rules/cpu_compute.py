@@ -14,7 +14,7 @@ from devtrace.diagnosis import ledger
 from devtrace.diagnosis.costs.habits import STEPS, habits
 from devtrace.diagnosis.costs.needless import Needless, finding
 from devtrace.diagnosis.evidence import model_on_host
-from devtrace.diagnosis.evidence.moves import crossed
+from devtrace.diagnosis.evidence.moves import crossed, is_within
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, Rows, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
@@ -74,11 +74,8 @@ def _left_behind(queries: TraceQueries, left: Rows) -> Finding:
 
 def _moved_to_the_host(queries: TraceQueries, module: Module, first: int) -> Move | None:
     """Return the last move of a module, or of one around it, before an op: if that was to the CPU, it was meant so."""
-    around: list[Module] = [module]
-    while (parent := around[-1].parent) is not None:
-        around.append(parent)
-    ids = {each.id for each in around}
-    last = next((move for move in reversed(queries.trace.moves) if move.module.id in ids and move.op <= first), None)
+    before = (move for move in reversed(queries.trace.moves) if move.op <= first)
+    last = next((move for move in before if is_within(module, move.module)), None)
     return last if last is not None and last.site is not None and str(last.device) == HOST else None
 
 

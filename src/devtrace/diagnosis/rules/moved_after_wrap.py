@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.evidence.in_findings import as_culprit
+from devtrace.diagnosis.evidence.moves import is_within
 from devtrace.diagnosis.evidence.trace_queries import META, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.ledger import Tally
@@ -70,11 +71,7 @@ def _concerns(move: Move, wrapper: Module) -> bool:
     """Return whether a move took the wrapper, something around it or something within it to another device."""
     if move.device is None or not move.tensors:
         return False
-    return _is_within(move.module, wrapper) or _is_within(wrapper, move.module)
-
-
-def _is_within(module: Module, around: Module) -> bool:
-    return module.id == around.id or (module.parent is not None and _is_within(module.parent, around))
+    return is_within(move.module, wrapper) or is_within(wrapper, move.module)
 
 
 def _copies(queries: TraceQueries, move: Move) -> list[int]:

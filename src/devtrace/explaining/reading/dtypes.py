@@ -100,14 +100,14 @@ def of_factory(name: str, given: list[ast.expr], values: list[Value | None]) -> 
 
 def _of_numbers(name: str, given: list[ast.expr], values: list[Value | None]) -> torch.dtype | None:
     """Return the dtype that numbers have as a tensor; that of an array or a tensor, if it is one."""
-    data = given[1:2] if name == "full" else given if name == "arange" else given[:1]
-    worth = values[len(given) - len(data) :] if name == "arange" else values[1:2] if name == "full" else values[:1]
-    for value in worth:
+    pairs = list(zip(given, values, strict=False))
+    data = pairs[1:2] if name == "full" else pairs if name == "arange" else pairs[:1]
+    for _, value in data:
         if isinstance(value, TensorValue):
             return value.dtype
         if isinstance(value, Known) and hasattr(type(value.value), "__array_interface__"):
             return _of_array(value.value)
-    numbers = [_number(each, value) for each, value in zip(data, worth, strict=False)]
+    numbers = [_number(*pair) for pair in data]
     if any(each is float for each in numbers):
         return torch.get_default_dtype()
     if not numbers or None in numbers:

@@ -10,14 +10,14 @@ from devtrace.explaining.reading.attributes import runs_that_fill
 from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.names import elements, wholes
 from devtrace.explaining.reading.reader import MOST_ITEMS, Reader
-from devtrace.explaining.reading.runs import given_to, one_of, stored_in
+from devtrace.explaining.reading.runs import given_to, one_of, put_under, stored_in
 from devtrace.explaining.reading.values import Activation, Definition, Known, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import is_module
 from devtrace.runtime.quiet import device_of, is_tensor
 from devtrace.source.branches import truth
 from devtrace.source.flow import operands, statements, targets
-from devtrace.source.matching import called_name, listed, match_code, may_be_text, variable
+from devtrace.source.matching import called_name, listed, variable
 from devtrace.source.safe_values import MISSING, item
 from devtrace.source.turns import contents
 from devtrace.source.vocabulary import OPERATORS
@@ -108,7 +108,7 @@ def _turns(reader: Reader, node: Any, activation: Activation) -> list[Activation
         return []
     iterated = reader.see(generator.iter, activation)
     items = islice(contents(iterated.value), MOST_ITEMS) if isinstance(iterated, Known) else ()
-    return [replace(activation, scope=scope.with_name(generator.target.id, each)) for each in items]
+    return [replace(activation, scope=scope.having({generator.target.id: each})) for each in items]
 
 
 def read_text(reader: Reader, node: ast.JoinedStr, activation: Activation) -> Value | None:
@@ -211,11 +211,9 @@ def _put_below(whole: Definition, key: Any) -> Iterator[ast.expr]:
     statement = whole.activation.source.statement(whole.node)
     made = {ast.dump(each.node) for each in targets(statement) if each.value is whole.node} if statement else set()
     for each in statements(whole.activation.body) if made and whole.activation.scope is None else ():
-        for target in targets(each):
-            stored = match_code("$whole[$index]", target.node)
-            is_of_it = stored is not None and ast.dump(stored["whole"]).replace("Load", "Store") in made
-            if stored is not None and is_of_it and (type(key) is not str or may_be_text(stored["index"], key)):
-                yield target.value
+        for target, value in put_under(each, key):
+            if ast.dump(target.value).replace("Load", "Store") in made:
+                yield value
 
 
 def _entry(made: ast.AST, key: Any) -> list[ast.expr]:

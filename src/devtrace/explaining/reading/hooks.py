@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any, Final
 
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.runs import Given, arguments, function_of, is_theirs, results_of, run_of
+from devtrace.explaining.reading.runs import Given, arguments, function_of, is_theirs, put_under, results_of, run_of
 from devtrace.explaining.reading.values import Activation, Definition, Known, Several, Value
 from devtrace.runtime.torch_names import take
-from devtrace.source.flow import statements, targets
-from devtrace.source.matching import match_code, may_be_text
+from devtrace.source.flow import statements
+from devtrace.source.matching import match_code
 from devtrace.source.object_walk import hooks_of
 
 _OF_ALL: Final[dict[bool, dict[int, Any]]] = {
@@ -63,20 +63,12 @@ def given_for(
     for run in reversed(runs):
         for result in results_of(run):
             there = run.at_node(result)
-            yield from (Definition(each, (), run.at_node(each)) for each in _stored_by(run, name))
+            stored = (value for each in statements(run.body) for _, value in put_under(each, name))
+            yield from (Definition(each, (), run.at_node(each)) for each in stored)
             pair = match_code("($values, $words)", result)
             made = reader.see(pair["values"] if pair is not None else result, there)
             if name in names:
                 yield Definition(result, (names.index(name),) if isinstance(made, Several) else (), there)
-
-
-def _stored_by(run: Activation, name: str) -> Iterator[ast.expr]:
-    """Yield what a hook puts into the keywords: `kwargs["mask"] = mask`."""
-    for statement in statements(run.body):
-        for target in targets(statement):
-            stored = match_code("$words[$key]", target.node)
-            if stored is not None and may_be_text(stored["key"], name):
-                yield target.value
 
 
 def _run(reader: Reader, hook: Any, given: list[Value | None], activation: Activation) -> Activation | None:

@@ -203,7 +203,7 @@ def _round_before(reader: Reader, found: Binding, activation: Activation) -> Act
         at = next((at for at, each in enumerate(items) if each is scope.lookup(name)), None)
         if at == 0 and len(around) == 1:
             return None
-        scope = scope.with_name(name, items[at - 1]) if at else scope
+        scope = scope.having({name: items[at - 1]}) if at else scope
     return replace(activation, scope=scope)
 
 

@@ -210,11 +210,7 @@ def function_of(value: Any) -> tuple[FunctionType | None, list[Value | None]]:
 def stored_in(reader: Reader, run: Activation, owner: Any, key: Any = MISSING) -> Iterator[Definition]:
     """Yield what a run's statements put into this very container: `cache[key] = x`, `cache.append(x)`."""
     for statement in statements(run.body):
-        for target, value, loops, _ in targets(statement):
-            if not isinstance(target, ast.Subscript) or loops:
-                continue
-            if type(key) is str and not may_be_text(target.slice, key):
-                continue  # written by another name
+        for target, value in put_under(statement, key):
             if _is(reader, target.value, owner, run):
                 there = _with_key(run.at_node(statement), target.slice, key)
                 yield Definition(value, (), there, is_own_move=moves_itself(value, target))
@@ -224,6 +220,13 @@ def stored_in(reader: Reader, run: Activation, owner: Any, key: Any = MISSING) -
             continue
         if called_name(call) in ADDS_AN_ITEM and _is(reader, container, owner, run):
             yield Definition(call.args[-1], (), run.at_node(statement))
+
+
+def put_under(statement: ast.stmt, key: Any) -> Iterator[tuple[ast.Subscript, ast.expr]]:
+    """Yield what a statement puts somewhere under a key, or under one that may be it: `kwargs["mask"] = mask`."""
+    for target, value, loops, _ in targets(statement):
+        if isinstance(target, ast.Subscript) and not loops and (type(key) is not str or may_be_text(target.slice, key)):
+            yield target, value
 
 
 def _with_key(run: Activation, index: ast.expr, key: Any) -> Activation:
