@@ -98,14 +98,14 @@ LONGEST_FILE = 400
 MOST_LINES = {
     # Births in containers; hooks of one module and of all; a loop; what calls look up; turns of comprehensions;
     # attributes that tensors have alone; a birth whose reading fails costs the rest nothing; births through `*args`.
-    "source explaining": 5_629,
-    "diagnosis.evidence": 3_686,  # gathered from other devices; what an object keeps for itself; slices of tuples
-    "diagnosis.causes": 577,
+    "source explaining": 5_616,
+    "diagnosis.evidence": 3_669,  # gathered from other devices; what an object keeps for itself; slices of tuples
+    "diagnosis.causes": 562,
     # What trains from then on; a device that a caller hands down; what would do as well; what moves a module later on.
-    "diagnosis.fixes": 3_354,  # one line that moves several is advised once
+    "diagnosis.fixes": 3_313,  # one line that moves several is advised once
     # What each step computes or copies again; what a value is needed for: sizes, draws, elements of several tensors;
     # what takes the values that a mask picks; lengths to pack by, and elements that are asked for their truth.
-    "diagnosis.rules diagnosis.costs": 4_130,  # numbers that functions of torch take; what counts the rounds of a loop
+    "diagnosis.rules diagnosis.costs": 4_093,  # numbers that functions of torch take; what counts the rounds of a loop
     # What a dtype costs: casts for nothing, and numpy's float64 in a float32 model.
     "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 307,
     # What keeps a number out of a CUDA graph: where it is met in compiled code, and its rule.
@@ -114,7 +114,7 @@ MOST_LINES = {
     # to another tensor asks for.
     "diagnosis.costs.constants diagnosis.costs.factories": 244,
     # What a step reads and writes back; memory that is used before its copy is done; shares of what a step pays.
-    "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 354,  # all that a change mends
+    "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 347,  # all that a change mends
     "diagnosis": 1_400,  # casts, of which the ledger has no column; what goes by the CPU from a device to one
     "recording": 6_345,  # what was noted of an op that an interrupt kept from being recorded
     "simulation runtime": 5_677,  # `one_hot` as CUDA makes it, products of halves in another dtype, sums of bools
@@ -125,16 +125,16 @@ MOST_LINES = {
     "words": 446,
     # Memory with names, its limits, and what it was for over time, with its picture.
     "source.memory runtime.memory simulation.memory recording.memory diagnosis.memory trace.memory trace.curve "
-    "drawing.memory diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 3_570,  # lists, states, copies
+    "drawing.memory diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 3_535,  # lists, states, copies
     # One press in a page fixes the notebook: a job in a process of its own, what runs again, kernels that start ahead
     # of their round (first hunk within 10 s) and the run on one memory that a patch is held against.
     "fixing.notebooks": 1_309,  # and which cells the kernel lacks; forks of one Python; each ends, once
-    "contract": 481,  # findings for programs, with the 219 lines that interchange had
+    "contract": 479,  # findings for programs, with the 219 lines that interchange had
     # Errors of dtypes: their odd tensor, causes, fixes and rule; the dtypes of what is only read.
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "
     "diagnosis.causes.of_dtypes diagnosis.fixes.casts "
-    "diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 1_068,
-    "": 12_444,  # memory beside the names of a notebook, a figure of dtypes
+    "diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 1_063,
+    "": 12_439,  # memory beside the names of a notebook, a figure of dtypes
 }
 
 # `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.

@@ -61,6 +61,18 @@ def test_a_path_is_given_these_values(text: str, path: str, values: list[tuple[s
 
 
 @pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("x = f(self.net.w, y[0])", {"x", "f", "self", "self.net", "self.net.w", "y"}),
+        ("g().w", {"g"}),
+        ("3", set[str]()),
+    ],
+)
+def test_code_names_these_paths(text: str, paths: set[str]) -> None:
+    assert flow.paths_in(read(text).tree) == paths
+
+
+@pytest.mark.parametrize(
     ("text", "answer"),
     [
         ("x = f()", "x=f()"),

@@ -187,6 +187,16 @@ def test_nodes_know_what_is_around_them() -> None:
     assert isinstance(source.statement(node), ast.Return)
 
 
+def test_what_is_around_a_node_ends_below_another() -> None:
+    source = parse("while a:\n    b = f(c + 1)")
+    assert source is not None
+    loop, assigned = source.tree.body[0], source.statement(source.node_at(Span(2, 10, 2, 11)) or source.tree)
+    (c,) = (each for each in ast.walk(loop) if getattr(each, "id", "") == "c")
+    assert [type(each).__name__ for each in source.below(c, loop)] == ["Name", "BinOp", "Call", "Assign"]
+    assert [*source.below(c, c)] == []
+    assert [*source.below(c, assigned or loop)] == [*source.below(c, loop)][:3]
+
+
 def test_without_columns_the_line_decides() -> None:
     source = parse(CODE)
     assert source is not None

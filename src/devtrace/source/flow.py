@@ -154,6 +154,11 @@ def path_of(node: ast.AST) -> str:
     return variable(node)
 
 
+def paths_in(*trees: ast.AST) -> set[str]:
+    """Return the variables and the attributes of such that pieces of code name."""
+    return {path_of(each) for each in nodes_of(ast.expr, *trees)} - {""}
+
+
 def position_in(target: ast.expr, path: str) -> Position | None:
     """Return where a target names a variable or an attribute; None if it does not."""
     return next((position for name, position in _paths(target, ()) if name == path), None)

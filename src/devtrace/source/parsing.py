@@ -10,6 +10,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
+from itertools import takewhile
 from opcode import opname
 from types import CodeType
 from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
@@ -125,6 +126,10 @@ class Source:
         while current is not None:
             yield current
             current = self.parent(current)
+
+    def below(self, node: ast.AST, top: ast.AST) -> Iterator[ast.AST]:
+        """Yield the node itself, then each node around it, as long as it is not another one."""
+        return takewhile(lambda each: each is not top, self.ancestors(node))
 
     def statement(self, node: ast.AST) -> ast.stmt | None:
         """Return the innermost statement around a node."""

@@ -178,11 +178,8 @@ def with_wrapped(value: Any) -> Iterator[FunctionType]:
 def run_by(value: Any) -> Iterator[FunctionType]:
     """Yield the functions that a call of an object runs: of a method, a `functools.partial` or a class with a call."""
     value = value.func if type(value) is partial else value
-    own = next(
-        (class_dict(kind)["__call__"] for kind in classes_of(type(value)) if "__call__" in class_dict(kind)), None
-    )
     yield from with_wrapped(value.__func__ if type(value) is MethodType else value)
-    yield from with_wrapped(own)
+    yield from with_wrapped(_class_attribute(type(value), "__call__"))
 
 
 def constructor_fields(kind: type) -> list[str]:

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.ownership import PassingMove, find_passing_move
+from devtrace.diagnosis.evidence.case import Case, Verdict, passed_by
+from devtrace.diagnosis.evidence.ownership import find_passing_move
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
 from devtrace.words.catalogue import sentence
 
@@ -21,7 +21,7 @@ def owner_is_in_a_plain_container(case: Case) -> Verdict | None:
     if owner is None or owner.others:
         return None
     passing = find_passing_move(case, owner.names)
-    return _verdict(case, passing) if passing is not None else None
+    return passed_by("not-registered", case, passing) if passing is not None else None
 
 
 def module_has_it_unregistered(case: Case) -> Verdict | None:
@@ -31,13 +31,7 @@ def module_has_it_unregistered(case: Case) -> Verdict | None:
         return None
     if case.was_made_in_a_call and case.origin.arrival == "copied":
         return None
-    return _verdict(case, passing)
-
-
-def _verdict(case: Case, passing: PassingMove) -> Verdict:
-    moves = passing.moves
-    born = case.queries.born(case.former_state) if case.former_state >= 0 else case.born
-    return Verdict("not-registered", born, passing.name, passing.module, moves[0], others=len(moves))
+    return passed_by("not-registered", case, passing)
 
 
 def reason(case: Case, verdict: Verdict) -> str:

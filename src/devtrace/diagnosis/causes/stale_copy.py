@@ -1,6 +1,6 @@
 """A copy, a view or a cache was taken before the original moved."""
 
-from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.case import Case, Verdict, passed_by
 from devtrace.diagnosis.evidence.missed_moves import move_of_the_original, moves_of_lineage
 from devtrace.words.catalogue import sentence
 
@@ -27,9 +27,7 @@ def module_kept_a_cache(case: Case) -> Verdict | None:
         return None
     if case.queries.trace.ops.number("call", birth) < 0:
         return None  # made where the module is built
-    moves = passing.moves
-    born = case.queries.born(case.former_state) if case.former_state >= 0 else case.born
-    return Verdict("stale-copy", born, passing.name, passing.module, moves[0], others=len(moves))
+    return passed_by("stale-copy", case, passing)
 
 
 def original_moved_without_it(case: Case) -> Verdict | None:

@@ -9,7 +9,7 @@ from typing import Final, TypeGuard
 
 from devtrace.diagnosis.costs.loops import loops_around, results_of
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
-from devtrace.source.flow import LOOPS, binds, own_name, path_of
+from devtrace.source.flow import LOOPS, binds, own_name, path_of, paths_in
 from devtrace.source.matching import (
     assigned_names,
     called_name,
@@ -130,11 +130,11 @@ def comes_back(found: SourceNode) -> bool:
     reached = {path for use in results_of(found) for path in _changed_by(found, use)}
     statements = list(nodes_of(ast.stmt, loop)) if loop is not None and reached else []
     for _ in statements:
-        more = {name for each in statements if each is not loop and _paths(each) & reached for name in binds(each)}
+        more = {name for each in statements if each is not loop and paths_in(each) & reached for name in binds(each)}
         if more <= reached:
             break
         reached |= more
-    return bool(_paths(found.node) & reached)
+    return bool(paths_in(found.node) & reached)
 
 
 def _changed_by(found: SourceNode, use: ast.AST) -> Iterator[str]:
@@ -145,7 +145,3 @@ def _changed_by(found: SourceNode, use: ast.AST) -> Iterator[str]:
     owner, method = (owner_of(taker), called_name(taker)) if taker is not None else (None, "")
     if owner is not None and not package(owner, found.source) and not (method in EXTENDS or changes_itself(method)):
         yield from filter(None, (path_of(owner), *binds(statement)))  # type: ignore[arg-type]
-
-
-def _paths(code: ast.AST) -> set[str]:
-    return {path for node in ast.walk(code) if (path := path_of(node))}

@@ -6,7 +6,6 @@ The values are the very same.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -143,7 +142,7 @@ def _is_exact(read: _Read, added: ast.expr) -> bool:
 
     A float does in double precision, with the numbers that Python takes; an integer where it is added as it is.
     """
-    above = list(_until(read.found.source.ancestors(read.found.node), added))
+    above = [*read.found.source.below(read.found.node, added), added][1:]
     if read.dtype not in _FLOATS:
         return read.dtype in ("int64", "int32") and not above
     return all(isinstance(node, ast.BinOp) and isinstance(node.op, _EXACT) for node in above) and all(
@@ -152,14 +151,6 @@ def _is_exact(read: _Read, added: ast.expr) -> bool:
         for part in (node.left, node.right)  # type: ignore[attr-defined]
         if read.found.node not in ast.walk(part)
     )
-
-
-def _until(nodes: Iterator[ast.AST], last: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes above the first one, up to `last`."""
-    node = next(nodes)
-    while node is not last:
-        node = next(nodes)
-        yield node
 
 
 # `x[mask].sum()` becomes `torch.where(mask, x, 0).sum()`, whose shape the CPU knows without asking the device.

@@ -59,7 +59,7 @@ def _used_at_once(habit: Habit, found: SourceNode) -> list[tuple[str, Site]]:
     """Return where a device computes with the value in the very statement that reads it: `y / y.max().item()`."""
     if habit.kind != "syncs" or called_name(found.node) not in GIVES_NUMBERS:
         return []
-    for inner, outer in pairwise(_up(found, found.node, found.statement)):
+    for inner, outer in pairwise(found.source.below(found.node, found.statement)):
         names: Sequence[str] = ()
         match outer:
             case ast.BinOp(left=left, right=right, op=operator):
@@ -82,7 +82,8 @@ def _used_again(habit: Habit, found: SourceNode, loop: ast.stmt) -> list[tuple[s
             statement = found.source.statement(use)
             if statement is found.statement or statement is None:
                 continue
-            if not isinstance(statement, _SIMPLE) or any(isinstance(each, DEFINED) for each in _up(found, use, loop)):
+            is_within = any(isinstance(each, DEFINED) for each in found.source.below(use, loop))
+            if is_within or not isinstance(statement, _SIMPLE):
                 return None
             way = _way_back(habit, found, use, statement)
             site = _site_of_most(habit, found, statement) if way else None
@@ -107,15 +108,7 @@ def _keeps_the_value(found: SourceNode) -> bool:
             return True
         return variable(function) in TAKES_VALUES or package(function, found.source) in ("numpy", "torch")
 
-    return all(map(is_known, _up(found, found.node, statement)))
-
-
-def _up(found: SourceNode, node: ast.AST, top: ast.AST) -> Iterator[ast.AST]:
-    """Yield what is around a node, below another."""
-    for outer in found.source.ancestors(node):
-        if outer is top:
-            return
-        yield outer
+    return all(map(is_known, found.source.below(found.node, statement)))
 
 
 def _taking(statement: ast.stmt) -> Iterator[str]:
@@ -137,7 +130,7 @@ def _way_back(habit: Habit, found: SourceNode, use: ast.Name, statement: ast.stm
 
 def _is_mixed(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
     """Return whether a tensor would do as well beside other tensors: `y - x`, `p.mul_(x)`; an `alpha=` is a number."""
-    around = list(pairwise(_up(found, use, statement)))
+    around = list(pairwise(found.source.below(use, statement)))
     mixing = (isinstance(outer, ast.BinOp) or may_be_tensor(outer, inner) for inner, outer in around)
     needing = (isinstance(inner, _NUMBERS) and not may_be_tensor(outer, inner) for inner, outer in around)
     return any(mixing) and not any(needing)
@@ -145,7 +138,7 @@ def _is_mixed(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
 
 def _puts_into_a_tensor(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
     """Return whether a factory takes the value, or a tensor is filled with it: `torch.tensor([x])`, `t[0, 0] = x`."""
-    around = list(_up(found, use, statement))
+    around = list(found.source.below(use, statement))
     is_made = any(is_put_in(outer, inner) for inner, outer in pairwise(around))
     stored = match_code("$tensor[$at] = $value", statement)
     value = stored["value"] if stored is not None else None
@@ -154,7 +147,7 @@ def _puts_into_a_tensor(found: SourceNode, use: ast.Name, statement: ast.stmt) -
 
 def _can_wait(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
     """Return whether what a statement makes of the value is only kept: `words.append(text[x])`, `out += names[x]`."""
-    if any(isinstance(each, ast.IfExp | ast.Compare | ast.BoolOp) for each in _up(found, use, statement)):
+    if any(isinstance(each, ast.IfExp | ast.Compare | ast.BoolOp) for each in found.source.below(use, statement)):
         return False
     call = alone(statement)
     if call is not None:
@@ -166,7 +159,7 @@ def _can_wait(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
 def _is_passed_on(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
     """Return whether a statement keeps the value itself, and nothing that was looked up by it or computed from it."""
     gathering = alone(statement)
-    return all(each is gathering or isinstance(each, _PASSED_ON) for each in _up(found, use, statement))
+    return all(each is gathering or isinstance(each, _PASSED_ON) for each in found.source.below(use, statement))
 
 
 def _site_of_most(habit: Habit, found: SourceNode, statement: ast.stmt, names: Sequence[str] = ()) -> Site | None:

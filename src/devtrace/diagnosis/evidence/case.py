@@ -196,6 +196,12 @@ def outlives_the_call(name: AccessPath) -> bool:
     return not name.listed and any(reference.kind not in ("variable", "item") for reference in name.references)
 
 
+def passed_by(cause: CauseSlug, case: Case, passing: PassingMove) -> Verdict:
+    """Return the verdict on what a module has, or made it of, and did not take along when it moved."""
+    born = case.queries.born(case.former_state) if case.former_state >= 0 else case.born
+    return Verdict(cause, born, passing.name, passing.module, passing.moves[0], others=len(passing.moves))
+
+
 def move_of_its_parameter(case: Case, name: AccessPath) -> Move | None:
     """Return how the parameter that an optimizer's state is for got to the expected device after the state was made."""
     parameter = next((reference.key for reference in name.references if reference.kind == "state"), None)

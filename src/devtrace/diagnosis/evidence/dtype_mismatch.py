@@ -267,11 +267,9 @@ def _outside_the_layer(queries: TraceQueries, row: int, root: str | None = None)
 
 def _is_an_early_copy(queries: TraceQueries, op: int, row: int, dtype: str) -> bool:
     """Return whether a parameter is a copy of another, which was cast later."""
-    copied = (
-        {queries.base(each) for each in lineage(queries, queries.base(row))[1:]}
-        if queries.trait(row) != dtype
-        else set()
-    )
+    if queries.trait(row) == dtype:
+        return False
+    copied = {queries.base(each) for each in lineage(queries, queries.base(row))[1:]}
     return any(move.op > queries.producer(queries.base(row)) for move in moves_from(queries, copied, dtype, op))
 
 

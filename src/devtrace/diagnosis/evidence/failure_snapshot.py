@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import FrameType
@@ -149,12 +149,7 @@ class FailureSnapshot:
     def _is_on(self, value: object, device: str, depth: int = 2) -> bool:
         if is_tensor(value):
             return self.trait_of(value) in (device, "")
-        items: Iterable[object] = ()
-        if type(value) is dict:
-            items = value.values()
-        elif type(value) in (list, tuple):
-            items = cast("Iterable[object]", value)
-        return depth > 0 and any(self._is_on(item, device, depth - 1) for item in items)
+        return depth > 0 and any(self._is_on(item, device, depth - 1) for item in items_of(value))
 
     def calls(self, frame: int, function: str) -> bool:
         """Return whether the code of a frame mentions a function's name."""

@@ -143,12 +143,12 @@ class FailingFrame:
 
     # Devices.
 
-    def device_code(self, before: int, near: ast.AST | None = None) -> str:
+    def device_code(self, before: int, near: ast.AST) -> str:
         """Return the expected device as code that computes writes it: from a tensor, from `self`, from a variable."""
         if not self._is_usual:
             return self._literal
         return (
-            (self._device_of_tensor(before, names_in(near)) if near is not None else "")
+            self._device_of_tensor(before, names_in(near))
             or self._device_attribute(self.own)
             or self._named_device(before)
             or self._device_of_tensor(before)
@@ -208,9 +208,7 @@ class FailingFrame:
 
     def _device_of_self(self) -> str:
         module = self.variables.get(self.own)
-        if not access_paths.is_module(module):
-            return ""
-        for path, tensor in registered(module, depth=0):
+        for path, tensor in registered(module, depth=0) if access_paths.is_module(module) else ():
             if self._on_expected_device(tensor):
                 return f"{self.own}.{path}.{self._trait}"
         return self._device_of_parameters(self.own, module)
@@ -227,13 +225,13 @@ class FailingFrame:
         return any(not any(registered(each)) for each in items)
 
     def _device_of_module(self, before: int) -> str:
-        bound = (name for name in self.bound(before) if name != self.own and self.is_itself(name, before))
-        names = (name for name in bound if not self._is_moved_from(name, before))
+        others = (name for name in self._unchanged(before) if name != self.own)
+        names = (name for name in others if not self._is_moved_from(name, before))
         return next(filter(None, (self._device_of_parameters(n, self.variables.get(n)) for n in names)), "")
 
-    def _device_of_called(self, near: ast.AST | None) -> str:
+    def _device_of_called(self, near: ast.AST) -> str:
         """Return `next(self.net.parameters()).device` of the module that is given the code: `self.net(zeros(2))`."""
-        around = (match_code("$module(...)", each) for each in self.source.ancestors(near)) if near else ()
+        around = (match_code("$module(...)", each) for each in self.source.ancestors(near))
         called = ((self.code.text(each["module"]), evaluate(each["module"], self.scope())) for each in around if each)
         return next(filter(None, (self._device_of_parameters(*each) for each in called)), "")
 

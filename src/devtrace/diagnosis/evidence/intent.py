@@ -152,7 +152,7 @@ def _asked_for(snapshot: FailureSnapshot, mismatch: Mismatch) -> Iterator[Site]:
         for statement in frame.bindings(name.references[0].text)[-1:]:
             given = filter(None, map(given_trait, calls_in(statement)))
             if isinstance(statement, ast.Assign) and any(map(frame.names_expected_device, given)):
-                yield _site(frame, statement)
+                yield frame.code.site_of(statement)
 
 
 def _named_by_variables(frame: FailingFrame) -> Iterator[_Named]:
@@ -198,8 +198,4 @@ def _objects_name_an_accelerator(frame: FailingFrame) -> bool:
 def _words(named: _Named) -> Site:
     """Return the statement that gives the variable its value, else the line that the frame runs."""
     bound = named.frame.bindings(named.variable)
-    return _site(named.frame, bound[-1] if bound else named.frame.source_node.statement)
-
-
-def _site(frame: FailingFrame, statement: ast.stmt) -> Site:
-    return frame.code.site_of(statement)
+    return named.frame.code.site_of(bound[-1] if bound else named.frame.source_node.statement)

@@ -72,7 +72,7 @@ def outermost_calls(queries: TraceQueries) -> Ints:
 
 
 def on_a_device(queries: TraceQueries) -> Mask:
-    rows = [row for row, name in enumerate(queries.device_names) if name not in (HOST, META)]
+    rows = [row for row, name in enumerate(queries.device_names) if name not in (HOST, META, "")]
     found: Mask = np.isin(queries.trace.ops.ints("device"), rows)
     return found
 
@@ -85,6 +85,4 @@ def _reads_a_parameter(queries: TraceQueries) -> Mask:
     moved = (source >= 0) & (made >= 0)  # of a model that is gone what a move made has no role
     moved[moved] = roles[source[moved]] & (queries.trace.ops.ints("call")[made[moved]] < 0)
     large = (roles | moved) & (queries.dims > 0)
-    found = np.zeros(len(queries.trace.ops), dtype=bool)
-    found[inputs.rows[large[queries.bases[inputs.flat]]]] = True
-    return found
+    return inputs.have(large[queries.bases[inputs.flat]])

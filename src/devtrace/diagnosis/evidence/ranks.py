@@ -5,7 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from devtrace.diagnosis.evidence.trace_queries import META, Mask, TraceQueries
+from devtrace.diagnosis.evidence.model_on_host import on_a_device
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.trace.tables import Ints
 
 
@@ -37,13 +38,6 @@ class Ranks:
     @cached_property
     def own_device(self) -> dict[int, int]:
         """Return for each rank the accelerator on which it ran most ops."""
-        devices = self.queries.trace.ops.ints("device")
-        known = {rank: np.bincount(devices[(self.of_op == rank) & self._on_accelerator]) for rank in self.numbers}
+        devices, there = self.queries.trace.ops.ints("device"), on_a_device(self.queries)
+        known = {rank: np.bincount(devices[(self.of_op == rank) & there]) for rank in self.numbers}
         return {rank: int(counts.argmax()) for rank, counts in known.items() if len(counts)}
-
-    @cached_property
-    def _on_accelerator(self) -> Mask:
-        names = self.queries.device_names
-        elsewhere = [index for index, name in enumerate(names) if name in (META, "") or index == self.queries.host]
-        devices = self.queries.trace.ops.ints("device")
-        return (devices >= 0) & ~np.isin(devices, elsewhere)

@@ -36,9 +36,8 @@ def birth(cells: Sequence[CellText], running: str, name: str, kind: str = "") ->
 def _newest_first(cells: Sequence[CellText]) -> Iterator[tuple[CellText, Source, ast.stmt]]:
     for cell in reversed(cells):
         source = parse(cell.text, cell.file, cell.first)
-        for statement in reversed([*statements(source.tree)] if source is not None else []):
-            if source is not None:
-                yield cell, source, statement
+        if source is not None:
+            yield from ((cell, source, each) for each in reversed([*statements(source.tree)]))
 
 
 def _of_class(cells: Sequence[CellText], kind: str, attribute: str) -> Site | None:

@@ -92,13 +92,9 @@ def _returns_a_new_tensor(call: ast.Call, frame: FailingFrame) -> bool:
     body = source.body_of(code) if code is not None and source is not None else None
     if source is None or body is None:
         return False
-    returned = [node.value for node in nodes_of(ast.Return, body)]
-    made = [
-        value is not None
-        and any(origins.is_factory_without(frame.snapshot.queries.of, inner, source) for inner in calls_in(value))
-        for value in returned
-    ]
-    return bool(made) and all(made)
+    trait, returned = frame.snapshot.queries.of, [node.value for node in nodes_of(ast.Return, body)]
+    calls = [calls_in(each) if each is not None else () for each in returned]
+    return bool(calls) and all(any(origins.is_factory_without(trait, x, source) for x in each) for each in calls)
 
 
 def _takes_the_work_away(case: Case) -> bool:

@@ -127,11 +127,8 @@ def _defaults_of_flags(asked: AskedDevice, kind: type, attribute: str) -> Iterat
             (each.lstrip("-").replace("-", "_") for each in flags if each.startswith("--")), None
         )
         default = keyword(call, "default")
-        if (
-            stored == attribute
-            and default is not None
-            and not any(each.partition("=")[0] in flags for each in sys.argv)
-        ):
+        is_given = any(each.partition("=")[0] in flags for each in sys.argv)
+        if stored == attribute and default is not None and not is_given:
             yield default
 
 

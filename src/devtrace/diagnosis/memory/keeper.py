@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.source.flow import COMPREHENSIONS, LOOPS, binds, parameters, path_of, statements, targets
+from devtrace.source.flow import COMPREHENSIONS, LOOPS, binds, parameters, path_of, paths_in, statements, targets
 from devtrace.source.matching import (
     alone,
     called_name,
@@ -135,7 +135,7 @@ class Keeper:
         if self.round is None:
             return True
         given = _given(*statements(self.round))
-        needed = _with_what_gave(_paths_in(self.value), given)
+        needed = _with_what_gave(paths_in(self.value), given)
         made: set[str] = set()
         left = {name for names, _ in given for name in names} & needed
         for names, values in given:
@@ -183,9 +183,7 @@ def being_made(queries: TraceQueries) -> tuple[str, Keeper] | None:
         if statement is not None and (parts or (in_generator and not isinstance(statement, LOOPS))):
             code = parts[0] if parts else node
             value: Any = getattr(code, "elt", None) or getattr(code, "value", None) or node
-            given = next(
-                (path_of(root) for each in targets(statement) for root in chain(each.node) if path_of(root)), ""
-            )
+            given = next(filter(None, (path_of(x) for each in targets(statement) for x in chain(each.node))), "")
             ran = {given, *names_in(statement)} if "backward" in called_names(statement) else {given}
             runs = bool(ran & _differentiated(source.function(statement) or source.tree))
             name = given or " ".join(source.segment(code).split())[:_MOST_OF_CODE]
@@ -281,12 +279,12 @@ def _differentiated(function: ast.AST) -> set[str]:
     """Return the variables and attributes that lead to what a function runs backward through."""
     roots = [call for call in calls_in(function) if called_name(call) == "backward"]
     given = _given(*nodes_of(ast.stmt, function))
-    given += [(_paths_in(each.target), _paths_in(each.value)) for each in nodes_of(ast.AugAssign, function)]
-    return _with_what_gave(_paths_in(*roots), given)
+    given += [(paths_in(each.target), paths_in(each.value)) for each in nodes_of(ast.AugAssign, function)]
+    return _with_what_gave(paths_in(*roots), given)
 
 
 def _given(*bodies: ast.stmt) -> list[tuple[set[str], set[str]]]:
-    return [(_paths_in(each.node), _paths_in(each.value)) for part in bodies for each in targets(part)]
+    return [(paths_in(each.node), paths_in(each.value)) for part in bodies for each in targets(part)]
 
 
 def _with_what_gave(paths: set[str], given: list[tuple[set[str], set[str]]]) -> set[str]:
@@ -294,10 +292,6 @@ def _with_what_gave(paths: set[str], given: list[tuple[set[str], set[str]]]) -> 
     while more := {name for names, values in given if names & paths for name in values} - paths:
         paths = paths | more
     return paths
-
-
-def _paths_in(*trees: ast.AST) -> set[str]:
-    return {path_of(each) for each in nodes_of(ast.expr, *trees)} - {""}
 
 
 def _paths_of(statement: ast.stmt) -> Iterator[str]:

@@ -109,11 +109,8 @@ def loaded_to_the_host(memory: Memory) -> Remedy | None:
     """Load a checkpoint to the CPU, from where `load_state_dict` copies it."""
     for group in memory.worth:
         keeps = memory.keeper(group) if group.kind == "named" else None
-        call = (
-            next((each for each in calls_in(keeps.value) if called_name(each) in ("load", "load_file")), None)
-            if keeps
-            else None
-        )
+        calls = calls_in(keeps.value) if keeps is not None else ()
+        call = next((each for each in calls if called_name(each) in ("load", "load_file")), None)
         if keeps is None or call is None:
             continue
         edit = keeps.code.replaced(call, keeps.code.with_argument(call, "map_location", '"cpu"'))

@@ -79,12 +79,7 @@ def calls_so_far(reader: Reader, owner: object, methods: dict[str, FunctionType]
 
 def surely_runs(node: ast.AST, run: Activation) -> bool:
     """Return whether no branch stands between a node and the function that it is in."""
-    for outer in run.source.ancestors(node):
-        if outer is run.body:
-            return True
-        if isinstance(outer, _MAY_NOT_RUN):
-            return False
-    return True
+    return not any(isinstance(outer, _MAY_NOT_RUN) for outer in run.source.below(node, run.body))
 
 
 def _calls_above(

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.values import END, Activation, Definition, Known, Several, Value
 from devtrace.recording.columns import sites
-from devtrace.recording.context.module_tree import is_module
+from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source import parsing
 from devtrace.source.branches import was_passed_by
 from devtrace.source.flow import FUNCTIONS, binds, given_by, moves_itself, parameters, statements, targets
@@ -200,11 +200,8 @@ def function_of(value: Any) -> tuple[FunctionType | None, list[Value | None]]:
         return function, [Known(value.__self__)] if function is not None else []
     if type(value) in (FunctionType, CACHED):
         return _behind_wrapper(value), []
-    for kind in classes_of(type(value)):
-        function = class_dict(kind).get("__call__")
-        if function is not None:
-            return (function, [Known(value)]) if type(function) is FunctionType else (None, [])
-    return None, []
+    function = class_attribute(type(value), "__call__")
+    return (function, [Known(value)]) if type(function) is FunctionType else (None, [])
 
 
 def stored_in(reader: Reader, run: Activation, owner: Any, key: Any = MISSING) -> Iterator[Definition]:
