@@ -21,7 +21,7 @@ class Taper(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if self.taps is None:
-            self.taps = torch.hann_window(x.size(-1))
+            self.taps = torch.hann_window(x.size(-1), device=x.device)
         mixed: torch.Tensor = self.mix(x) * self.taps
         return mixed
 
@@ -35,7 +35,7 @@ class Decay(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         n = x.size(1)
         if n not in self.seen:
-            self.seen[n] = torch.arange(n).float()
+            self.seen[n] = torch.arange(n, device=x.device).float()
         return x * torch.exp(-self.rate * self.seen[n])
 
 

@@ -65,6 +65,16 @@ class Passed:
         above, below = self._called
         return (maker := maker_at(site)) in below and maker not in above
 
+    def may_have_left(self, site: Site) -> bool:
+        """Return whether a function that only the source knows may have run by then, as lines or `__init__` call it."""
+        queries, here = self.frame.snapshot.queries, self.frame.code.site
+        source = queries.read(site.file, site.line)
+        if source is None or (site.file, site.function) == (here.file, here.function):
+            return source is None or site.line <= self.line
+        built = {each.name for each in _outermost(source.tree) if isinstance(each, ast.ClassDef)}
+        above, _ = self._called
+        return site.function.endswith("__init__") or maker_at(site) in _led_to(above | built, source)
+
     @cached_property
     def _called(self) -> tuple[set[str], set[str]]:
         """Functions that run by calls up to the line, and by calls below it."""
@@ -74,7 +84,8 @@ class Passed:
             called = set[str]().union(*map(run_names, own))
             if self.frame.source.span(statement).line <= self.frame.line:
                 (above if self.frame.source.span(statement).line <= self.line else below).update(called)
-        return _led_to(above, self.frame), _led_to(below, self.frame)
+        source, around = self.frame.source, self.frame.function
+        return _led_to(above, source, around), _led_to(below, source, around)
 
 
 def maker_at(site: Site) -> str:
@@ -93,16 +104,18 @@ def _way(frame: FailingFrame) -> tuple[Ints, Ints]:
     if (here.file, here.function) not in ways:
         own, rows = np.full(len(queries.trace.sites) + 1, -1), queries.sites_beside(here)
         own[rows] = queries.trace.sites.ints("line")[rows]
-        lines = own[queries.cost_users[: queries.failed]]
+        # Of what was read from the source, who called it is not known: a package's `__init__` ran further up.
+        users = queries.cost_users if queries.evidence.saw_ops else queries.trace.ops.ints("site")
+        lines = own[users[: queries.failed]]
         ops = np.flatnonzero(lines >= 0)
         ways[here.file, here.function] = ops, lines[ops]
     steps, at = ways[here.file, here.function]
     return np.concatenate(([-1], steps, [max(queries.failed, 0)])), np.concatenate(([0], at, [frame.line]))
 
 
-def _led_to(names: set[str], frame: FailingFrame) -> set[str]:
+def _led_to(names: set[str], source: Source, around: ast.AST | None = None) -> set[str]:
     """Return the names of functions and classes, and of all that those of this file call."""
-    bodies, found, new = _bodies(frame.source, frame.function), set(names), names - {""}
+    bodies, found, new = _bodies(source, around), set(names), names - {""}
     while new:
         new = set[str]().union(*(run_names(body) for name in new for body in bodies.get(name, ()))) - found
         found |= new

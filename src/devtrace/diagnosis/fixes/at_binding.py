@@ -10,6 +10,7 @@ from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.way import Passed
 from devtrace.diagnosis.fixes.about_to_fail import is_combined
 from devtrace.diagnosis.fixes.anchors import Anchor, of_binding
 from devtrace.diagnosis.fixes.changes import EachOf, OwnLines, Proposal, Within
@@ -53,9 +54,18 @@ def _moved_with(case: Case, name: AccessPath, kin: list[AccessPath]) -> Iterator
 
 
 def _may_come_later(case: Case, name: AccessPath, anchor: Anchor) -> bool:
-    """Return whether an item whose birth nobody saw may be put in below its variable's line: `means = {}`."""
+    """Return whether what nobody saw come may come below its variable's line.
+
+    means = {}                          # an item is put in later
+    net = Net()                         # the first call of `forward` gives `net.table` its tensor
+    """
     row, steps = case.snapshot.row(name.last.value), [each.kind for each in name.references[1:]]
-    if row is None or "item" not in steps or case.queries.born(case.queries.base(row)) >= 0:
+    if row is None or case.queries.producer(case.queries.base(row)) >= 0:
+        return False
+    born = case.queries.site(case.queries.born(case.queries.base(row)))
+    if born is not None:
+        return anchor.frame is not None and not Passed.below(anchor.frame, anchor.line).may_have_left(born)
+    if "item" not in steps:
         return False
     value = getattr(anchor.node, "value", None)
     begins_empty = any(match_code(empty, value) is not None for empty in ("{}", "[]", "dict()", "list()"))

@@ -27,7 +27,7 @@ from devtrace.diagnosis.fixes.fix import (
     suggested,
 )
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
-from devtrace.source.flow import parameters, targets
+from devtrace.source.flow import parameters, path_of, targets
 from devtrace.source.matching import (
     called_name,
     called_names,
@@ -76,6 +76,27 @@ def _path_in_method(case: Case, name: AccessPath, found: SourceNode) -> str | No
     given = (each.statement for each in assignments(case.queries, name.last.owner, neighbour["name"]))
     is_there = any((each.lineno, each.col_offset) == at for each in given)
     return f"{found.code.text(neighbour['self'])}.{name.last.key}" if is_there else None
+
+
+def move_what_a_call_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Below `net.cuda()` write `net.table = net.table.cuda()` for what a call above made; the class is a package's."""
+    name, moving, frame = verdict.name, case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
+    if name is None or moving is None or frame is None or not case.queries.package(verdict.born):
+        return
+    if is_assignable(name) and name.code and moving.function is frame.function and calls_before(moving):
+        anchor = Anchor.below_move(moving, frame)
+        proposal = Proposal(anchor, OwnLines.of(name), anchor.device)
+        help = sentence("fixed.below-line", code=proposal.code, line=anchor.line)
+        yield from proposal.fixes(help, anchor.moved(case, name))
+
+
+def calls_before(move: SourceNode) -> list[ast.Call]:
+    """Return the calls of what a line moves in the lines above it, of the same block."""
+    found, block = match_code("$x.$move(...)", move.node), move.source.block(move.statement)
+    called = path_of(found["x"]) if found is not None else ""
+    above = block[: block.index(move.statement)] if move.statement in block else []
+    calls = (call for statement in above for call in calls_in(statement))
+    return [call for call in calls if called and path_of(call.func) == called]
 
 
 def move_container(case: Case, verdict: Verdict) -> Iterator[Fix]:

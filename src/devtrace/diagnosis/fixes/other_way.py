@@ -10,10 +10,10 @@ from typing import NamedTuple
 from devtrace.diagnosis.evidence.access_paths import is_module, modules_in
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.dispatched import device_of_hooks, owner_without_data
-from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode
+from devtrace.diagnosis.evidence.trace_queries import HOST
+from devtrace.diagnosis.fixes.at_move import calls_before
 from devtrace.diagnosis.fixes.fix import Fix, failing_frame
 from devtrace.source.flow import path_of
-from devtrace.source.matching import calls_in, match_code
 from devtrace.source.safe_values import evaluate
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
@@ -45,24 +45,16 @@ def with_data(case: Case) -> str:
 
 
 def _call_after_the_move(case: Case, verdict: Verdict) -> OtherWay | None:
-    """Name the one call above a module's move for which the module made what it keeps."""
+    """Name the one call above a module's move for which the module made what it keeps, on the device of its input."""
     found = case.queries.own_node(verdict.moved) if verdict.cause == "stale-copy" and verdict.module else None
-    moved = match_code("$x.$move(...)", found.node) if found is not None else None
-    called = path_of(moved["x"]) if moved is not None else ""
-    if found is None or not called or not case.was_made_in_a_call:
-        return None
-    calls = [call for statement in _above(found) for call in calls_in(statement) if path_of(call.func) == called]
+    if found is None or not case.was_made_in_a_call or case.origin.arrival == "made":
+        return None  # without `device=` the call below would make it on the CPU again
+    calls = calls_before(found)
     if len(calls) != 1:
         return None
     words = {"code": one_line(found.code.text(calls[0])), "line": found.source.span(calls[0]).line}
     move = one_line(found.code.text(found.statement))
     return OtherWay(sentence("fixed.first-call", move=move, device=case.expected_device, **words), is_cheaper=True)
-
-
-def _above(found: SourceNode) -> list[ast.stmt]:
-    """Return the statements of the same block that come before."""
-    block = found.source.block(found.statement)
-    return block[: block.index(found.statement)] if found.statement in block else []
 
 
 def _leave_it_there(case: Case, verdict: Verdict) -> OtherWay | None:
