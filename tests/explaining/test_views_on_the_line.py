@@ -1,0 +1,73 @@
+"""A view that the failing line takes itself is where an edit puts what it is a view of: no edit more for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import nn
+
+import devtrace
+from devtrace.recording.context import hooks
+
+
+@pytest.fixture(autouse=True)
+def hooked() -> Iterator[None]:
+    hooks.install()
+    with devtrace.simulate("cuda:1"):
+        yield
+    hooks.uninstall()
+
+
+class Digits(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stages = []
+        for width in (1, 2):
+            self.stages.append(nn.Conv2d(width, 2, 3, padding=1))
+        self.classes = nn.Linear(2 * 4 * 4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for stage in self.stages:
+            x = torch.relu(stage(x))
+        out: torch.Tensor = self.classes(x.flatten(1))
+        return out
+
+
+class Words(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = [nn.Linear(4, 4)]
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        mixed = rows
+        for part in self.parts:
+            mixed = torch.tanh(part(mixed))
+        out: torch.Tensor = self.head(mixed.view(-1, 8))
+        return out
+
+
+def images_and_layers() -> None:
+    model = Digits().to("cuda:0")
+    images = torch.randn(2, 1, 4, 4)
+    model(images)
+
+
+def rows_and_parts() -> None:
+    words = Words()
+    words.cuda()
+    for _ in range(2):
+        rows = torch.rand(4, 4)
+        words(rows)
+
+
+@pytest.mark.parametrize("program", [images_and_layers, rows_and_parts])
+def test_layers_in_a_list_and_what_goes_in_need_no_third_edit(program: Callable[[], None]) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        program()
+    (finding,) = devtrace.explain(caught.value).findings
+    assert sum("ModuleList(" in edit.after for edit in finding.edits) == 1
+    assert len(finding.edits) == 2
+    assert finding.help.count(" too; ") == 1, finding.help
