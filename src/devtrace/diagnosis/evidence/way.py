@@ -65,6 +65,15 @@ class Passed:
         above, below = self._called
         return (maker := maker_at(site)) in below and maker not in above
 
+    def has_run(self, op: int) -> bool:
+        """Return whether an op that was recorded is of a function that only lines up to here call: a trainer's class."""
+        queries, here = self.frame.snapshot.queries, self.frame.code.site
+        site = queries.site(int(queries.op_users[op])) if op >= 0 and queries.evidence.saw_ops else None
+        if site is None or (site.file, site.function) == (here.file, here.function):
+            return False
+        above, below = self._called
+        return (maker := maker_at(site)) in above and maker not in below
+
     def may_have_left(self, site: Site) -> bool:
         """Return whether a function that only the source knows may have run by then, as lines or `__init__` call it."""
         queries, here = self.frame.snapshot.queries, self.frame.code.site

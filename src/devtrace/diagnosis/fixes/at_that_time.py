@@ -19,7 +19,7 @@ from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.cpu_only import taken_on_host
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import HOST
-from devtrace.diagnosis.evidence.way import maker_at
+from devtrace.diagnosis.evidence.way import Passed, maker_at
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.source.flow import binds, is_written_in, parameters, values_given
@@ -67,9 +67,8 @@ def _is_later(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr, sinc
         if _was_there(frame, edit, owner, may_have_moved=is_module):
             return False
         moved = case.queries.producer(case.queries.base(there)) if there is not None else -1
-        return there is not None and (
-            moved >= since or (is_module and _may_move_below(case, frame, edit, owner, moved))
-        )
+        is_later = moved >= since and not Passed.below(frame, edit.line).has_run(moved)
+        return there is not None and (is_later or (is_module and _may_move_below(case, frame, edit, owner, moved)))
     root = ast.unparse(owner).partition(".")[0]
     return any(edit.line < frame.source.span(each).line < frame.line for each in frame.bindings(root))
 
