@@ -116,14 +116,14 @@ run("Random", "uni20")
 # The line that fails writes scores into a matrix: `scores[row_idx, col_idx] = origin_scores`. Of its four tensors only `scores` is on the
 # GPU (the next cell prints them). Two of the others are rightly on the CPU: an index may be. Only the *values* must be where the
 # matrix is. The report names them, and the line in the model that made them without a device. It also says that training did not reach this
-# line, and that the line belongs to RecBole: what you can do about it is to use a release that has the fix, or to report it there.
+# line, and that the line belongs to RecBole: what you can do about it is to change it in a copy of your own, and to report it there.
 
 # %% zh
 # ## 读报告
 #
 # 失败的那一行把得分写进一个矩阵：`scores[row_idx, col_idx] = origin_scores`。四个张量里只有 `scores` 在 GPU 上（下一个单元格会打印它们）。
 # 另外三个中有两个在 CPU 上完全合法：索引可以在 CPU 上。只有*值*必须和矩阵在同一设备。报告点名的正是它，以及模型里没有指定设备就创建它的那一行；
-# 报告还指出训练没有走到这一行，并且这一行属于 RecBole：你能做的是换用已经修复的版本，或者向作者报告。
+# 报告还指出训练没有走到这一行，并且这一行属于 RecBole：你能做的是在自己的副本中修改它，并向作者报告。
 
 # %% code
 report = %devtrace report random

@@ -119,7 +119,7 @@ def test_ai_toolkits_image_ids_come_without_a_device_from_a_dependency(warm: War
     assert set(finding.devices) == {"cpu", "cuda:0"}
     assert "diffusers 0.32.0.dev0. You called it in sampling.py line 18: `self.prepare_latents(" in finding.message
     assert "torch.arange(height, device=device)" in finding.help
-    assert "use a release" in finding.help
+    assert "in a copy of your own" in finding.help
     assert not finding.edits  # an installed package is not the user's to edit
 
 

@@ -87,7 +87,7 @@ class Net(nn.Module):
 
 
 def a_layer_in_it_keeps_a_table() -> None:
-    from turning import Turned
+    from turning import Turned  # type: ignore[import-not-found]
 
     net = Net(Turned())
     net(torch.zeros(2, 4))

@@ -44,7 +44,7 @@ class Rarity:
 
 
 def weights_of_classes() -> None:
-    from loops import Loop
+    from loops import Loop  # type: ignore[import-not-found]
 
     class Weighted(Loop):  # type: ignore[misc]
         def __init__(self, *args: object, rarity: Rarity) -> None:

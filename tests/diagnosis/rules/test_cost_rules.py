@@ -491,7 +491,7 @@ def test_a_cost_in_a_package_is_found_at_its_line_and_names_the_users(
     assert "`tables.cos` is the same tensor each time. It is in costly_pack, called from" in cos.message
     assert "`tables.sin` is the same tensor each time." in sin.message
     assert cos.edits == ()
-    assert "use a release of the package that has it, or report it there" in sync.help
+    assert "change it in a copy of your own, and report it there" in sync.help
     assert 'self.register_buffer("cos", ..., persistent=False)' in cos.help
 
 

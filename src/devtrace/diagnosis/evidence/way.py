@@ -66,7 +66,7 @@ class Passed:
         return (maker := maker_at(site)) in below and maker not in above
 
     def has_run(self, op: int) -> bool:
-        """Return whether an op that was recorded is of a function that only lines up to here call: a trainer's class."""
+        """Return whether an op that was recorded is of a function that only lines up to here call: a trainer."""
         queries, here = self.frame.snapshot.queries, self.frame.code.site
         site = queries.site(int(queries.op_users[op])) if op >= 0 and queries.evidence.saw_ops else None
         if site is None or (site.file, site.function) == (here.file, here.function):

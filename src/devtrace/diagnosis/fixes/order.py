@@ -70,7 +70,9 @@ ORDER: Final = (
         "the function that made it knows no device, but the one that called that does",
     ),
     Ranked(move_what_a_package_keeps, ("not-registered",), "the class is a package's, so nothing can be registered"),
-    Ranked(at_move.move_what_a_call_made, ("not-registered", "stale-copy"), "there was nothing to move before the call"),
+    Ranked(
+        at_move.move_what_a_call_made, ("not-registered", "stale-copy"), "before the call there was nothing to move"
+    ),
     Ranked(at_use.move_above_in_cell, ("attached-after-move", "never-moved"), "another cell made it, without a device"),
     Ranked(
         pass_device_to_factory,

@@ -128,7 +128,7 @@ class Replay:
         self.there.update(filter(self._is_taken_by_the_line, self._failing_inputs()))
 
     def _is_taken_by_the_line(self, row: int) -> bool:
-        """Return whether an input is a view of what moved that the line took itself: `head(x.flatten(1))`, unrecorded."""
+        """Return whether an input is a view of what moved that the line took itself: `head(x.flatten(1))`."""
         queries, known = self.queries, self.case.snapshot.reachable_rows
         is_read = not queries.evidence.saw_ops and queries.producer(row) < 0
         return is_read and row not in known and queries.base(row) in self.there

@@ -90,7 +90,8 @@ def _instead(asked: AskedDevice, failing: FailingFrame, there: list[str]) -> _An
     edits = existing_device(asked, there)
     value, code = plain(asked.node, asked.frame.scope()), asked.frame.code.text(asked.node)
     words = sentence("device-refused.absent-named-help", code=code, value=value) if value is not None else ""
-    return _Answer(asked.device, who_asked(asked, failing), edits, edits[0].after.strip() if edits else words)
+    words = sentence("device-refused.absent-edit", code=edits[0].after.strip()) if edits else words
+    return _Answer(asked.device, who_asked(asked, failing), edits, words)
 
 
 def _mapped(frames: Sequence[FailingFrame]) -> _Answer:
@@ -101,5 +102,5 @@ def _mapped(frames: Sequence[FailingFrame]) -> _Answer:
             continue
         edit = frame.code.replaced(call, frame.code.with_argument(call, "map_location", '"cpu"'))
         if edit is not None:
-            return _Answer(edits=(edit,), help=edit.after.strip())
+            return _Answer(edits=(edit,), help=sentence("device-refused.file-edit", code=edit.after.strip()))
     return _Answer()
