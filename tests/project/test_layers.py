@@ -99,13 +99,13 @@ MOST_LINES = {
     # Births in containers; hooks of one module and of all; a loop; what calls look up; turns of comprehensions;
     # attributes that tensors have alone; a birth whose reading fails costs the rest nothing; births through `*args`.
     "source explaining": 5_616,
-    "diagnosis.evidence": 3_669,  # gathered from other devices; what an object keeps for itself; slices of tuples
+    "diagnosis.evidence": 3_691,  # what ran before a line that builds it; gathered from other devices; slices of tuples
     "diagnosis.causes": 562,
     # What trains from then on; a device that a caller hands down; what would do as well; what moves a module later on.
-    "diagnosis.fixes": 3_313,  # one line that moves several is advised once
+    "diagnosis.fixes": 3_345,  # below the call that made a package's table; one line that moves several is advised once
     # What each step computes or copies again; what a value is needed for: sizes, draws, elements of several tensors;
     # what takes the values that a mask picks; lengths to pack by, and elements that are asked for their truth.
-    "diagnosis.rules diagnosis.costs": 4_093,  # numbers that functions of torch take; what counts the rounds of a loop
+    "diagnosis.rules diagnosis.costs": 4_094,  # numbers that functions of torch take; what counts the rounds of a loop
     # What a dtype costs: casts for nothing, and numpy's float64 in a float32 model.
     "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 307,
     # What keeps a number out of a CUDA graph: where it is met in compiled code, and its rule.
