@@ -97,15 +97,16 @@ LONGEST_FILE = 400
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
     # Births in containers; hooks of one module and of all; a loop; what calls look up; turns of comprehensions;
-    # attributes that tensors have alone; a birth whose reading fails costs the rest nothing; births through `*args`.
-    "source explaining": 5_616,
-    "diagnosis.evidence": 3_691,  # what ran before a line that builds it; gathered from other devices; slices of tuples
-    "diagnosis.causes": 562,
+    # attributes that tensors have alone; a birth whose reading fails costs the rest nothing; births through `*args`;
+    # what means several tensors.
+    "source explaining": 5_683,
+    "diagnosis.evidence": 3_709,  # what ran before a line that builds it; gathered from other devices; slices, several
+    "diagnosis.causes": 564,  # a state that a line sent away
     # What trains from then on; a device that a caller hands down; what would do as well; what moves a module later on.
-    "diagnosis.fixes": 3_345,  # below the call that made a package's table; one line that moves several is advised once
+    "diagnosis.fixes": 3_366,  # below the call that made a package's table; one line for several; lists of tensors
     # What each step computes or copies again; what a value is needed for: sizes, draws, elements of several tensors;
     # what takes the values that a mask picks; lengths to pack by, and elements that are asked for their truth.
-    "diagnosis.rules diagnosis.costs": 4_094,  # numbers that functions of torch take; what counts the rounds of a loop
+    "diagnosis.rules diagnosis.costs": 4_096,  # numbers that functions of torch take; what counts the rounds of a loop
     # What a dtype costs: casts for nothing, and numpy's float64 in a float32 model.
     "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 307,
     # What keeps a number out of a CUDA graph: where it is met in compiled code, and its rule.

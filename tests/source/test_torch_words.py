@@ -6,6 +6,7 @@ import ast
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from types import BuiltinFunctionType
 from typing import Any, Final
 
 import numpy as np
@@ -84,6 +85,14 @@ def test_what_takes_a_device_beside_a_tensor_makes_one_like_it_or_moves_it() -> 
         if hasattr(torch, name) and _tensors(schema.arguments) and "device" in map(_name, schema.arguments)
     }
     assert [name for name in like if not vocabulary.is_factory(name) and name not in ("to", "empty_quantized")] == []
+
+
+def test_what_takes_a_list_of_tensors_alone_and_is_no_python_function_joins_them() -> None:
+    takes = [(name, schema.arguments[0].type if schema.arguments else None) for name, schema in schemas()]
+    others = {name for name, first in takes if str(first) != "List[Tensor]"}
+    named = {name: getattr(torch, name, None) for name, _ in takes if name not in others}
+    joins = {name for name, function in named.items() if isinstance(function, BuiltinFunctionType)}
+    assert joins == vocabulary.JOINS
 
 
 def test_methods_that_share_memory_are_views_or_copies_that_may_be_none() -> None:

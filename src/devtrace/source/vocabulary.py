@@ -42,8 +42,12 @@ MAKES_ON_HOST: Final = frozenset(("from_numpy", "frombuffer", "from_dlpack"))
 """They take over memory of the host, and no device."""
 OF_VALUES: Final = frozenset((*OF_DATA, *MAKES_ON_HOST, "fill_", "new_tensor", "scalar_tensor", "tensor"))
 """They put the values that they take into a tensor."""
-JOINS: Final = frozenset(("cat", "stack"))
-"""They make one tensor of several."""
+JOINS: Final = frozenset((
+    "cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "row_stack", "stack", "vstack",
+))  # fmt: skip
+"""They make one tensor of several, which they take as a list."""
+TAKES_ITEMS: Final = JOINS | {"pad_sequence", "pack_sequence"}
+"""What they take first is a list of tensors."""
 OPERATORS: Final = {
     "Mult": "mul", "MatMult": "matmul", "Mod": "remainder", "FloorDiv": "floor_divide", "BitAnd": "bitwise_and",
     "BitOr": "bitwise_or", "BitXor": "bitwise_xor", "LShift": "bitwise_left_shift", "RShift": "bitwise_right_shift",

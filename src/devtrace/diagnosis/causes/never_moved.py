@@ -26,7 +26,9 @@ def owner_was_not_moved_with_it(case: Case) -> Verdict | None:
 
 
 def optimizer_keeps_it(case: Case) -> Verdict | None:
-    """It is state that an optimizer keeps beside the parameters."""
+    """It is state that an optimizer keeps beside the parameters, and that no line brought there."""
+    if case.origin.arrival == "copied":
+        return None
     names = [name for name in case.names if name.is_state_of_an_optimizer]
     moved = ((name, move_of_its_parameter(case, name)) for name in names)
     found = next((each for each in moved if each[1] is not None), None) or (next(iter(names), None), None)

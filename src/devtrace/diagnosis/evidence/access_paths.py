@@ -91,10 +91,10 @@ class AccessPath:
 
     @property
     def rank(self) -> tuple[int, int, int, int]:
-        """Lowest for the best path: not by an optimizer's groups, nor a loose list, from the outermost frame, short."""
-        optimizer = any(is_optimizer(value) for value in self.objects[:-1])
+        """Lowest for the best: an optimizer's state, not by its groups, nor a loose list; then outermost, and short."""
+        optimizer, state = any(is_optimizer(value) for value in self.objects[:-1]), self.is_state_of_an_optimizer
         return (
-            2 * (optimizer and not self.is_state_of_an_optimizer) + self.listed,
+            -1 if state else 2 * optimizer + self.listed,
             -self.frame,
             len(self.references),
             len(self.text),

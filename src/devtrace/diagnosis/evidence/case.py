@@ -203,7 +203,12 @@ def passed_by(cause: CauseSlug, case: Case, passing: PassingMove) -> Verdict:
 
 
 def move_of_its_parameter(case: Case, name: AccessPath) -> Move | None:
-    """Return how the parameter that an optimizer's state is for got to the expected device after the state was made."""
+    """Return how the parameter that an optimizer's state is for got to the expected device after the state was made.
+
+    A state that was made while nobody recorded may be the younger one, if the source does not tell.
+    """
+    if case.birth < 0 and not case.queries.evidence.saw_ops:
+        return None
     parameter = next((reference.key for reference in name.references if reference.kind == "state"), None)
     row = case.snapshot.row(parameter)
     move = move_of(case.queries, row) if row is not None and case.is_expected(row) else None

@@ -13,13 +13,13 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import names_trait
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
-from devtrace.diagnosis.evidence.source_text import stays_there
+from devtrace.diagnosis.evidence.source_text import makes_another_dtype, stays_there
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.slugs import Trait
 from devtrace.source import flow
 from devtrace.source.branches import was_passed_by
-from devtrace.source.dtypes import CASTS, is_cast, is_floating, torch_dtype
+from devtrace.source.dtypes import is_cast, is_floating, torch_dtype
 from devtrace.source.matching import (
     assigned_names,
     called_name,
@@ -36,6 +36,7 @@ from devtrace.source.matching import (
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope, evaluate, is_around, returned_by_call, values
+from devtrace.source.several import means_several
 from devtrace.source.vocabulary import is_move
 
 
@@ -211,10 +212,13 @@ class FailingFrame:
         for path, tensor in registered(module, depth=0) if access_paths.is_module(module) else ():
             if self._on_expected_device(tensor):
                 return f"{self.own}.{path}.{self._trait}"
-        return self._device_of_parameters(self.own, module)
+        return self.device_of(self.own, module)
 
-    def _device_of_parameters(self, code: str, module: object) -> str:
-        is_there = access_paths.is_module(module) and self.snapshot.trait_of(module) == self.expected_device
+    def device_of(self, code: str, value: object) -> str:
+        """Return how code asks a tensor or a module that is there for the expected device; nothing of others."""
+        if self._on_expected_device(value):
+            return f"{code}.{self._trait}"
+        is_there = access_paths.is_module(value) and self.snapshot.trait_of(value) == self.expected_device
         return f"next({code}.parameters()).{self._trait}" if is_there and not self._may_have_none(code) else ""
 
     def _may_have_none(self, variable: str) -> bool:
@@ -226,14 +230,14 @@ class FailingFrame:
 
     def _device_of_module(self, before: int) -> str:
         others = (name for name in self._unchanged(before) if name != self.own)
-        names = (name for name in others if not self._is_moved_from(name, before))
-        return next(filter(None, (self._device_of_parameters(n, self.variables.get(n)) for n in names)), "")
+        given = ((n, self.variables.get(n)) for n in others if not self._is_moved_from(n, before))
+        return next(filter(None, (self.device_of(*each) for each in given if access_paths.is_module(each[1]))), "")
 
     def _device_of_called(self, near: ast.AST) -> str:
         """Return `next(self.net.parameters()).device` of the module that is given the code: `self.net(zeros(2))`."""
         around = (match_code("$module(...)", each) for each in self.source.ancestors(near))
         called = ((self.code.text(each["module"]), evaluate(each["module"], self.scope())) for each in around if each)
-        return next(filter(None, (self._device_of_parameters(*each) for each in called)), "")
+        return next(filter(None, (self.device_of(*each) for each in called)), "")
 
     def _is_moved_from(self, variable: str, line: int) -> bool:
         """Return whether the function moves a variable's module at a line or below: `model.to(device)`."""
@@ -248,8 +252,9 @@ class FailingFrame:
 
     def _named_device(self, before: int) -> str:
         """Return the function's own variable that is the expected device: `device`."""
-        named = (n for n in self._unchanged(before) if names_trait(self.variables.get(n), self.expected_device))
-        return next(named, "")
+        return next(
+            (n for n in self._unchanged(before) if names_trait(self.variables.get(n), self.expected_device)), ""
+        )
 
     def _unchanged(self, before: int) -> list[str]:
         return [name for name in self.bound(before) if self.is_itself(name, before)]
@@ -313,7 +318,8 @@ class FailingFrame:
         if found is not None or has_none or self.snapshot.queries.is_undated(row):  # made between operand and op
             return found
         found = self._made_here(row) or self._called_here(row) or self._operand(row)
-        return found.elt if isinstance(found, ast.ListComp | ast.GeneratorExp) else found
+        is_one = found is not None and not means_several(found, self.source, self.scope())
+        return found.elt if isinstance(found, ast.ListComp | ast.GeneratorExp) else found if is_one else None
 
     def _path_to(self, row: int) -> ast.expr | None:
         """Return the path whose value is the tensor, else one whose value shares its storage."""
@@ -371,20 +377,14 @@ class FailingFrame:
         read = [(each, self._found(each)) for each in self._operands()]
         is_part = any(self.snapshot.is_in(value, row) for _, value in read)
         left = [x for x, value in read if value is MISSING and not isinstance(getattr(x, "operand", x), ast.Constant)]
-        return left[0] if len(left) == 1 and not is_part and not self.makes_another_dtype(left[0], row) else None
+        is_other = is_part or len(left) != 1 or makes_another_dtype(left[0], self.scope(), queries, row)
+        return None if is_other else left[0]
 
     def _found(self, node: ast.expr) -> Any:
         """Look up an operand; a slice of a list or tuple is no tensor, and stands for the whole."""
         is_slice = type(getattr(node, "slice", None)) is ast.Slice
         whole = evaluate(getattr(node, "value", node), self.scope()) if is_slice else MISSING
         return whole if issubclass(type(whole), list | tuple) else evaluate(node, self.scope())
-
-    def makes_another_dtype(self, node: ast.expr, row: int) -> bool:
-        """Return whether a call itself says that it makes another dtype: `torch.randn(3, dtype=torch.bfloat16)`."""
-        call = next(calls_in(node), None)
-        given = evaluate(given_trait(call, self._trait) or call, self.scope()) if call is not None else None
-        cast = CASTS.get(called_name(call), "") if call is not None and self._trait == "dtype" else ""
-        return (cast or access_paths.dtype_named_by(given)) not in ("", self.snapshot.queries.trait(row))
 
     def _operands(self) -> list[ast.expr]:
         """Return what the line's operation takes: of a tuple or list its items, which has no `.to()` itself."""

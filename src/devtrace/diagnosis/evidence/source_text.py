@@ -7,14 +7,15 @@ from types import FunctionType
 from typing import Any, Final
 
 from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.evidence.access_paths import dtype_named_by
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import Trait
-from devtrace.source.dtypes import is_cast
+from devtrace.source.dtypes import CASTS, is_cast
 from devtrace.source.flow import Target, targets
-from devtrace.source.matching import called_names, listed, names_in, nodes_of
+from devtrace.source.matching import called_name, called_names, calls_in, given_trait, listed, names_in, nodes_of
 from devtrace.source.parsing import read
-from devtrace.source.safe_values import class_dict, classes_of
+from devtrace.source.safe_values import Scope, class_dict, classes_of, evaluate
 from devtrace.source.user_code import owner_of
 from devtrace.source.vocabulary import HOST, JOINS, is_factory, is_move
 from devtrace.words.text_format import one_line, shorten
@@ -108,3 +109,15 @@ def _brings(name: str, trait: Trait) -> bool:
     """Return whether a function may give a tensor on another device than its arguments are on, or of another dtype."""
     moves = is_cast(name) if trait == "dtype" else is_move(name) and name != HOST
     return is_factory(name) or name in JOINS or moves
+
+
+def makes_another_dtype(node: ast.expr, scope: Scope, queries: TraceQueries, row: int) -> bool:
+    """Return whether a call itself says that it makes another dtype than a row's: `torch.zeros(3, dtype=torch.half)`.
+
+    Where devices are compared it may make any.
+    """
+    call = next(calls_in(node), None) if queries.of == "dtype" else None
+    if call is None:
+        return False
+    given = dtype_named_by(evaluate(given_trait(call, "dtype") or call, scope))
+    return (CASTS.get(called_name(call), "") or given) not in ("", queries.trait(row))

@@ -10,6 +10,7 @@ from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.source_text import makes_another_dtype
 from devtrace.diagnosis.evidence.way import Passed
 from devtrace.diagnosis.fixes.about_to_fail import is_combined
 from devtrace.diagnosis.fixes.anchors import Anchor, of_binding
@@ -183,7 +184,7 @@ def move_where_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
                 yield from _unpacked(case, frame, name, anchor) if frame is not None else ()
                 continue
             values = values_given(frame.source, anchor.statement)
-            if frame.makes_another_dtype(values[name.text], case.odd_tensor):
+            if makes_another_dtype(values[name.text], frame.scope(), case.queries, case.odd_tensor):
                 continue
             is_alike = case.mismatch.of == "inputs"
             alike = [

@@ -93,10 +93,13 @@ def _may_move_below(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr
 
 
 def _was_there(frame: FailingFrame, edit: Edit, owner: ast.expr, *, may_have_moved: bool) -> bool:
-    """Return whether a variable had at the edit's line what it has now, or what that was computed from since."""
+    """Return whether a variable, or an item of one, was at the edit's line what it is now, or what that comes from."""
     name, line = ast.unparse(owner), edit.line
+    item = match_code("$list[$index]", owner)
+    whole = ast.unparse(item["list"]) if item is not None else name
     updated = any(frame.source.span(each).line >= line for each in frame.bindings(name))  # `x = self.layer(x)`
-    return (updated or not may_have_moved) and name in frame.bound(line) and frame.is_itself(name, line)
+    is_there = whole in frame.bound(line) and all(frame.is_itself(each, line) for each in (whole, name))
+    return (updated or not may_have_moved) and is_there
 
 
 def is_in_vain(case: Case, fix: Fix) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from types import FunctionType
 
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
@@ -14,14 +13,14 @@ from devtrace.diagnosis.evidence.mismatch import written_into
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.fixes.about_to_fail import is_combined
 from devtrace.diagnosis.fixes.anchors import Anchor
-from devtrace.diagnosis.fixes.changes import OwnLines, Proposal, Within
-from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, registering_root, siblings_on_odd_device
+from devtrace.diagnosis.fixes.changes import EachOf, OwnLines, Proposal, Within
+from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, odd_rows, registering_root, siblings_on_odd_device
 from devtrace.source.dtypes import is_floating
 from devtrace.source.flow import COMPREHENSIONS
 from devtrace.source.matching import calls_in, match_code, nodes_of, same_code, variable
-from devtrace.source.object_walk import is_tensor
-from devtrace.source.parsing import read
-from devtrace.source.safe_values import evaluate
+from devtrace.source.object_walk import items_of
+from devtrace.source.safe_values import evaluate, values
+from devtrace.source.several import code_run_by, returned_by
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -42,8 +41,10 @@ def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
     moved = [Moved(case.odd_tensor, case.op)]
     again = [other for other in frame.loads(node) if other is not node]
     if again and variable(node):
-        proposal = Proposal(_above(frame), OwnLines((variable(node),)), device)
-        yield from proposal.fixes(sentence("fixed.before-use", code=proposal.code), moved)
+        above = _above(frame)
+        proposal = Proposal(above, OwnLines((variable(node),)), device)
+        before = above.moved_rows(case, [case.odd_tensor])
+        yield from proposal.fixes(sentence("fixed.before-use", code=proposal.code), before)
     inside = list(ast.walk(frame.source_node.statement))
     beside = (each for each in again if each in inside and is_combined(each, frame.source))
     nodes = (node, *beside, *_made_alike(frame, node))
@@ -52,19 +53,22 @@ def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 
 def _device_of_another_item(case: Case, frame: FailingFrame, node: ast.expr) -> str:
-    """Return `group[0].device` for `p.grad` of `[p.grad for p in group]`: of the first item that is as expected."""
+    """Return `group[0].device` for `p.grad` of `[p.grad for p in group]`: of the first item that is as expected.
+
+    Of what is computed with the item, `net.w.pow(2)`, the first tensor or module that the item leads to.
+    """
     around = frame.source.parent(node)
     if not isinstance(around, COMPREHENSIONS) or node not in vars(around).values() or len(around.generators) > 1:
         return ""
     name, iterated, scope = variable(around.generators[0].target), around.generators[0].iter, frame.scope()
     items = evaluate(iterated, scope)
     for index, item in enumerate(items if name and type(items) in (list, tuple) else ()):
-        code = f"{frame.code.text(iterated)}[{index}]"
-        made = evaluate(node, scope.having({name: item}))
-        uses = [(each, code) for each in nodes_of(ast.Name, node) if each.id == name]
-        for value, text in ((item, code), (made, frame.code.text_with(node, *uses))):
-            if is_tensor(value) and case.snapshot.trait_of(value) == case.expected_device:
-                return f"{text}.{case.queries.of}"
+        for path in values(node, frame.source, scope.having({name: item})):
+            uses = [each for each in nodes_of(ast.Name, path.node) if each.id == name]
+            code = f"{frame.code.text(iterated)}[{index}]"
+            found = frame.device_of(frame.code.text_with(path.node, *((each, code) for each in uses)), path.value)
+            if uses and found:
+                return found
     return ""
 
 
@@ -86,15 +90,12 @@ def _made_alike(frame: FailingFrame, node: ast.expr) -> Iterator[ast.Call]:
 
 
 def _returns_a_new_tensor(call: ast.Call, frame: FailingFrame) -> bool:
-    function = evaluate(call.func, frame.scope())
-    code = function.__code__ if type(function) is FunctionType else None
-    source = read(code.co_filename) if code is not None else None
-    body = source.body_of(code) if code is not None and source is not None else None
-    if source is None or body is None:
-        return False
-    trait, returned = frame.snapshot.queries.of, [node.value for node in nodes_of(ast.Return, body)]
-    calls = [calls_in(each) if each is not None else () for each in returned]
-    return bool(calls) and all(any(origins.is_factory_without(trait, x, source) for x in each) for each in calls)
+    code, trait = code_run_by(call.func, frame.scope()), frame.snapshot.queries.of
+    returned = list(returned_by(code)) if code is not None else []
+    made = [(calls_in(value) if value is not None else (), source) for source, value in returned]
+    return bool(made) and all(
+        any(origins.is_factory_without(trait, x, source) for x in calls) for calls, source in made
+    )
 
 
 def _takes_the_work_away(case: Case) -> bool:
@@ -129,6 +130,21 @@ def move_before_update(case: Case, verdict: Verdict) -> Iterator[Fix]:
     paths = dict.fromkeys([frame.code.text(node), *(path for name in siblings if (path := name.code))])
     proposal = Proposal(_above(frame), OwnLines(tuple(paths)), frame.device_beside(node))
     yield from proposal.fixes(sentence("fixed.before-update", code=proposal.code), [Moved(case.odd_tensor, case.op)])
+
+
+def move_each_before_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Above `torch.stack(outs)` write `outs = [each.to(outs[0].device) for each in outs]`: some of it is elsewhere."""
+    frame = failing_frame(case)
+    if frame is None or _takes_the_work_away(case):
+        return
+    for path in values(frame.source_node.node, frame.source, frame.scope()):
+        if not variable(path.node) or not case.snapshot.is_in(path.value, case.odd_tensor):
+            continue
+        items = dict(enumerate(items_of(path.value)))
+        devices = (frame.device_of(f"{path.text}[{index}]", item) for index, item in items.items())
+        proposal = Proposal(_above(frame), EachOf(path.text, path.value), next(filter(None, devices), ""))
+        moved = _above(frame).moved_rows(case, [row for item in items.values() for row in odd_rows(case, item)])
+        yield from proposal.fixes(sentence("fixed.before-use", code=proposal.code), moved)
 
 
 def move_above_in_cell(case: Case, verdict: Verdict) -> Iterator[Fix]:

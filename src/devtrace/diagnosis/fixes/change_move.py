@@ -168,8 +168,8 @@ def _is_a_device(name: ast.Name, frame: FailingFrame) -> bool:
 
 def copy_after_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Put the line that copies below the line that moves, where nothing between them needs the copy."""
-    found = case.queries.own_node(verdict.moved)
-    for frame, early in filter(None, map(case.binding_of, case.names)):
+    found, is_state = case.queries.own_node(verdict.moved), case.name is not None and case.name.is_state_of_an_optimizer
+    for frame, early in filter(None, map(case.binding_of, case.names[:1] if is_state else case.names)):
         if found is None or found.source is not frame.source:
             continue
         moving, code = found.statement, frame.code

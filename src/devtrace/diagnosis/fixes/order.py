@@ -98,6 +98,7 @@ ORDER: Final = (
     Ranked(pass_device_to_factory, ("never-moved", "target-dtype"), "what is only set up may be wanted on the CPU too"),
     Ranked(at_use.move_at_use, EVERY, "it mends the line, in each run of it anew"),
     Ranked(at_use.move_before_update, EVERY, "what is updated in place stays where it is put"),
+    Ranked(at_use.move_each_before_use, EVERY, "a list that the line reads as a whole has no expression for each part"),
     Ranked(at_move.move_container, EVERY, "a list of a module has no line of its own that could move each part"),
     Ranked(hand_device_down, EVERY, "several lines change where one would do, but nothing is copied"),
 )

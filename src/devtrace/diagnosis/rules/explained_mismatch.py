@@ -101,7 +101,9 @@ def _expressions(case: Case) -> list[str]:
     """Return what the source calls the odd tensor: its expression on the failing line, the variable assigned to."""
     queries, tensor = case.queries, case.odd_tensor
     frame = failing_frame(case)
-    node = frame.node_of(tensor) if frame is not None else None
+    made_of = (tensor, case.origin.row) if case.begins_so else (tensor,)
+    nodes = (frame.node_of(row) for row in made_of) if frame is not None else iter(())
+    node = next(filter(None, nodes), None)
     texts = [frame.code.text(node)] if frame is not None and node is not None else []
     op = queries.producer(tensor)
     made = queries.op_node(op)

@@ -1,0 +1,63 @@
+"""Whether an expression stands for several values: what is taken apart where it stands, what a function returns so.
+
+torch.cat(parts(x))      f(*parts(x))      sum(losses(x).values())
+def parts(x): return x, x + 1
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from inspect import CO_GENERATOR
+from types import CodeType
+from typing import Final
+
+from devtrace.source.flow import statements
+from devtrace.source.matching import called_name, match_code
+from devtrace.source.parsing import Source, read
+from devtrace.source.safe_values import Scope, class_dict, classes_of, evaluate, run_by
+from devtrace.source.vocabulary import TAKES_ITEMS
+
+_DISPLAYS: Final = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def means_several(node: ast.expr, source: Source, scope: Scope) -> bool:
+    """Return whether an expression of a line is no value itself, but some that are in it."""
+    if _is_taken_apart(node, source):
+        return True
+    call = match_code("$function(...)", node)
+    code = code_run_by(call["function"], scope) if call is not None else None
+    if code is None:
+        return False
+    return bool(code.co_flags & CO_GENERATOR) or any(isinstance(each, _DISPLAYS) for _, each in returned_by(code))
+
+
+def _is_taken_apart(node: ast.expr, source: Source) -> bool:
+    match source.parent(node):
+        case ast.Starred():
+            return True
+        case ast.Call(func=ast.Name(id="sum"), args=[first, *_]):
+            return first is node
+        case ast.Call(args=[first, *others]) as call:
+            name = called_name(call)
+            return (first is node and name in TAKES_ITEMS) or (name == "reduce" and others[:1] == [node])
+    return False
+
+
+def code_run_by(function: ast.expr, scope: Scope) -> CodeType | None:
+    """Return the code that a call of an expression runs: of a function, or of a module's `forward`."""
+    value = evaluate(function, scope)
+    own = (class_dict(kind).get("forward") for kind in classes_of(type(value)))
+    run = next(run_by(next((each for each in own if each is not None), value)), None)
+    return run.__code__ if run is not None else None
+
+
+def returned_by(code: CodeType) -> Iterator[tuple[Source, ast.expr | None]]:
+    """Yield what a function returns, as its source has it."""
+    source = read(code.co_filename)
+    body = source.body_of(code) if source is not None else None
+    if source is not None and body is not None:
+        for statement in statements(body):
+            match statement:
+                case ast.Return(value=value):
+                    yield source, value
