@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 import random
+import sys
+from types import FrameType
+from typing import Any
 
 import pytest
 import torch
 
 import devtrace
 from devtrace.runtime.device_spec import limit_of, spec_of
+from devtrace.simulation.memory import allocator
 from devtrace.simulation.memory.allocator import Block, CachingAllocator
 from devtrace.words.errors import SimulateError
 
@@ -175,22 +179,43 @@ def test_cached_segments_are_given_back_before_it_fails() -> None:
     assert memory.failures == 1
 
 
-def test_blocks_never_overlap_and_no_byte_is_lost() -> None:
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_blocks_never_overlap_and_no_byte_is_lost(is_interrupted: bool) -> None:
+    """At any line of a call a signal's handler or a finalizer may ask for memory too, or give some back."""
     draw, memory = random.Random(0), CachingAllocator(300 * MIB)
     taken: list[Block] = []
+    handled: list[Block] = []
+
+    def interrupt(frame: FrameType, event: str, _: object) -> Any:
+        if event == "line" and draw.random() < 0.02:
+            if handled and draw.random() < 0.5:
+                memory.give(handled.pop(draw.randrange(len(handled))))
+            elif block := memory.take(int(2 ** draw.uniform(3, 15))):
+                assert isinstance(block, Block)
+                handled.append(block)
+        return interrupt if frame.f_code.co_filename == allocator.__file__ else None
+
+    before = sys.gettrace()
     for _ in range(4000):
-        if taken and draw.random() < 0.5:
-            memory.give(taken.pop(draw.randrange(len(taken))))
-        elif block := memory.take(int(2 ** draw.uniform(3, 24))):
-            assert isinstance(block, Block)
-            taken.append(block)
-        if draw.random() < 0.01:
-            memory.release()
+        sys.settrace(interrupt if is_interrupted else before)
+        try:
+            if taken and draw.random() < 0.5:
+                memory.give(taken.pop(draw.randrange(len(taken))))
+            elif block := memory.take(int(2 ** draw.uniform(3, 24))):
+                assert isinstance(block, Block)
+                taken.append(block)
+            if draw.random() < 0.01:
+                memory.release()
+        finally:
+            sys.settrace(before)
+    assert bool(handled) == is_interrupted
+    taken += handled
+    memory.give(memory.take(1) or 0)  # what was given back in the midst of the last call comes with the next
     spans = []
     for _, blocks in memory.segments():
         assert all(not (one.free and other.free) for one, other in itertools.pairwise(blocks))
         spans += [(block.address, block.size, block.free) for block in blocks]
-    assert sum(size for _, size, _ in spans) == memory.reserved <= 300 * MIB
+    assert sum(size for _, size, _ in spans) == memory.reserved <= 310 * MIB
     assert sum(size for _, size, free in spans if not free) == memory.allocated == sum(each.size for each in taken)
     ends = sorted((start, start + size) for start, size, _ in spans)
     assert all(end <= start for (_, end), (start, _) in itertools.pairwise(ends))

@@ -147,6 +147,7 @@ def test_asarray_returns_what_learns_where_it_is_asked_to() -> None:
     assert torch.as_tensor(weight * 2).requires_grad
 
 
+@pytest.mark.filterwarnings("ignore:The torch.cuda")  # once in a process: that they are no longer recommended
 def test_legacy_constructors_take_the_device_of_their_kind() -> None:
     cuda: Any = torch.cuda
     assert cuda.FloatTensor(2, device=1).device == SECOND

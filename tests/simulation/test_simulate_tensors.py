@@ -305,7 +305,9 @@ def test_legacy_constructors_make_host_tensors_whatever_was_used_last() -> None:
         assert made.device == torch.device("cpu")
     with pytest.raises(RuntimeError, match="cuda:0 and cpu"):
         torch.ones(3, device="cuda") + torch.Tensor(3)
-    assert torch.cuda.FloatTensor([1, 2]).device == CUDA  # type: ignore[attr-defined]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # once in a process: that it is no longer recommended
+        assert torch.cuda.FloatTensor([1, 2]).device == CUDA  # type: ignore[attr-defined]
     assert isinstance(torch.ones(2), torch.FloatTensor)
     assert not isinstance(torch.ones(2, device="cuda"), torch.FloatTensor)
     assert isinstance(torch.ones(2, device="cuda"), torch.cuda.FloatTensor)  # type: ignore[attr-defined]

@@ -1,8 +1,8 @@
 """A plugin of pytest that runs one file of PyTorch's own tests, on simulated devices or on the CPU, for a while.
 
 SUITE_DEVICE is `cuda` or `cpu`, SUITE_SECONDS the time after which no test begins, SUITE_OUT a file of JSON lines, one
-a test. Tests come in the order of a hash of their names, so that what ran is a fair sample, but for those that
-SUITE_FIRST names.
+a test. Tests come in the order of a hash of SUITE_SEED and their names: what ran is a fair sample. First come those
+that SUITE_FIRST names.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ BEGUN: list[float] = []  # when the sample began; then once for each stopped tes
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     BEGUN.append(time.monotonic())
     first = set(os.environ.get("SUITE_FIRST", "").split("\n"))
-    items.sort(key=lambda item: hashlib.sha256(plain_name(item.nodeid).encode()).digest())
+    seed = os.environ.get("SUITE_SEED", "")
+    items.sort(key=lambda item: hashlib.sha256((seed + plain_name(item.nodeid)).encode()).digest())
     items.sort(key=lambda item: plain_name(item.nodeid) not in first)
 
 
@@ -92,6 +93,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.exit("the sample is complete", returncode=0)
 
 
+def _was_stopped(error: BaseException | None) -> bool:
+    """Return whether a test's limit is behind its error, which a comparison may have made another of."""
+    while error is not None and not isinstance(error, TimeoutError):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Iterator[None]:
     outcome: Any = yield
@@ -99,6 +107,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Iterator[None]:
     if report.when == "call" or report.outcome != "passed":
         error = call.excinfo
         words = "" if error is None else f"{error.type.__name__}: {error.value}".partition("To execute this test")[0]
+        words = ("Timeout: " if error is not None and _was_stopped(error.value) else "") + words
         line = {"test": plain_name(item.nodeid), "outcome": report.outcome, "words": words[:300]}
         with Path(os.environ["SUITE_OUT"]).open("a") as file:
             file.write(json.dumps(line) + "\n")

@@ -43,7 +43,7 @@ def install(patches: Patches, undo: ExitStack) -> None:
 
     def set_autocast_enabled(*args: Any) -> None:
         set_enabled(*args)
-        if args[0] == "cuda" or len(args) == 1:
+        if len(args) == 1 or str(args[0]).partition(":")[0] == "cuda":  # torch.autocast takes "cuda:0", too
             on = bool(args[-1])
             if on:
                 kernels()

@@ -90,9 +90,20 @@ def _shared_answers(driver: Driver) -> dict[str, object]:
     }
 
 
+def _preferred() -> dict[str, object]:
+    """Return what keeps the libraries of CUDA's that a program prefers: here all compute alike."""
+    linalg, blas = [torch._C._get_linalg_preferred_backend()], [torch._C._get_blas_preferred_backend()]
+    return {
+        "_get_linalg_preferred_backend": lambda: linalg[0],
+        "_set_linalg_preferred_backend": lambda value: linalg.__setitem__(0, value),
+        "_get_blas_preferred_backend": lambda: blas[0],
+        "_set_blas_preferred_backend": lambda value: blas.__setitem__(0, value),
+    }
+
+
 def _driver_names(driver: Driver) -> dict[str, object]:
     devices = driver.devices
-    return {
+    return _preferred() | {
         "_has_cuda": True,
         "_cuda_isInBadFork": lambda: bool(devices.refusal),
         "_cuda_hasPrimaryContext": lambda index: devices.find(index).memory.highest > 0,

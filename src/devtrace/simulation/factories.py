@@ -13,6 +13,7 @@ from torch.utils._device import DeviceContext, _device_constructors
 
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import leave
+from devtrace.simulation.beyond.special import pinned
 from devtrace.simulation.handlers import TO_HOST
 from devtrace.simulation.storage_tags import CPU, HOST, MEMORY, SIMULATED, claim_all, tag_of
 from devtrace.simulation.tensors import Resolve, a_mode_sees, device, move
@@ -141,6 +142,9 @@ def _copies(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any
             target = resolve(device(data) if kwargs.get("device") is None else kwargs["device"])
             kwargs["device"] = TO_HOST if target.type == "cpu" else target
             return function(data, **kwargs)
+        if kwargs.get("pin_memory") and resolve(kwargs.get("device") or CPU).type == "cpu":
+            made = make(data, **{**kwargs, "pin_memory": False})
+            return pinned(made) if device(made).type == "cpu" else made
         return make(data, **kwargs)
 
     return copy
@@ -156,6 +160,8 @@ def _keeps(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]
         if isinstance(data, torch.Tensor) and tag_of(data).owner is not HOST:
             target = device(data) if kwargs.get("device") is None else resolve(kwargs["device"])
             rest = {"dtype": kwargs.get("dtype", args[0] if args else None), "copy": kwargs.get("copy")}
+            if rest["copy"] is False:
+                _check_alias(data, target, rest["dtype"])
             kept, wanted = move(data, target, rest), kwargs.get("requires_grad", False)
             if function.__name__ != "asarray":
                 return kept
@@ -163,6 +169,15 @@ def _keeps(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]
         return make(data, *args, **kwargs)
 
     return keep
+
+
+def _check_alias(data: torch.Tensor, target: torch.device, dtype: torch.dtype | None) -> None:
+    """Refuse what would be another tensor where a program asks for the same."""
+    if target != device(data) and not MEMORY.is_one:
+        raise ValueError(f"can't alias tensor from device '{device(data)}' to '{target}'.")
+    if dtype not in (None, data.dtype):
+        names = (torch._C.TensorBase.type(torch.empty(0, dtype=each, device=CPU))[6:-6] for each in (data.dtype, dtype))
+        raise ValueError("can't alias tensor with dtype '{}' into dtype '{}'.".format(*names))
 
 
 _OF_DATA = {"tensor": _copies, "as_tensor": _keeps, "asarray": _keeps}

@@ -71,6 +71,10 @@ class _DeviceGenerator(_Generator):
     def seed(self) -> int:
         return _Generator.seed(self._target)
 
+    def clone_state(self) -> DeviceGenerator:
+        new = DeviceGenerator(self.device)
+        return new.set_state(self.get_state()).set_offset(self._offset)
+
     def graphsafe_get_state(self) -> Self:
         return self
 
@@ -94,7 +98,13 @@ class DefaultGenerator(_DeviceGenerator):
 
     @property
     def _source(self) -> torch.Generator:
-        return self if self.own else _host
+        return self._target if self.own else _host
+
+    def graphsafe_set_state(self, state: torch.Generator) -> Self:
+        if not self.own and state is not self:
+            _Generator.set_state(self, _host.get_state())
+            self.own = True
+        return super().graphsafe_set_state(state)
 
     def _changed(self) -> Self:
         with torch._C._DisableTorchDispatch():  # the program compares nothing
@@ -159,17 +169,12 @@ def _generator_class(devices: Devices) -> type:
 class DeviceGenerator(_DeviceGenerator):
     """`torch.Generator(device="cuda")`: numbers as the host's generator of that seed makes them."""
 
-    def clone_state(self) -> DeviceGenerator:
-        new = DeviceGenerator(self.device)
-        new.set_state(self.get_state())
-        return new
-
     def __reduce__(self) -> Any:
-        return _rebuild, (self.device, self.get_state())
+        return _rebuild, (self.device, self.get_state(), self._offset)
 
 
-def _rebuild(device: torch.device, state: torch.Tensor) -> torch.Generator:
-    return torch.Generator(device).set_state(state)
+def _rebuild(device: torch.device, state: torch.Tensor, offset: int = 0) -> torch.Generator:
+    return torch.Generator(device).set_state(state).set_offset(offset)
 
 
 def checked(generator: torch.Generator, owner: SimulatedDevice | None) -> torch.Generator:
@@ -179,6 +184,12 @@ def checked(generator: torch.Generator, owner: SimulatedDevice | None) -> torch.
     if known.device.type != wanted and not MEMORY.is_one:
         raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{known.device.type}'")
     return known._source if isinstance(known, _DeviceGenerator) else generator
+
+
+def state_of(value: Any) -> Any:
+    """Return the state that a generator has now, as a graph keeps it: a program may give that another state."""
+    known = _known.get(_address(value), value) if isinstance(value, _Generator) else value
+    return known._target if isinstance(known, _DeviceGenerator) else value
 
 
 def keep_states() -> Callable[[], object]:
@@ -204,8 +215,8 @@ class OwnStream:
 
     def __enter__(self) -> None:
         self.before = _host.get_state()
-        _host.set_state(_Generator.get_state(self.generator))
+        _host.set_state(_Generator.get_state(self.generator._target))
 
     def __exit__(self, *_: object) -> None:
-        _Generator.set_state(self.generator, _host.get_state())
+        _Generator.set_state(self.generator._target, _host.get_state())
         _host.set_state(self.before)

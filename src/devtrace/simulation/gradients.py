@@ -15,7 +15,7 @@ from torch.autograd.function import BackwardCFunction
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import leave
 from devtrace.simulation.beyond import backward_streams
-from devtrace.simulation.storage_tags import FLOATING, MEMORY, tag_of
+from devtrace.simulation.storage_tags import FLOATING, MEMORY, anchor_floating, tag_of
 from devtrace.simulation.tensors import Gradients, device, move
 
 FORKED = (
@@ -46,10 +46,14 @@ def _checking(original: Callable[..., Any]) -> Callable[..., Any]:
         expected = [device(tensor) if isinstance(tensor, torch.Tensor) else None for tensor in tensors]
         with backward_streams.kept():
             try:
-                return original(tensors, on_devices(grads, expected, ""), *args, **kwargs)
+                found = original(tensors, on_devices(grads, expected, ""), *args, **kwargs)
             except BaseException as error:
                 leave(error)
                 raise
+        for grad, asked in zip(found or (), args[2] if len(args) > 2 else (), strict=False):
+            if isinstance(grad, torch.Tensor) and isinstance(asked, torch.Tensor):
+                anchor_floating(grad, tag_of(asked).owner)  # zeros of C++, which nothing met
+        return found
 
     return run_backward
 

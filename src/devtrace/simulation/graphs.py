@@ -96,6 +96,9 @@ class CapturedGraph:
         self._calls.clear()
         self._is_ready = False
 
+    def register_generator_state(self, generator: torch.Generator) -> None:
+        """Do nothing: a call keeps the state of the generator that it was given."""
+
     def pool(self) -> Any:
         if not self._is_ready:
             raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
@@ -147,6 +150,9 @@ class _Capture(TorchDispatchMode):
                 self._before[where] = (whole := _whole(tensor)), whole.clone()
         out = func(*args, **kwargs)
         self._own |= _storages((out,)) - _storages((*args, *kwargs.values()))
+        if torch.Tag.nondeterministic_seeded in getattr(func, "tags", ()):
+            args = tuple(map(generators.state_of, args))
+            kwargs = {name: generators.state_of(value) for name, value in kwargs.items()}
         self._calls.append((func, args, kwargs, out))
         return out
 

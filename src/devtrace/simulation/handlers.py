@@ -250,8 +250,9 @@ def seeded(handler: Handler) -> Handler:
     def draw(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         device = kwargs.get("device")
         owner = mode.find_device(device) if device is not None and device.type == "cuda" else common_owner(args)
+        is_given = any(isinstance(value, torch.Generator) for value in (*args, *kwargs.values()))
         args, kwargs = _with_checked_generator(func, args, kwargs, owner)
-        if owner is None or owner.generator is None or not owner.generator.own:
+        if is_given or owner is None or owner.generator is None or not owner.generator.own:
             return handler(mode, func, args, kwargs)
         with generators.OwnStream(owner.generator):
             return handler(mode, func, args, kwargs)
@@ -326,8 +327,15 @@ def transform(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str,
     return one_result(mode, func, args, kwargs)
 
 
+def singular_values(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`linalg.svd`, for which cuSOLVER has several ways, and the CPU one."""
+    is_cudas = kwargs.get("driver") in ("gesvd", "gesvdj", "gesvda") and tag_of(args[0]).owner not in (HOST, FLOATING)
+    return any_results(mode, func, args, kwargs | ({"driver": None} if is_cudas else {}))
+
+
 SPECIAL: dict[str, Handler] = {
     **special.BY_NAME,
     **dict.fromkeys(("aten::_fft_r2c", "aten::_fft_c2r", "aten::_fft_c2c"), transform),
+    "aten::_linalg_svd": singular_values,
     **dict.fromkeys(("aten::lift_fresh", "aten::detach"), plain),
 }

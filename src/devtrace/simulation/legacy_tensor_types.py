@@ -1,11 +1,14 @@
 """Older ways to name a device: `x.type("torch.cuda.FloatTensor")`, `x.new(...)`, and the assignment of a gradient."""
 
+import functools
+import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.quiet import PLAIN
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.storage_tags import (
     CPU,
@@ -21,6 +24,11 @@ from devtrace.simulation.tensors import Attribute, device, move, read_to
 
 _Base = torch._C.TensorBase
 _grad: Any = _Base.grad
+_NO_LONGER: Final = (
+    "The torch.cuda.*DtypeTensor constructors are no longer recommended. It's best to use methods such as "
+    "torch.tensor(data, dtype=*, device='cuda') to create tensors."
+)
+_warned: list[bool] = []  # once in a process, as torch has it
 
 
 def install(patches: Patches, devices: Devices) -> None:
@@ -46,6 +54,25 @@ def install(patches: Patches, devices: Devices) -> None:
             raise RuntimeError(words)
         return default if target is None or target.type == "cpu" else devices.find(target)
 
+    default: list[Callable[[], SimulatedDevice]] = [_host]
+    set_dtype = torch._C._set_default_tensor_type
+
+    def set_default(kind: Any) -> None:
+        """`set_default_tensor_type`, of which C++ knows the dtype alone."""
+        set_dtype(getattr(kind, "own", kind))
+        before, is_cuda = default[0], getattr(kind, "is_cuda", False)
+        default[0] = devices.find if is_cuda else _host
+        if default[0] != before:  # else a program's own default device stays
+            torch.set_default_device("cuda" if is_cuda else None)
+
+    def begin(self: torch.Tensor, *_: Any, **__: Any) -> None:
+        """`torch.Tensor(3)` is of the default type, which only its constructor can know."""
+        claimed(self, default[0]())
+
+    patches.set(torch._C, "_set_default_tensor_type", set_default)
+    for name in ("apply_", "map_", "map2_"):
+        patches.set(torch.Tensor, name, _on_the_host_alone(name))
+
     def new(self: torch.Tensor, *args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
         return claimed(_Base.new(self, *args, **kwargs), asked(device, tag_of(self).owner))
 
@@ -53,9 +80,9 @@ def install(patches: Patches, devices: Devices) -> None:
     for host, cuda, kinds in ((torch, torch.cuda, _KINDS), (torch.sparse, torch.cuda.sparse, _KINDS[:-1])):
         for kind in (f"{kind}Tensor" for kind in kinds):
             own = getattr(host, kind)
-            patches.set(host, kind, legacy_type(own, f"{host.__name__}.{kind}", lambda: HOST, asked))
+            patches.set(host, kind, legacy_type(own, f"{host.__name__}.{kind}", _host, asked))
             patches.set(cuda, kind, legacy_type(own, f"{cuda.__name__}.{kind}", devices.find, asked))
-    patches.set(torch.Tensor, "__init__", on_the_host)
+    patches.set(torch.Tensor, "__init__", begin)
     patches.set(torch.Tensor, "new", new)
     patches.set(torch.Tensor, "new_tensor", new_tensor)
     patches.set(torch.Tensor, "grad", Attribute(_grad.__get__, set_grad, _grad.__delete__))
@@ -82,16 +109,34 @@ def claimed(made: torch.Tensor, owner: SimulatedDevice) -> torch.Tensor:
     return made
 
 
-def on_the_host(self: torch.Tensor, *_: Any, **__: Any) -> None:
-    """`torch.Tensor(3)` is a host tensor, which only its constructor can know."""
-    anchor_floating(self, HOST)
+def _host() -> SimulatedDevice:
+    return HOST
+
+
+def _on_the_host_alone(name: str) -> Callable[..., Any]:
+    """A method that runs Python for each element, which torch has for the CPU alone."""
+    own = getattr(_Base, name)
+
+    @functools.wraps(own)
+    def method(self: torch.Tensor, *args: Any) -> Any:
+        there = type(self) in PLAIN and device(self).type == "cuda" and not MEMORY.is_one
+        if there and not self.requires_grad:  # of which torch speaks first
+            raise TypeError(f"{name} is only implemented on CPU tensors")
+        return own(self, *args)
+
+    return method
 
 
 def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice], asked: Callable[..., Any]) -> type:
     """Make `torch.FloatTensor` or `torch.cuda.FloatTensor`: call it for a tensor, or use it in isinstance."""
 
+    is_cuda = "cuda" in name
+
     class LegacyType(type):
         def __call__(cls, *args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
+            if is_cuda and (not _warned or torch.is_warn_always_enabled()):
+                _warned.append(True)
+                warnings.warn(_NO_LONGER, stacklevel=2)
             made = own(*args, **kwargs)
             of_parts = made.layout is torch.sparse_coo and any(isinstance(arg, torch.Tensor) for arg in args)
             return made if of_parts else claimed(made, asked(device, find_device()))
@@ -100,7 +145,7 @@ def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice],
             return isinstance(value, torch.Tensor) and type_name(value) == name
 
     module, _, kind = name.rpartition(".")
-    return LegacyType(kind, (), {"__module__": module, "dtype": own.dtype, "is_cuda": "cuda" in module})
+    return LegacyType(kind, (), {"__module__": module, "dtype": own.dtype, "is_cuda": is_cuda, "own": own})
 
 
 _KINDS = ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")  # no sparse Bool

@@ -61,12 +61,14 @@ def _unless_refused(
 
 
 def _applies(condition: str, dtype: Any, func: Any, args: Any, kwargs: Any, at: int) -> bool:
-    """Return whether both matrices have the dtype, or an argument another value than the one that CUDA takes."""
+    """Return whether both matrices have the dtype, or an argument a value that CUDA does not take."""
     if condition == "both":
         return all(getattr(each, "dtype", None) is dtype for each in args[at : at + 2])
-    name, _, taken = condition.partition("=")
+    name, _, value = condition.partition("=")
     given = dict(zip((spec.name for spec in func._schema.arguments), args, strict=False)) | kwargs
-    return not name or given.get(name) != taken
+    if value.startswith("="):
+        return bool(given.get(name) == value[1:])
+    return not name or given.get(name) != value
 
 
 def _refuse(func: Any, words: str, args: Any, kwargs: Any) -> None:

@@ -7,7 +7,7 @@ import torch
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.handlers import TO_HOST
-from devtrace.simulation.storage_tags import CPU, FLOATING, HOST, TAG, Tag, mark_pinned
+from devtrace.simulation.storage_tags import CPU, FLOATING, HOST, MEMORY, TAG, Tag, mark_pinned
 from devtrace.simulation.tensors import move
 from devtrace.words.errors import SimulateError
 
@@ -113,6 +113,8 @@ def is_pinned(self: Storage, device: Any = None) -> bool:
 
 def pin_memory(self: Storage, device: Any = None) -> Storage:
     """A copy in page-locked host memory."""
+    if self.device.type != "cpu" and not MEMORY.is_one:
+        raise TypeError(f"cannot pin '{Storage.__module__}.UntypedStorage' only CPU memory can be pinned")
     new = Storage(self.nbytes()).copy_(self, False)
     mark_pinned(new)
     return new
@@ -145,6 +147,8 @@ def on_a_device(storage: Storage) -> bool:
 
 
 def _share_cuda_(self: Storage, *args: Any, **kwargs: Any) -> Any:
+    if not on_a_device(self):
+        raise RuntimeError("_share_cuda_: only available on CUDA")
     raise SimulateError.of("simulate-share", device=device(self))
 
 

@@ -131,7 +131,10 @@ class Moves:
         self, tensor: torch.Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
     ) -> torch.Tensor:
         rest = {"non_blocking": non_blocking, "memory_format": memory_format}
-        return move(tensor, self.resolve("cuda" if device is None else device), rest)
+        target = self.resolve("cuda" if device is None else device)
+        if target.type != "cuda" and not MEMORY.is_one:
+            raise RuntimeError("Invalid device, must be cuda device")
+        return move(tensor, target, rest)
 
     def cpu(self, tensor: torch.Tensor, memory_format: Any = None) -> torch.Tensor:
         return move(tensor, CPU, {"memory_format": memory_format})

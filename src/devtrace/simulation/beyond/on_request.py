@@ -75,9 +75,22 @@ def _applies(row: Row, func: Any, args: Any, kwargs: Any) -> bool:
     if all(hosts):
         return False
     if row.condition == "masks":
-        return any(each.dtype in (torch.bool, torch.uint8) for each in tensors_in(args[1:2]))
+        if any(tag_of(each).owner is HOST for each in tensors_in(args[1:2])):
+            return True  # an index of the CPU is copied
+        masks = [each for each in tensors_in(args[1:2]) if each.dtype in (torch.bool, torch.uint8)]
+        return bool(masks) and not (len(masks) == 1 and _is_filled(args))
     name, _, value = row.condition.partition("=")
+    if name.startswith("!"):
+        return given.get(name[1:]) is None
     return not name or (str(given.get(name)) == value if value else given.get(name) is not None)
+
+
+def _is_filled(args: Any) -> bool:
+    """Return whether `x[mask] = 0.5` counts nothing: for a number of the CPU torch fills what the mask picks."""
+    others = sum(each is not None for each in args[1])
+    value = args[2] if len(args) > 2 and not any(args[3:4]) else None
+    is_number = isinstance(value, torch.Tensor) and value.numel() == 1 and tag_of(value).owner in (HOST, FLOATING)
+    return others == 1 and is_number
 
 
 def waited() -> None:

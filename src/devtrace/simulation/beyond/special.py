@@ -101,6 +101,8 @@ def copy_(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 
 def resize(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """Answer `x.resize_()`, which may take more memory."""
+    if args[0].layout is not torch.strided:
+        return keeps_owner(mode, func, args, kwargs)
     out = func(*args, **kwargs)
     tag_of(args[0]).resize(args[0].untyped_storage().nbytes())
     return out

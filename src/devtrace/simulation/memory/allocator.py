@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
-from threading import Lock
+from threading import RLock, get_ident
 from typing import Final
 
 ROUND: Final = 512
@@ -99,7 +99,11 @@ class Pool:
 
 
 class CachingAllocator:
-    """Memory of one device, of which PyTorch may have `limit` bytes."""
+    """Memory of one device, of which PyTorch may have `limit` bytes.
+
+    A program's own code may run between two lines of a call: a signal's handler, a finalizer. It gets a segment of its
+    own then. What it gives back waits for the end of that call, whose blocks stay as they are.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -107,7 +111,8 @@ class CachingAllocator:
         self.highest = self.highest_reserved = 0
         self._small, self._large = Pool(ROUND), Pool(SMALL + 1)
         self._next = _FIRST
-        self._lock = Lock()
+        self._lock, self._busy = RLock(), 0  # and the thread that is in the midst of a call
+        self._late: list[Block] = []  # given back in the midst of another call
 
     def take(self, nbytes: int) -> Block | int | None:
         """Return a block of at least so many bytes; None where CUDA is out of memory, 0 for no bytes."""
@@ -115,64 +120,46 @@ class CachingAllocator:
             return 0
         size = (nbytes + 511) & -512
         pool = self._small if size <= SMALL else self._large
-        keys, blocks = pool.keys, pool.blocks
+        me = get_ident()
+        if self._busy == me:
+            return self._counted(self._made(size, pool))
         with self._lock:
-            at = bisect_left(keys, size << _ADDRESS)
-            block = blocks.pop(keys.pop(at), None) if at < len(keys) else None
-            if block is None and (block := self._segment(size, pool)) is None:
-                return None
-            block.free = False
-            if block.size - size >= pool.least:
-                after = block.after
-                block.after = rest = Block(block.address + size, block.size - size, pool, block, after)
-                block.size = size
-                if after is not None:
-                    after.before = rest
-                key = rest.size << _ADDRESS | rest.address
-                blocks[key] = rest
-                insort(keys, key)
-            self.allocated = allocated = self.allocated + block.size
-            if allocated > self.highest:
-                self.highest = allocated
+            try:
+                self._busy = me
+                block = self._found(size, pool)
+                while self._late:
+                    self._put_back(self._late.pop())
+            finally:
+                self._busy = 0
         return block
 
     def give(self, block: Block | int) -> None:
         """Put a block back, joined with what is free beside it."""
         if isinstance(block, int):
             return
-        pool = block.pool
+        self._late.append(block)
+        me = get_ident()
+        if self._busy == me:
+            return
         with self._lock:
-            size = block.size
-            self.allocated -= size
-            before, after = block.before, block.after
-            if after is not None and after.free:
-                pool.remove(after)
-                block.size = size = size + after.size
-                block.after = after = after.after
-                if after is not None:
-                    after.before = block
-            if before is not None and before.free:
-                pool.remove(before)
-                before.size = size = size + before.size
-                before.after = after
-                if after is not None:
-                    after.before = before
-                block = before
-            block.free = True
-            key = size << _ADDRESS | block.address
-            pool.blocks[key] = block
-            insort(pool.keys, key)
+            try:
+                self._busy = me
+                while self._late:
+                    self._put_back(self._late.pop())
+            finally:
+                self._busy = 0
 
     def release(self) -> int:
         """`empty_cache`: give back all segments in which nothing is. Return how many there were."""
-        given = 0
-        for pool in (self._small, self._large):
-            for block in [each for each in pool.blocks.values() if each.before is None and each.after is None]:
-                pool.remove(block)
-                pool.segments.remove(block)
-                self.reserved -= block.size
-                given += 1
-        return given
+        me = get_ident()
+        if self._busy == me:
+            return 0
+        with self._lock:
+            try:
+                self._busy = me
+                return self._release()
+            finally:
+                self._busy = 0
 
     def reset(self) -> None:
         """Forget the peaks."""
@@ -189,19 +176,80 @@ class CachingAllocator:
                     block = block.after
                 yield pool is self._small, blocks
 
+    def _found(self, size: int, pool: Pool) -> Block | None:
+        keys, blocks = pool.keys, pool.blocks
+        at = bisect_left(keys, size << _ADDRESS)
+        block = blocks.pop(keys.pop(at), None) if at < len(keys) else None
+        if block is None and (block := self._segment(size, pool)) is None:
+            return None
+        if block.size - size >= pool.least:
+            after = block.after
+            block.after = rest = Block(block.address + size, block.size - size, pool, block, after)
+            block.size = size
+            if after is not None:
+                after.before = rest
+            key = rest.size << _ADDRESS | rest.address
+            blocks[key] = rest
+            insort(keys, key)
+        return self._counted(block)
+
+    def _counted(self, block: Block) -> Block:
+        block.free = False
+        self.allocated = allocated = self.allocated + block.size
+        if allocated > self.highest:
+            self.highest = allocated
+        return block
+
+    def _put_back(self, block: Block) -> None:
+        pool, size = block.pool, block.size
+        self.allocated -= size
+        before, after = block.before, block.after
+        if after is not None and after.free:
+            pool.remove(after)
+            block.size = size = size + after.size
+            block.after = after = after.after
+            if after is not None:
+                after.before = block
+        if before is not None and before.free:
+            pool.remove(before)
+            before.size = size = size + before.size
+            before.after = after
+            if after is not None:
+                after.before = before
+            block = before
+        block.free = True
+        key = size << _ADDRESS | block.address
+        pool.blocks[key] = block
+        insort(pool.keys, key)
+
+    def _release(self) -> int:
+        given = 0
+        for pool in (self._small, self._large):
+            for block in [each for each in pool.blocks.values() if each.before is None and each.after is None]:
+                pool.remove(block)
+                pool.segments.remove(block)
+                self.reserved -= block.size
+                given += 1
+        return given
+
     def _segment(self, size: int, pool: Pool) -> Block | None:
         """Return a new segment; where there is no room for it, after the cached ones were given back."""
         asked = segment_for(size)
         if self.reserved + asked > self.limit:
             self.retries += 1
-            self.release()
+            self._release()
             if self.reserved + asked > self.limit:
                 self.failures += 1
                 return None
-        self.reserved += asked
-        self.highest_reserved = max(self.highest_reserved, self.reserved)
-        block = Block(self._next, asked, pool, None, None)
-        self._next += asked
+        return self._made(asked, pool)
+
+    def _made(self, size: int, pool: Pool) -> Block:
+        """Return a segment, whose addresses nobody else gets."""
+        address, self._next = self._next, self._next + size
+        self.reserved += size
+        if self.reserved > self.highest_reserved:
+            self.highest_reserved = self.reserved
+        block = Block(address, size, pool, None, None)
         pool.segments.append(block)
         return block
 

@@ -8,10 +8,13 @@ from devtrace.simulation.memory.allocator import ROUND, CachingAllocator, Endles
 
 _MORE: Final = "documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
 _TRY: Final = "try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation."
+_EXA: Final = 1 << 60
 
 
 def out_of_memory(index: int, total: int, memory: Endless | CachingAllocator, nbytes: int) -> torch.OutOfMemoryError:
     """Return the error of a tensor of so many bytes; `total` is what the whole device has."""
+    if nbytes >= _EXA:
+        return torch.OutOfMemoryError("CUDA out of memory. Tried to allocate more than 1EB memory.")
     allowed = f"{_text(memory.limit)} allowed; " if memory.limit is not None and memory.limit < total else ""
     return torch.OutOfMemoryError(
         f"CUDA out of memory. Tried to allocate {_text(segment_for(-(-nbytes // ROUND) * ROUND))}. "
