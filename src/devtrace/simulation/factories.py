@@ -142,10 +142,9 @@ def _copies(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any
             target = resolve(device(data) if kwargs.get("device") is None else kwargs["device"])
             kwargs["device"] = TO_HOST if target.type == "cpu" else target
             return function(data, **kwargs)
-        if kwargs.get("pin_memory") and resolve(kwargs.get("device") or CPU).type == "cpu":
-            made = make(data, **{**kwargs, "pin_memory": False})
-            return pinned(made) if device(made).type == "cpu" else made
-        return make(data, **kwargs)
+        is_pinned = kwargs.pop("pin_memory", False)  # what numbers are made of for a device is pinned on the way there
+        made = make(data, **kwargs)
+        return pinned(made) if is_pinned and device(made).type == "cpu" else made
 
     return copy
 
