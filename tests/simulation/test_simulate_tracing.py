@@ -196,3 +196,11 @@ def test_an_operator_that_takes_functions_gives_tensors_of_its_device(compiled: 
     expected = nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
     assert out.device == torch.device("cuda:1")
     assert torch.allclose(out, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("function", [lambda x: x * 2.5, lambda x: 1 + x, lambda x: x.reciprocal() / 3])
+def test_the_graph_of_a_trace_is_printed_with_the_numbers_that_are_in_it(
+    function: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    traced = torch.jit.trace(function, torch.ones(2, device="cuda"), check_trace=False)
+    assert "prim::Constant[value={" in str(traced.graph)

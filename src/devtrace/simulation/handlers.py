@@ -114,7 +114,7 @@ def higher_order(mode: OpMode, func: Any, args: tuple[Any, ...], kwargs: dict[st
 
 def plain(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A view of one tensor or a change in place: the storage has its tag already, unless it is a sparse tensor's."""
-    if args and args[0].layout is not _STRIDED:
+    if args and getattr(args[0], "layout", _STRIDED) is not _STRIDED:  # a number that torch hands over has none
         return special.keeps_owner(mode, func, args, kwargs)
     return func._op(*args, **kwargs)
 
