@@ -100,7 +100,7 @@ MOST_LINES = {
     # attributes that tensors have alone; a birth whose reading fails costs the rest nothing; births through `*args`;
     # what means several tensors.
     "source explaining": 5_683,
-    "diagnosis.evidence": 3_709,  # what ran before a line that builds it; gathered from other devices; slices, several
+    "diagnosis.evidence": 3_710,  # what ran before a line that builds it; gathered from other devices; slices, several
     "diagnosis.causes": 564,  # a state that a line sent away
     # What trains from then on; a device that a caller hands down; what would do as well; what moves a module later on.
     "diagnosis.fixes": 3_366,  # below the call that made a package's table; one line for several; lists of tensors
@@ -118,10 +118,12 @@ MOST_LINES = {
     "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 347,  # all that a change mends
     "diagnosis": 1_400,  # casts, of which the ledger has no column; what goes by the CPU from a device to one
     "recording": 6_345,  # what was noted of an op that an interrupt kept from being recorded
-    "simulation runtime": 5_786,  # default tensor types, states of generators, what the CPU alone runs by element
+    # Default tensor types, states of generators, what the CPU alone runs by element; memory of two processes.
+    "simulation runtime": 5_860,
     "runtime.profiles": 48,  # the rows of our modes in a profile of the program
     # What PyTorch's own device tests ask beyond operators.
-    "simulation.beyond": 755,  # waits for an index of the CPU, and none for a number that a mask fills
+    # Pinned memory of the host alone; waits for an index of the CPU, and none for a number that a mask fills.
+    "simulation.beyond": 762,
     "simulation.beyond.scripts": 160,  # devices in TorchScript, whose interpreter asks C++: a graph that asks us
     "words": 446,
     # Memory with names, its limits, and what it was for over time, with its picture.

@@ -1,4 +1,4 @@
-"""Child processes: a spawned one has its parent's devices, a forked one may not use what its parent has used."""
+"""Child processes: a spawned one has its parent's devices, and memory that one sends; a forked one may use neither."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
+from torch.multiprocessing.spawn import spawn
 from torch.utils.data import DataLoader, Dataset
 
 import devtrace
@@ -92,3 +94,59 @@ def test_a_forked_worker_may_not_run_backward_where_its_parent_has(*, parent_lea
                 list(batches)
         else:
             assert [batch.item() for batch in batches] == [0, 2]
+
+
+def add_one_to_each(sent: multiprocessing.Queue[Any], seen: multiprocessing.Queue[Any]) -> None:
+    """Answer each tensor by what it is here, one of our own by itself."""
+    while (each := sent.get(timeout=LIMIT)) is not None:
+        with torch.no_grad():
+            each.add_(1)
+        seen.put((str(each.device), type(each).__name__, each.requires_grad, torch.cuda.memory_allocated(each.device)))
+        try:
+            multiprocessing.reduction.ForkingPickler.dumps(each)
+        except RuntimeError as refused:
+            seen.put(str(refused))
+    seen.put(torch.zeros(3, device="cuda:1"))
+    assert sent.get(timeout=LIMIT).query()
+    assert sent.get(timeout=LIMIT) == "it has arrived"
+
+
+def test_a_tensor_in_a_queue_of_two_processes_is_one_memory_as_on_cuda() -> None:
+    context = torch.multiprocessing.get_context("spawn")
+    with devtrace.simulate("cuda:2"):
+        sent, seen = context.Queue(), context.Queue()
+        child = context.Process(target=add_one_to_each, args=(sent, seen))
+        child.start()
+        row = torch.arange(6.0, device="cuda:1").reshape(2, 3)[1]
+        for each in (row, row, nn.Parameter(torch.zeros(2, device="cuda")), torch.ones(0, device="cuda:1")):
+            before = torch.cuda.memory_allocated()
+            sent.put(each)
+            names = "cuda:0" if each.requires_grad else "cuda:1", type(each).__name__, each.requires_grad, 0
+            assert seen.get(timeout=LIMIT) == names
+            assert not each.numel() or "Consider cloning before sending" in seen.get(timeout=LIMIT)
+            assert torch.cuda.memory_allocated() == before
+        assert row.tolist() == [5, 6, 7]
+        sent.put(None)
+        sent.put(torch.cuda.Event(interprocess=True))
+        theirs = seen.get(timeout=LIMIT)
+        assert (theirs.device, theirs.tolist()) == (torch.device("cuda:1"), [0, 0, 0])
+        sent.put("it has arrived")
+        child.join()
+    assert child.exitcode == 0
+
+
+def write_a_row(rank: int, weights: dict[str, torch.Tensor]) -> None:
+    with torch.no_grad():
+        weights["weight"][rank] = rank + 1
+
+
+def test_a_model_is_given_to_processes_that_are_spawned() -> None:
+    with devtrace.simulate("cuda:1"):
+        model = nn.Linear(2, 2).cuda()
+        spawn(write_a_row, (model.state_dict(),), nprocs=1)
+        assert model.weight[0].tolist() == [1, 1]
+
+
+def test_only_memory_of_a_device_has_a_handle() -> None:
+    with devtrace.simulate("cuda:1"), pytest.raises(RuntimeError, match="only available on CUDA"):
+        torch.ones(2).untyped_storage()._share_cuda_()

@@ -197,6 +197,12 @@ def test_pinned_memory_is_host_memory_that_is_known_as_pinned() -> None:
         RuntimeError, match="cannot pin 'torch\\.cuda\\.FloatTensor' only dense CPU tensors can be pinned"
     ):
         x.cuda().pin_memory()
+    for make in (torch.zeros, torch.rand, torch.arange, torch.empty):
+        with pytest.raises(RuntimeError, match=r"^Only dense CPU tensors can be pinned$"):
+            make(3, device="cuda", pin_memory=True)
+    with pytest.raises(RuntimeError, match=r"^Only dense CPU tensors can be pinned$"):
+        torch.zeros_like(x.cuda(), pin_memory=True)
+    assert torch.zeros_like(x.cuda(), device="cpu", pin_memory=True).is_pinned()
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -270,13 +276,6 @@ def test_a_storage_has_the_device_of_its_tensor() -> None:
     assert storage.clone().device == storage.device
     assert storage.cpu().device == torch.device("cpu")
     assert storage.cuda(0).device == CUDA
-
-
-def test_memory_of_a_device_cannot_be_sent_to_another_process() -> None:
-    x = torch.rand(2, device="cuda")
-    assert x.share_memory_().is_shared()
-    with pytest.raises(devtrace.SimulateError, match="simulate-share"):
-        torch.multiprocessing.reductions.reduce_tensor(x)
 
 
 def test_a_gradient_is_taken_from_the_tensors_own_device_only() -> None:

@@ -184,7 +184,6 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "simulate-real-cuda": real_cuda,
     "simulate-limit": lambda _: raised(simulated(lambda _x: torch.cuda.MemPool())),
     "simulate-torch": changed(lambda: devtrace.simulate("cuda:1").start()),
-    "simulate-share": lambda _: raised(simulated(lambda x: x.untyped_storage()._share_cuda_())),
     "peak-unexpected": lambda _: raised(in_a_block(lambda x: x.repeat(999), peak="cuda:0 <= 1KB")),
     "syncs-unexpected": lambda _: raised(in_a_block(lambda x: x[0].item(), syncs=0)),
     "tensors-elsewhere": lambda _: raised(lambda: devtrace.expect(torch.ones(1), device="cuda:0")),

@@ -298,6 +298,7 @@ def factory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
     elif device is not None:
         owner = HOST
     if kwargs.get("pin_memory"):
+        special.check_pinned(owner)
         return special.pinned(func(*args, **{**kwargs, "pin_memory": False}))
     out = func(*args, **kwargs)
     if owner is not None and owner is not HOST:

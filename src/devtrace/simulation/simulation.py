@@ -35,6 +35,7 @@ from devtrace.simulation import (
     mode,
     process_groups,
     remembered,
+    sharing,
     storages,
     streams,
     tensors,
@@ -145,7 +146,8 @@ class Simulation:
             generators: (devices,), threads: (self._new_mode,), mode: (), gradients: (), graphs: (), parallel: (),
             process_groups: (), checks: (), eager_paths: (), wider: (), legacy_tensor_types: (devices,), autocast: (),
             compiling: (), cuda_only: (), wrappers: (resolve, self._real), warned_lines: (), profiles: (), triton: (),
-            exchange: (), children: (self, lambda: list(self._modes)), elements: (), scripting: (), scripts: (),
+            exchange: (), children: (self, lambda: list(self._modes)), sharing: (devices,), elements: (), scripting: (),
+            scripts: (),
         }  # fmt: skip
 
     def _new_mode(self) -> SimulationMode:

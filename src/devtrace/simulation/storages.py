@@ -9,7 +9,6 @@ from devtrace.simulation.devices import Devices
 from devtrace.simulation.handlers import TO_HOST
 from devtrace.simulation.storage_tags import CPU, FLOATING, HOST, MEMORY, TAG, Tag, mark_pinned
 from devtrace.simulation.tensors import move
-from devtrace.words.errors import SimulateError
 
 Storage = torch.UntypedStorage
 _base_device = torch._C.StorageBase.device.__get__  # type: ignore[attr-defined]
@@ -146,13 +145,6 @@ def on_a_device(storage: Storage) -> bool:
     return getattr(storage, TAG).owner not in (HOST, FLOATING)
 
 
-def _share_cuda_(self: Storage, *args: Any, **kwargs: Any) -> Any:
-    if not on_a_device(self):
-        raise RuntimeError("_share_cuda_: only available on CUDA")
-    raise SimulateError.of("simulate-share", device=device(self))
-
-
 _METHODS = (
     resize_, _write_file, _set_from_file, new, get_device, is_pinned, pin_memory, is_shared, share_memory_,
-    _share_cuda_,
 )  # fmt: skip

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.multiprocessing.reductions import reduce_event
 
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.beyond import backward_streams
@@ -173,6 +174,10 @@ class SimulatedEvent:
         event.device = torch.device("cuda", cls.devices.find(device).index)
         event._number = int.from_bytes(handle, "little")
         return event
+
+    def __reduce__(self) -> Any:
+        """Be sent to another process by torch's own way, which knows the class that this one stands for."""
+        return reduce_event(self)
 
     def elapsed_time(self, end_event: Any) -> float:
         """Milliseconds between two recorded events."""

@@ -159,6 +159,13 @@ def test_what_only_jobs_and_processes_raise_is_explained(text: str, message: str
     assert (finding.rule, finding.message) == ("device-refused", message)
 
 
+def test_memory_of_a_device_that_is_to_be_pinned_is_no_error_of_another_kind() -> None:
+    device = torch.device("cuda")
+    (finding,) = found(lambda: torch.zeros(3, device=device, pin_memory=True))
+    assert finding.message == "This line asks for pinned memory on a device; only memory of the CPU can be pinned."
+    assert found(lambda: torch.zeros(3, pin_memory=True).to(device, non_blocking=True)) == []
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_a_dtype_is_no_device_and_a_rule_of_its_own(device: str) -> None:
     def program() -> None:

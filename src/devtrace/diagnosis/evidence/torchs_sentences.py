@@ -16,6 +16,7 @@ REFUSALS: Final = {
     "file": r"Attempting to deserialize object on (?:an? )?(CUDA|MPS|XPU|HPU)\b(?: device)?(?: (\d+))?",
     "forked": r"Cannot re-initialize (\w+) in forked subprocess|(CUDA) error: initialization error",
     "misspelt": r"Invalid device string: '([^'\n]*)'|^Expected one of cpu, .* at start of device string: ([^\n]*)",
+    "pinned": "^Only dense CPU tensors can be pinned",
     "mixed": r"got mixed torch\.Tensor and DTensor",
     "duplicate": r"Duplicate GPU detected\s*:\s*rank (\d+) and rank (\d+)",
 }
