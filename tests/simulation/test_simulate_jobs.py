@@ -20,6 +20,20 @@ pytestmark = pytest.mark.slow
 
 Results = list[dict[str, dict[str, str]]]
 
+# Threads of gloo's want Python to let go of the last tensors, and the program's own thread does not let them have it.
+ENDS_AT_ONCE = """
+import sys
+sys.setswitchinterval(1000)
+import devtrace
+devtrace.simulate("cuda:2").start()
+import torch
+import torch.distributed as dist
+dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
+tensors = [torch.ones(3, device="cuda") for _ in range(64)]
+for tensor in tensors:
+    dist.all_gather([torch.empty(3, device="cuda")], tensor, async_op=True)
+"""
+
 
 @pytest.fixture(scope="module")
 def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, str]:
@@ -76,3 +90,11 @@ def test_a_group_with_a_backend_for_each_takes_tensors_on_both(job: tuple[Result
 @of_both
 def test_the_first_rank_writes_once_a_simulation_that_gloo_does_the_work_of_nccl(job: tuple[Any, str]) -> None:
     assert job[1].count("devtrace: simulated devices use `gloo`") == 3
+
+
+@pytest.mark.parametrize("end", ["", "dist.destroy_process_group()"])
+def test_a_program_may_end_with_its_last_collective(end: str) -> None:
+    got = subprocess.run(
+        [sys.executable, "-c", ENDS_AT_ONCE + end], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (got.returncode, "terminate called" in got.stderr) == (0, False), got.stderr

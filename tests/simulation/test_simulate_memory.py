@@ -120,6 +120,18 @@ def test_what_does_not_fit_is_refused_in_cudas_words_and_counts_nothing() -> Non
         assert floats(40).nbytes == 40 * MIB
 
 
+def test_the_statistics_count_what_was_asked_of_the_driver() -> None:
+    with devtrace.simulate("cuda:1,64MB"):
+        x, y = floats(30), floats(1)
+        stats = torch.cuda.memory_stats()
+        assert (stats["num_device_alloc"], stats["num_device_free"], stats["max_split_size"]) == (2, 0, -1)
+        del x
+        torch.cuda.empty_cache()
+        stats = torch.cuda.memory_stats()
+        assert (stats["num_device_alloc"], stats["num_device_free"], stats["segment.all.current"]) == (2, 1, 1)
+        assert y.is_cuda
+
+
 def test_a_program_that_catches_the_error_goes_on_with_a_smaller_batch() -> None:
     with devtrace.simulate("cuda:1,64MB"):
         layer, batch = torch.nn.Linear(1024, 1024, device="cuda"), 32768

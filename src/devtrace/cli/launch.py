@@ -32,7 +32,7 @@ from devtrace.cli.progress import Progress, on_terminal
 from devtrace.cli.run_program import Program, print_as_its_own
 from devtrace.fixing import values
 from devtrace.fixing.returned import Returned
-from devtrace.runtime import overlay
+from devtrace.runtime import last_at_exit, overlay  # noqa: F401 (it registers ahead of the program and the report)
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.job import ENDING, rank_of_job, ranked_path
 from devtrace.runtime.requirements import sentence_of_fault

@@ -34,7 +34,7 @@ class ExpiredTensor:
     @property
     def device(self) -> torch.device:
         with torch._C.DisableTorchFunctionSubclass():
-            owner = tag_of(self).owner  # type: ignore[arg-type]
+            owner = tag_of(self).owner
         return owner.device or torch.device("cpu")
 
     @property

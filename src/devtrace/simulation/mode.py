@@ -106,7 +106,9 @@ def _name_types_of_cuda(refusal: RuntimeError, func: Any, args: tuple[Any, ...])
 
 
 _CHECKED_TYPE = re.compile(r"^Expected tensor for argument #\d+ '(\w+)' .* but got torch\.\w+Tensor instead", re.DOTALL)
-_IS_OF_TWO_DTYPES = re.compile(r"same (?:d|scalar )?type|expected scalar type|but (?:found|got) \S+ instead")
+_IS_OF_TWO_DTYPES = re.compile(
+    r"same (?:d|scalar )?type|expected scalar type|but (?:found|got) \S+ instead|can't be cast"
+)
 _of_torch, _height = torch._C._get_dispatch_mode, torch._C._len_torch_dispatch_stack
 _traced_by_jit, _is_excluded = torch._C._get_tracing_state, torch._C._dispatch_tls_is_dispatch_key_excluded
 _TRACER = torch._C._dispatch_key_parse("Tracer")

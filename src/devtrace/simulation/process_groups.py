@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 import torch
 import torch.distributed as dist
 
+from devtrace.runtime.last_at_exit import do_last
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.storage_tags import FLOATING, HOST, MEMORY, SIMULATED, SimulatedDevice, tag_of, tensors_in
 from devtrace.words.catalogue import sentence
@@ -51,6 +52,7 @@ def install(patches: Patches, undo: ExitStack) -> None:
     undo.callback(_members.clear)  # groups of a simulation that has ended
     undo.callback(_announced.clear)
     undo.callback(_backends.clear)
+    do_last(_wait_for_threads)
     nccl = _nccl()
     for module in (dist, c10d, torch._C._distributed_c10d):
         for name in _NAMES:
@@ -77,6 +79,18 @@ class Options:
     def __init__(self, is_high_priority_stream: bool = False) -> None:
         self.is_high_priority_stream = is_high_priority_stream
         self._timeout = PATIENCE
+
+
+def _wait_for_threads() -> None:
+    """End the groups while Python lives: threads of gloo's, which NCCL has not, let go of tensors with Python objects.
+
+    One that asks for Python after its end is ended by it within C++, and the process is aborted.
+    """
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    _without_cpu.clear()
+    _members.clear()
+    _backends.clear()
 
 
 def _nccl() -> type:

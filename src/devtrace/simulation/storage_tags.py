@@ -90,9 +90,11 @@ _COMPRESSED = {
 }
 
 
-def tag_of(tensor: torch.Tensor) -> Tag:
-    """Return the tag of a tensor of any layout; the host's for one that cannot have any."""
+def tag_of(tensor: Any) -> Tag:
+    """Return the tag of a tensor of any layout; the host's for one that cannot have any, and for a number of C++'s."""
     if function_modes() or type(tensor) not in PLAIN:
+        if not isinstance(tensor, torch.Tensor):
+            return HOST_TAG
         with Quiet():
             return _tag(tensor)
     return _tag(tensor)

@@ -29,7 +29,7 @@ class Endless:
     """
 
     limit: int | None = None
-    retries = failures = 0
+    retries = failures = made = given = 0
 
     def __init__(self) -> None:
         self.allocated = self.peak = self._highest = self._cached = self._reserved_before = 0
@@ -108,6 +108,7 @@ class CachingAllocator:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.allocated = self.reserved = self.retries = self.failures = 0
+        self.made = self.given = 0  # segments, ever
         self.highest = self.highest_reserved = 0
         self._small, self._large = Pool(ROUND), Pool(SMALL + 1)
         self._next = _FIRST
@@ -230,6 +231,7 @@ class CachingAllocator:
                 pool.segments.remove(block)
                 self.reserved -= block.size
                 given += 1
+        self.given += given
         return given
 
     def _segment(self, size: int, pool: Pool) -> Block | None:
@@ -251,6 +253,7 @@ class CachingAllocator:
             self.highest_reserved = self.reserved
         block = Block(address, size, pool, None, None)
         pool.segments.append(block)
+        self.made += 1
         return block
 
 

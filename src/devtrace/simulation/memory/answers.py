@@ -31,7 +31,11 @@ class MemoryAnswers:
             **dict.fromkeys(("oversize_allocations", "oversize_segments"), _stat(0, 0)["all"]),
             "num_alloc_retries": memory.retries,
             "num_ooms": memory.failures,
-            "num_sync_all_streams": 0,
+            **dict.fromkeys(("num_sync_all_streams", "num_oom_rejections"), 0),
+            "num_device_alloc": memory.made,
+            "num_device_free": memory.given,
+            "max_split_size": -1,  # of blocks that may be split: any
+            "reserved_bytes_by_private_pools": {},
         }
 
     def reset_peak(self, device: int) -> None:
