@@ -16,6 +16,9 @@ from warm import SHARED, Warm
 
 SOURCES = str(Path(__file__).parents[1] / "src")
 os.environ["DEVTRACE_LANGUAGE"] = "en"
+# Workers share the processors. Threads of torch's wait for each other at full speed: a test that computes would take
+# three times as much of the processor, and six times as long beside another such.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # as CI and users have it: a stale compiled file is found here too
 os.environ["PYTHONPATH"] = os.pathsep.join([SOURCES, *filter(None, [os.environ.get("PYTHONPATH")])])
 
@@ -44,11 +47,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    pass_over_what_is_there()
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Let the collector, and who asks it for all objects, pass over what earlier files left: a fifth of the time."""
     if nextitem is not None and nextitem.path != item.path:
-        gc.collect()
-        gc.freeze()
+        pass_over_what_is_there()
+
+
+def pass_over_what_is_there() -> None:
+    """Let the collector, and who asks it for all objects, not walk what was imported and what earlier files left."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

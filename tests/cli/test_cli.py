@@ -195,7 +195,8 @@ def test_paths_are_from_where_devtrace_was_called_wherever_the_program_goes(tmp_
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
-def test_what_the_script_sets_before_it_imports_torch_still_counts() -> None:
+def test_what_the_script_sets_before_it_imports_torch_still_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS")
     both("threads.py", "import os\nos.environ['OMP_NUM_THREADS'] = '1'\nimport torch\nprint(torch.get_num_threads())")
 
 
