@@ -22,6 +22,7 @@ from built import stale
 from devtrace.api.recording import record, watch
 from devtrace.notebook import live_view
 from devtrace.notebook.live_view import LiveView
+from devtrace.notebook.panel import feed
 from devtrace.notebook.panel.messages import refusal
 from devtrace.recording.progress.growth import COLUMNS, New
 from devtrace.report import renderer
@@ -150,6 +151,13 @@ def test_what_is_not_understood_or_comes_when_nothing_runs_does_nothing(view: He
     assert view.messages == []
 
 
+def test_a_view_looks_each_period_while_something_is_recorded_and_sleeps_otherwise(view: Heard) -> None:
+    assert view._feed._pace() is None
+    with devtrace.record():
+        assert view._feed._pace() == feed.PERIOD
+    assert view._feed._pace() is None
+
+
 def test_a_closed_view_gets_nothing(view: Heard) -> None:
     view.close()
     with devtrace.record():
@@ -272,7 +280,9 @@ def kernel() -> Iterator[Kernel]:
 def test_in_a_kernel_at_most_ten_messages_a_second_leave_while_a_cell_runs(kernel: Kernel) -> None:
     kernel.run("%load_ext devtrace", "import devtrace, torch", "view = devtrace.LiveView()")
     kernel.run("sent, send = [], view.send", "view.send = lambda *message: (sent.append(message), send(*message))")
-    sent = kernel.run("%%devtrace", "while len(sent) < 12: torch.ones(3).add_(1)")
+    # Only the period keeps messages apart: a feed that rests as well makes the cell longer, and its report larger.
+    kernel.run("from devtrace.notebook.panel import feed", "feed.REST = 0")
+    sent = kernel.run("%%devtrace", "while len(sent) < 12: torch.ones(1 << 20).add_(1)")
     sent_messages = [
         output["data"]["content"]
         for output in sent.outputs

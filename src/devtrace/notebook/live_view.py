@@ -30,7 +30,7 @@ from ipywidgets import DOMWidget
 from traitlets import Unicode, default
 
 from devtrace.api.recording import watch
-from devtrace.notebook.panel.feed import Feed
+from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.messages import refusal
 from devtrace.recording.progress.growth import COLUMNS
 from devtrace.report import renderer
@@ -73,7 +73,7 @@ class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
         self._lock = threading.RLock()
         self._reader: _Reader | None = None
         self._waiting: list[Message] = []
-        self._feed = Feed(self._look, lambda: self._reader is not None)
+        self._feed = Feed(self._look, lambda: PERIOD if self._reader is not None else None)
         self._unwatch = watch(self._recording)
         self.on_msg(self._receive)
 
