@@ -19,6 +19,10 @@ PYTEST := $(BIN)/python -m pytest -q
 PYTEST_APART := $(PYTEST) -n 2 --dist loadfile
 # What is longer than a worker's share of `breadth`; its two workers share it.
 ACCELERATED := tests/diagnosis/test_accelerator_programs.py
+# Where the tests of a kind are: each pytest would else import all tests, in both of its workers, to find a few.
+OF_E2E := tests/e2e
+OF_NOTEBOOKS := tests/project/test_notebooks.py
+OF_WHEEL := tests/project/test_wheel.py
 JLPM := YARN_ENABLE_TELEMETRY=0 $(BIN)/jlpm
 export PATH := $(BIN):$(PATH)
 # The sources of this folder, also where the environment belongs to another checkout.
@@ -66,7 +70,7 @@ lab: $(READY) ## open JupyterLab on your copy of the first notebook (ARGS are it
 # there is what needs one processor; `unit`, which needs two, comes alone.
 test: ## all that gates a change
 	@$(MAKE) --no-print-directory -j3 $(READY) chromium
-	@$(MAKE) --no-print-directory -j2 $(IN_TURN) $(SYSTEMS) e2e lint types layers ts wheel notebooks
+	@$(MAKE) --no-print-directory -j2 $(IN_TURN) $(SYSTEMS) e2e lint types layers ts wheel compiler notebooks
 	@$(MAKE) --no-print-directory unit
 	@echo "make test: all passed"
 
@@ -98,10 +102,10 @@ breadth: $(READY) $(SYSTEMS) compiler chromium ## what make test asks of one of 
 	@$(MAKE) --no-print-directory -j2 $(IN_TURN) breadth-e2e breadth-notebooks
 
 breadth-e2e: $(READY) chromium
-	timeout -k 30 1800 $(PYTEST_APART) -m "e2e and breadth"
+	timeout -k 30 1800 $(PYTEST_APART) -m "e2e and breadth" $(OF_E2E)
 
 breadth-notebooks: $(READY) $(SYSTEMS)
-	$(PYTEST) -n 2 -m "notebook and breadth"
+	$(PYTEST) -n 2 -m "notebook and breadth" $(OF_NOTEBOOKS)
 
 # With -: what fails, `make test` says; some tests ask what the tracing of lines changes (frames, references).
 coverage: $(READY) $(SYSTEMS) compiler ## lines and branches of our code that the unit tests run, forks and children too (ARGS=--one-in=5)
@@ -115,13 +119,13 @@ ts: $(READY) ## TypeScript tests
 	$(JLPM) test
 
 wheel: $(READY) ## the wheel works where there is neither Node nor a build
-	$(PYTEST) -m wheel
+	$(PYTEST) -m wheel $(OF_WHEEL)
 
 notebooks: $(READY) $(SYSTEMS) ## run every notebook from top to bottom
-	$(PYTEST) -n 2 -m "notebook and not breadth"
+	$(PYTEST) -n 2 -m "notebook and not breadth" $(OF_NOTEBOOKS)
 
 e2e: $(READY) chromium ## drive a real JupyterLab in a real Chromium
-	timeout -k 30 1800 $(PYTEST_APART) -m "e2e and not breadth"
+	timeout -k 30 1800 $(PYTEST_APART) -m "e2e and not breadth" $(OF_E2E)
 
 vscode: $(READY) ## build the renderer extension for VS Code, build/devtrace.vsix
 	$(BIN)/python tools/make_vscode.py

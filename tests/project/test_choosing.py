@@ -7,7 +7,7 @@ import re
 import pytest
 
 from choosing import KINDS, mark_breadth
-from folders import ROOT
+from folders import ROOT, TESTS
 
 pytest_plugins = ["pytester"]
 
@@ -67,6 +67,20 @@ def test_what_a_target_leaves_out_by_path_another_of_make_test_runs() -> None:
         assert re.findall(rf"--ignore={path}", recipe(target), re.M) == re.findall(rf" {path}", recipe(other), re.M)
     for whole, parts in (("test", (*IN_MAKE_TEST, "layers")), ("breadth", OF_BREADTH)):
         assert {*parts} <= {*re.split(r"\s+", recipe(whole))}
+
+
+@pytest.mark.parametrize(
+    ("kind", "targets"),
+    [("e2e", ("e2e", "breadth-e2e")), ("notebook", ("notebooks", "breadth-notebooks")), ("wheel", ("wheel",))],
+)
+def test_where_a_target_looks_for_its_tests_all_of_their_kind_are(kind: str, targets: tuple[str, ...]) -> None:
+    marked = re.compile(rf"^(?:@|pytestmark = .*)pytest\.mark\.{kind}\b", re.M)
+    files = {path for path in TESTS.rglob("test_*.py") if marked.search(path.read_text(encoding="utf-8"))}
+    assert files
+    for target in targets:
+        (variable,) = re.findall(r"\$\((OF_\w+)\)$", recipe(target), re.M)
+        (asked,) = re.findall(rf"^{variable} := (\S+)$", MAKEFILE, re.M)
+        assert {path for path in files if not path.is_relative_to(ROOT / asked)} == set()
 
 
 def test_front_ends_are_asked_for_by_every_file_that_has_such_tests() -> None:
