@@ -13,7 +13,7 @@ import pytest
 
 import devtrace
 from devtrace.trace.merge_ranks import merge
-from warm import LIMIT
+from warm import LIMIT, Warm
 
 pytestmark = pytest.mark.slow
 PROGRAM = """import torch
@@ -45,8 +45,8 @@ def test_half():
 """
 
 
-def ran(folder: Path, *command: str, language: str = "en") -> subprocess.CompletedProcess[str]:
-    variables = {**os.environ, "DEVTRACE_LANGUAGE": language, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+def ran(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(
         [sys.executable, "-m", *command], cwd=folder, env=variables, capture_output=True, text=True, timeout=LIMIT,
         check=False,
@@ -54,10 +54,10 @@ def ran(folder: Path, *command: str, language: str = "en") -> subprocess.Complet
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_run_writes_it_as_text_json_sarif_html_and_a_trace(language: str, tmp_path: Path) -> None:
+def test_a_run_writes_it_as_text_json_sarif_html_and_a_trace(language: str, warm: Warm, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     outputs = ("--json", "a.json", "--sarif", "a.sarif", "--html", "a.html", "--save", "a.devtrace")
-    got = ran(tmp_path, "devtrace", "run", *outputs, "program.py", language=language)
+    got = warm.devtrace(tmp_path, "run", *outputs, "program.py", environment={"DEVTRACE_LANGUAGE": language})
     assert BEGINS[language] in " ".join(got.stderr.split())
     (finding,) = json.loads((tmp_path / "a.json").read_text())["findings"]
     assert (finding["rule"], finding["cause"], finding["severity"]) == (

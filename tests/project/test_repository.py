@@ -17,6 +17,7 @@ import needs
 from folders import ROOT
 
 yaml = needs.imported("yaml")
+testing = needs.imported("click.testing")
 SCHEMAS = {
     ".github/workflows/tests.yml": "vendor.github-workflows",
     ".github/workflows/release.yml": "vendor.github-workflows",
@@ -35,10 +36,9 @@ def read(name: str) -> Any:
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_a_file_of_the_repository_keeps_the_schema_of_its_format(name: str) -> None:
-    needs.imported("check_jsonschema")
-    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", SCHEMAS[name], str(ROOT / name)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    command = needs.imported("check_jsonschema").main
+    done = testing.CliRunner().invoke(command, ["--builtin-schema", SCHEMAS[name], str(ROOT / name)])
+    assert done.exit_code == 0, done.output
 
 
 def test_a_hook_of_pre_commit_runs_a_command_of_ours() -> None:
