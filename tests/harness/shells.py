@@ -14,6 +14,7 @@ from traitlets.config import Config
 
 from devtrace.notebook import magic
 from devtrace.notebook.cells import Traced, Tracing
+from devtrace.recording.columns.process_history import history
 from devtrace.report.mime import MIME_TYPE
 
 
@@ -77,8 +78,9 @@ class Shell:
 
 @contextmanager
 def new_shell() -> Iterator[Shell]:
-    """A shell without history on disk; what IPython does to this process is undone."""
+    """A shell without history on disk; what it does to this process is undone, its cells are forgotten."""
     main, hooks = sys.modules["__main__"], (sys.displayhook, sys.excepthook)
+    cells, numbers = history.cells.copy(), history.numbers.copy()
     InteractiveShell.clear_instance()
     config = Config({"HistoryManager": {"enabled": False}, "InteractiveShell": {"colors": "nocolor"}})
     shell = Shell(InteractiveShell.instance(config=config))
@@ -89,4 +91,5 @@ def new_shell() -> Iterator[Shell]:
         if manager is not None and "devtrace" in manager.loaded:
             manager.unload_extension("devtrace")
         InteractiveShell.clear_instance()
+        history.cells, history.numbers = cells, numbers
         sys.modules["__main__"], (sys.displayhook, sys.excepthook) = main, hooks

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from devtrace.recording.columns import sites
 from fix_rounds import Program, outcome
 from programs import run_plain
+from shells import new_shell
 from warm import Warm
 
 
@@ -29,3 +31,12 @@ def test_a_program_whose_lines_were_swapped_runs_as_it_is_now(
         os.utime(program, (1_000_000_000, 1_000_000_000))  # size and second are what a compiled file is told by
         seen += run(warm, program)
     assert seen == [2, 1]
+
+
+def test_a_shell_leaves_no_cell_to_the_next() -> None:
+    before = sites.cells_so_far()
+    with new_shell() as shell:
+        shell.run("%load_ext devtrace")
+        shell.run("import torch")
+        assert sites.cells_so_far()[-1].text == "import torch\n"
+    assert sites.cells_so_far() == before
