@@ -98,12 +98,14 @@ LONGEST_FILE = 400
 MOST_LINES = {
     # Births in containers; hooks of one module and of all; a loop; what calls look up; turns of comprehensions;
     # attributes that tensors have alone; a birth whose reading fails costs the rest nothing; births through `*args`;
-    # what means several tensors.
-    "source explaining": 5_683,
-    "diagnosis.evidence": 3_710,  # what ran before a line that builds it; gathered from other devices; slices, several
+    # what means several tensors; defaults by their function; the order of a frame's lines.
+    "source explaining": 5_718,
+    # What ran before a line that builds it; gathered from other devices; slices, several; what no line left behind.
+    "diagnosis.evidence": 3_732,
     "diagnosis.causes": 564,  # a state that a line sent away
     # What trains from then on; a device that a caller hands down; what would do as well; what moves a module later on.
-    "diagnosis.fixes": 3_366,  # below the call that made a package's table; one line for several; lists of tensors
+    # Below the call that made a package's table; one line for several; lists of tensors; what the failing line runs.
+    "diagnosis.fixes": 3_379,
     # What each step computes or copies again; what a value is needed for: sizes, draws, elements of several tensors;
     # what takes the values that a mask picks; lengths to pack by, and elements that are asked for their truth.
     "diagnosis.rules diagnosis.costs": 4_096,  # numbers that functions of torch take; what counts the rounds of a loop

@@ -260,7 +260,7 @@ class _Replay:
                 row = self._row(module)
                 self.modules.known[row].ran = True
                 self.state.open(row, level.frame.f_back or level.frame, training=is_training(module), plain=False)
-            here = [op for op in ops if op.depth == at]
+            here = _in_order([op for op in ops if op.depth == at])
             for _, group in groupby(here, key=lambda op: id(op.module)):
                 self._put_in_call(list(group), level.frame)
         return next((site for site, _ in Stack(levels).sited()), sites.NOWHERE)
@@ -291,3 +291,11 @@ class _Replay:
         if self.modules.row_of(module) < 0:
             self.modules.take(module, sites.NOWHERE)
         return self.modules.row_of(module)
+
+
+def _in_order(ops: list[ReadOp]) -> list[ReadOp]:
+    """Return ops of one frame in the order of its lines, each behind what it was made of: they were read as needed."""
+    lines: dict[int, int] = {}
+    for op in ops:
+        lines[op.row] = max([op.line, *(lines.get(row, 0) for row in op.inputs)])
+    return sorted(ops, key=lambda op: lines[op.row])

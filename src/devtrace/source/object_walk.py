@@ -40,6 +40,7 @@ _ATOMS: Final = frozenset(
 _BARE: Final = frozenset(id(kind) for kind in (dict, list, tuple, deque))  # whose instances have no attributes
 _SEQUENCES: Final = (tuple, list, deque)
 _CONTAINERS: Final = frozenset(id(kind) for kind in (dict, list, tuple))
+_KEYS: Final = frozenset(id(kind) for kind in (str, int, bool))  # of a dictionary, and of the parts of such a key
 
 
 class Reference(NamedTuple):
@@ -158,7 +159,7 @@ def parameters_of(optimizer: Any) -> list[Any]:
 def _entries(owner: Any, most: int | None) -> Iterator[Reference]:
     for key, value in list(islice(dict.items(owner), most)):
         if may_lead(value):
-            if type(key) is str or type(key) is int or type(key) is bool:
+            if id(type(key)) in _KEYS or (type(key) is tuple and all(id(type(each)) in _KEYS for each in key)):
                 yield Reference(owner, "item", key, value)
             elif is_tensor(key):
                 yield Reference(owner, "state", key, value)

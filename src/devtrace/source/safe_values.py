@@ -182,6 +182,21 @@ def run_by(value: Any) -> Iterator[FunctionType]:
     yield from with_wrapped(_class_attribute(type(value), "__call__"))
 
 
+def kept_defaults(code: CodeType, namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the defaults of the function that runs a code object, where its own name leads to it, by parameter."""
+    first, *inner = code.co_qualname.split(".")
+    value: Any = namespace.get(first)
+    for name in inner:
+        value = class_dict(value).get(name) if issubclass(type(value), type) else None
+    value = value.__func__ if type(value) in (staticmethod, classmethod) else value
+    function = next((each for each in with_wrapped(value) if each.__code__ is code), None)
+    if function is None:
+        return {}
+    values = reversed(function.__defaults__ or ())
+    last = zip(reversed(code.co_varnames[: code.co_argcount]), values, strict=False)
+    return {**dict(last), **(function.__kwdefaults__ or {})}
+
+
 def constructor_fields(kind: type) -> list[str]:
     """Return the fields of a dataclass or a named tuple, in the order of its constructor."""
     own = class_dict(kind)

@@ -12,6 +12,7 @@ from devtrace.diagnosis.evidence.origins import factory_call, lineage
 from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.source.flow import LOOPS
 from devtrace.source.matching import alone, match_code, variable
+from devtrace.source.safe_values import kept_defaults
 
 
 def moves_of_lineage(subject: Subject, first: int = 0) -> Iterator[Move]:
@@ -35,8 +36,8 @@ def move_of_the_original(subject: Subject) -> Move | None:
 def move_of_a_neighbour(subject: Subject) -> Move | None:
     """Return how a tensor that came with it got to the expected device: another item of the batch, another variable."""
     has_owner = any(name.last.owner is not None for name in subject.names)
-    if subject.names and all(name.last.kind in ("closure", "global") for name in subject.names):
-        return None  # it was there before the arguments of the function that uses it came
+    if subject.names and all(_was_there_before(subject, name) for name in subject.names):
+        return None
     for neighbour in subject.snapshot.siblings(subject.names):
         row = subject.snapshot.row(neighbour)
         if row is None or not subject.is_expected(row):
@@ -45,8 +46,27 @@ def move_of_a_neighbour(subject: Subject) -> Move | None:
         if move is not None and (subject.queries.is_of_a_module(move.result) or _is_of_a_factory(subject, move)):
             continue  # a layer was moved, whose result this is; or nothing was, as it was made there
         if move is not None and move.op > subject.birth and (has_owner or move.op >= 0):
-            return move if not _is_of_each_round(subject, move) else None
+            return move if not _is_of_each_round(subject, move) and not _may_be_younger(subject, move) else None
     return None
+
+
+def _was_there_before(subject: Subject, name: AccessPath) -> bool:
+    """Return whether what is named was there before the arguments of the function that uses it: its default, too."""
+    if name.last.kind in ("closure", "global"):
+        return True
+    frame = subject.snapshot.frames[name.frame] if len(name.references) == 1 and name.frame >= 0 else None
+    return frame is not None and kept_defaults(frame.f_code, frame.f_globals).get(name.text) is name.last.value
+
+
+def _may_be_younger(subject: Subject, move: Move) -> bool:
+    """Return whether a variable whose birth nobody saw got its value only within what was called after a move."""
+    site = subject.queries.site(move.site)
+    moved_in = subject.snapshot.frame_of(site) if site is not None and subject.birth < 0 else None
+    if site is None or moved_in is None:
+        return False
+    bound = filter(None, map(subject.binding_of, subject.names))
+    lines = ((moved_in - frame.number, frame.source.span(statement).line) for frame, statement in bound)
+    return any(deeper > 0 or (deeper == 0 and line > site.line) for deeper, line in lines)
 
 
 def _is_of_a_factory(subject: Subject, move: Move) -> bool:

@@ -104,7 +104,7 @@ def maker_at(site: Site) -> str:
 
 
 def _way(frame: FailingFrame) -> tuple[Ints, Ints]:
-    """Return the ops of this function's lines up to the error, with their lines; line 0 is where it begins.
+    """Return the ops of this function's lines up to the error, with their lines; line 0 is where it is not running.
 
     An op of the backward pass is no step back to the line that it differentiates: it counts to the call of backward.
     """
@@ -112,6 +112,8 @@ def _way(frame: FailingFrame) -> tuple[Ints, Ints]:
     ways = frame.snapshot.ways
     if (here.file, here.function) not in ways:
         own, rows = np.full(len(queries.trace.sites) + 1, -1), queries.sites_beside(here)
+        for outer in FailingFrame.all_of(frame.snapshot, "", to_read=True)[frame.number + 1 :]:
+            own[queries.sites_beside(outer.code.site)] = 0  # it called the function anew after this
         own[rows] = queries.trace.sites.ints("line")[rows]
         # Of what was read from the source, who called it is not known: a package's `__init__` ran further up.
         users = queries.cost_users if queries.evidence.saw_ops else queries.trace.ops.ints("site")

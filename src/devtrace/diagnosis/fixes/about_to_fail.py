@@ -26,7 +26,8 @@ def rows_of_the_line(case: Case, moved: set[int]) -> tuple[int, ...]:
         row
         for each, row in read
         if row is not None and case.queries.dims[row] > 0 and not {row, case.queries.base(row)} & moved
-        if row not in used_up and not _was_taken(each.node, frame) and is_combined(each.node, frame.source)
+        if row not in used_up and not _was_taken(each.node, frame)
+        if is_combined(each.node, frame.source, frame.function)
     )
     return tuple(found)
 
@@ -50,11 +51,14 @@ def _inputs_of_the_moved(case: Case, frame: FailingFrame, moved: set[int]) -> It
             rows += [each for each in queries.inputs(op) if each not in rows]
 
 
-def is_combined(node: ast.AST, source: Source) -> bool:
-    """Return whether code combines a tensor as it is: not moved first, nor asked for its shape, nor an index."""
+def is_combined(node: ast.AST, source: Source, runs: ast.AST | None = None) -> bool:
+    """Return whether code combines a tensor as it is: not moved first, nor asked for its shape, nor an index.
+
+    Of a lambda's code only if that `runs`.
+    """
     inner = node
     for outer in list(source.ancestors(node))[1:]:
-        if isinstance(outer, ast.stmt):
+        if isinstance(outer, ast.stmt) or outer is runs:
             return True
         match outer:
             case ast.Call(func=function) if leaves_device(name := called_name(outer)):

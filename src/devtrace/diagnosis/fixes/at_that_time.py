@@ -20,7 +20,7 @@ from devtrace.diagnosis.evidence.cpu_only import taken_on_host
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.evidence.way import Passed, maker_at
-from devtrace.diagnosis.findings import Edit
+from devtrace.diagnosis.findings import Edit, Site
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.source.flow import binds, is_written_in, parameters, values_given
 from devtrace.source.matching import called_name, calls_in, match_code, names_in, nodes_of, owner_of, run_names
@@ -89,7 +89,15 @@ def _may_move_below(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr
     if any(maker in run_names(each) for each in ended if span(each).end_line <= edit.line):
         return False
     handed = getattr(owner, "id", "") or getattr(owner, "attr", "")
-    return any({maker, handed} & run_names(each) for each in ended if span(each).line > edit.line)
+    below = any({maker, handed} & run_names(each) for each in ended if span(each).line > edit.line)
+    return below or _is_run_by_the_failing_line(frame, moved, maker)
+
+
+def _is_run_by_the_failing_line(frame: FailingFrame, site: Site, maker: str) -> bool:
+    """Return whether a function is called by the line that a frame runs, or by what that runs: `Trainer(net).fit()`."""
+    inner, snapshot = range(frame.number), frame.snapshot
+    is_called = maker in run_names(frame.expression) or any(snapshot.calls(each, maker) for each in inner)
+    return is_called or snapshot.frame_of(site) in inner
 
 
 def _was_there(frame: FailingFrame, edit: Edit, owner: ast.expr, *, may_have_moved: bool) -> bool:

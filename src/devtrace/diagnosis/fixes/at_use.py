@@ -46,7 +46,7 @@ def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
         before = above.moved_rows(case, [case.odd_tensor])
         yield from proposal.fixes(sentence("fixed.before-use", code=proposal.code), before)
     inside = list(ast.walk(frame.source_node.statement))
-    beside = (each for each in again if each in inside and is_combined(each, frame.source))
+    beside = (each for each in again if each in inside and is_combined(each, frame.source, frame.function))
     nodes = (node, *beside, *_made_alike(frame, node))
     proposal = Proposal(Anchor(frame.code, node, "at", frame), Within(nodes), device)
     yield from proposal.fixes(sentence("fixed.at-use", code=one_line(proposal.code)), moved)

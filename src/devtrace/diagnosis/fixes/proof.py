@@ -132,13 +132,14 @@ def _has_value(path: ast.expr, after: Source, running: dict[str, Any], namespace
 
 
 def _is_set_below(target: ast.expr, source: Source) -> bool:
-    """Return whether a later line of the function gives the same attribute or item its value."""
+    """Return whether a later line of the function gives the same attribute or item another value, as no `+=` does."""
     if not isinstance(target, ast.Attribute | ast.Subscript):
         return False
     body, step, line = source.function(target) or source.tree, _last_step(target), source.span(target).end_line
     steps = (node for node in ast.walk(body) if isinstance(node, ast.Attribute | ast.Subscript))
     stored = (node for node in steps if is_given(node) and source.span(node).line > line)
-    return any(_last_step(node) == step for node in stored)
+    anew = (node for node in stored if not isinstance(source.parent(node), ast.AugAssign))
+    return any(_last_step(node) == step for node in anew)
 
 
 def _last_step(node: ast.Attribute | ast.Subscript) -> str:

@@ -14,13 +14,13 @@ from devtrace.explaining.stack import CALLS_OF_MODULES, HOOKED_CALL
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source.flow import defaults, parameters
 from devtrace.source.matching import called_name, hands_on, may_be_text
-from devtrace.source.safe_values import MISSING, evaluate, with_wrapped
+from devtrace.source.safe_values import MISSING, evaluate, kept_defaults, with_wrapped
 
 
 def of_parameter(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
     """Yield what a function was given for a parameter, by the frame around a live one or by its only call."""
     yield from _of_caller(reader, name, activation)
-    yield from _default(name, activation)
+    yield from _default(reader, name, activation)
     yield from of_only_call(reader, name, activation)
 
 
@@ -124,14 +124,18 @@ def _item(owner: ast.expr, key: str | int) -> ast.expr:
     return ast.copy_location(ast.Subscript(value=owner, slice=ast.Constant(key), ctx=ast.Load()), owner)
 
 
-def _default(name: str, activation: Activation) -> Iterator[Definition]:
+def _default(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
     """Yield the default of a live frame's parameter, if the parameter is that very object: `mean=MEAN`."""
     if activation.scope is None:
         return
     given = activation.scope.locals.get(name, MISSING)
+    code = reader.stack.levels[activation.depth].frame.f_code
     for parameter, value in defaults(activation.body):
         if parameter == name and evaluate(value, activation.scope) is given is not MISSING:
             yield Definition(value, (), activation)
+        elif parameter == name and kept_defaults(code, activation.globals).get(name, MISSING) is given is not MISSING:
+            around = activation.source.parent(activation.body) or activation.source.tree
+            yield Definition(value, (), run_around(reader, around, activation))
 
 
 def of_only_call(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:

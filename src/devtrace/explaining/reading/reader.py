@@ -80,6 +80,7 @@ class Reader:
         self.pasts = Pasts(recorder.rows, self.ops, stack.errors)
         self.renamed: dict[int | None, int] = {}
         self.steps = 0
+        self._lines: dict[int, int] = {}  # of live frames, that of what is read there
         self._handlers = handlers
         self._definers = definers
         self._busy: set[tuple[int, int]] = set()
@@ -158,10 +159,14 @@ class Reader:
         if key in self._busy:
             return None
         self._busy.add(key)
+        line = self._lines.get(activation.depth, 0)
+        if activation.scope is not None:
+            self._lines[activation.depth] = activation.source.span(node).line
         try:
             return handler(self, node, activation)
         finally:
             self._busy.discard(key)
+            self._lines[activation.depth] = line
 
     def definitions(self, node: ast.AST, activation: Activation) -> list[Definition]:
         """Return the expressions that gave a variable, an attribute or an item its value, the likeliest first."""
@@ -359,6 +364,7 @@ class Reader:
         site, depth = self.site(node, activation), activation.depth
         op = ReadOp(name, kind, site, rows, row, layout, depth, activation.module, activation.owner)
         op.is_open = self.of_dtypes and dtype is None
+        op.line = self._lines.get(depth, 0)
         self.ops.append(op)
         self.pasts.add_read(op, inputs)
         return TensorValue(row, device, dims, op, dtype=dtype)

@@ -21,7 +21,7 @@ class ReadOp:
 
     `module` is the one in whose call it ran, if no frame shows that; `owner` the one whose method has its line.
     `is_seen`: the hooks saw it; all others were read from the source. `is_believed`: what is there came of it.
-    `is_open`: its dtype is not known; it has that of what was made of it.
+    `is_open`: its dtype is not known; it has that of what was made of it. `line`: the one that the frame ran then.
     """
 
     name: str
@@ -37,6 +37,7 @@ class ReadOp:
     is_seen: bool = False
     is_believed: bool = False
     is_open: bool = False
+    line: int = 0
 
 
 @dataclass(eq=False, slots=True)
