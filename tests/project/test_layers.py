@@ -98,10 +98,10 @@ LONGEST_FILE = 400
 MOST_LINES = {
     # Births in containers; hooks of one module and of all; a loop; what calls look up; turns of comprehensions;
     # attributes that tensors have alone; a birth whose reading fails costs the rest nothing; births through `*args`;
-    # what means several tensors; defaults by their function; the order of a frame's lines.
-    "source explaining": 5_718,
-    # What ran before a line that builds it; gathered from other devices; slices, several; what no line left behind.
-    "diagnosis.evidence": 3_732,
+    # what means several tensors; defaults by their function; the order of a frame's lines; what was loaded.
+    "source explaining": 5_732,
+    # What ran before a line that builds it; from other devices; slices, several; what no line left behind; vmap.
+    "diagnosis.evidence": 3_741,
     "diagnosis.causes": 564,  # a state that a line sent away
     # What trains from then on; a device that a caller hands down; what would do as well; what moves a module later on.
     # Below the call that made a package's table; one line for several; lists of tensors; what the failing line runs.

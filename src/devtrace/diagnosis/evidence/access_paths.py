@@ -164,6 +164,14 @@ def trait_of_parameter(tensor: object, of: str) -> str:
     return device if of == "device" else dtype
 
 
+def untransformed(value: object) -> object:
+    """Return the tensor that `vmap`, `grad` and the like go through with a wrapper; any other value as it is."""
+    functorch: Any = torch._C._functorch
+    while is_tensor(value) and functorch.is_functorch_wrapped_tensor(value):
+        value = functorch.get_unwrapped(value)
+    return value
+
+
 def stays_on_host(value: object) -> bool:
     """Return whether an object's tensors belong on the CPU: those of data sets and their loaders do."""
     data = torch.utils.data

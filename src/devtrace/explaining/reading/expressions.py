@@ -20,7 +20,7 @@ from devtrace.source.flow import operands, statements, targets
 from devtrace.source.matching import called_name, listed, variable
 from devtrace.source.safe_values import MISSING, item
 from devtrace.source.turns import contents
-from devtrace.source.vocabulary import OPERATORS
+from devtrace.source.vocabulary import OPERATORS, torch_name
 
 
 def read_constant(reader: Reader, node: ast.Constant, activation: Activation) -> Value | None:
@@ -193,7 +193,10 @@ def _definitions(
             else:
                 yield found
     yield from _written_out(reader, node, key, activation)
-    if type(key) is str:
+    loaded = _loaded(reader, node.value, activation)
+    if loaded is not None:
+        yield loaded
+    elif type(key) is str:
         yield from _only_key(reader, key)
     yield from elements(reader, node.value, (), activation)
     yield from running
@@ -228,6 +231,17 @@ def _entry(made: ast.AST, key: Any) -> list[ast.expr]:
         case ast.Call(keywords=words) if called_name(made) == "dict":
             return [word.value for word in words if word.arg == key]
     return []
+
+
+def _loaded(reader: Reader, node: ast.expr, activation: Activation, levels: int = 4) -> Definition | None:
+    """Return the call of `torch.load` that a container came out of: `saved` of `saved["scaler"]["mean"]`."""
+    function = reader.see(node.func, activation) if isinstance(node, ast.Call) else None
+    if isinstance(function, Known) and torch_name(function.value) == "load":
+        return Definition(node, (), activation, is_source=True)
+    given = reader.definitions(node, activation) if levels else []
+    given += [Definition(node.value, (), activation)] if levels and type(node) is ast.Subscript else []
+    found = (_loaded(reader, each.node, each.activation, levels - 1) for each in given)
+    return next((each for each in found if each is not None), None)
 
 
 def _only_key(reader: Reader, key: str) -> Iterator[Definition]:
