@@ -1,5 +1,6 @@
 """Evidence that was read from the source of a program that nobody recorded: a verdict on it is only probable."""
 
+import ast
 from typing import Final
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath, is_module
@@ -7,11 +8,15 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.source_text import only_assignment, statement_site
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.fixes.fix import Fix
+from devtrace.diagnosis.fixes.fix import Fix, failing_frame
 from devtrace.diagnosis.slugs import CauseSlug
+from devtrace.source.flow import LOOPS, statements, values_given
+from devtrace.source.matching import called_name, nodes_of
 from devtrace.source.object_walk import hooks_of
+from devtrace.source.parsing import NamedFunction
 from devtrace.source.safe_values import is_around, run_by
 
+_WAYS: Final = (*LOOPS, ast.If, ast.Try, ast.Match, ast.IfExp, ast.BoolOp, ast.Yield, ast.YieldFrom)
 _BY_HOOKS: Final[tuple[CauseSlug, ...]] = ("attached-after-move", "not-registered")
 """Causes whose moves and attachments the hooks see, recorded or not."""
 
@@ -26,7 +31,7 @@ def changes_a_guess(case: Case, verdict: Verdict, fix: Fix) -> bool:
     """Return whether a fix changes the line of a birth that only the source tells, in code that has ended.
 
     What an attribute of a live object is assigned to is no guess, where its class assigns it once; nor is a line of a
-    function that still runs, or of a hook that a module has.
+    function that still runs, or of a hook that a module has. The same goes for a plain function that such a line calls.
     """
     born = statement_site(case.queries, verdict.born)
     is_seen = verdict.cause == "not-registered" or case.queries.certainty(case.row) == "seen"
@@ -36,8 +41,37 @@ def changes_a_guess(case: Case, verdict: Verdict, fix: Fix) -> bool:
     guessed = any(edit.file == born.file and edit.cell == born.cell and edit.line in lines for edit in fix.edits)
     if not guessed or case.snapshot.frame_of(born) is not None or _is_in_a_hook(case, born):
         return False
+    if _is_of_a_plain_call(case, verdict):
+        return False
     given = _only_assignment(case, verdict.name)
     return given is None or (given.code.site.file, given.source.span(given.statement).line) != (born.file, born.line)
+
+
+def _is_of_a_plain_call(case: Case, verdict: Verdict) -> bool:
+    """Return whether a function made it that has one way through, for the one line that gave a variable its value.
+
+    hidden = net.begin(len(x))     # that line is of a frame; so is the one that reads `self.causal`, a property
+    """
+    found = case.queries.source_node(verdict.born)
+    function = found.function if found is not None else None
+    if not isinstance(function, NamedFunction) or not _has_one_way(function):
+        return False
+    for name in case.names:
+        frame, variable = case.frame_of(name), name.references[0].text
+        bound = frame.bindings(variable) if frame is not None else []
+        value = values_given(frame.source, bound[0]).get(variable) if frame is not None and len(bound) == 1 else None
+        if value is not None and called_name(value) == function.name:
+            return True
+    frame = failing_frame(case)
+    read = nodes_of(ast.Attribute, frame.expression) if frame is not None and function.decorator_list else ()
+    return not case.names and any(each.attr == function.name for each in read)
+
+
+def _has_one_way(function: NamedFunction) -> bool:
+    """Return whether a function has no branch and no loop, and returns once."""
+    found = list(statements(function))
+    returns = nodes_of(ast.Return, *found)
+    return not any(type(each) in _WAYS for each in (*found, *nodes_of(ast.expr, function))) and len({*returns}) == 1
 
 
 def _is_in_a_hook(case: Case, site: Site) -> bool:

@@ -23,7 +23,7 @@ from devtrace.source.flow import own_name, parameters
 from devtrace.source.matching import assigned_names, owner_of, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.parsing import NamedFunction, Source
-from devtrace.source.safe_values import Scope, evaluate, instance_dict
+from devtrace.source.safe_values import Scope, classes_of, evaluate, instance_dict
 
 _NEAR: Final = 50
 
@@ -90,11 +90,15 @@ def _of_self(case: Case, site: int, source: Source, function: NamedFunction) -> 
     own = own_name(source, function)
     if not class_name or not own or function.name == "__init__":
         return ""
-    value = next((each for each in case.snapshot.walk.objects.values() if type(each).__qualname__ == class_name), None)
+    value = next((each for each in case.snapshot.walk.objects.values() if _is_a(class_name, each)), None)
     named = (key for key, device in instance_dict(value).items() if names_trait(device, case.expected_device))
     attribute = next((f"{own}.{key}" for key in named if str(key).isidentifier()), "")
     is_there = access_paths.is_module(value) and case.snapshot.trait_of(value) == case.expected_device
     return attribute or (f"next({own}.parameters()).{case.queries.of}" if is_there else "")
+
+
+def _is_a(class_name: str, value: object) -> bool:
+    return any(type.__dict__["__qualname__"].__get__(each) == class_name for each in classes_of(type(value)))
 
 
 def _of_parameter(case: Case, function: NamedFunction) -> str:
