@@ -221,7 +221,9 @@ def _of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, op: int, row
     if len(theirs) > 1:
         return min(theirs, key=lambda dtype: rest[dtype])
     is_missed = rest[given[0]] > rest[theirs[0]] and not _was_cast_by_itself(queries, owned, given[0])
-    return theirs[0] if is_missed else given[0]
+    asked = [row for row in rows if row not in owned and queries.trait(row) == given[0]]
+    is_left = theirs[0] == DEFAULT and _is_left_among_models(queries, snapshot, owned, asked, rest)
+    return theirs[0] if is_missed or is_left else given[0]
 
 
 def _by_autocast(queries: TraceQueries, op: int, rows: list[int]) -> str:
@@ -255,6 +257,30 @@ def _of_all_models(queries: TraceQueries, row: int) -> Counter[str]:
     """Return how many tensors of all modules have which dtype, for a layer alone in float64."""
     others = _outside_the_layer(queries, row) if queries.trait(row) == "float64" else ()
     return Counter(queries.trait(each) for each in others)
+
+
+def _is_left_among_models(
+    queries: TraceQueries, snapshot: FailureSnapshot, owned: list[int], given: list[int], rest: Counter[str]
+) -> bool:
+    """Return whether the other models have the dtype of what this one was given, which none of them computed.
+
+    What an optimizer trains may well be meant to stay in full precision.
+    """
+    walk = list(snapshot.walk.objects.values()) if snapshot.frames else []
+    own = {queries.base(row) for row in owned}
+    optimizers = [value for value in walk if access_paths.is_optimizer(value)]
+    trained = {snapshot.row(each) for optimizer in optimizers for each in parameters_of(optimizer)}
+    if not own.isdisjoint(trained) or any(_is_computed_by_a_model(queries, row) for row in given):
+        return False
+    models = [value for value in walk if access_paths.is_module(value)]
+    alive = {snapshot.row(each) for model in models for _, each in registered(model)} - own
+    others = Counter(queries.trait(row) for row in alive if row is not None) - rest
+    return others[queries.trait(given[0])] > others[queries.trait(owned[0])]
+
+
+def _is_computed_by_a_model(queries: TraceQueries, row: int) -> bool:
+    is_of_weights = queries.op_name(queries.producer(row)) == OF_WEIGHTS
+    return is_of_weights or any(mismatch.is_owned(queries, past) for past in queries.ancestors(row))
 
 
 def _outside_the_layer(queries: TraceQueries, row: int, root: str | None = None) -> list[int]:

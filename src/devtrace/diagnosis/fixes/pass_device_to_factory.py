@@ -33,7 +33,8 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
     in_move = code.text_with(move, (given, device)) if move is not None and given is not None else ""
     new = one_line(in_move or code.with_argument(call, case.queries.of, device))
     calls = [call] if given is not None else _without_device(case.queries.of, found.statement, call, code.source)
-    calls += _of_siblings(case, verdict, call) if given is None else []
+    siblings = _of_siblings(case, verdict, call) if given is None else ()
+    calls += [sibling for sibling in siblings if sibling not in calls]
     moved = made_at(case, lambda made: origins.factory_call(made) in calls)
     if package:
         yield Fix(sentence("fixed.package-factory", package=package, site=case.queries.site(site), code=new))
