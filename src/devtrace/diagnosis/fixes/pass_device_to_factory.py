@@ -32,9 +32,10 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
     move = code.source.nearest(ast.Call, given) if named is None and given is not None else None  # one behind the call
     in_move = code.text_with(move, (given, device)) if move is not None and given is not None else ""
     new = one_line(in_move or code.with_argument(call, case.queries.of, device))
-    calls = [call] if given is not None else _without_device(case.queries.of, found.statement, call, code.source)
-    siblings = _of_siblings(case, verdict, call) if given is None else ()
-    calls += [sibling for sibling in siblings if sibling not in calls]
+    calls = [call]
+    if given is None and not (case.queries.of == "dtype" and case.mismatch.of != "inputs"):  # else it alone is refused
+        calls = _without_device(case.queries.of, found.statement, call, code.source)
+        calls += [sibling for sibling in _of_siblings(case, verdict, call) if sibling not in calls]
     moved = made_at(case, lambda made: origins.factory_call(made) in calls)
     if package:
         yield Fix(sentence("fixed.package-factory", package=package, site=case.queries.site(site), code=new))
@@ -47,9 +48,13 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 
 def _makes_no_such(case: Case, call: ast.Call) -> bool:
-    """Return whether a factory's result has its dtype by a cast, `torch.zeros(n).double()`, or can have no other."""
+    """Return whether a factory's result has its dtype by a cast, `torch.zeros(n).double()`, or can have no other.
+
+    What was computed from it takes what that is, where an op refuses a dtype as such: `1 - mask` of whole numbers.
+    """
     has_floats_only = called_name(call) in FLOATS_ONLY and not is_floating(case.expected_device)
-    return case.queries.of == "dtype" and (case.origin.arrival == "copied" or has_floats_only)
+    is_of_another = case.mismatch.of != "inputs" and case.queries.base(case.odd_tensor) != case.base
+    return case.queries.of == "dtype" and (case.origin.arrival == "copied" or has_floats_only or is_of_another)
 
 
 def _of_siblings(case: Case, verdict: Verdict, call: ast.Call) -> Iterator[ast.Call]:
