@@ -74,7 +74,7 @@ def test_a_notebook_is_small_enough_to_be_shown_on_the_web(name: str, language: 
     assert notebooks.path_of(name, language).stat().st_size <= LARGEST
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", MADE)
 def test_a_notebook_runs_and_shows_what_it_shows_here_and_its_exercise_knows_right_from_wrong(name: str) -> None:
     """One kernel for both: it takes longer to start than most answers take to run."""

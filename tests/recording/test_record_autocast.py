@@ -36,7 +36,7 @@ def test_the_ops_of_a_region_are_those_between_its_lines() -> None:
         x.sub(3)
     assert regions(recording.trace) == [("cpu", "bfloat16", True, ["aten.mul.Tensor"])]
     (region,) = recording.trace.autocasts
-    assert region.site.text.startswith("with torch.autocast(")
+    assert "torch.autocast(" in region.site.text  # the line, or since Python 3.12 what is within it
     assert region.left is not None
     assert region.left.line == region.site.line
 

@@ -49,7 +49,8 @@ def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     return [json.loads(file.read_text()) for file in files], got.stderr
 
 
-of_both = pytest.mark.parametrize("job", [2, 4], indirect=True, scope="module")
+OF_FOUR = pytest.param(4, marks=pytest.mark.another)
+of_both = pytest.mark.parametrize("job", [2, OF_FOUR], indirect=True, scope="module")
 
 
 @of_both

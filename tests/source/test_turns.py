@@ -99,3 +99,12 @@ def test_the_variables_of_a_comprehension_are_those_of_the_turn_that_failed_on_e
 def test_the_turn_is_the_one_whose_value_the_frame_below_has_on_every_python() -> None:
     assert "row" not in known(of_its_source)
     assert known(handed_on)["row"] is B
+
+
+def test_where_nothing_tells_the_turn_no_variable_is_claimed() -> None:
+    try:
+        [int(row) for row in ROWS]  # type: ignore[call-overload]
+    except TypeError as error:
+        own = entries_of(error)[-1]
+    at = node_of(own.tb_frame.f_code, own.tb_lasti)
+    assert lost_variables(own.tb_frame, at, None, lambda each: getattr(each, "kind", None)) == {}

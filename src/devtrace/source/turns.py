@@ -2,7 +2,7 @@
 
 Since Python 3.12 a comprehension has no frame of its own (PEP 709), and an error takes its variables along. What it
 goes through is there still: the turn that failed is one of which the frame below has a value, if any is; of those the
-first whose expression mixes traits (devices, or dtypes), else the first.
+first whose expression mixes traits (devices, or dtypes). Where several are left and none mixes, nothing tells which.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def lost_variables(
     given = {id(each) for each in below.f_locals.values() if may_lead(each)} if below is not None else set()
     turns = [turn for turn in turns if any(id(each) in given for each in turn.values())] or turns
     mixed = (turn for turn in turns if _mixes(node, scope.having(turn), trait_of))
-    return next(mixed, None) or next(iter(turns), {})
+    return next(mixed, None) or (turns[0] if len(turns) == 1 else {})
 
 
 def _lost(source: Source, node: ast.AST, frame: str) -> list[ast.comprehension]:
