@@ -66,11 +66,11 @@ help: ## print this list
 lab: $(READY) ## open JupyterLab on your copy of the first notebook (ARGS are its own: --no-browser --port 8899)
 	@$(BIN)/python tools/lab.py $(FIRST_NOTEBOOK) $(ARGS)
 
-# Three at a time: each step of the set-up waits for another server. The browser tests wait half of their time, beside which
+# Two at a time: each step of the set-up waits for another server. The browser tests wait half of their time, beside which
 # there is what needs one processor; `unit`, which needs two, comes alone.
 test: ## all that gates a change
 	@$(MAKE) --no-print-directory -j3 $(READY) chromium
-	@$(MAKE) --no-print-directory -j3 $(IN_TURN) $(SYSTEMS) e2e lint types layers ts wheel compiler notebooks
+	@$(MAKE) --no-print-directory -j2 $(IN_TURN) $(SYSTEMS) e2e lint types layers ts wheel compiler notebooks
 	@$(MAKE) --no-print-directory unit
 	@echo "make test: all passed"
 
@@ -88,10 +88,9 @@ types: $(READY) ## mypy --strict and the TypeScript compiler
 layers: $(READY) ## who may import whom, in both languages
 	$(PYTEST) tests/project/test_layers.py
 
-# Three workers on two cores: a sixth of what two of them take is waiting for programs that they started.
 unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser
-	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder \
-		-m "not e2e and not foreign and not notebook and not wheel and not real and not breadth" --ignore=tests/project/test_layers.py
+	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not foreign and not notebook and not wheel and not real and not breadth" \
+		--ignore=tests/project/test_layers.py
 
 durations: $(READY) ## what took longest in the last tests, and what is over its limit
 	$(BIN)/python tests/harness/durations.py

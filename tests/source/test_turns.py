@@ -101,7 +101,7 @@ def test_the_turn_is_the_one_whose_value_the_frame_below_has_on_every_python() -
     assert known(handed_on)["row"] is B
 
 
-def test_where_nothing_tells_the_turn_no_variable_is_claimed() -> None:
+def test_where_it_may_be_any_turn_no_variable_is_claimed() -> None:
     try:
         [int(row) for row in ROWS]  # type: ignore[call-overload]
     except TypeError as error:

@@ -2,7 +2,7 @@
 
 Since Python 3.12 a comprehension has no frame of its own (PEP 709), and an error takes its variables along. What it
 goes through is there still: the turn that failed is one of which the frame below has a value, if any is; of those the
-first whose expression mixes traits (devices, or dtypes). Where several are left and none mixes, nothing tells which.
+first whose expression mixes traits (devices, or dtypes). Where several are left and none mixes, it may be any.
 """
 
 from __future__ import annotations
