@@ -91,8 +91,8 @@ class FailureSnapshot:
     def row(self, tensor: object) -> int | None:
         """Return the trace's row of a live tensor; within `vmap` and the like of the one that an op gets."""
         live = self.queries.live
-        ways = (tensor, access_paths.untransformed(tensor)) if live is not None else ()
-        row = next((row for each in ways if live is not None and (row := live.row_of(each)) is not None), None)
+        row = live.row_of(tensor) if live is not None else None
+        row = live.row_of(access_paths.untransformed(tensor)) if live is not None and row is None else row
         return row if row is not None and 0 <= row < len(self.queries.bases) else None
 
     def trait_of(self, value: object) -> str:
