@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Final
 
 from devtrace.diagnosis.findings import Finding, ReportData, Site, estimated_cost
-from devtrace.drawing import palette
+from devtrace.report import palette
 from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.curve import Curve, Part
 from devtrace.trace.tables import TraceData
