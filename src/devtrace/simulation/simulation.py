@@ -145,9 +145,9 @@ class Simulation:
             tensors: (resolve,), storages: (devices,), factories: (resolve,), driver: (devices,), streams: (devices,),
             generators: (devices,), threads: (self._new_mode,), mode: (), gradients: (), graphs: (), parallel: (),
             process_groups: (), checks: (), eager_paths: (), upcast_ops: (), legacy_tensor_types: (devices,),
-            autocast: (), compiling: (), cuda_only: (), wrappers: (resolve, self._real), warned_lines: (), profiles: (), triton: (),
-            exchange: (), children: (self, lambda: list(self._modes)), sharing: (devices,), elements: (), scripting: (),
-            scripts: (),
+            autocast: (), compiling: (), cuda_only: (), wrappers: (resolve, self._real), warned_lines: (),
+            profiles: (), triton: (), exchange: (), children: (self, lambda: list(self._modes)),
+            sharing: (devices,), elements: (), scripting: (), scripts: (),
         }  # fmt: skip
 
     def _new_mode(self) -> SimulationMode:
