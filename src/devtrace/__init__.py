@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "api.recording": ("record",),
     "api.expect": ("expect",),
-    "api.explain": ("explain",),
-    "api.installation": ("install", "uninstall"),
+    "explaining.explain": ("explain",),
+    "explaining.installation": ("install", "uninstall"),
     "simulation.simulation": ("simulate",),
     "api.results": ("diagnose", "load", "from_profiler", "Trace", "Report"),
     "interchange.diff": ("diff",),

@@ -19,8 +19,10 @@ from torch.compiler import is_compiling
 
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.recorded_ops import RecordedOps
+from devtrace.recording.columns.tensor_rows import Array
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT, ThreadState
 from devtrace.recording.finish.assemble import Assembly
+from devtrace.recording.folding.fold import has_ops
 from devtrace.recording.observer import Observer
 from devtrace.runtime.patches import Patches
 
@@ -54,6 +56,16 @@ class AutocastObserver(Observer):
         kind = torch.autocast
         patches.set(kind, "__enter__", self.entering(kind.__enter__))
         patches.set(kind, "__exit__", self.leaving(kind.__exit__))
+
+    def folded(self, thread: int, numbers: Array, last: int) -> None:
+        """Forget the regions that have been left and all of whose ops are gone."""
+        self._regions[:] = [
+            each
+            for each in self._regions
+            if each.op >> THREAD_SHIFT != thread
+            or each.end < 0
+            or has_ops(each.op & NUMBERS, each.end & NUMBERS, numbers, last)
+        ]
 
     def sites(self) -> Iterator[int]:
         for region in self._regions:

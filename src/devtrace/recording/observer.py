@@ -15,6 +15,7 @@ from devtrace.trace.tables import TraceData
 
 if TYPE_CHECKING:
     from devtrace.recording.columns.recorded_ops import RecordedOps
+    from devtrace.recording.columns.tensor_rows import Array
     from devtrace.recording.finish.assemble import Assembled, Assembly
 
 
@@ -30,6 +31,9 @@ class Observer:
 
     def raised(self, error: BaseException) -> None:
         """An op raised, in the frame that calls this: all frames are still there."""
+
+    def folded(self, thread: int, numbers: "Array", last: int) -> None:
+        """Of a thread's ops up to `last` only these numbers are left."""
 
     def ended(self, errors: list[BaseException]) -> None:
         """The program has ended, by an error and those that it came from."""
