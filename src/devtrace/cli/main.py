@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from devtrace.api.options import FLAGS, Options
-from devtrace.cli import fix, misplaced
+from devtrace.cli import fix
 from devtrace.cli.launch import Launch
 from devtrace.cli.output import FOUND, print_line
 from devtrace.cli.parser import Parser
@@ -81,7 +81,7 @@ def _add_run(commands: Any) -> None:
     run.add_argument("--untraced", action="store_true", help=sentence("cli.untraced"))
     run.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help=sentence("cli.module"))
     run.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help=sentence("cli.script"))
-    run.set_defaults(command=_run, takes_value=run.takes_value)
+    run.set_defaults(command=_run)
 
 
 def _add_gate(parser: Parser) -> None:
@@ -105,7 +105,6 @@ def _run(options: argparse.Namespace) -> int:
     given, known = vars(options), {each.name for each in fields(Options)}
     chosen = Options(**{name: value for name, value in given.items() if name in known})
     chosen.check_files()
-    misplaced.warn_at_exit("run", program, options.takes_value)
     if options.untraced:
         run_untraced(program, chosen)
     else:
