@@ -55,11 +55,6 @@ class Trace(TraceData):
 
         return to_perfetto(self, path)
 
-    def to_memory_viz(self, path: str | Path) -> Path:
-        from devtrace.interchange.memory_viz import to_memory_viz
-
-        return to_memory_viz(self, path)
-
     def __repr__(self) -> str:
         named = f" {self.title!r}" if self.title else ""
         return f"<Trace{named}: {len(self.ops):,} ops on {', '.join(self.devices) or 'no device'}>"
