@@ -145,14 +145,6 @@ def load(*files: str | Path) -> Trace:
     return Trace.of(merge_ranks.load(*files))
 
 
-def from_profiler(path: str | Path) -> Trace:
-    """Read what torch.profiler exported as a Chrome trace."""
-    from devtrace.interchange import torch_profiler
-
-    expect_kind("from_profiler", path, str, PathLike, takes="profile")
-    return Trace.of(torch_profiler.from_profiler(path))
-
-
 def _values(data: TraceData | ReportData) -> dict[str, Any]:
     """Return the fields of a data object, without those that it keeps for itself."""
     return {each.name: getattr(data, each.name) for each in fields(data) if each.init}

@@ -7,7 +7,6 @@ import sys
 import tempfile
 import webbrowser
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -189,11 +188,9 @@ def _write(file: str, what: str, write: Callable[[Path], object]) -> int:
 
 
 def _loaded(files: Sequence[str]) -> Trace:
-    from devtrace.api.results import from_profiler, load
+    from devtrace.api.results import load
 
     try:
-        with suppress(FormatError):
-            return from_profiler(files[0])
         return load(*files)
     except OSError as error:
         raise UsageError.of("file-unreadable", file=repr(error.filename), reason=error.strerror) from None
