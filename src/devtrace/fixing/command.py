@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from devtrace.cli import misplaced
-from devtrace.cli.run_program import Program
 from devtrace.contract import findings_json
 from devtrace.fixing.batches import Batches
 from devtrace.fixing.compared import Reference
@@ -54,7 +52,7 @@ def add_to(commands: Any) -> None:
     fix.add_argument("--json", metavar="F", type=Path, help=sentence("cli.fix.json"))
     fix.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help=sentence("cli.module"))
     fix.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help=sentence("cli.script"))
-    fix.set_defaults(command=run, takes_value=fix.takes_value)
+    fix.set_defaults(command=run)
 
 
 def _count(text: str) -> int:
@@ -140,8 +138,6 @@ def _runner(options: argparse.Namespace) -> Runner:
     if options.module is None and words[0].endswith(".ipynb"):
         path = os.path.abspath(words[0])
         return NotebookRunner(path, options.simulate, options.timeout, forks=python_that_forks())
-    if options.module is None:
-        misplaced.warn_at_exit("fix", Program(words[0], tuple(words[1:])), options.takes_value)
     return ProgramRunner(tuple(words), options.simulate, options.timeout)
 
 
