@@ -21,7 +21,7 @@ from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.recording.memory import heights, shortages
 from devtrace.recording.memory.heights import Heights
-from devtrace.runtime import compiled, eager_paths, profiles, scripting, settling, warned_lines
+from devtrace.runtime import eager_paths, profiles, scripting, settling, warned_lines
 from devtrace.runtime.job import rank_of_job
 from devtrace.runtime.memory.alive import watching
 from devtrace.runtime.mode_stack import on_top
@@ -70,8 +70,6 @@ class Recording:
                 self.left_out |= {part: fault} if fault else {}
             settling.listeners.append(self.recorder.settled)
             stack.callback(settling.listeners.remove, self.recorder.settled)
-            compiled.listeners.append(self.recorder.took_a_number)
-            stack.callback(compiled.listeners.remove, self.recorder.took_a_number)
             for handle in self.optimizers.install():
                 stack.callback(handle.remove)
             self.heights.begin()
@@ -160,7 +158,6 @@ class Recording:
             evidence=live_objects.Evidence(self._end_of_gap(done), late),
             shortage=shortages.in_rows(short, rows, done.tensors.rows_of),
             heights=heights.in_rows(self.heights, rows, done.tensors.rows_of, done.op_of),
-            in_graphs=tuple({done.op_of(op): region for op, region in self.recorder.in_graphs.items()}.items()),
             went_on=frozenset(map(done.op_of, self.recorder.went_on(ended_by))),
         )
         return Recorded(self._with_memory(done.trace), live)

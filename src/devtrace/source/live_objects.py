@@ -59,7 +59,6 @@ class Live:
     `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
     `cells`: those that ran so far, oldest first. `shortage`: of the allocation that failed; `heights`: of each device.
     `idle`: the rows of the sites of optimizer steps that never found a gradient, with the number of steps.
-    `in_graphs`: ops that took a number of the CPU in what is compiled with CUDA graphs, and that region.
     `walk`: all that the frames' variables lead to, where that has been visited already.
     `went_on`: ops that raised, of which the program caught the error and went on.
     """
@@ -74,7 +73,6 @@ class Live:
     evidence: Evidence = field(default_factory=Evidence)
     shortage: Any = None
     heights: tuple[Any, ...] = ()
-    in_graphs: tuple[tuple[int, Any], ...] = ()
     went_on: frozenset[int] = frozenset()
 
 

@@ -11,7 +11,6 @@ from typing import Final
 
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.memory import letting_go, of_a_step, untrained
-from devtrace.diagnosis.memory.ahead import moved_ahead
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.diagnosis.memory.letting_go import Remedy
 from devtrace.words.catalogue import sentence
@@ -42,7 +41,7 @@ def _of_what_is_needed(memory: Memory) -> Iterator[Remedy]:
         if group.kind == "parameter" and (found := letting_go.copies_to_the_host(memory, group)) is not None:
             yield found
     for group in sorted(memory.worth, key=lambda each: not _grows(memory, each)):
-        if group.kind == "named" and (found := moved_ahead(memory, group) or letting_go.to_the_host(memory, group)):
+        if group.kind == "named" and (found := letting_go.to_the_host(memory, group)) is not None:
             yield found
         elif group.kind == "activation":
             yield of_a_step.rounds(memory) or of_a_step.smaller(memory, group)

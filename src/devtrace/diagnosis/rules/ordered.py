@@ -8,11 +8,9 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules.cpu_compute import left_on_host
-from devtrace.diagnosis.rules.cuda_graph import numbers_in_graphs
 from devtrace.diagnosis.rules.device_comparison import compared_with_a_string
 from devtrace.diagnosis.rules.device_to_device_copy import device_to_device_copies
 from devtrace.diagnosis.rules.device_to_host_copy import device_to_host_copies
-from devtrace.diagnosis.rules.dtype_cost import dtype_costs
 from devtrace.diagnosis.rules.error_rules import ERROR_RULES
 from devtrace.diagnosis.rules.host_sync import host_syncs
 from devtrace.diagnosis.rules.host_to_device_copy import host_to_device_copies
@@ -31,8 +29,6 @@ COST_RULES: Final[Mapping[RuleSlug, Callable[[TraceQueries, Tally], Iterable[Fin
     "device-to-device-copy": device_to_device_copies,
     "cpu-compute": left_on_host,
     "split-module": split_modules,
-    "dtype-cost": dtype_costs,
-    "cuda-graph": numbers_in_graphs,
     "idle-optimizer": idle_optimizers,
     "memory-growth": growing_memory,
     "memory-peak": highest_memory,
