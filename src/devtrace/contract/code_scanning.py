@@ -58,7 +58,6 @@ def _result(entry: Entry, root: Path) -> dict[str, Any]:
     known |= {name: value for name, value in (("limit", entry.limit), ("test", entry.test)) if value}
     found: dict[str, Any] = {
         "ruleId": finding.rule,
-        "ruleIndex": rule_slugs().index(finding.rule),
         "level": entry.level,
         "message": {"text": message_with_help(finding)},
         "occurrenceCount": max(finding.count, 1),

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from devtrace.contract import findings_json
-from devtrace.fixing.batches import Batches
 from devtrace.fixing.compared import Reference
 from devtrace.fixing.costs import Costs
 from devtrace.fixing.notebooks.runner import NotebookRunner, python_that_forks
@@ -22,7 +21,6 @@ from devtrace.fixing.rounds import MOST_ROUNDS, Change, Rounds, Run, changed_blo
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.writing import write_all
 from devtrace.runtime.device_spec import count_of, with_room
-from devtrace.runtime.size_limits import parted
 from devtrace.runtime.whole_files import put, write_as_asked
 from devtrace.source.user_code import folder_of_packages, owner_of, package_of
 from devtrace.words.catalogue import comma, sentence
@@ -73,7 +71,6 @@ def run_rounds(runner: Runner, options: argparse.Namespace) -> int:
     reference = Reference(partial(_of_reference, runner))
     rounds = Rounds(runner.run, _read, options.rounds, reference, announce=_announce)
     rounds.go()
-    Batches(rounds, parted(options.simulate)[1] or 0, partial(_announce_batch, rounds)).go()
     costs = Costs(rounds)
     if options.costs and rounds.is_proven and rounds.last.ending == "ended":
         costs.go()
@@ -118,10 +115,6 @@ def _announce(rounds: Rounds, own: frozenset[str]) -> None:
         _print([sentence("fix.run-with", number=number, site=rounds.changes[-1].finding.site)])
     else:
         _print([sentence("fix.run", number=number)])
-
-
-def _announce_batch(rounds: Rounds, size: int) -> None:
-    _print([sentence("fix.run-batch", number=len(rounds.runs) + 1, size=size)])
 
 
 def _of_reference(runner: Runner) -> Run:

@@ -120,7 +120,7 @@ def loaded_to_the_host(memory: Memory) -> Remedy | None:
 
 
 def to_the_host(memory: Memory, group: Group) -> Remedy | None:
-    """Keep on the CPU what is only collected: `bank[name] = features.cpu()`."""
+    """Keep on the CPU what is only collected: `bank[name] = features.cpu()`; no edit sends back what came from it."""
     keeps = memory.keeper(group)
     if keeps is None:
         return _advised(group, None, "cpu-edit") if group.is_contained else None
@@ -132,7 +132,7 @@ def to_the_host(memory: Memory, group: Group) -> Remedy | None:
         return None
     if (code := _state_on_the_host(memory, keeps, group)) is not None:
         return _advised(group, code, "cpu-edit")
-    if keeps.how == "is" or (keeps.is_a_cache and memory.is_used(group)):
+    if keeps.how == "is" or memory.is_from_the_host(group) or (keeps.is_a_cache and memory.is_used(group)):
         return _advised(group, None, "cpu-edit")
     method, key = ("clone()", "clone") if memory.is_of_reduced(group) else ("cpu()", "cpu-edit")
     method = f"detach().{method}" if memory.has_graph(group.name) else method

@@ -21,7 +21,7 @@ from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.recording.observer import observers_of
-from devtrace.runtime import compiled, eager_paths, profiles, scripting, settling, warned_lines
+from devtrace.runtime import eager_paths, profiles, scripting, settling, warned_lines
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.rank import rank_of_job
@@ -73,8 +73,6 @@ class Recording:
                 self.left_out |= {part: fault} if fault else {}
             settling.listeners.append(self.recorder.settled)
             stack.callback(settling.listeners.remove, self.recorder.settled)
-            compiled.listeners.append(self.recorder.took_a_number)
-            stack.callback(compiled.listeners.remove, self.recorder.took_a_number)
             for handle in self.optimizers.install():
                 stack.callback(handle.remove)
             state = self.recorder.follow(thread_name())
@@ -159,7 +157,6 @@ class Recording:
             tuple((rows[site], steps) for site, steps in idle),
             evidence=live_objects.Evidence(self._end_of_gap(done), late),
             facts=tuple(fact for each in observers for fact in each.facts(done)),
-            in_graphs=tuple({done.op_of(op): region for op, region in self.recorder.in_graphs.items()}.items()),
             went_on=frozenset(map(done.op_of, self.recorder.went_on(ended_by))),
         )
         return Recorded(self._completed(done.trace), live)

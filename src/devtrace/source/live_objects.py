@@ -61,7 +61,6 @@ class Live:
     `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
     `cells`: those that ran so far, oldest first. `facts`: what observers of the recording noted, asked for by class.
     `idle`: the rows of the sites of optimizer steps that never found a gradient, with the number of steps.
-    `in_graphs`: ops that took a number of the CPU in what is compiled with CUDA graphs, and that region.
     `walk`: all that the frames' variables lead to, where that has been visited already.
     `went_on`: ops that raised, of which the program caught the error and went on.
     """
@@ -75,7 +74,6 @@ class Live:
     walk: Any = None
     evidence: Evidence = field(default_factory=Evidence)
     facts: tuple[object, ...] = ()
-    in_graphs: tuple[tuple[int, Any], ...] = ()
     went_on: frozenset[int] = frozenset()
 
     def facts_of(self, kind: type[Fact]) -> tuple[Fact, ...]:

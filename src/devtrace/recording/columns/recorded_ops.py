@@ -16,7 +16,6 @@ from devtrace.recording.columns.operator_info import operator_by_name
 from devtrace.recording.columns.tensor_rows import Rows
 from devtrace.recording.columns.thread_state import THREAD_SHIFT, ThreadState, current_node, current_task
 from devtrace.recording.observer import Observer
-from devtrace.runtime.compiled import CompiledRegion
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, is_tensor
 from devtrace.runtime.tracebacks import chain_of, text_of
 from devtrace.runtime.watching import Faults
@@ -105,7 +104,6 @@ class RecordedOps:
         # Rows of parameters and buffers that were registered after such a gap, which may have made them: the next op,
         # and whether a layer of torch's made them as it was built.
         self.late: dict[int, tuple[int, bool]] = {}
-        self.in_graphs: dict[int, CompiledRegion] = {}  # of ops that took a number of the CPU in one
         self.lock: Final = threading.RLock()
         self.faults = Faults(self.fault)
 
