@@ -21,7 +21,6 @@ from devtrace.report.ranks_of_page import encoded
 from devtrace.runtime.job import ranked_path
 from devtrace.trace import format
 from devtrace.trace.checks import broken_rule
-from devtrace.trace.lost_ranks import LastWords, last_words_file
 from devtrace.trace.merge_ranks import in_own_pages, merge, with_rank
 from devtrace.trace.rows import Call
 from devtrace.trace.tables import Ints, TraceData
@@ -197,23 +196,6 @@ def test_the_report_names_the_rank_that_failed_first() -> None:
     diagnosed = merge([diagnose(later(training(2), seconds)).trace for seconds in (0.5, 0.2)])
     [finding] = [each for each in diagnose(diagnosed).findings if each.severity == "error"]
     assert diagnosed.ops[finding.op].thread.rank == 1
-
-
-def test_a_rank_without_a_trace_is_named() -> None:
-    traces = [with_rank(training(1, failing=False), rank) for rank in (0, 2, 4)]
-    assert merge(traces).notes[-1] == "ranks 1 and 3 left no trace: killed, or still running"
-    assert not merge(traces[:1]).notes
-
-
-def test_what_a_lost_rank_last_did_is_reported_and_that_of_an_earlier_job_is_not(tmp_path: Path) -> None:
-    saved = Trace.of(with_rank(later(training(1, failing=False), 10), 0)).save(tmp_path / "a.rank0.devtrace")
-    for rank, second in ((1, 20), (2, 20), (3, 5)):
-        words = LastWords("/project/train.py", 7, "dist.barrier()", f"2026-11-21T12:00:{second:02}.000000+00:00")
-        last_words_file(tmp_path / f"a.rank{rank}.devtrace").write_bytes(words.encoded())
-    last_words_file(tmp_path / "a.rank4.devtrace").write_bytes(b"{")
-    assert devtrace.load(saved).notes == (
-        "ranks 1 and 2 left no trace: killed, or still running; last seen in train.py line 7: dist.barrier()",
-    )
 
 
 def test_what_ranks_had_is_gone_when_they_are_merged_without_waiting_for_the_collector(tmp_path: Path) -> None:
