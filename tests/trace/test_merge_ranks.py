@@ -233,9 +233,7 @@ def of_job(rank: int) -> TraceData:
     return with_rank(sample.builder.build(), rank)
 
 
-@pytest.mark.parametrize(
-    ("most", "kept", "left_out"), [(12, [0, 1, 2, 3], False), (11, [0, 2], True), (5, [0], True)]
-)
+@pytest.mark.parametrize(("most", "kept", "left_out"), [(12, [0, 1, 2, 3], False), (11, [0, 2], True), (5, [0], True)])
 def test_a_page_takes_of_a_large_job_one_of_each_alike_ranks(most: int, kept: list[int], left_out: bool) -> None:
     merged = merge([of_job(rank) for rank in range(4)])
     page = format.decode(encoded(merged, most))
