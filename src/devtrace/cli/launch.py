@@ -30,7 +30,7 @@ from devtrace.cli.run_program import Program, print_as_its_own
 from devtrace.fixing import values
 from devtrace.fixing.captured_locals import Returned
 from devtrace.jobs import launched
-from devtrace.runtime import last_at_exit, overlay  # noqa: F401 (it registers ahead of the program and the report)
+from devtrace.runtime import observers, overlay  # noqa: F401 (it registers ahead of the program and the report)
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.rank import ENDING, rank_of_job, ranked_path
 from devtrace.runtime.requirements import sentence_of_fault

@@ -11,12 +11,12 @@ import numpy as np
 from plotly.graph_objects import Figure
 
 from devtrace.drawing import curves
-from devtrace.drawing.lanes import Whole, begins, durations
 from devtrace.report import palette
 from devtrace.report.palette import Theme
 from devtrace.trace.columns import PHASES
 from devtrace.trace.memory_curves import lives_until_use
 from devtrace.trace.tables import Ints, TraceData
+from devtrace.trace.views import Whole, begins, durations
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 from devtrace.words.text_format import escape_markup, format_memory, format_time, safe_line
@@ -262,7 +262,7 @@ def _owned_memory(trace: TraceData, theme: Theme) -> Figure:
         if curve.limit:
             lines.append({
                 "type": "scatter", "x": times[[0, -1]], "y": [curve.limit] * 2, "mode": "lines",
-                "name": several + sentence("curves.limit", size=format_memory(curve.limit)),
+                "name": several + sentence("memory.limit", size=format_memory(curve.limit)),
                 "line": {"dash": "dash", "color": "#808080"},
             })  # fmt: skip
     return _canvas(lines, " · ".join(_safe(curves.title(curve)) for curve in trace.memory), theme, **_OF_BYTES)

@@ -10,6 +10,7 @@ from devtrace.drawing.lanes import Floats, Lane, Scale, lanes
 from devtrace.report import palette
 from devtrace.trace.ledger_counts import waits
 from devtrace.trace.tables import Ints, TraceData
+from devtrace.trace.views import alike
 
 MOST_LANES: Final = 10
 MOST_FLAGS: Final = 8
@@ -46,7 +47,7 @@ class Picture:
             if int(finding.get("op", -1)) >= 0 and finding.get("severity") != "note"
         ][:MOST_FLAGS]
         flagged = [int(finding["op"]) for _, finding in self.flagged]
-        self.ranks = rank_lanes.alike(trace, flagged)
+        self.ranks = alike(trace, flagged)
         every = rank_lanes.drawn(lanes(trace), trace, self.ranks)
         chosen = choose(every, flagged)
         self.rows = list(self._rows(chosen))

@@ -16,10 +16,11 @@ from devtrace.recording.columns.tensor_rows import SETTLING
 from devtrace.recording.columns.thread_state import THREAD_SHIFT, ThreadState, below_the_mode, current_task
 from devtrace.recording.folding import fold as folding
 from devtrace.runtime.interrupts import uninterrupted
+from devtrace.runtime.observers import Observer
 from devtrace.runtime.quiet import Quiet, device_of
 
 
-class Recorder(RecordedOps):
+class Recorder(RecordedOps, Observer):
     """One recording. `states` holds the ThreadState of each thread that is being followed, by the thread's ident."""
 
     def __init__(self, max_ops: int) -> None:
