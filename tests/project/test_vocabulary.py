@@ -11,13 +11,17 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 ROOT: Final = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "tests" / "harness"))  # where this file is run as a program
+
+from trees import nodes  # noqa: E402
+
 SOURCES: Final = (ROOT / "src" / "devtrace", ROOT / "labextension" / "src")
 PROGRAMS: Final = {"answers", "corpus", "dtypes", "findings", "jobs", "real", "student", "systems", "zoo"}
 TESTS: Final = tuple(path for path in sorted((ROOT / "tests").iterdir()) if path.name not in PROGRAMS)
@@ -49,8 +53,7 @@ def complaints(path: Path) -> list[str]:
             for match in TS_NAMES.finditer(text)
         )
         return [*_retired(path, names)]
-    tree = ast.parse(text)
-    return [*_retired(path, _python_names(tree)), *_docstrings(path, tree)]
+    return [*_retired(path, _python_names(nodes(path))), *_docstrings(path, nodes(path))]
 
 
 def _retired(path: Path, names: Iterator[tuple[int, str]]) -> Iterator[str]:
@@ -60,14 +63,9 @@ def _retired(path: Path, names: Iterator[tuple[int, str]]) -> Iterator[str]:
             yield f"{path}:{line}: {name} ({', '.join(sorted(bad))} is retired)"
 
 
-def _typescript_names(text: str) -> Iterator[tuple[int, str]]:
-    for match in TS_NAMES.finditer(text):
-        yield text.count("\n", 0, match.start()) + 1, next(filter(None, match.groups()))
-
-
-def _python_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def _python_names(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """Names that the file gives: definitions, parameters, fields and variables."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield node.lineno, name
@@ -77,8 +75,8 @@ def _python_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
-def _docstrings(path: Path, tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _docstrings(path: Path, nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node) or ""
             at = f"{path}:{getattr(node, 'lineno', 1)}"

@@ -16,6 +16,7 @@ from devtrace.words.catalogue import sentence, templates
 from devtrace.words.language import Language
 from devtrace.words.wrapping import columns, wrap
 from sentences import SOURCES, TERMS, parameters
+from trees import nodes
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +30,7 @@ def _no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
 def _calls() -> Iterator[tuple[str, str, set[str] | None]]:
     """Yield each `sentence("key", name=...)`: where it is, its key, its names (None where it passes on a dict)."""
     for path in SOURCES.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sentence":
                 names = [keyword.arg for keyword in node.keywords]
                 for key in _keys(node.args[0]):

@@ -36,6 +36,7 @@ from folders import ROOT
 from samples import training
 from sentences import parameters
 from shells import new_shell
+from trees import nodes
 
 BEFORE = SourceText("a.py", b"x = 1\n")
 CLASSES = {name for name, value in vars(errors).items() if isinstance(value, type)}
@@ -214,11 +215,9 @@ def slugs_of(path: Path) -> set[str]:
 
 def named_errors(path: Path) -> Iterator[tuple[str, set[str]]]:
     """Yield each name that an error of a file is made by, and the names of its values."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    assigned = [
-        node for node in ast.walk(tree) if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "slug"
-    ]
-    for node in ast.walk(tree):
+    statements = [node for node in nodes(path) if isinstance(node, ast.Assign)]
+    assigned = [node for node in statements if isinstance(name := node.targets[0], ast.Name) and name.id == "slug"]
+    for node in nodes(path):
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
