@@ -71,8 +71,8 @@ class Recording:
             for part, install in self._parts(patches).items():
                 fault = install_part(part, install, patches, stack)
                 self.left_out |= {part: fault} if fault else {}
-            settling.listeners.append(self.recorder.settled)
-            stack.callback(settling.listeners.remove, self.recorder.settled)
+            settling.listeners.append(self.recorder.settle_device)
+            stack.callback(settling.listeners.remove, self.recorder.settle_device)
             for handle in self.optimizers.install():
                 stack.callback(handle.remove)
             state = self.recorder.follow(thread_name())
@@ -185,10 +185,10 @@ class Recording:
         self.recorder.gather(found.tensors, rows)
         if self._budget is not None and self._budget.ended_off:
             with errors_before_dispatch.calls_again(error, state, self.modules):
-                self.recorder.refused(state, found.name, site, rows, error)
+                self.recorder.note_refusal(state, found.name, site, rows, error)
             return
         errors_before_dispatch.reopen(error, state, self.modules)
-        self.recorder.refused(state, found.name, site, rows, error)
+        self.recorder.note_refusal(state, found.name, site, rows, error)
 
 
 def _rank(known: int) -> int:
