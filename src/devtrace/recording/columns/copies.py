@@ -36,7 +36,7 @@ def note_lift(recorded: RecordedOps, op: int, made: Any) -> None:
     rows, device = recorded.rows, device_of(made)
     if device.type not in _NO_COPY:
         source = rows.layout_of(shape_of(made), dtype_of(made), _HOST)[2]
-        recorded.copies.append(Copied(op, source, rows.layout(made)[2], False, False))
+        recorded.copies.append(Copied(op, -1, source, rows.layout(made)[2], False, False))
 
 
 def note_index(recorded: RecordedOps, state: ThreadState, lifted: range, args: Any, rows: list[int]) -> bool:
@@ -56,7 +56,7 @@ def note_index(recorded: RecordedOps, state: ThreadState, lifted: range, args: A
             shape, dtype, made_on = recorded.rows.layouts[layout]
             if made_on == _HOST:
                 there = state.heads[at + WIDTH - 1] = recorded.rows.layout_of(shape, dtype, device)[2]
-                recorded.copies.append(Copied(op, layout, there, False, False))
+                recorded.copies.append(Copied(op, -1, layout, there, False, False))
                 has_mask = has_mask or dtype == torch.bool
     return has_mask
 
@@ -65,8 +65,9 @@ def _note(recorded: RecordedOps, op: int, source: Any, target: Any, args: Any, k
     if device_of(source) == device_of(target):
         return
     non_blocking = bool((kwargs or {}).get("non_blocking") or (len(args) > 2 and args[2]))
-    layouts = recorded.rows.layout(source)[2], recorded.rows.layout(target)[2]
-    recorded.copies.append(Copied(op, *layouts, is_pinned(source), non_blocking))
+    rows = recorded.rows
+    layouts = rows.layout(source)[2], rows.layout(target)[2]
+    recorded.copies.append(Copied(op, rows.row_for_input(source), *layouts, is_pinned(source), non_blocking))
 
 
 def is_pinned(tensor: Any) -> bool:

@@ -29,10 +29,12 @@ MOST_NOTES: Final = 8
 class Copied:
     """Data that crossed devices: from a tensor of one layout (`source`) to one of another (`target`).
 
-    `times` counts this copy and those folded into it, `more` the bytes of the folded ones.
+    `row` is that of the tensor itself, -1 for a list of Python's. `times` counts this copy and those folded into it,
+    `more` the bytes of the folded ones.
     """
 
     op: int
+    row: int
     source: int
     target: int
     pinned: bool
@@ -136,9 +138,7 @@ class RecordedOps:
             for item in value.values():
                 self.gather(item, rows, row_of)
 
-    def note_error(
-        self, state: ThreadState, op: tuple[int, int, int, int], rows: list[int], error: BaseException
-    ) -> None:
+    def note_error(self, state: ThreadState, op: tuple[int, ...], rows: list[int], error: BaseException) -> None:
         """Record an op that raised: no outputs, and no end."""
         head, site, start, number = op
         around = [] if state is self.threads[0] else sites.stack(sys._getframe(1))
