@@ -130,7 +130,7 @@ class Recording:
         around = self.recorder.failures[-1].around if self.recorder.failures else []
         features, errors = self.recorder.observers.values(), [*chain_of(error)]
         for each in features:
-            each.ended(errors)
+            each.end(errors)
         done = assemble(
             self.recorder,
             self.modules,
@@ -186,10 +186,10 @@ class Recording:
         self.recorder.gather(found.tensors, rows)
         if self._budget is not None and self._budget.ended_off:
             with errors_before_dispatch.calls_again(error, state, self.modules):
-                self.recorder.refused(state, found.name, site, rows, error)
+                self.recorder.note_refusal(state, found.name, site, rows, error)
             return
         errors_before_dispatch.reopen(error, state, self.modules)
-        self.recorder.refused(state, found.name, site, rows, error)
+        self.recorder.note_refusal(state, found.name, site, rows, error)
 
 
 def _rank(known: int) -> int:

@@ -1,7 +1,7 @@
 """Who watches this process, told by what simulates devices: one list, so that neither side imports the other.
 
 class Recorder(Observer):
-    def settled(self, tensor): ...
+    def settle_device(self, tensor): ...
 observers.append(recorder)
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Final
 class Observer:
     """One that is told; it overrides what it wants to know."""
 
-    def settled(self, tensor: Any) -> None:
+    def settle_device(self, tensor: Any) -> None:
         """Take the device of a tensor that is known only after its op: `torch.FloatTensor(2, 3)` of a simulated one."""
 
 

@@ -150,7 +150,7 @@ def anchor_floating(tensor: torch.Tensor, owner: SimulatedDevice) -> None:
         tag.move(owner)
         if shown is not owner:
             for observer in observers:
-                observer.settled(tensor)
+                observer.settle_device(tensor)
 
 
 def mark_pinned(storage: torch.UntypedStorage) -> None:
