@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from devtrace.diagnosis.edits import merged
+from devtrace.diagnosis.evidence.accelerate_hooks import owner_without_data
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.dispatched import owner_without_data
 from devtrace.diagnosis.evidence.source_text import statement_site
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.findings import Choice
