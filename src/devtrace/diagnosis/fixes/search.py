@@ -19,8 +19,9 @@ from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.findings import Choice
 from devtrace.diagnosis.fixes import about_to_fail, proof
 from devtrace.diagnosis.fixes.fix import Fix
-from devtrace.diagnosis.fixes.order import FOR_EVERY_CAUSE, Ranked, of_cause
+from devtrace.diagnosis.fixes.order import FOR_EVERY_CAUSE, of_cause
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
+from devtrace.diagnosis.fixes.ranked import Ranked
 from devtrace.diagnosis.fixes.replay import Recorded, Replay
 from devtrace.features import find
 from devtrace.source.user_code import OWN_PACKAGES

@@ -101,6 +101,7 @@ class RecordedOps:
         self._notes: dict[str, str] = {}  # text -> its key
         self._left_out = 0  # notes of a key that has many
         self.observers: dict[str, Observer] = {}
+        self.active = False
         self.budget: Budget | None = None
         self.gap = -1  # the first op after some that were not recorded
         # Rows of parameters and buffers that were registered after such a gap, which may have made them: the next op,

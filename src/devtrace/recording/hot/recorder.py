@@ -26,7 +26,6 @@ class Recorder(RecordedOps, Observer):
     def __init__(self, max_ops: int) -> None:
         super().__init__()
         self.max_ops = max_ops
-        self.active = False
         self.folds = 0
         self._limit = max_ops
 
@@ -64,7 +63,9 @@ class Recorder(RecordedOps, Observer):
             has_mask = bool(lifted) and copies.note_index(self, state, lifted, args, rows)
             return MASK if mask_among(args, lists_are_there=has_mask) else 0
 
-    def add_outputs(self, info: OperatorInfo, op: int, site: int, given: Any, out: Any, rows: list[int]) -> int:
+    def add_outputs(
+        self, info: OperatorInfo, op: int, site: int, given: tuple[Any, Any], out: Any, rows: list[int]
+    ) -> int:
         """Append the rows of an op's outputs; return their number."""
         before = len(rows)
         source: int = -1
