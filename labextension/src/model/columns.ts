@@ -96,8 +96,8 @@ export type TableName = keyof typeof TABLES;
 
 export const TABLE_NAMES = Object.keys(TABLES) as TableName[];
 
-/** Tables that a file leaves out where they have no rows. */
-export const OPTIONAL_TABLES: readonly TableName[] = ['autocasts'];
+/** Tables that a file leaves out where they have no rows, and columns that older files lack. */
+export const OPTIONAL: readonly string[] = ['autocasts', 'copies.source'];
 
 /** Columns that a file may lack: they came after others wrote files without them. */
 export const OPTIONAL_COLUMNS: readonly string[] = ['copies.source'];

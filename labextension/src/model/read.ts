@@ -1,16 +1,7 @@
 /**
  * From what a notebook or a file holds to a trace whose rules are checked: the mirror of `format.decode`.
  */
-import {
-  columnsOf,
-  isLists,
-  OPTIONAL_COLUMNS,
-  OPTIONAL_TABLES,
-  TABLE_NAMES,
-  type Table,
-  type TableName,
-  type Values
-} from './columns';
+import { columnsOf, isLists, OPTIONAL, TABLE_NAMES, type Table, type TableName, type Values } from './columns';
 import { readComparison } from './comparison';
 import { damaged, FormatError, short } from './errors';
 import { isObject, readFinding, type IFinding, type JsonObject } from './findings';
@@ -42,6 +33,7 @@ export async function readTrace(data: unknown, otherwise: Language = 'en'): Prom
     strings: readTexts(object, 'strings'),
     findings: readFindings(object['findings']),
     comparison: null,
+    leftOut: readPairs(object, 'left_out'),
     language: languageOf(readText(object, 'language')) ?? otherwise
   };
   check(trace, reader.extents);
@@ -51,14 +43,11 @@ export async function readTrace(data: unknown, otherwise: Language = 'en'): Prom
     findings: trace.findings?.length ?? 0
   };
   const { copies } = trace;
-  const hasSources = isObject(object['copies']) && 'source' in object['copies'];
-  const source = hasSources ? copies.source : copies.op.map(op => firstInput(trace, op));
-  return { ...trace, copies: { ...copies, source }, comparison: readComparison(object['comparison'], lengths) };
-}
-
-/** What a copy was taken to carry, where a file does not say which tensor that was. */
-function firstInput(trace: ITrace, op: number): number {
-  return op < 0 ? -1 : (listed(trace.ops.inputs, op)[0] ?? -1);
+  if (isObject(object['copies']) && !('source' in object['copies'])) {
+    // Each copy was taken to carry the first input of its op.
+    copies.source.set(copies.op.map(op => [...(op < 0 ? [] : listed(trace.ops.inputs, op)), -1][0]));
+  }
+  return { ...trace, comparison: readComparison(object['comparison'], lengths) };
 }
 
 function parse(text: string): unknown {
@@ -94,13 +83,13 @@ function upgrade(data: unknown): JsonObject {
 
 async function readTable<T extends TableName>(reader: ColumnReader, name: T, data: unknown): Promise<Table<T>> {
   const columns = columnsOf(name);
-  if (data === undefined && OPTIONAL_TABLES.includes(name)) {
+  if (data === undefined && OPTIONAL.includes(name)) {
     return readTable(reader, name, Object.fromEntries(columns.map(([column]) => [column, []])));
   }
   if (!isObject(data)) {
     throw damaged(`the table ${name} is missing`);
   }
-  const known = columns.filter(([column]) => column in data || !OPTIONAL_COLUMNS.includes(`${name}.${column}`));
+  const known = columns.filter(([column]) => column in data || !OPTIONAL.includes(`${name}.${column}`));
   const values = await Promise.all(known.map(([column]) => readValues(reader, name, column, data[column])));
   const length = isLists(values[0]) ? values[0].offsets.length - 1 : values[0].length;
   const unknown = new Int32Array(length).fill(-1);
@@ -148,6 +137,16 @@ function readCount(object: JsonObject, key: string): number {
     throw damaged(`${key} is ${short(value)}, expected a count`);
   }
   return value as number;
+}
+
+function readPairs(object: JsonObject, key: string): ReadonlyArray<readonly [number, number]> {
+  const value = object[key] ?? [];
+  const isPair = (pair: unknown): pair is [number, number] =>
+    Array.isArray(pair) && pair.length === 2 && pair.every(Number.isSafeInteger);
+  if (!Array.isArray(value) || !value.every(isPair)) {
+    throw damaged(`${key} is not a list of pairs of ranks`);
+  }
+  return value;
 }
 
 function readTexts(object: JsonObject, key: string): readonly string[] {
