@@ -125,7 +125,7 @@ def diagnose(trace: TraceData, live: Live | None = None) -> Report:
     """
     from devtrace.diagnosis import diagnose as diagnosis
 
-    expect_kind("diagnose", trace, TraceData, takes="trace")
+    expect_kind("diagnose", trace, TraceData, error="wrong-argument.trace")
     given = Trace.of(trace)
     if not given._report:
         report = Report.of(diagnosis.diagnose(given, live))
@@ -146,7 +146,7 @@ def load(*files: str | Path) -> Trace:
     from devtrace.trace import merge_ranks
 
     for file in files:
-        expect_kind("load", file, str, PathLike, takes="file")
+        expect_kind("load", file, str, PathLike, error="wrong-argument.file")
     return Trace.of(merge_ranks.load(*files))
 
 
@@ -154,7 +154,7 @@ def from_profiler(path: str | Path) -> Trace:
     """Read what torch.profiler exported as a Chrome trace."""
     from devtrace.interchange import torch_profiler
 
-    expect_kind("from_profiler", path, str, PathLike, takes="profile")
+    expect_kind("from_profiler", path, str, PathLike, error="wrong-argument.profile")
     return Trace.of(torch_profiler.from_profiler(path))
 
 

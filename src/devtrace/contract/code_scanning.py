@@ -14,6 +14,7 @@ from devtrace.contract.entries import Entry
 from devtrace.contract.findings_json import relative
 from devtrace.diagnosis.findings import Edit, Finding, Line, Site
 from devtrace.diagnosis.rules.ordered import RULES
+from devtrace.diagnosis.slug_words import MEANINGS
 from devtrace.diagnosis.slugs import CauseSlug, Severity
 from devtrace.runtime.requirements import own_version
 from devtrace.words.catalogue import sentence
@@ -46,8 +47,8 @@ def sarif(entries: Iterable[Entry], notes: Iterable[str], root: Path) -> dict[st
 
 
 def _driver() -> dict[str, Any]:
-    causes = {slug: sentence(f"{slug}.meaning") for slug in get_args(CauseSlug)}
-    rules = [{"id": slug, "shortDescription": {"text": sentence(f"{slug}.meaning")}} for slug in RULES]
+    causes = {slug: sentence(MEANINGS[slug]) for slug in get_args(CauseSlug)}
+    rules = [{"id": slug, "shortDescription": {"text": sentence(MEANINGS[slug])}} for slug in RULES]
     return {"name": "devtrace", "version": own_version(), "rules": rules, "properties": {"causes": causes}}
 
 

@@ -32,14 +32,15 @@ def closing(queries: TraceQueries, findings: Sequence[Finding]) -> str:
     if name == DeviceError.__name__ or ABOUT_DEVICES.search(text):
         text = shorten(BEFORE_ITS_ERROR.sub("", text), 120)
         return sentence("report.failed-of-devices", error=name, site=site, text=text)
-    return sentence(f"report.failed{part_of_a_device(error)}", error=name, site=site)
+    keys = "report.failed", "report.failed-in-a-kernel", "report.failed-unknown"
+    return sentence(by_part_of_a_device(error, *keys), error=name, site=site)
 
 
-def part_of_a_device(error: str) -> str:
-    """Return the end of a sentence's key: by the words of an error that is not about devices, had one a part in it?"""
+def by_part_of_a_device(error: str, none: str, in_a_kernel: str, unknown: str) -> str:
+    """Choose a sentence's key for an error that is not about devices, by the part that one had in it."""
     if _REFUSED_BY_A_KERNEL in error:
-        return "-in-a-kernel"
-    return "-unknown" if _OF_DEVICES.search(error) else ""
+        return in_a_kernel
+    return unknown if _OF_DEVICES.search(error) else none
 
 
 def is_clear(queries: TraceQueries, rows: Sequence[LedgerRow]) -> bool:

@@ -5,10 +5,10 @@ Every form of a report shows these, in this order, each line once.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final, get_args
+from typing import Final
 
 from devtrace.diagnosis.findings import Culprit, Finding, Line, Site
-from devtrace.diagnosis.slugs import CauseSlug
+from devtrace.diagnosis.slug_words import CREATED
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.topic import speaking_of
 
@@ -40,13 +40,13 @@ def _numbered(line: Line, ran_as: Mapping[str, int]) -> Line:
 
 
 def _story(finding: Finding, culprit: Culprit) -> Iterator[Line]:
-    is_known = finding.severity == "error" and finding.cause in get_args(CauseSlug)
-    cause = finding.cause if is_known else ""
+    cause = finding.cause if finding.severity == "error" else ""
     if culprit.born is not None:
-        yield Line(sentence("label.created"), culprit.born, sentence(f"{cause}.created") if cause else "")
+        yield Line(sentence("label.created"), culprit.born, sentence(CREATED[cause]) if cause in CREATED else "")
     if culprit.moved is not None:
         label = "label.missed" if finding.severity == "error" else "label.moved"
-        yield Line(sentence(label), culprit.moved, sentence(f"{cause}.missed") if cause else "")
+        ran_before = cause in ("created-without-device", "created-without-dtype")
+        yield Line(sentence(label), culprit.moved, sentence("remark.ran-before") if ran_before else "")
     for site in _later(culprit)[:-1][-MOST_STEPS:]:
         yield Line(sentence("label.then"), site)
 

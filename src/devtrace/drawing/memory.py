@@ -15,9 +15,13 @@ import numpy as np
 from devtrace.drawing.palette import Theme
 from devtrace.drawing.strokes import COLUMNS
 from devtrace.trace.curve import Curve
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import family, sentence
 from devtrace.words.text_format import escape_markup, format_memory
 
+KINDS: Final = family(
+    "memory.*", "memory.parameter", "memory.buffer", "memory.optimizer-state", "memory.gradient", "memory.named",
+    "memory.activation", "memory.temporary",
+)  # fmt: skip
 HEIGHT: Final = 120
 TITLE: Final = 18
 ROW: Final = 16
@@ -123,7 +127,7 @@ def _legend(curve: Curve, kinds: Sequence[tuple[str, Any]], theme: Theme) -> str
         look = looks()[kind]
         x = 100 * (at % LEGEND_COLUMNS) // LEGEND_COLUMNS
         y = TITLE + HEIGHT + 8 + ROW * (at // LEGEND_COLUMNS)
-        words = sentence("memory.part", size=format_memory(int(sizes[curve.peak])), kind=sentence(f"memory.{kind}"))
+        words = sentence("memory.part", size=format_memory(int(sizes[curve.peak])), kind=sentence(KINDS[kind]))
         entries.append(
             f'<svg x="{x}%" y="{y}" overflow="visible"><rect width="13" height="12" rx="3" fill="{look[theme]}"/>'
             f'<text x="6.5" y="9.5" font-size="9" font-weight="600" text-anchor="middle" '

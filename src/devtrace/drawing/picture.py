@@ -9,7 +9,7 @@ from devtrace.drawing import job_lanes, palette
 from devtrace.drawing.lanes import Floats, Lane, Scale, lanes
 from devtrace.trace.ledger_counts import waits
 from devtrace.trace.tables import Ints, TraceData
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import family, sentence
 from devtrace.words.ranges import in_short
 
 MOST_LANES: Final = 10
@@ -93,6 +93,7 @@ def choose(every: Sequence[Lane], flagged: Sequence[int]) -> list[Lane]:
     return [every[at] for at in sorted(at for at, _ in ranked[:MOST_LANES])]
 
 
+PHASE_NAMES: Final = family("picture.*", "picture.forward", "picture.backward", "picture.optimizer", "picture.other")
 _PHASES: Final = (("forward", 0.22), ("backward", 0.45), ("optimizer", 0.75))
 
 

@@ -13,6 +13,7 @@ from plotly.graph_objects import Figure
 from devtrace.drawing import memory, palette
 from devtrace.drawing.lanes import Whole, begins, durations
 from devtrace.drawing.palette import Theme
+from devtrace.drawing.picture import PHASE_NAMES
 from devtrace.trace.columns import PHASES
 from devtrace.trace.memory import lives_until_use
 from devtrace.trace.tables import Ints, TraceData
@@ -76,7 +77,7 @@ def _devices(trace: TraceData, theme: Theme) -> Figure:
     for name, opacity in zip(PHASES, (0.65, 0.85, 1.0, 0.4), strict=True):
         chosen = [(phase == trace.string_id(name)) & (device == id) for id in ids]
         spent = [int(duration[ops].sum()) for ops in chosen]
-        phase_name = sentence(f"picture.{name}")
+        phase_name = sentence(PHASE_NAMES[name])
         if sum(spent):
             words = [
                 sentence("figure.phase", phase=phase_name, time=time, count=int(ops.sum()))
@@ -254,7 +255,7 @@ def _owned_memory(trace: TraceData, theme: Theme) -> Figure:
         several = f"{_safe(curve.device)} " if len(trace.memory) > 1 else ""
         for kind, sizes in curve.kinds:
             lines.append({
-                "type": "scatter", "x": times, "y": sizes, "name": f"{several}{sentence(f'memory.{kind}')}",
+                "type": "scatter", "x": times, "y": sizes, "name": f"{several}{sentence(memory.KINDS[kind])}",
                 "line": {"shape": "hv", "width": 0}, "mode": "lines", "stackgroup": curve.device,
                 "fillcolor": memory.colour(kind, theme), "hovertemplate": sentence("figure.at"),
             })  # fmt: skip

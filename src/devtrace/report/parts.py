@@ -5,11 +5,12 @@ from typing import Final
 
 from devtrace.diagnosis.findings import Finding, ReportData, Site, estimated_cost
 from devtrace.drawing import palette
+from devtrace.drawing.memory import KINDS
 from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.curve import Curve, Part
 from devtrace.trace.tables import TraceData
 from devtrace.trace.views import autocasts_of_ops
-from devtrace.words.catalogue import comma, sentence
+from devtrace.words.catalogue import comma, family, sentence
 from devtrace.words.text_format import format_memory
 
 MOST_NOTES: Final = 5
@@ -30,7 +31,9 @@ def headline(finding: Finding, trace: TraceData) -> tuple[str, str, str]:
 
 def advice(finding: Finding) -> dict[str, str]:
     """Return by label the fix, and what it was proven by, or why it is only safe, if it was run."""
-    graded = {sentence(f"label.{finding.edits[0].grade}"): finding.proof} if finding.proof and finding.edits else {}
+    is_proven = bool(finding.edits) and finding.edits[0].grade == "proven"
+    label = "label.proven" if is_proven else "label.safe"
+    graded = {sentence(label): finding.proof} if finding.proof and finding.edits else {}
     return ({sentence("label.fix"): finding.help} if finding.help else {}) | graded
 
 
@@ -67,7 +70,7 @@ def _peak(curve: Curve, trace: TraceData) -> str:
 
 
 def _part(part: Part, size: int) -> str:
-    words = {"size": format_memory(size), "kind": sentence(f"memory.{part.kind}")}
+    words = {"size": format_memory(size), "kind": sentence(KINDS[part.kind])}
     return sentence("memory.part-of", name=part.name, **words) if part.name else sentence("memory.part", **words)
 
 
@@ -131,10 +134,14 @@ def _ops(report: ReportData) -> str:
     return sentence("report.clean" if report.all_clear else "report.ops", ops=counted)
 
 
+_COUNTS: Final = family(
+    "report.count-*", "report.count-h2d", "report.count-d2h", "report.count-d2d", "report.count-syncs"
+)
+
+
 def _copies_and_syncs(report: ReportData) -> list[str]:
     total = {name: sum(getattr(row, name) for row in report.ledger) for name in LEDGER_COUNTS}
-    kinds = ("h2d", "d2h", "d2d", "syncs")
-    counts = [sentence(f"report.count-{kind}", count=total[kind]) for kind in kinds if total[kind]]
+    counts = [sentence(key, count=total[kind]) for kind, key in _COUNTS.items() if total[kind]]
     copied = sentence("report.copied", size=total["bytes"]) if total["bytes"] else ""
     return [sentence("report.counts", counts=comma().join(counts), copied=copied)] if counts else []
 

@@ -73,6 +73,6 @@ def reason(case: Case, verdict: Verdict) -> str:
     found = case.queries.source_node(case.queries.born(case.origin.row))
     call = factory_call(found) if found is not None else None
     if found is None or call is None:
-        return sentence(f"{verdict.cause}.reason-unnamed", odd=case.odd_device)
+        return sentence("created-without-device.reason-unnamed", odd=case.odd_device)
     factory = f"{found.source.segment(call.func)}(...)"
-    return sentence(f"{verdict.cause}.reason", call=factory, odd=case.odd_device)
+    return sentence("created-without-device.reason", call=factory, odd=case.odd_device)

@@ -12,4 +12,4 @@ def factory_made_it_on_an_accelerator(case: Case) -> Verdict | None:
 
 
 def reason(case: Case, verdict: Verdict) -> str:
-    return sentence(f"{verdict.cause}.reason", odd=case.odd_device)
+    return sentence("default-device.reason", odd=case.odd_device)

@@ -76,16 +76,17 @@ def _came_from_numpy_past_the_default_device(case: Case) -> bool:
 def reason(case: Case, verdict: Verdict) -> str:
     odd, expected = case.odd_device, case.expected_device
     if verdict.dropped:
-        return sentence(f"{verdict.cause}.reason-dropped", odd=odd)
+        return sentence("never-moved.reason-dropped", odd=odd)
     if _came_from_numpy_past_the_default_device(case):
-        return sentence(f"{verdict.cause}.reason-numpy")
-    suffix = "-inferred" if verdict.certainty == "inferred" else ""
+        return sentence("never-moved.reason-numpy")
+    is_inferred = verdict.certainty == "inferred"
     if verdict.module is not None and not verdict.others:
-        return sentence(f"{verdict.cause}.reason-module{suffix}", module=verdict.module_text, expected=expected)
+        key = "never-moved.reason-module-inferred" if is_inferred else "never-moved.reason-module"
+        return sentence(key, module=verdict.module_text, expected=expected)
     beside = _moved_neighbour(case, verdict)
     if beside is not None:
-        return sentence(f"{verdict.cause}.reason-beside", line=beside[0], neighbour=beside[1], expected=expected)
-    return sentence(f"{verdict.cause}.reason{suffix}", expected=expected)
+        return sentence("never-moved.reason-beside", line=beside[0], neighbour=beside[1], expected=expected)
+    return sentence("never-moved.reason-inferred" if is_inferred else "never-moved.reason", expected=expected)
 
 
 def _moved_neighbour(case: Case, verdict: Verdict) -> tuple[Site, str] | None:

@@ -130,7 +130,8 @@ def reason(case: Case, verdict: Verdict) -> str:
         return ""
     if verdict.cause == "autocast-off":
         return _of_autocast(case)
-    return sentence(f"{verdict.cause}.reason", odd=case.odd_device, expected=case.expected_device)
+    key = "numpy-boundary.reason" if verdict.cause == "numpy-boundary" else "python-number.reason"
+    return sentence(key, odd=case.odd_device, expected=case.expected_device)
 
 
 def _of_autocast(case: Case) -> str:
@@ -144,8 +145,11 @@ def _of_autocast(case: Case) -> str:
     if here is not None and here.enabled:
         return sentence("autocast-off.reason-inside", odd=case.odd_device)
     line = autocasts.entered(queries, here) if here else autocasts.left(queries, made) if made else None
-    variant = "" if line is None else "-disabled" if here else "-left"
-    return sentence(f"autocast-off.reason{variant}", odd=case.odd_device, line=line)
+    if line is None:
+        return sentence("autocast-off.reason", odd=case.odd_device)
+    return sentence(
+        "autocast-off.reason-disabled" if here else "autocast-off.reason-left", odd=case.odd_device, line=line
+    )
 
 
 BY_THE_OP: Final[tuple[Predicate, ...]] = (

@@ -25,6 +25,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.slugs import MOVES, CauseSlug, Certainty
 from devtrace.source.matching import called_names, is_given, nodes_of
 from devtrace.source.vocabulary import MAKES
+from devtrace.words.catalogue import sentence
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Verdict:
 
     @property
     def probably(self) -> str:
-        return "probably " if self.certainty == "inferred" else ""
+        return sentence("probably") if self.certainty == "inferred" else ""
 
 
 @dataclass

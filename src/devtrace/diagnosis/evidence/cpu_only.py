@@ -14,8 +14,8 @@ class CpuOnly:
 
     refusal: re.Pattern[str]
     """What torch says; its first group, where it has one, is the device that was given."""
-    taker: str
-    """Names the sentence about it in the catalogue."""
+    key: str
+    """The sentence about it."""
     argument: tuple[str, int] = ("", 0)
     """Keyword and position of the refused argument."""
     functions: tuple[str, ...] = ()
@@ -32,23 +32,28 @@ class CpuOnly:
 LENGTHS_ON_HOST: Final = "aten._pack_padded_sequence"
 """Op that takes its second tensor on the CPU only."""
 PINNING: Final = "aten._pin_memory"
-NUMPY: Final = CpuOnly(re.compile(r"convert (\S+) device type tensor to numpy"), "numpy")
-PINNED: Final = CpuOnly(re.compile(r"cannot pin '.*' only dense CPU tensors can be pinned"), "pinned")
+NUMPY: Final = CpuOnly(re.compile(r"convert (\S+) device type tensor to numpy"), "host-conversion.numpy")
+PINNED: Final = CpuOnly(re.compile(r"cannot pin '.*' only dense CPU tensors can be pinned"), "host-conversion.pinned")
 _CPU_ONLY: Final = (
     NUMPY,
     CpuOnly(
         re.compile(r"'lengths' argument should be a 1D CPU int64 tensor, but got \d+D ((?!cpu)\S+)"),
-        "lengths",
+        "host-conversion.lengths",
         ("lengths", 1),
         ("pack_padded_sequence",),
     ),
     CpuOnly(
         re.compile(r"tensor_split expected tensor_indices_or_sections to be on cpu, but it's on (\S+)"),
-        "sections",
+        "host-conversion.sections",
         ("tensor_indices_or_sections", 1),
         ("tensor_split",),
     ),
-    CpuOnly(re.compile(r"RNG state must be a torch\.ByteTensor"), "random-state", ("new_state", 0), ("set_rng_state",)),
+    CpuOnly(
+        re.compile(r"RNG state must be a torch\.ByteTensor"),
+        "host-conversion.random-state",
+        ("new_state", 0),
+        ("set_rng_state",),
+    ),
     PINNED,
 )
 

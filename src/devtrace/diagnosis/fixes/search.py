@@ -22,6 +22,7 @@ from devtrace.diagnosis.fixes.order import FOR_EVERY_CAUSE, Ranked, of_cause
 from devtrace.diagnosis.fixes.other_way import with_data, with_the_other_way
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.diagnosis.fixes.replay import Recorded, Replay, ReplayOfDtypes
+from devtrace.diagnosis.slug_words import ADVICE
 from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.catalogue import sentence
 
@@ -62,7 +63,7 @@ class Search:
             return next(pass_device_to_factory(case, self.verdict), None) or Fix(with_data(case))
         if "complex" in case.odd_device and "complex" not in case.expected_device:
             return Fix(sentence("fixed.for-complex"))
-        advice = sentence(f"{self.verdict.cause}.advice", expected=case.expected_device)
+        advice = sentence(ADVICE[self.verdict.cause], expected=case.expected_device)
         most = MOST_CHOICES if OWN_PACKAGES in os.environ else 1  # which a round of `devtrace fix` has, and may need
         fixes = self._whole() if case.queries.of == "device" else self._surest()
         found = {fix.edits: fix for fix in itertools.islice(fixes, most)}

@@ -48,7 +48,7 @@ def host_conversion(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
         devices=(device, HOST),
         culprit=culprit,
         bytes=queries.trace.tensors.number("bytes", row) if row >= 0 else 0,
-        message=sentence(f"host-conversion.{taker.taker}", name=name, device=device),
+        message=sentence(taker.key, name=name, device=device),
         help=fix.help,
         edits=fix.edits,
     )
