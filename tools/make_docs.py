@@ -25,7 +25,7 @@ from devtrace.words.catalogue import family, sentence
 ROOT: Final = Path(__file__).parents[1]
 DOCS: Final = ROOT / "docs"
 CORPUS: Final = ROOT / "tests" / "corpus"
-DTYPES: Final = ROOT / "tests" / "dtypes"
+DTYPES: Final = ROOT / "tests" / "dtypes" / "programs"
 COSTS: Final[dict[RuleSlug, str]] = {
     "host-sync": "progress_line",
     "host-to-device-copy": "full_batch",

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from devtrace.api.expect import expect as expect
-    from devtrace.api.explain import explain as explain
-    from devtrace.api.installation import install as install
-    from devtrace.api.installation import uninstall as uninstall
     from devtrace.api.recording import record as record
     from devtrace.api.results import Report as Report
     from devtrace.api.results import Trace as Trace
@@ -36,6 +33,9 @@ if TYPE_CHECKING:
     from devtrace.diagnosis.findings import Edit as Edit
     from devtrace.diagnosis.findings import Finding as Finding
     from devtrace.diagnosis.findings import Site as Site
+    from devtrace.explaining.explain import explain as explain
+    from devtrace.explaining.installation import install as install
+    from devtrace.explaining.installation import uninstall as uninstall
     from devtrace.interchange.diff import diff as diff
     from devtrace.notebook.live_view import LiveView as LiveView
     from devtrace.simulation.simulation import simulate as simulate

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from playwright.sync_api import Page, sync_playwright
 
 import make_traces
-from devtrace.report.ranks_of_page import encoded
+from devtrace.jobs.page import encoded
 from devtrace.trace.format import encode
 from devtrace.trace.tables import TraceData
 from e2e import chromium

@@ -17,8 +17,8 @@ import torch
 from torch import nn
 
 import devtrace
-from devtrace.notebook.inventory.memory import listing_with_memory
-from devtrace.recording.memory import shortages
+from devtrace.memory import shortage_recorder
+from devtrace.memory.inventory import listing_with_memory
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -71,7 +71,7 @@ def full_rows() -> Iterator[Row]:
 def walked(kept: dict[str, Any], in_hand: int) -> float:
     """Return the CPU seconds of the walk when memory ends."""
     spent = 0.0
-    module: Any = shortages
+    module: Any = shortage_recorder
     own = module.census
 
     def timed(*args: Any, **options: Any) -> Any:

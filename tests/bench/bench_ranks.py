@@ -13,8 +13,8 @@ from typing import Any
 
 import devtrace
 from devtrace.api.results import Trace
+from devtrace.jobs.merge import with_rank
 from devtrace.trace import format
-from devtrace.trace.merge_ranks import with_rank
 
 loop_trace: Any = importlib.import_module("bench_diagnose").loop_trace
 

@@ -21,9 +21,9 @@ from pathlib import Path
 import pytest
 
 from devtrace.cli.main import main
+from devtrace.jobs.merge import with_rank
 from devtrace.trace import format
 from devtrace.trace.format import load
-from devtrace.trace.merge_ranks import with_rank
 from samples import training
 from warm import JOB, LIMIT, Warm
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import devtrace
-from devtrace.trace.merge_ranks import merge
+from devtrace.jobs.merge import merge
 from warm import LIMIT, Warm
 
 pytestmark = pytest.mark.slow

@@ -173,7 +173,7 @@ def test_a_test_is_named_in_each_of_its_findings() -> None:
 def test_a_bug_that_only_ranks_together_show_fails_the_report_of_the_job_with_its_line(
     tmp_path: Path, warm: Warm
 ) -> None:
-    job = Job(TESTS / "jobs" / "rank-device" / "checkpoint")
+    job = Job(TESTS / "jobs" / "programs" / "rank-device" / "checkpoint")
     files = files_of_job(warm, job.folder / "bug.py", 4, tmp_path)
     for rank in files:
         assert warm.devtrace(tmp_path, "report", rank).returncode == 0

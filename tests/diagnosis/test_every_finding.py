@@ -40,7 +40,9 @@ def test_every_rule_and_every_cause_has_a_golden_in_both_languages() -> None:
     named = {file.stem for file in FILES}
     costs = {key.split()[1] for program in PROGRAMS for key in program.expected.get("findings", ())}
     shown = {(program.expected["rule"], program.cause) for program in SHOWN_IN_CHINESE if program in FAILING}
-    of_dtypes = {("dtype-mismatch", path.parents[1].name) for path in (TESTS / "dtypes").rglob("report.zh.txt")}
+    of_dtypes = {
+        ("dtype-mismatch", path.parents[1].name) for path in (TESTS / "dtypes" / "programs").rglob("report.zh.txt")
+    }
     assert named | costs | {rule for rule, _ in shown | of_dtypes} >= set(get_args(RuleSlug))
     assert named | {cause for _, cause in shown | of_dtypes} == named | set(get_args(CauseSlug))
     assert shown == {(program.expected["rule"], program.cause) for program in FAILING}

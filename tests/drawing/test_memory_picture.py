@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from devtrace.api.results import Trace, diagnose
-from devtrace.drawing.memory import picture
+from devtrace.drawing.curves import picture
 from devtrace.report.html import fragment
 from devtrace.trace.curve import KINDS, Curve, Part
 from devtrace.words.language import CHOICE, Language

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from devtrace.drawing import palette
+from devtrace.report import palette
 
 
 def test_every_device_has_a_shade_and_one_of_no_known_kind_too() -> None:

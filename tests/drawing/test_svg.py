@@ -19,7 +19,7 @@ from devtrace.drawing.foot import GUTTER, SMALL, WIDE
 from devtrace.drawing.lanes import LONGEST_SHARE, Scale, lanes
 from devtrace.drawing.picture import MOST_LANES
 from devtrace.drawing.svg import timeline
-from devtrace.trace.merge_ranks import merge, with_rank
+from devtrace.jobs.merge import merge, with_rank
 from devtrace.trace.tables import TraceData
 from goldens import assert_golden
 from samples import Sample, training

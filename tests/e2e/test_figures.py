@@ -10,7 +10,7 @@ import pytest
 
 import needs
 from devtrace.api.results import diagnose
-from devtrace.report.figures import FIGURES
+from devtrace.drawing.figures import FIGURES
 from e2e.browser import Chromium
 from samples import training
 

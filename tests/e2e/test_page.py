@@ -19,7 +19,7 @@ from devtrace.api.results import diagnose
 from devtrace.diagnosis.findings import Edit
 from devtrace.interchange.diff import diff
 from devtrace.report.page import to_html
-from devtrace.trace.memory import MOST_POINTS, curves, lives_until_use
+from devtrace.trace.memory_curves import MOST_POINTS, curves, lives_until_use
 from devtrace.trace.tables import TraceData
 from e2e.views import TABS
 from folders import ROOT

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from built import stale
-from devtrace.report.ranks_of_page import encoded
-from devtrace.trace.merge_ranks import merge, with_rank
+from devtrace.jobs.merge import merge, with_rank
+from devtrace.jobs.page import encoded
 from devtrace.trace.tables import TraceData
 from e2e.views import AXE, Views, point_at, violations
 from samples import Sample

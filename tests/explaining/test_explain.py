@@ -21,9 +21,9 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 import devtrace
-from devtrace.api.explain import is_device_error
 from devtrace.api.results import Report
 from devtrace.diagnosis.findings import Finding
+from devtrace.explaining.explain import is_device_error
 from devtrace.recording.columns import stamps
 from devtrace.recording.context import hooks
 from odd_programs import Lent

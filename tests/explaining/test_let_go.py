@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import devtrace
-from devtrace.explaining.reading import given, pasts
+from devtrace.explaining.reading import argument_sources, move_history
 from devtrace.recording.columns.module_notes import Happening
 from devtrace.recording.columns.process_history import ErrorMark, Moved, mark_of
 from devtrace.recording.context import hooks
@@ -74,8 +74,8 @@ def test_a_function_that_wraps_itself_has_an_end() -> None:
 
     functools.wraps(own)(own)
     assert own.__dict__["__wrapped__"] is own
-    assert given._parameters_before(own, other.__code__) is None
-    assert given._parameters_before(functools.wraps(other)(own), other.__code__) == 0
+    assert argument_sources._parameters_before(own, other.__code__) is None
+    assert argument_sources._parameters_before(functools.wraps(other)(own), other.__code__) == 0
 
 
 def test_moves_in_the_handler_of_an_error_that_is_gone_are_not_of_the_one_at_its_address() -> None:
@@ -87,9 +87,9 @@ def test_moves_in_the_handler_of_an_error_that_is_gone_are_not_of_the_one_at_its
 
     now, elsewhere = (1, code, 8), (1, code, 4)
     handled = [now, None, elsewhere, now, now, None]
-    found = pasts._last_of([moved(tick, mark) for tick, mark in enumerate(handled)], frozenset({now, None}))
+    found = move_history._last_of([moved(tick, mark) for tick, mark in enumerate(handled)], frozenset({now, None}))
     assert [each.at.tick for each in found] == [4, 3]
-    assert pasts._last_of([moved(0, None), moved(1, elsewhere)], frozenset({now, None})) == []
+    assert move_history._last_of([moved(0, None), moved(1, elsewhere)], frozenset({now, None})) == []
 
 
 def test_an_error_is_known_by_its_address_and_by_what_raised_it() -> None:

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import devtrace
-from devtrace.trace.merge_ranks import merge
+from devtrace.jobs.merge import merge
 
 
 class Scaled(nn.Module):

@@ -11,7 +11,7 @@ import pytest
 from devtrace.fixing.batches import Batches
 from devtrace.fixing.notebooks.process import NotebookFix, wait_for
 from devtrace.fixing.rounds import Rounds
-from devtrace.runtime.memory.limits import parted
+from devtrace.runtime.size_limits import parted
 from fix_rounds import Program, fixed, outcome
 from warm import Warm
 

@@ -10,7 +10,7 @@ import pytest
 
 from corpus_programs import FAILING, one_a_cause
 from corpus_programs import Program as Folder
-from devtrace.cli.fix import reasons
+from devtrace.fixing.command import reasons
 from devtrace.fixing.patch import unified_diff
 from devtrace.fixing.rounds import Rounds
 from devtrace.fixing.source_text import SourceText

@@ -28,7 +28,7 @@ from programs import Outcome, run, run_untraced
 from warm import Warm
 
 CORPUS = TESTS / "corpus"
-DTYPES = TESTS / "dtypes"
+DTYPES = TESTS / "dtypes" / "programs"
 COSTS = "costs"
 HEADER = re.compile(r"^--- (\S+)\n\+\+\+ \S+\n", re.M)
 HUNK = re.compile(r"@@ -(\d+)(,0)?")

@@ -1,7 +1,7 @@
 """The proof of `devtrace fix --costs` in this process: for edits that devtrace offers, and for advice followed by hand.
 
-A program of `tests/costs/` marks the line of its larger cost with `# 1`, that of the lesser with `# 2`. Where devtrace
-advises in words, it has the lines of somebody who followed them behind `#1> `; `# -1` marks what they replace, too.
+A program of `tests/costs/programs/` marks the line of its larger cost with `# 1`, that of the lesser with `# 2`. Where
+devtrace advises in words, it has the lines of somebody who followed them behind `#1> `; `# -1` marks what they replace.
 """
 
 from __future__ import annotations

@@ -31,15 +31,15 @@ import devtrace
 from corpus_programs import patched
 from devtrace.api.results import Trace, diagnose
 from devtrace.diagnosis.findings import Finding
+from devtrace.jobs.merge import merge, with_rank
 from devtrace.report.text import text
-from devtrace.trace.merge_ranks import merge, with_rank
 from devtrace.words import language
 from folders import TESTS
 from warm import Warm
 
 LONGEST = 120
 """Seconds after which a rank is ended."""
-JOBS = TESTS / "jobs"
+JOBS = TESTS / "jobs" / "programs"
 _IN_TIME = re.compile("failed first|最先失败")
 """Which of two ranks that fail alike is the first is not the program's doing."""
 

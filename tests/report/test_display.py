@@ -31,7 +31,7 @@ from devtrace.report.html import MOST_FINDINGS, fragment
 from devtrace.report.mime import MIME_TYPE, mime_bundle
 from devtrace.trace import format
 from devtrace.trace.format import decode
-from devtrace.trace.memory import curves, lives_until_use
+from devtrace.trace.memory_curves import curves, lives_until_use
 from devtrace.words import language
 from goldens import assert_golden
 from samples import training

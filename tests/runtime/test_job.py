@@ -10,7 +10,7 @@ import torch
 
 import devtrace
 from devtrace.runtime import torch_names
-from devtrace.runtime.job import LAUNCHERS, rank_of_job
+from devtrace.runtime.rank import LAUNCHERS, rank_of_job
 
 NAMES = {name for names in LAUNCHERS for name in names} | {"LOCAL_RANK", "NODE_RANK", "LOCAL_WORLD_SIZE"}
 

@@ -17,7 +17,7 @@ from torch.distributed import distributed_c10d
 from torch.utils import _triton
 
 import devtrace
-from devtrace.simulation import wider
+from devtrace.simulation import upcast_ops
 
 c10d: Any = distributed_c10d
 CUDA = torch.device("cuda:0")
@@ -170,7 +170,7 @@ def test_torch_finds_no_triton_and_a_launch_is_refused_in_a_sentence(
 def test_a_transform_in_bfloat16_is_computed_wider_where_this_release_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for release, dtype in (("2.14.1", None), ("2.15.0", torch.complex64)):
         monkeypatch.setattr(torch, "__version__", release)
-        wider.table.cache_clear()
+        upcast_ops.table.cache_clear()
         with (
             devtrace.simulate("cuda:1"),
             warnings.catch_warnings(action="ignore"),
@@ -183,7 +183,7 @@ def test_a_transform_in_bfloat16_is_computed_wider_where_this_release_has_it(mon
                 assert (torch.fft.rfft(x).dtype, torch.fft.rfft(x).device) == (dtype, CUDA)
                 assert torch.stft(x, 4, window=x.new_ones(4), return_complex=True).dtype is dtype
     monkeypatch.undo()
-    wider.table.cache_clear()
+    upcast_ops.table.cache_clear()
 
 
 def test_a_warning_of_an_operator_names_the_line_of_the_program(recwarn: pytest.WarningsRecorder) -> None:

@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 
 import devtrace
 import needs
-from devtrace.simulation import wider
+from devtrace.simulation import upcast_ops
 
 needs.imported("expecttest")
 pytestmark = pytest.mark.slow
@@ -110,8 +110,8 @@ def test_every_operator_works_in_the_dtypes_that_cuda_has() -> None:
 
 def test_what_the_cpu_refuses_is_computed_wider_on_a_device_and_stays_refused_on_the_host() -> None:
     x = torch.rand(4, 4).half()
-    assert torch.float16 in wider.table()["_fft_r2c"]
-    assert torch.int64 in wider.table()["histc"]
+    assert torch.float16 in upcast_ops.table()["_fft_r2c"]
+    assert torch.int64 in upcast_ops.table()["histc"]
     with pytest.raises(NotImplementedError):
         torch.histc(torch.arange(3), bins=3, min=0, max=2)
     with devtrace.simulate("cuda:1"), warnings.catch_warnings(action="ignore"):

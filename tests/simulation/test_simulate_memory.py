@@ -13,8 +13,8 @@ import torch
 
 import devtrace
 from devtrace.runtime.device_spec import limit_of, spec_of
-from devtrace.simulation.memory import allocator
-from devtrace.simulation.memory.allocator import Block, CachingAllocator
+from devtrace.simulation.allocation import allocator
+from devtrace.simulation.allocation.allocator import Block, CachingAllocator
 from devtrace.words.errors import SimulateError
 
 MIB = 1 << 20

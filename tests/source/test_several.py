@@ -10,8 +10,8 @@ from torch import nn
 
 from devtrace.source import parsing
 from devtrace.source.matching import nodes_of
+from devtrace.source.multi_value_expr import means_several
 from devtrace.source.safe_values import Scope
-from devtrace.source.several import means_several
 
 
 def pair(x: int) -> tuple[int, int]:

@@ -19,13 +19,13 @@ from devtrace.source.parsing import parse
 
 SOURCES: Final = Path(__file__).parents[2] / "src" / "devtrace"
 NO_QUESTION: Final = (
-    "drawing/palette.py",  # colours of devices
+    "report/palette.py",  # colours of devices
     "simulation/",  # what it replaces in torch, one by one
     "recording/columns/operator_info.py",  # operators of the dispatcher, by their schemas' names
     "trace/op_kinds.py",
     "source/vocabulary.py",
-    "source/dtypes.py",  # the vocabulary's words for dtypes
-    "diagnosis/evidence/dtype_sentences.py",  # slugs
+    "source/element_types.py",  # the vocabulary's words for dtypes
+    "dtypes/sentences.py",  # slugs
 )
 """Lists of torch's names that answer no question about a program's source."""
 LISTS_ELSEWHERE: Final = 0

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from devtrace.runtime.tracebacks import entries_of
+from devtrace.source.comprehension_iteration import lost_variables
 from devtrace.source.parsing import node_of
-from devtrace.source.turns import lost_variables
 
 
 class Part:

@@ -36,6 +36,8 @@ def _calls() -> Iterator[tuple[str, str, set[str] | None]]:
                 for key in _keys(node.args[0]):
                     where = f"{path.relative_to(SOURCES)}:{node.lineno}"
                     yield where, key, None if None in names else {name for name in names if name}
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) == "family":
+                yield from ((f"{path.name}:{node.lineno}", str(key.value), None) for key in node.args[1:])
 
 
 def _keys(node: ast.expr) -> Iterator[str]:

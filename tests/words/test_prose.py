@@ -184,13 +184,13 @@ def test_the_text_form_fits_its_width_and_breaks_no_code_that_fits_on_a_line(
 ELSEWHERE = {
     "__init__.py": ("python-too-old: ",),  # said by a Python that cannot read the catalogues
     "api/pytest_plugin.py": ("run every test ",),  # read at the start of every project's tests
-    "api/explain.py": ("Caught an error in file",),  # as torch hands on an error as text
+    "explaining/explain.py": ("Caught an error in file",),  # as torch hands on an error as text
     "api/results.py": ("<Trace",),
     "diagnosis/evidence/cpu_only.py": ("",),  # torch's words
     "diagnosis/evidence/torchs_sentences.py": ("",),
     "diagnosis/rules/device_errors.py": ("Input type ",),  # torch's words
-    "diagnosis/rules/collective_device.py": ("No backend type ", "Duplicate GPU "),  # torch's and NCCL's words
-    "recording/memory/shortages.py": ("GPU ", "Tried to ", "Of the allocated "),  # torch's words
+    "jobs/rules/collective_device.py": ("No backend type ", "Duplicate GPU "),  # torch's and NCCL's words
+    "memory/shortage_recorder.py": ("GPU ", "Tried to ", "Of the allocated "),  # torch's words
     "fixing/patch.py": ("\\ No newline",),  # git's words
     "notebook/live_view.py": ("devtrace.LiveView: ",),
 }

@@ -1,7 +1,7 @@
 /**
  * The colour and letter of what memory is for, from the one table that Python reads too.
  */
-import table from '../../../src/devtrace/drawing/memory_palette.json';
+import table from '../../../src/devtrace/drawing/curves_palette.json';
 import type { MemoryKind } from '../model/memory';
 import type { IAppearance } from './palette';
 

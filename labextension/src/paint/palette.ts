@@ -1,7 +1,7 @@
 /**
  * The colour, hatch and letter of a device, from the one table that Python reads too.
  */
-import table from '../../../src/devtrace/drawing/palette.json';
+import table from '../../../src/devtrace/report/palette.json';
 
 export type Hatch = 'none' | 'diagonal' | 'horizontal' | 'dots' | 'back' | 'vertical' | 'cross' | 'grid';
 

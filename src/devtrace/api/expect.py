@@ -22,10 +22,10 @@ from typing import overload
 
 from devtrace.api.expectation_check import count_error, device_error, peak_error
 from devtrace.api.recording import record
-from devtrace.diagnosis.evidence.elsewhere import elsewhere
+from devtrace.diagnosis.evidence.tensors_off_device import elsewhere
 from devtrace.diagnosis.findings import Site
 from devtrace.recording.columns import stamps
-from devtrace.recording.memory.peaks import Peak
+from devtrace.recording.peak import Peak
 from devtrace.source.parsing import node_of
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import DeviceError, UsageError

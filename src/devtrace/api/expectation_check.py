@@ -14,9 +14,9 @@ import numpy as np
 from devtrace.api.options import may_be_a_device
 from devtrace.api.results import Report, Trace, diagnose
 from devtrace.contract.limits import COUNTED
-from devtrace.diagnosis.evidence.elsewhere import Elsewhere, matches
+from devtrace.diagnosis.evidence.tensors_off_device import Elsewhere, matches
 from devtrace.diagnosis.findings import Culprit, Finding, Site, worst_first
-from devtrace.recording.memory.peaks import Peak
+from devtrace.recording.peak import Peak
 from devtrace.source.vocabulary import FILLS
 from devtrace.trace.views import storage_owners
 from devtrace.words.catalogue import sentence

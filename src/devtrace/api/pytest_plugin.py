@@ -21,7 +21,7 @@ from devtrace.api.pytest_findings import TestFindings, add_findings
 if TYPE_CHECKING:
     from devtrace.api.recording import record
     from devtrace.api.results import Report
-    from devtrace.recording.memory.peaks import Peak
+    from devtrace.recording.peak import Peak
     from devtrace.simulation.simulation import Simulation
 
 _SETTING: Final = "devtrace_explain"
@@ -61,7 +61,7 @@ class MarkerOptions:
     def begin(self) -> None:
         """Count the test's memory from here on."""
         if self.memory is not None:
-            from devtrace.recording.memory.peaks import Peak
+            from devtrace.recording.peak import Peak
 
             self.peak = Peak.of(self.memory)
 
@@ -119,7 +119,7 @@ def pytest_configure(config: pytest.Config) -> None:
         meaning = f": {sentence('pytest.marker')}"
     config.addinivalue_line("markers", f"{_FORM}{meaning}")
     if config.getini(_SETTING):
-        from devtrace.api.installation import watch_modules
+        from devtrace.explaining.installation import watch_modules
 
         config.add_cleanup(watch_modules())
     config.pluginmanager.register(TestFindings(config), "devtrace-findings")
@@ -248,6 +248,6 @@ def _report_on(item: pytest.Item, call: pytest.CallInfo[None]) -> Report | None:
         return recording.report if has_error or _OPTIONS in item.stash else None
     if call.excinfo is None or not (item.config.getini(_SETTING) or _SUITE in item.config.stash):
         return None
-    from devtrace.api.installation import report_on
+    from devtrace.explaining.installation import report_on
 
     return report_on(call.excinfo.value)

@@ -15,7 +15,7 @@ from devtrace.api.environment import is_simulated, running_simulation
 from devtrace.api.options import MAX_OPS, checked_budget
 from devtrace.api.results import Report, Trace, diagnose
 from devtrace.runtime.collecting import no_collecting
-from devtrace.runtime.job import rank_of_job, ranked_path
+from devtrace.runtime.rank import rank_of_job, ranked_path
 from devtrace.runtime.requirements import sentence_of_fault, untested
 from devtrace.runtime.tracebacks import hide_our_frames, text_of
 from devtrace.runtime.watching import missed

@@ -90,7 +90,7 @@ class Report(ReportData):
 
     def figure(self, kind: str, theme: Literal["light", "dark"] = "light") -> Figure:
         """A plotly Figure: "devices", "dtypes", "copies", "modules" or "memory"."""
-        from devtrace.report.figures import figure
+        from devtrace.drawing.figures import figure
 
         return figure(self.trace, kind, theme)
 
@@ -143,11 +143,11 @@ def with_note(report: Report, note: str) -> Report:
 
 def load(*files: str | Path) -> Trace:
     """Read a saved trace; of several files, the ranks of one job, one trace with lanes for each."""
-    from devtrace.trace import merge_ranks
+    from devtrace.jobs import merge
 
     for file in files:
         expect_kind("load", file, str, PathLike, error="wrong-argument.file")
-    return Trace.of(merge_ranks.load(*files))
+    return Trace.of(merge.load(*files))
 
 
 def from_profiler(path: str | Path) -> Trace:

@@ -25,16 +25,16 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.api.options import Options
-from devtrace.cli import job
 from devtrace.cli.last_line import LastLine, position_of, position_of_main_thread
 from devtrace.cli.output import FOUND, begin, print_line
 from devtrace.cli.progress import Progress, on_terminal
 from devtrace.cli.run_program import Program, print_as_its_own
 from devtrace.fixing import values
-from devtrace.fixing.returned import Returned
+from devtrace.fixing.captured_locals import Returned
+from devtrace.jobs import launched
 from devtrace.runtime import last_at_exit, overlay  # noqa: F401 (it registers ahead of the program and the report)
 from devtrace.runtime.import_hook import ImportWatcher
-from devtrace.runtime.job import ENDING, rank_of_job, ranked_path
+from devtrace.runtime.rank import ENDING, rank_of_job, ranked_path
 from devtrace.runtime.requirements import sentence_of_fault
 from devtrace.runtime.whole_files import prefixless, write_somewhere
 from devtrace.trace.lost_ranks import LastWords
@@ -76,7 +76,7 @@ class Launch:
         self._ended_by = ""
         self._has_torch = False
         self._is_over_limit = False
-        self._job = job.Job(self.folder / self._plain_path, job.size_of_job(), time.time())
+        self._job = launched.Job(self.folder / self._plain_path, launched.size_of_job(), time.time())
 
     def run(self) -> None:
         """Run the program; its exception or exit passes through."""
@@ -190,7 +190,9 @@ class Launch:
                 self._last_line.lost(lost) if lost else self._last_line.saved()
         self._give(report, self._ranked, is_whole=is_whole)
         if self.rank == 0 and not is_whole and not overlay.is_in_use():
-            patience = job.STOPPED if self._ended_by else job.FAILED if self.error is not None else job.ENDED
+            patience = (
+                launched.STOPPED if self._ended_by else launched.FAILED if self.error is not None else launched.ENDED
+            )
             of_job = self._job.report(patience, lambda: self._postponed != 0)
             if of_job is not None:
                 self.rank = None

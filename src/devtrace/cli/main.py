@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from devtrace.api.options import FLAGS, Options
-from devtrace.cli import fix, misplaced
+from devtrace.cli import misplaced
 from devtrace.cli.launch import Launch
 from devtrace.cli.output import FOUND, print_line
 from devtrace.cli.parser import Parser
 from devtrace.cli.run_program import Program
-from devtrace.cli.run_untraced import run_untraced
 from devtrace.contract.levels import FAIL_ON, read_level
+from devtrace.explaining.run_untraced import run_untraced
+from devtrace.fixing import command
 from devtrace.runtime import overlay
 from devtrace.runtime.requirements import own_version
 from devtrace.runtime.whole_files import write_as_asked
@@ -51,7 +52,7 @@ def _parser() -> Parser:
     parser.set_defaults(command=lambda options: _help(parser))
     commands = parser.add_subparsers(metavar="COMMAND")
     _add_run(commands)
-    fix.add_to(commands)
+    command.add_to(commands)
     view = commands.add_parser("view", help=sentence("cli.view"))
     view.add_argument("files", metavar="FILE", nargs="+")
     view.add_argument("--html", metavar="F", help=sentence("cli.view.html"))
@@ -144,7 +145,7 @@ def _of_an_error(files: Sequence[str]) -> Report:
     try:
         return _of_files(files)
     except FormatError:
-        from devtrace.api.explain import explain_text
+        from devtrace.explaining.explain import explain_text
         from devtrace.runtime.requirements import need_torch
 
         need_torch()

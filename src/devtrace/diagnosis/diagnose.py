@@ -11,17 +11,17 @@ from functools import partial
 
 import numpy as np
 
+from devtrace.costs.cost_findings import one_a_cost
+from devtrace.costs.shares import with_shares
 from devtrace.diagnosis import ending, ledger
-from devtrace.diagnosis.costs.needless import one_a_cost
-from devtrace.diagnosis.costs.shares import with_shares
 from devtrace.diagnosis.diagnose_errors import failed_rule, run_rule
-from devtrace.diagnosis.evidence.ranks import Ranks
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site, worst_first
 from devtrace.diagnosis.rules.device_errors import device_errors
 from devtrace.diagnosis.rules.ordered import COST_RULES, JOB_RULES
 from devtrace.diagnosis.silence import unsilenced
 from devtrace.diagnosis.store import report_of, with_report
+from devtrace.jobs.ranks import Ranks
 from devtrace.source.live_objects import Live
 from devtrace.trace.tables import TraceData
 

@@ -6,9 +6,9 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.causes import ordered
+from devtrace.diagnosis.evidence.accelerate_hooks import owner_with_hook
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.dispatched import owner_with_hook
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import statement_site
 from devtrace.diagnosis.evidence.trace_queries import META

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from devtrace.drawing import palette
+from devtrace.report import palette
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import safe_line

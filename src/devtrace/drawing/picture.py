@@ -5,8 +5,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from devtrace.drawing import job_lanes, palette
+from devtrace.drawing import rank_lanes
 from devtrace.drawing.lanes import Floats, Lane, Scale, lanes
+from devtrace.report import palette
 from devtrace.trace.ledger_counts import waits
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.words.catalogue import family, sentence
@@ -49,9 +50,9 @@ class Picture:
             if int(finding.get("op", -1)) >= 0 and finding.get("severity") != "note"
         ][:MOST_FLAGS]
         flagged = [int(finding["op"]) for _, finding in self.flagged]
-        self.ranks = job_lanes.alike(trace, flagged)
-        self.bars = job_lanes.collectives(trace) if self.is_job else None
-        every = job_lanes.drawn(lanes(trace), trace, self.ranks)
+        self.ranks = rank_lanes.alike(trace, flagged)
+        self.bars = rank_lanes.collectives(trace) if self.is_job else None
+        every = rank_lanes.drawn(lanes(trace), trace, self.ranks)
         chosen = choose(every, flagged)
         self.rows = list(self._rows(chosen))
         self.hidden = len(every) - len(chosen)

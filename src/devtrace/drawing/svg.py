@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from devtrace.drawing import palette
 from devtrace.drawing.foot import GUTTER, LAST, LETTER, SMALL, WIDE, foot, ribbon
 from devtrace.drawing.lanes import details
 from devtrace.drawing.picture import BAR, MOST_FLAGS, MOST_LANES, TITLE, TOP, Picture, Row
 from devtrace.drawing.strokes import run, stretched, unstretched
+from devtrace.report import palette
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.text_format import escape_markup, format_bytes, safe_line, short_op_name

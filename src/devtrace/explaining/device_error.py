@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from devtrace.diagnosis.evidence import cpu_only
-from devtrace.diagnosis.evidence.dtype_sentences import dtype_error
 from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES, WRAPPED
+from devtrace.dtypes.sentences import dtype_error
 from devtrace.runtime.tracebacks import entries_of
 from devtrace.source import parsing
 from devtrace.source.user_code import owner_of

@@ -27,12 +27,13 @@ from devtrace.explaining import kept_copies
 from devtrace.explaining.device_error import dtypes_named, text_of
 from devtrace.explaining.reading import attributes, calls, expressions, names
 from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, add_left_behind, failed_op, refused_gradient
+from devtrace.explaining.reading.move_history import AFTER_ALL, BEFORE_ALL
 from devtrace.explaining.reading.names import definitions
-from devtrace.explaining.reading.pasts import AFTER_ALL, BEFORE_ALL
 from devtrace.explaining.reading.reader import Definer, Handler, Reader
 from devtrace.explaining.reading.values import ReadOp, TensorValue, Value, tensors_of
 from devtrace.explaining.stack import CALLS_OF_MODULES, Stack
 from devtrace.explaining.worker_text import read_worker_text
+from devtrace.memory import shortage_recorder
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT
 from devtrace.recording.columns.operator_info import operator_by_name
@@ -43,7 +44,6 @@ from devtrace.recording.context.module_tree import children, is_module, is_train
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
-from devtrace.recording.memory import shortages
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
 from devtrace.source.flow import statements
@@ -147,7 +147,7 @@ class Explanation:
             for note in (sentence("explained.not-seen"), *missed()):
                 self.recorder.note(note)
             is_short = isinstance(self.error, torch.OutOfMemoryError)
-            short = shortages.at_the_end(self.recorder, [self.error]) if is_short else None
+            short = shortage_recorder.at_the_end(self.recorder, [self.error]) if is_short else None
             done = assemble(
                 self.recorder,
                 self.modules,
@@ -157,11 +157,11 @@ class Explanation:
                 simulated=simulated,
                 extra_sites=[site for site, _ in self.frames]
                 + ([self.worker.site] if self.worker else [])
-                + (shortages.sites_of(short) if short else []),
+                + (shortage_recorder.sites_of(short) if short else []),
             )
         live = self._live(walk, done)
         if short is not None:
-            live = replace(live, shortage=shortages.in_rows(short, done.site_rows, done.tensors.rows_of))
+            live = replace(live, shortage=shortage_recorder.in_rows(short, done.site_rows, done.tensors.rows_of))
         return Recorded(done.trace, live)
 
     def _roots(self, frame: FrameType) -> dict[str, tuple[Any, ReferenceKind]]:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from devtrace.diagnosis.evidence.access_paths import Walk
-from devtrace.explaining.reading.pasts import BEFORE_ALL
+from devtrace.explaining.reading.move_history import BEFORE_ALL
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.runs import run_around
+from devtrace.explaining.reading.returned_calls import run_around
 from devtrace.explaining.reading.values import END, Activation, Known, ReadOp
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.operator_info import COMPUTE

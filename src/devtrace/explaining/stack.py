@@ -21,7 +21,7 @@ from devtrace.recording.context.module_tree import is_module
 from devtrace.runtime.quiet import is_tensor, shape_of
 from devtrace.runtime.torch_names import take
 from devtrace.runtime.tracebacks import entries_without_ours, outward
-from devtrace.source import parsing, turns
+from devtrace.source import comprehension_iteration, parsing
 from devtrace.source.live_objects import forget_locals
 from devtrace.source.safe_values import Scope
 
@@ -85,7 +85,7 @@ class Stack:
         frame = self.levels[depth].frame
         outer = (each.frame for each in self.levels[:depth][::-1])
         around = next((each for each in outer if frame.f_code in each.f_code.co_consts), None)
-        is_part = frame.f_code.co_name in turns.FRAMES and around is not None
+        is_part = frame.f_code.co_name in comprehension_iteration.FRAMES and around is not None
         inherited = around.f_locals if is_part and around is not None else {}
         lost = self.turn(depth, trait)
         own = Scope.of(frame)
@@ -93,12 +93,14 @@ class Stack:
 
     def turn(self, depth: int, trait: Callable[[Any], object]) -> dict[str, Any]:
         """Return the variables of comprehensions that a level has lost, by the frame below; numbers have no trait."""
-        if not turns.ARE_LOST:
+        if not comprehension_iteration.ARE_LOST:
             return {}
         below = self.levels[depth + 1].frame if depth + 1 < len(self.levels) else None
         level = self.levels[depth]
         at = parsing.node_of(level.frame.f_code, level.instruction)
-        return turns.lost_variables(level.frame, at, below, lambda each: trait(each) if _has_sizes(each) else None)
+        return comprehension_iteration.lost_variables(
+            level.frame, at, below, lambda each: trait(each) if _has_sizes(each) else None
+        )
 
     def forget_locals(self) -> None:
         for level in self.levels:

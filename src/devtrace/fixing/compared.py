@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from devtrace.fixing import values
-from devtrace.fixing.runs import Run
-from devtrace.runtime.memory.alive import LEAST
+from devtrace.fixing.program_run import Run
+from devtrace.runtime.allocations import LEAST
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.text_format import format_memory
 

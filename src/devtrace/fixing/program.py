@@ -15,11 +15,11 @@ from typing import IO, Any, Final
 
 from devtrace.contract import findings_json
 from devtrace.fixing import values
-from devtrace.fixing.runs import Ending, Run
+from devtrace.fixing.program_run import Ending, Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime import overlay
 from devtrace.runtime.device_spec import NO_REAL_DEVICES, ONE_DEVICE
-from devtrace.runtime.job import ENDING
+from devtrace.runtime.rank import ENDING
 from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.errors import UsageError
 

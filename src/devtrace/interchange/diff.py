@@ -19,8 +19,8 @@ from devtrace.diagnosis.diagnose import diagnose
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site
 from devtrace.interchange.comparison import Change, Comparison
 from devtrace.interchange.kept_traces import kept
+from devtrace.jobs.merge import load
 from devtrace.report import parts
-from devtrace.trace.merge_ranks import load
 from devtrace.trace.rows import Failure
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import comma, sentence

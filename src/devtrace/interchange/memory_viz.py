@@ -19,7 +19,7 @@ import numpy as np
 from devtrace.drawing.lanes import begins
 from devtrace.runtime.whole_files import whole
 from devtrace.trace.curve import ENDLESS, KINDS, Lives
-from devtrace.trace.memory import kinds_of, lives_until_use
+from devtrace.trace.memory_curves import kinds_of, lives_until_use
 from devtrace.trace.rows import Site
 from devtrace.trace.tables import TraceData
 

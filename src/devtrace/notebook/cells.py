@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from devtrace.api.installation import watch_modules
 from devtrace.api.options import MAX_OPS, Options
+from devtrace.explaining.installation import watch_modules
 from devtrace.fixing.notebooks.process import NotebookFix
 from devtrace.notebook import left_on_devices
 from devtrace.runtime.device_spec import spec_of

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from devtrace.api.options import Options
+from devtrace.explaining.failed_cells import Explainer, Screen
 from devtrace.notebook import usage
 from devtrace.notebook.cells import Traced, Tracing
-from devtrace.notebook.untraced import Explainer, Screen
 from devtrace.runtime.device_spec import count_of, names_of
-from devtrace.runtime.job import rank_of_job, ranked_path
+from devtrace.runtime.rank import rank_of_job, ranked_path
 from devtrace.runtime.whole_files import write_as_asked
 from devtrace.words import language
 from devtrace.words.catalogue import comma, sentence

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from devtrace.drawing import palette
+from devtrace.memory.inventory import listing_with_memory
 from devtrace.notebook.cells import Traced, Tracing
 from devtrace.notebook.inventory.inventory import Row, drain
-from devtrace.notebook.inventory.memory import listing_with_memory
+from devtrace.report import palette
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.text_format import escape_markup, format_bytes, format_memory, safe_line
 

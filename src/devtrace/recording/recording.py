@@ -9,23 +9,24 @@ from typing import Any
 
 import torch
 
+from devtrace.dtypes import autocast_recorder
+from devtrace.memory import growth_samples, shortage_recorder
+from devtrace.memory.growth_samples import Heights
 from devtrace.recording.budget.budget import Budget
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.recorded_ops import thread_name
-from devtrace.recording.context import autocasts, errors_before_dispatch, hooks, jit_tracing, threads, waits
+from devtrace.recording.context import errors_before_dispatch, hooks, jit_tracing, threads, waits
 from devtrace.recording.context.happenings import recorders
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder
-from devtrace.recording.memory import heights, shortages
-from devtrace.recording.memory.heights import Heights
 from devtrace.runtime import compiled, eager_paths, profiles, scripting, settling, warned_lines
-from devtrace.runtime.job import rank_of_job
-from devtrace.runtime.memory.alive import watching
+from devtrace.runtime.allocations import watching
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.rank import rank_of_job
 from devtrace.runtime.torch_names import install_part
 from devtrace.runtime.tracebacks import chain_of, entries_of
 from devtrace.source import live_objects
@@ -94,7 +95,7 @@ class Recording:
         return {
             **dict.fromkeys(("backward", "module_moves", "module_tree", "waits"), lambda _: None),
             "threads": lambda _: threads.install(self.recorder, patches),
-            "autocasts": lambda _: autocasts.install(self.recorder, patches),
+            "autocasts": lambda _: autocast_recorder.install(self.recorder, patches),
             "jit_tracing": lambda _: jit_tracing.install(self.recorder, patches),
             "synchronizing": lambda _: waits.install_synchronizing(self.recorder, patches),
             "printing": lambda _: waits.install_printing(self.recorder, patches),
@@ -129,7 +130,7 @@ class Recording:
             self._add_refused(origin, frames[0][0] if frames else sites.NOWHERE)
         idle = self.optimizers.idle()
         around = self.recorder.failures[-1].around if self.recorder.failures else []
-        short = shortages.at_the_end(self.recorder, chain_of(error))
+        short = shortage_recorder.at_the_end(self.recorder, chain_of(error))
         done = assemble(
             self.recorder,
             self.modules,
@@ -140,8 +141,8 @@ class Recording:
             extra_sites=[
                 *(site for site, _ in (*frames, *idle)),
                 *around,
-                *shortages.sites_of(short),
-                *heights.sites_of(self.heights),
+                *shortage_recorder.sites_of(short),
+                *growth_samples.sites_of(self.heights),
             ],
         )
         rows, row_of, known = done.site_rows, done.tensors.row_of, self.recorder.rows.row_of
@@ -158,8 +159,8 @@ class Recording:
             sites.cells_so_far(),
             tuple((rows[site], steps) for site, steps in idle),
             evidence=live_objects.Evidence(self._end_of_gap(done), late),
-            shortage=shortages.in_rows(short, rows, done.tensors.rows_of),
-            heights=heights.in_rows(self.heights, rows, done.tensors.rows_of, done.op_of),
+            shortage=shortage_recorder.in_rows(short, rows, done.tensors.rows_of),
+            heights=growth_samples.in_rows(self.heights, rows, done.tensors.rows_of, done.op_of),
             in_graphs=tuple({done.op_of(op): region for op, region in self.recorder.in_graphs.items()}.items()),
             went_on=frozenset(map(done.op_of, self.recorder.went_on(ended_by))),
         )
@@ -167,7 +168,7 @@ class Recording:
 
     def _with_memory(self, trace: TraceData) -> TraceData:
         try:
-            return replace(trace, memory=heights.curves_of(self.heights, trace, self.recorder.origin))
+            return replace(trace, memory=growth_samples.curves_of(self.heights, trace, self.recorder.origin))
         except Exception as fault:  # noqa: BLE001 (the trace has all else)
             self.recorder.fault(fault)
             return replace(trace, notes=tuple(self.recorder.noted()))

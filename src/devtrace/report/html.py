@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from devtrace.diagnosis.findings import Finding, Line, ReportData, Site
-from devtrace.drawing import memory
+from devtrace.drawing import curves
 from devtrace.drawing.svg import timeline, without_loose_words
 from devtrace.report import parts
 from devtrace.words.catalogue import family, sentence
@@ -37,7 +37,7 @@ def fragment(report: ReportData, *, picture: bool = True) -> str:
 
 def _picture(report: ReportData) -> str:
     trace = report.trace
-    ways = [timeline(trace), *(memory.picture(each, len(trace.ops)) for each in parts.curves_of_limits(report))]
+    ways = [timeline(trace), *(curves.picture(each, len(trace.ops)) for each in parts.curves_of_limits(report))]
     drawn = without_loose_words("".join(ways))
     return _HIDING_TEXT.format(drawn) if drawn else ""
 

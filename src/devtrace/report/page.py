@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from devtrace.diagnosis.findings import ReportData
+from devtrace.jobs.page import encoded
 from devtrace.report.html import fragment
-from devtrace.report.ranks_of_page import encoded
 from devtrace.runtime.whole_files import put
 from devtrace.words import language
 from devtrace.words.catalogue import sentence

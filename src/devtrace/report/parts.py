@@ -4,8 +4,7 @@ from collections import Counter
 from typing import Final
 
 from devtrace.diagnosis.findings import Finding, ReportData, Site, estimated_cost
-from devtrace.drawing import palette
-from devtrace.drawing.memory import KINDS
+from devtrace.report import palette
 from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.curve import Curve, Part
 from devtrace.trace.tables import TraceData
@@ -14,6 +13,10 @@ from devtrace.words.catalogue import comma, family, sentence
 from devtrace.words.text_format import format_memory
 
 MOST_NOTES: Final = 5
+MEMORY_KINDS: Final = family(
+    "memory.*", "memory.parameter", "memory.buffer", "memory.optimizer-state", "memory.gradient", "memory.named",
+    "memory.activation", "memory.temporary",
+)  # fmt: skip
 MOST_PARTS: Final = 3
 
 
@@ -70,7 +73,7 @@ def _peak(curve: Curve, trace: TraceData) -> str:
 
 
 def _part(part: Part, size: int) -> str:
-    words = {"size": format_memory(size), "kind": sentence(KINDS[part.kind])}
+    words = {"size": format_memory(size), "kind": sentence(MEMORY_KINDS[part.kind])}
     return sentence("memory.part-of", name=part.name, **words) if part.name else sentence("memory.part", **words)
 
 

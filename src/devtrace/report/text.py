@@ -9,8 +9,7 @@ import re
 from typing import Final, TextIO
 
 from devtrace.diagnosis.findings import Finding, Line, ReportData
-from devtrace.drawing import palette
-from devtrace.report import parts
+from devtrace.report import palette, parts
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, shorten

@@ -7,7 +7,7 @@ limit_of("cuda:2,24GB")                             the bytes that each of them 
 import re
 from typing import Final
 
-from devtrace.runtime.memory import limits
+from devtrace.runtime import size_limits
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import SimulateError
 
@@ -21,7 +21,7 @@ _MOST_LISTED: Final = 3
 
 def count_of(spec: object) -> int:
     """Return 2 for `cuda:2` and for 2; raise one sentence about the accepted form for anything else."""
-    devices, _ = limits.parted(spec)
+    devices, _ = size_limits.parted(spec)
     given = str(devices) if isinstance(devices, str | int) and not isinstance(devices, bool) else ""
     match = re.fullmatch(r"(?:cuda:)?(\d{1,4})|cuda", given)
     count = int(match[1] or 1) if match else 0
@@ -34,12 +34,12 @@ def count_of(spec: object) -> int:
 
 def spec_of(spec: object) -> str:
     """Return `cuda:2` for whatever asks for two devices, with the limit of each."""
-    return f"cuda:{count_of(spec)}{limits.written(limit_of(spec))}"
+    return f"cuda:{count_of(spec)}{size_limits.written(limit_of(spec))}"
 
 
 def limit_of(spec: object) -> int | None:
     """Return the bytes that each device has; None where the request gives no limit."""
-    return limits.parted(spec)[1]
+    return size_limits.parted(spec)[1]
 
 
 def with_room(spec: object) -> str:

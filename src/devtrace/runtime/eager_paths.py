@@ -13,7 +13,7 @@ from typing import Any, Final
 import torch
 from torch.compiler import is_compiling
 
-from devtrace.runtime import values_alone
+from devtrace.runtime import svdvals_workaround
 from devtrace.runtime.mode_stack import all_are_ours
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import PLAIN, Quiet
@@ -23,7 +23,7 @@ _INTEGRAL = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 def install(patches: Patches) -> None:
-    values_alone.install(patches)
+    svdvals_workaround.install(patches)
     patches.set(torch, "ctc_loss", _with_lengths_on_the_host(torch.ctc_loss))
     patches.set(torch.Tensor, "__new__", _Constructor())
 

@@ -13,7 +13,7 @@ from torch.utils._device import DeviceContext, _device_constructors
 
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import leave
-from devtrace.simulation.beyond.special import pinned
+from devtrace.simulation.cuda_features.special import pinned
 from devtrace.simulation.handlers import TO_HOST
 from devtrace.simulation.storage_tags import CPU, HOST, MEMORY, SIMULATED, claim_all, tag_of
 from devtrace.simulation.tensors import Resolve, a_mode_sees, device, move

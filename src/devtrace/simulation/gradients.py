@@ -14,7 +14,7 @@ from torch.autograd.function import BackwardCFunction
 
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import leave
-from devtrace.simulation.beyond import backward_streams
+from devtrace.simulation.cuda_features import backward_streams
 from devtrace.simulation.storage_tags import FLOATING, MEMORY, anchor_floating, tag_of
 from devtrace.simulation.tensors import Gradients, device, move
 

@@ -14,10 +14,10 @@ import torch
 
 from devtrace.runtime import compiled
 from devtrace.runtime.mode_stack import BesideCompile
-from devtrace.simulation import generators, host_numbers, kernels, process_groups, rules, wider
-from devtrace.simulation.beyond import special
-from devtrace.simulation.beyond.on_request import asking
-from devtrace.simulation.beyond.scripts import running
+from devtrace.simulation import generators, host_numbers, kernels, process_groups, rules, upcast_ops
+from devtrace.simulation.cuda_features import special
+from devtrace.simulation.cuda_features.on_request import asking
+from devtrace.simulation.cuda_features.scripts import running
 from devtrace.simulation.refusals import refusing
 from devtrace.simulation.storage_tags import (
     CPU,
@@ -324,7 +324,7 @@ def _claim_new(mode: OpMode, out: Any, owner: SimulatedDevice) -> None:
 
 def transform(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A Fourier transform, whose sizes CUDA refuses in half precision."""
-    wider.check_sizes_of_half(func, args)
+    upcast_ops.check_sizes_of_half(func, args)
     return one_result(mode, func, args, kwargs)
 
 

@@ -10,9 +10,9 @@ from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import ALL_DISABLED, Quiet, function_modes, function_state
 from devtrace.runtime.tracebacks import leave
 from devtrace.runtime.wrapped_numbers import as_tensors
-from devtrace.simulation import wider
-from devtrace.simulation.beyond import special
-from devtrace.simulation.beyond.scripts import running
+from devtrace.simulation import upcast_ops
+from devtrace.simulation.cuda_features import special
+from devtrace.simulation.cuda_features.scripts import running
 from devtrace.simulation.handlers import MIXED, Func, OpMode, common_owner, handlers, make_handler
 from devtrace.simulation.storage_tags import HOST
 
@@ -94,7 +94,7 @@ def _what_only_cuda_has(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         return None
     if _IS_OF_TWO_DTYPES.search(str(refusal)):  # CUDA refuses that too; in a wider dtype both would be the same
         return None
-    return wider.instead_of(func, args, kwargs)
+    return upcast_ops.instead_of(func, args, kwargs)
 
 
 def _name_types_of_cuda(refusal: RuntimeError, func: Any, args: tuple[Any, ...]) -> None:

@@ -21,6 +21,7 @@ from devtrace.runtime.torch_names import install_part, note_without
 from devtrace.simulation import (
     ESSENTIAL,
     autocast,
+    cached_gpu_checks,
     checks,
     children,
     compiling,
@@ -34,17 +35,16 @@ from devtrace.simulation import (
     legacy_tensor_types,
     mode,
     process_groups,
-    remembered,
     sharing,
     storages,
     streams,
     tensors,
     threads,
     triton,
-    wider,
+    upcast_ops,
     wrappers,
 )
-from devtrace.simulation.beyond import elements, exchange, parallel, scripts
+from devtrace.simulation.cuda_features import elements, exchange, parallel, scripts
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.mode import SimulationMode
 from devtrace.simulation.storage_tags import HOST_TAG, MEMORY, SIMULATED, TAG
@@ -112,7 +112,7 @@ class Simulation:
         devices = self.devices
         MEMORY.is_one = self.one_device
         undo.callback(setattr, MEMORY, "is_one", False)
-        undo.callback(remembered.forget)
+        undo.callback(cached_gpu_checks.forget)
         undo.callback(driver.forget_initialisation)
         patches = Patches(always_restore=True)
         undo.callback(patches.undo)
@@ -136,7 +136,7 @@ class Simulation:
         own_mode = self._new_mode()
         push_below(own_mode)
         undo.callback(take_out, own_mode)
-        self.kept_answers = remembered.forget()
+        self.kept_answers = cached_gpu_checks.forget()
 
     def _parts(self) -> dict[ModuleType, tuple[Any, ...]]:
         """Return the parts in their order, each with what it asks for; `scripting` looks at all that came before it."""
@@ -144,10 +144,10 @@ class Simulation:
         return {
             tensors: (resolve,), storages: (devices,), factories: (resolve,), driver: (devices,), streams: (devices,),
             generators: (devices,), threads: (self._new_mode,), mode: (), gradients: (), graphs: (), parallel: (),
-            process_groups: (), checks: (), eager_paths: (), wider: (), legacy_tensor_types: (devices,), autocast: (),
-            compiling: (), cuda_only: (), wrappers: (resolve, self._real), warned_lines: (), profiles: (), triton: (),
-            exchange: (), children: (self, lambda: list(self._modes)), sharing: (devices,), elements: (), scripting: (),
-            scripts: (),
+            process_groups: (), checks: (), eager_paths: (), upcast_ops: (), legacy_tensor_types: (devices,),
+            autocast: (), compiling: (), cuda_only: (), wrappers: (resolve, self._real), warned_lines: (),
+            profiles: (), triton: (), exchange: (), children: (self, lambda: list(self._modes)),
+            sharing: (devices,), elements: (), scripting: (), scripts: (),
         }  # fmt: skip
 
     def _new_mode(self) -> SimulationMode:

@@ -13,8 +13,8 @@ import torch
 
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes
 from devtrace.runtime.settling import has_settled
-from devtrace.simulation.memory.shares import SimulatedDevice as SimulatedDevice
-from devtrace.simulation.memory.shares import begin
+from devtrace.simulation.allocation.shares import SimulatedDevice as SimulatedDevice
+from devtrace.simulation.allocation.shares import begin
 
 TAG = "_devtrace_tag"
 CPU = torch.device("cpu")

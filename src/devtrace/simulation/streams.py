@@ -12,8 +12,8 @@ import torch
 from torch.multiprocessing.reductions import reduce_event
 
 from devtrace.runtime.patches import Patches
-from devtrace.simulation.beyond import backward_streams
-from devtrace.simulation.beyond.on_request import waited
+from devtrace.simulation.cuda_features import backward_streams
+from devtrace.simulation.cuda_features.on_request import waited
 from devtrace.simulation.devices import Devices
 
 _CUDA = 1  # c10::DeviceType::CUDA

@@ -15,7 +15,7 @@ from functools import cache
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, ModuleType
 from typing import Any, Final
 
-from devtrace.source.dtypes import CASTS
+from devtrace.source.element_types import CASTS
 from devtrace.source.matching import variable
 from devtrace.source.parsing import Source
 

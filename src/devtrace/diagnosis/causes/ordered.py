@@ -14,12 +14,12 @@ from devtrace.diagnosis.causes import (
     default_device,
     never_moved,
     not_registered,
-    of_dtypes,
     stale_copy,
     wrong_device,
 )
 from devtrace.diagnosis.evidence.case import Case, Predicate, Verdict
 from devtrace.diagnosis.slugs import CASTS, CauseSlug
+from devtrace.dtypes import causes
 
 _REASONS: Final[Mapping[CauseSlug, Callable[[Case, Verdict], str]]] = {
     "attached-after-move": attached_after_move.reason,
@@ -29,7 +29,7 @@ _REASONS: Final[Mapping[CauseSlug, Callable[[Case, Verdict], str]]] = {
     "stale-copy": stale_copy.reason,
     "wrong-device": wrong_device.reason,
     "default-device": default_device.reason,
-    **dict.fromkeys(("numpy-boundary", "autocast-off", "python-number"), of_dtypes.reason),
+    **dict.fromkeys(("numpy-boundary", "autocast-off", "python-number"), causes.reason),
 }
 """What a message says of a cause; of the others its first sentence says all."""
 
@@ -83,11 +83,11 @@ PREDICATES: Final[tuple[Predicate, ...]] = (
     *_STAYED,
 )
 OF_DTYPES: Final[tuple[Predicate, ...]] = (
-    *of_dtypes.BY_THE_OP,
+    *causes.BY_THE_OP,
     *_KEPT,
-    *of_dtypes.BY_ITS_ARRAY,
+    *causes.BY_ITS_ARRAY,
     created_without_device.factory_ran_during_the_computation,
-    *of_dtypes.BY_ITS_FACTORY,
+    *causes.BY_ITS_FACTORY,
     *_STAYED,
 )
 

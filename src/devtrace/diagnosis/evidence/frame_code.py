@@ -19,7 +19,7 @@ from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.slugs import Trait
 from devtrace.source import flow
 from devtrace.source.branches import was_passed_by
-from devtrace.source.dtypes import is_cast, is_floating, torch_dtype
+from devtrace.source.element_types import is_cast, is_floating, torch_dtype
 from devtrace.source.matching import (
     assigned_names,
     called_name,
@@ -33,10 +33,10 @@ from devtrace.source.matching import (
     nodes_of,
     owner_of,
 )
+from devtrace.source.multi_value_expr import means_several
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope, evaluate, is_around, returned_by_call, values
-from devtrace.source.several import means_several
 from devtrace.source.vocabulary import is_move
 
 

@@ -10,9 +10,9 @@ from typing import Final, Literal
 
 import numpy as np
 
-from devtrace.diagnosis.evidence.dtype_sentences import Refused
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Site
+from devtrace.dtypes.sentences import Refused
 from devtrace.source.vocabulary import changes_itself
 from devtrace.trace.op_kinds import INDEXING, RECURRENT
 from devtrace.words.text_format import short_op_name

@@ -9,7 +9,7 @@ from typing import Final
 from devtrace.diagnosis.evidence.moves import crossed
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.slugs import Arrival, Trait
-from devtrace.source.dtypes import FROM_ARRAYS, NORMS
+from devtrace.source.element_types import FROM_ARRAYS, NORMS
 from devtrace.source.flow import path_of
 from devtrace.source.matching import (
     called_name,

@@ -11,7 +11,7 @@ from devtrace.diagnosis.evidence.access_paths import dtype_named_by
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import Trait
-from devtrace.source.dtypes import CASTS, is_cast
+from devtrace.source.element_types import CASTS, is_cast
 from devtrace.source.flow import Target, targets
 from devtrace.source.matching import called_name, called_names, calls_in, given_trait, listed, names_in, nodes_of
 from devtrace.source.parsing import read

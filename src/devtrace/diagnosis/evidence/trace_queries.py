@@ -18,7 +18,7 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import Certainty, Trait
 from devtrace.source import parsing
-from devtrace.source.dtypes import CASTS
+from devtrace.source.element_types import CASTS
 from devtrace.source.live_objects import Evidence, Live
 from devtrace.source.parsing import FunctionNode, Source, Span
 from devtrace.trace.ledger_counts import callers_of_backward

@@ -15,9 +15,9 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case
+from devtrace.diagnosis.evidence.execution_order import Passed
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.diagnosis.evidence.way import Passed
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Moved, odd_rows
 from devtrace.source.flow import values_given

@@ -10,10 +10,10 @@ from functools import cached_property
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.execution_order import maker_at
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.source_text import only_assignment
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.diagnosis.evidence.way import maker_at
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import OwnLines, Proposal, Within

@@ -9,9 +9,9 @@ from typing import Final
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.execution_order import Passed
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.source_text import makes_another_dtype
-from devtrace.diagnosis.evidence.way import Passed
 from devtrace.diagnosis.fixes.about_to_fail import is_combined
 from devtrace.diagnosis.fixes.anchors import Anchor, of_binding
 from devtrace.diagnosis.fixes.changes import EachOf, OwnLines, Proposal, Within

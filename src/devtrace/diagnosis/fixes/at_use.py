@@ -15,12 +15,12 @@ from devtrace.diagnosis.fixes.about_to_fail import is_combined
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import EachOf, OwnLines, Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, odd_rows, registering_root, siblings_on_odd_device
-from devtrace.source.dtypes import is_floating
+from devtrace.source.element_types import is_floating
 from devtrace.source.flow import COMPREHENSIONS
 from devtrace.source.matching import calls_in, match_code, nodes_of, same_code, variable
+from devtrace.source.multi_value_expr import code_run_by, returned_by
 from devtrace.source.object_walk import items_of
 from devtrace.source.safe_values import evaluate, values
-from devtrace.source.several import code_run_by, returned_by
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 

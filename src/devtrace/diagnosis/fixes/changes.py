@@ -19,7 +19,7 @@ from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.fix import Fix, Moved, suggested
-from devtrace.source.dtypes import CASTS
+from devtrace.source.element_types import CASTS
 from devtrace.source.object_walk import is_tensor, items_of
 
 _NAMES: Final = ("each", "part")

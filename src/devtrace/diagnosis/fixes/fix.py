@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.accelerate_hooks import is_dispatched
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case
-from devtrace.diagnosis.evidence.dispatched import is_dispatched
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Choice, Edit
-from devtrace.source.dtypes import is_floating
+from devtrace.source.element_types import is_floating
 from devtrace.source.matching import called_name, calls_in, is_read, keyword, nodes_of, owner_of
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import class_dict, classes_of

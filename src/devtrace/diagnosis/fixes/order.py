@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, get_args
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.fixes import at_attachment, at_binding, at_move, at_use, casts, change_move
+from devtrace.diagnosis.fixes import at_attachment, at_binding, at_move, at_use, change_move
 from devtrace.diagnosis.fixes.at_construction import hand_device_to_constructor
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.fixes.hand_device_down import hand_device_down
 from devtrace.diagnosis.fixes.pass_device_to_factory import move_in_package, pass_device_to_factory
 from devtrace.diagnosis.fixes.register_on_module import move_what_a_package_keeps, register_on_module
 from devtrace.diagnosis.slugs import MOVES, CauseSlug
+from devtrace.dtypes import cast_edits
 
 Strategy = Callable[[Case, Verdict], Iterator[Fix]]
 
@@ -35,12 +36,14 @@ class Ranked(NamedTuple):
 
 EVERY: Final[tuple[CauseSlug, ...]] = get_args(CauseSlug)
 ORDER: Final = (
-    Ranked(casts.leave_out_cast, ("wrong-device",), "a scaler needs what was there before the cast"),
-    Ranked(casts.compute_under_autocast, ("autocast-off",), "it is computed as the line before it"),
-    Ranked(casts.cast_for_numpy, ("target-dtype",), "numpy alone has no such dtype, and a model may go on with it"),
-    Ranked(casts.invert_mask, ("target-dtype",), "masks are inverted, not subtracted"),
-    Ranked(casts.fill_with_what_fits, ("python-number",), "the number alone is wrong"),
-    Ranked(casts.cast_what_numpy_gives, ("numpy-boundary",), "all that is computed of it has the dtype then"),
+    Ranked(cast_edits.leave_out_cast, ("wrong-device",), "a scaler needs what was there before the cast"),
+    Ranked(cast_edits.compute_under_autocast, ("autocast-off",), "it is computed as the line before it"),
+    Ranked(
+        cast_edits.cast_for_numpy, ("target-dtype",), "numpy alone has no such dtype, and a model may go on with it"
+    ),
+    Ranked(cast_edits.invert_mask, ("target-dtype",), "masks are inverted, not subtracted"),
+    Ranked(cast_edits.fill_with_what_fits, ("python-number",), "the number alone is wrong"),
+    Ranked(cast_edits.cast_what_numpy_gives, ("numpy-boundary",), "all that is computed of it has the dtype then"),
     Ranked(change_move.keep_moved_result, ("never-moved",), "the move is there, and only its result was lost"),
     Ranked(change_move.copy_after_move, ("stale-copy",), "two lines change their order, and nothing is added"),
     Ranked(
@@ -92,8 +95,10 @@ ORDER: Final = (
         ),
         "a variable of the function itself, whose value no attribute keeps",
     ),
-    Ranked(casts.cast_what_a_hook_returns, ("wrong-device", "never-moved"), "no line hands over what a hook gives"),
-    Ranked(casts.cast_below, ("wrong-device",), "no line casts it, and one below what made it can"),
+    Ranked(
+        cast_edits.cast_what_a_hook_returns, ("wrong-device", "never-moved"), "no line hands over what a hook gives"
+    ),
+    Ranked(cast_edits.cast_below, ("wrong-device",), "no line casts it, and one below what made it can"),
     Ranked(move_in_package, ("never-moved",), "a line of a package is not the user's to change: words"),
     Ranked(pass_device_to_factory, ("never-moved", "target-dtype"), "what is only set up may be wanted on the CPU too"),
     Ranked(at_use.move_at_use, EVERY, "it mends the line, in each run of it anew"),

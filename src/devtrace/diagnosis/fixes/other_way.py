@@ -7,9 +7,9 @@ net.to("cuda")                           # a buffer, or that call below
 import ast
 from typing import NamedTuple
 
+from devtrace.diagnosis.evidence.accelerate_hooks import device_of_hooks, owner_without_data
 from devtrace.diagnosis.evidence.access_paths import is_module, modules_in
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.dispatched import device_of_hooks, owner_without_data
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.fixes.at_move import calls_before
 from devtrace.diagnosis.fixes.fix import Fix, failing_frame

@@ -9,7 +9,7 @@ from devtrace.diagnosis.evidence.source_text import only_assignment
 from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.fix import Fix, made_at, siblings_on_odd_device, suggested
 from devtrace.diagnosis.slugs import Trait
-from devtrace.source.dtypes import FLOATS_ONLY, is_floating, torch_dtype
+from devtrace.source.element_types import FLOATS_ONLY, is_floating, torch_dtype
 from devtrace.source.matching import called_name, calls_in, keyword
 from devtrace.source.parsing import Source
 from devtrace.words.catalogue import sentence

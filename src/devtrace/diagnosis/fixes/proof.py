@@ -20,11 +20,11 @@ from typing import Any
 
 from devtrace.diagnosis.edits import Edited
 from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.accelerate_hooks import is_dispatched
 from devtrace.diagnosis.evidence.case import Case
-from devtrace.diagnosis.evidence.dispatched import is_dispatched
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
-from devtrace.diagnosis.fixes.at_that_time import is_in_vain, is_too_early, lasts, moves_what_stays
+from devtrace.diagnosis.fixes.edit_timing import is_in_vain, is_too_early, lasts, moves_what_stays
 from devtrace.diagnosis.fixes.fix import Fix, Moved
 from devtrace.source.flow import is_bound, own_name, rounds
 from devtrace.source.matching import called_name, chain, is_given, is_read, match_code, names_in, owner_of, variable

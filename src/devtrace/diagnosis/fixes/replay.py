@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from devtrace.diagnosis.evidence import autocasts
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.cpu_only import LENGTHS_ON_HOST, PINNING
-from devtrace.diagnosis.evidence.dtype_mismatch import compared
 from devtrace.diagnosis.evidence.mismatch import combined
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.fixes.fix import Moved
-from devtrace.source.dtypes import CAST_BY_AUTOCAST, NORMS, OF_WEIGHTS, TAKES_ONE
+from devtrace.dtypes import autocast_regions
+from devtrace.dtypes.mismatch import compared
+from devtrace.source.element_types import CAST_BY_AUTOCAST, NORMS, OF_WEIGHTS, TAKES_ONE
 from devtrace.trace.op_kinds import INDEXING
 
 
@@ -195,7 +195,10 @@ class ReplayOfDtypes(Replay):
 
     def _autocast_casts(self, step: Step) -> bool:
         """Return whether autocast casts what an op takes; a backward pass has the dtypes of the forward one."""
-        region, of_products = autocasts.region_of(self.queries, step.op), f"{step.name}.".startswith(CAST_BY_AUTOCAST)
+        region, of_products = (
+            autocast_regions.region_of(self.queries, step.op),
+            f"{step.name}.".startswith(CAST_BY_AUTOCAST),
+        )
         is_backward = self.queries.trace.ops.raw("phase", step.op) == "backward"
         return is_backward or (of_products and region is not None and region.enabled)
 

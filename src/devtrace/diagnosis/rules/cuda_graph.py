@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from devtrace.diagnosis.costs.habits import OFTEN
+from devtrace.costs.repeated_costs import OFTEN
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.mismatch import Mismatch

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Final
 
 from devtrace.diagnosis.evidence import cpu_only
-from devtrace.diagnosis.evidence.dtype_sentences import dtype_error
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
-from devtrace.diagnosis.evidence.in_findings import of_error
+from devtrace.diagnosis.evidence.finding_parts import of_error
 from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.error_rules import ERROR_RULES
+from devtrace.dtypes.sentences import dtype_error
 from devtrace.trace.rows import Failure
 from devtrace.words.catalogue import one_after_another, sentence
 

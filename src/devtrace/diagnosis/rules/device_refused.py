@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.asked_devices import AskedDevice, asked_device
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.finding_parts import of_error
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.in_findings import of_error
 from devtrace.diagnosis.evidence.torchs_sentences import REFUSALS
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Edit, Finding, Line

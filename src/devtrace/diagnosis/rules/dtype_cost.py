@@ -6,9 +6,9 @@ for x, y in batches: loss = mse(model(x), torch.from_numpy(y).float())      # go
 
 from collections.abc import Iterator
 
-from devtrace.diagnosis.costs.casts import casts_of_each_step, of_casts_again, of_casts_back
-from devtrace.diagnosis.costs.float64 import float64_that_enters
-from devtrace.diagnosis.costs.needless import finding
+from devtrace.costs.casts import casts_of_each_step, of_casts_again, of_casts_back
+from devtrace.costs.cost_findings import finding
+from devtrace.costs.float64 import float64_that_enters
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally

@@ -6,14 +6,14 @@ from typing import Final
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
-from devtrace.diagnosis.rules.collective_device import refused_by_nccl
 from devtrace.diagnosis.rules.device_mismatch import device_mismatch
 from devtrace.diagnosis.rules.device_refused import device_refused
-from devtrace.diagnosis.rules.dtype_mismatch import dtype_mismatch
 from devtrace.diagnosis.rules.generator_mismatch import generator_mismatch
 from devtrace.diagnosis.rules.host_conversion import host_conversion
-from devtrace.diagnosis.rules.out_of_memory import out_of_memory
 from devtrace.diagnosis.slugs import RuleSlug
+from devtrace.dtypes.rule import dtype_mismatch
+from devtrace.jobs.rules.collective_device import refused_by_nccl
+from devtrace.memory.rules.out_of_memory import out_of_memory
 
 ERROR_RULES: Final[Mapping[RuleSlug, Callable[[TraceQueries, FailureSnapshot, int, str], Finding | None]]] = {
     "out-of-memory": out_of_memory,

@@ -9,7 +9,7 @@ from devtrace.diagnosis.causes.ordered import find_verdict
 from devtrace.diagnosis.evidence import untraced_cells
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.in_findings import as_culprit, of_error
+from devtrace.diagnosis.evidence.finding_parts import as_culprit, of_error
 from devtrace.diagnosis.evidence.source_text import assigned_names, statement_site
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import failing_frame, frame_at

@@ -14,8 +14,8 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.finding_parts import of_error
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.in_findings import of_error
 from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding

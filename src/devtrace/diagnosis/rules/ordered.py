@@ -3,26 +3,26 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from devtrace.diagnosis.evidence.ranks import Ranks
+from devtrace.costs.rules.cpu_compute import left_on_host
+from devtrace.costs.rules.device_comparison import compared_with_a_string
+from devtrace.costs.rules.device_to_device_copy import device_to_device_copies
+from devtrace.costs.rules.device_to_host_copy import device_to_host_copies
+from devtrace.costs.rules.host_sync import host_syncs
+from devtrace.costs.rules.host_to_device_copy import host_to_device_copies
+from devtrace.costs.rules.idle_optimizer import idle_optimizers
+from devtrace.costs.rules.moved_after_wrap import moved_after_wrap
+from devtrace.costs.rules.split_module import split_modules
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
-from devtrace.diagnosis.rules.cpu_compute import left_on_host
 from devtrace.diagnosis.rules.cuda_graph import numbers_in_graphs
-from devtrace.diagnosis.rules.device_comparison import compared_with_a_string
-from devtrace.diagnosis.rules.device_to_device_copy import device_to_device_copies
-from devtrace.diagnosis.rules.device_to_host_copy import device_to_host_copies
 from devtrace.diagnosis.rules.dtype_cost import dtype_costs
 from devtrace.diagnosis.rules.error_rules import ERROR_RULES
-from devtrace.diagnosis.rules.host_sync import host_syncs
-from devtrace.diagnosis.rules.host_to_device_copy import host_to_device_copies
-from devtrace.diagnosis.rules.idle_optimizer import idle_optimizers
-from devtrace.diagnosis.rules.memory_growth import growing_memory, highest_memory
-from devtrace.diagnosis.rules.moved_after_wrap import moved_after_wrap
-from devtrace.diagnosis.rules.rank_device import on_the_device_of_another
-from devtrace.diagnosis.rules.ranks_differ import differing_tensors
-from devtrace.diagnosis.rules.split_module import split_modules
 from devtrace.diagnosis.slugs import RuleSlug
+from devtrace.jobs.ranks import Ranks
+from devtrace.jobs.rules.rank_device import on_the_device_of_another
+from devtrace.jobs.rules.ranks_differ import differing_tensors
+from devtrace.memory.rules.memory_growth import growing_memory, highest_memory
 
 COST_RULES: Final[Mapping[RuleSlug, Callable[[TraceQueries, Tally], Iterable[Finding]]]] = {
     "host-sync": host_syncs,

@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
+from devtrace.explaining.reading.argument_sources import of_only_call_of
 from devtrace.explaining.reading.file_index import named
-from devtrace.explaining.reading.given import of_only_call_of
 from devtrace.explaining.reading.names import of_module
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.runs import (
+from devtrace.explaining.reading.returned_calls import (
     CACHED,
     arguments,
     given_by_call,

@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from devtrace.explaining.reading import dtypes, hooks
+from devtrace.explaining.reading import element_types, hooks
 from devtrace.explaining.reading.attributes import member
 from devtrace.explaining.reading.expressions import computed
 from devtrace.explaining.reading.reader import ITSELF, MOST_ITEMS, Reader
-from devtrace.explaining.reading.runs import (
+from devtrace.explaining.reading.returned_calls import (
     Given,
     arguments,
     function_of,
@@ -31,7 +31,7 @@ from devtrace.explaining.reading.values import Activation, Definition, Known, Se
 from devtrace.recording.columns.operator_info import COMPUTE, COPY, CREATE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.runtime.quiet import device_of, dtype_of
-from devtrace.source.dtypes import is_cast
+from devtrace.source.element_types import is_cast
 from devtrace.source.matching import called_name, hands_on, match_code, owner_of, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import constructor_fields
@@ -111,7 +111,7 @@ def _make(reader: Reader, name: str, call: Written) -> Value | None:
     elif not device:
         return None
     values = [reader.see(each, activation) for each in node.args] if reader.of_dtypes else []
-    dtype = reader.asked_dtype(node, activation) or dtypes.of_factory(name, node.args, values)
+    dtype = reader.asked_dtype(node, activation) or element_types.of_factory(name, node.args, values)
     return reader.emit(f"aten.{name}", CREATE, node, activation, [], device, 1, dtype)
 
 
@@ -162,7 +162,7 @@ def _move(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value
         device = in_full(name)
     if reader.of_dtypes:  # `x.to(device, dtype)`
         values += [reader.see(each, activation) for each in (*node.args[1:2], words.get("dtype"))]
-    dtype = dtypes.cast_to(name, values) if reader.of_dtypes else None
+    dtype = element_types.cast_to(name, values) if reader.of_dtypes else None
     if dtype is not None and device in ("", owner.device):
         return _cast(reader, owner, call, dtype)
     if not device:  # `.to(torch.float16)`, or something that cannot be read
@@ -376,7 +376,7 @@ def _forwarded(reader: Reader, module: Any, given: Given, call: Written) -> Valu
     inputs = [each for part, value in pairs for each in reader.members(value, part, activation)]
     first = next((tensor for _, tensor in registered(module)), None)
     if first is not None:
-        dtype = dtypes.of_module(module, dtype_of(first), inputs, activation.source) if not own else None
+        dtype = element_types.of_module(module, dtype_of(first), inputs, activation.source) if not own else None
         weight = reader.live(first)
         parents = inputs if reader.of_dtypes else [*inputs, weight]
         made = reader.emit("module", COMPUTE, node, activation, parents, str(device_of(first)), 1, dtype)

@@ -10,16 +10,16 @@ from devtrace.explaining.reading.attributes import runs_that_fill
 from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.names import elements, wholes
 from devtrace.explaining.reading.reader import MOST_ITEMS, Reader
-from devtrace.explaining.reading.runs import given_to, one_of, put_under, stored_in
+from devtrace.explaining.reading.returned_calls import given_to, one_of, put_under, stored_in
 from devtrace.explaining.reading.values import Activation, Definition, Known, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import is_module
 from devtrace.runtime.quiet import device_of, is_tensor
 from devtrace.source.branches import truth
+from devtrace.source.comprehension_iteration import contents
 from devtrace.source.flow import operands, statements, targets
 from devtrace.source.matching import called_name, listed, variable
 from devtrace.source.safe_values import MISSING, item
-from devtrace.source.turns import contents
 from devtrace.source.vocabulary import OPERATORS, torch_name
 
 

@@ -16,7 +16,7 @@ from devtrace.diagnosis.evidence.torchs_sentences import RefusedGradient
 from devtrace.explaining.reading.expressions import asked
 from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.runs import is_theirs, results, run_around, run_of
+from devtrace.explaining.reading.returned_calls import is_theirs, results, run_around, run_of
 from devtrace.explaining.reading.values import Activation, Several, TensorValue, Value
 from devtrace.explaining.stack import CALLS_OF_MODULES
 from devtrace.recording.columns.operator_info import COMPUTE

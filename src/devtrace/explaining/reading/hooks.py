@@ -6,7 +6,15 @@ from functools import partial
 from typing import Any, Final
 
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.runs import Given, arguments, function_of, is_theirs, put_under, results_of, run_of
+from devtrace.explaining.reading.returned_calls import (
+    Given,
+    arguments,
+    function_of,
+    is_theirs,
+    put_under,
+    results_of,
+    run_of,
+)
 from devtrace.explaining.reading.values import Activation, Definition, Known, Several, Value
 from devtrace.runtime.torch_names import take
 from devtrace.source.flow import statements

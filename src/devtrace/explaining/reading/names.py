@@ -13,13 +13,14 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from devtrace.explaining.reading.given import is_as_given, of_only_call, of_parameter
+from devtrace.explaining.reading.argument_sources import is_as_given, of_only_call, of_parameter
 from devtrace.explaining.reading.reader import ITSELF, MOST_ITEMS, Reader
-from devtrace.explaining.reading.runs import is_passed_by, run_around, stored_in
+from devtrace.explaining.reading.returned_calls import is_passed_by, run_around, stored_in
 from devtrace.explaining.reading.values import END, Activation, Definition, Known, Several, TensorValue, Value
 from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import is_module
 from devtrace.source import parsing
+from devtrace.source.comprehension_iteration import contents
 from devtrace.source.flow import (
     COMPREHENSIONS,
     FUNCTIONS,
@@ -36,7 +37,6 @@ from devtrace.source.flow import (
 )
 from devtrace.source.matching import called_name, names_in, nodes_of, owner_of, written_out
 from devtrace.source.safe_values import MISSING
-from devtrace.source.turns import contents
 from devtrace.source.vocabulary import gives_itself
 
 

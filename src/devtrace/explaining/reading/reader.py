@@ -15,9 +15,9 @@ from typing import Any, Final
 import torch
 
 from devtrace.diagnosis.evidence.access_paths import device_named_by
-from devtrace.explaining.reading import dtypes as dtypes_of
+from devtrace.explaining.reading import element_types as dtypes_of
 from devtrace.explaining.reading.file_index import site_of
-from devtrace.explaining.reading.pasts import Pasts
+from devtrace.explaining.reading.move_history import Pasts
 from devtrace.explaining.reading.values import (
     Activation,
     Definition,

@@ -26,10 +26,10 @@ from devtrace.fixing.notebooks.runner import NotebookRunner, python_that_forks
 from devtrace.fixing.notebooks.state import Bug, CellText, Changed, Hunk, beginning
 from devtrace.fixing.notebooks.text import NotebookText, runs
 from devtrace.fixing.rounds import Change, Rounds
-from devtrace.fixing.runs import Run
+from devtrace.fixing.program_run import Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime.device_spec import count_of, with_room
-from devtrace.runtime.memory.limits import parted
+from devtrace.runtime.size_limits import parted
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError, named

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.fixing import values
 from devtrace.fixing.notebooks.text import NotebookText
-from devtrace.fixing.runs import Ending
+from devtrace.fixing.program_run import Ending
 from devtrace.runtime import overlay
 from devtrace.runtime.device_spec import NO_REAL_DEVICES
 from devtrace.words.errors import UsageError
@@ -24,7 +24,7 @@ from devtrace.words.errors import UsageError
 if TYPE_CHECKING:
     from devtrace.fixing.notebooks.forks import Forks
 
-_CALL: Final = "__import__('devtrace.notebook.rounds', fromlist=['x']).{}(get_ipython(), {!r})"
+_CALL: Final = "__import__('devtrace.fixing.notebooks.kernel_rounds', fromlist=['x']).{}(get_ipython(), {!r})"
 RunCells = Callable[[Any], Ending]
 Found = tuple[Mapping[str, Any], Ending, str]
 """What was found, how the run ended, and what it printed."""

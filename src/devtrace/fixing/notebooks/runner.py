@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from devtrace.diagnosis.findings import Edit, Finding, Site, from_json
 from devtrace.fixing.notebooks.kernel import Kernel
 from devtrace.fixing.notebooks.text import NotebookText, runs
-from devtrace.fixing.runs import Ending, Run
+from devtrace.fixing.program_run import Ending, Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime.device_spec import ONE_DEVICE
 from devtrace.source.user_code import OWN_PACKAGES

@@ -22,7 +22,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 _FIRST: Final = (
-    "ipykernel.kernelapp", "ipykernel.ipkernel", "torch", "devtrace.notebook.magic", "devtrace.notebook.rounds",
+    "ipykernel.kernelapp", "ipykernel.ipkernel", "torch", "devtrace.notebook.magic", "devtrace.fixing.notebooks.kernel_rounds",
     "devtrace.recording.recording", "devtrace.simulation.simulation", "devtrace.diagnosis.diagnose",
     "devtrace.diagnosis.store",
 )  # fmt: skip

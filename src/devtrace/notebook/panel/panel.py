@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Final
 
+from devtrace.memory.inventory import listing_with_memory
 from devtrace.notebook.cells import Traced, Tracing
 from devtrace.notebook.inventory.inventory import Steps
-from devtrace.notebook.inventory.memory import listing_with_memory
 from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.idle import Lister
 from devtrace.notebook.panel.messages import is_foreign_hello, refusal, spec

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from devtrace.memory.shortage_recorder import note_raised
 from devtrace.recording.columns.chunk import COUNT_SHIFT, FULL, GRAD, SEVERAL
 from devtrace.recording.columns.operator_info import FIRST_ARGUMENT, NOTHING, ONE, learn_operator, operators
 from devtrace.recording.columns.thread_state import (
@@ -24,7 +25,6 @@ from devtrace.recording.columns.thread_state import (
     sequence_number,
 )
 from devtrace.recording.hot.recorder import Recorder
-from devtrace.recording.memory.shortages import note_raised
 from devtrace.runtime.mode_stack import BesideCompile
 from devtrace.runtime.quiet import ALL_DISABLED, Restored, function_state, set_function_state
 from devtrace.runtime.tracebacks import leave

@@ -1,0 +1,208 @@
+"""Edits that wait less often: what each step reads of a device stays there, and is read below the loop at once.
+
+The values are the very same.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from devtrace.costs.loops import loops_around, uses_of, value_given
+from devtrace.costs.reads import updated
+from devtrace.costs.repeated_costs import Habit
+from devtrace.costs.sizes import is_number
+from devtrace.costs.writes import are_written
+from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.diagnosis.fixes.fix import Fix, suggested
+from devtrace.source.matching import alone, assigned_names, calls_in, match_code, names_in, nodes_of, variable
+from devtrace.words.catalogue import sentence
+
+_FLOATS: Final = ("float64", "float32", "float16", "bfloat16")
+_EXACT: Final = (ast.Add, ast.Sub, ast.Mult, ast.Div)
+
+
+class _Filled(NamedTuple):
+    """A variable that `loop` only fills, in one statement, and that nothing looks at before its end."""
+
+    loop: ast.stmt
+    start: ast.expr
+    """Its value above the loop."""
+
+
+def _filled(found: SourceNode, name: str) -> _Filled | None:
+    """Return the outermost loop that fills the variable which a statement changes, if nothing else touches it there."""
+    source, uses = found.source, uses_of(found, name)
+    if uses is None or any(source.function(use) is not source.function(found.node) for use in uses):
+        return None
+    for loop in reversed(loops_around(found)):
+        above = [use for use in uses if source.span(use).line < source.span(loop).line]
+        inside = [use for use in uses if loop in source.ancestors(use)]
+        start = value_given(source, above[-1]) if above else None
+        if start is not None and inside and all(found.statement in source.ancestors(use) for use in inside):
+            return _Filled(loop, start)
+    return None
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A single number that a line reads in each step, by `x.item()` or `float(x)`."""
+
+    found: SourceNode
+    code: Code
+    tensor: ast.expr
+    dtype: str
+    is_kept_alone: bool
+    """False if something writes to its memory, or it is the same memory each time."""
+
+    @classmethod
+    def of(cls, habit: Habit) -> _Read | None:
+        queries, found, code, ops = habit.queries, habit.found, habit.code, habit.ops
+        if found is None or code is None:
+            return None
+        item = match_code("$x.item()", found.node)
+        read = item or match_code("float($x)", found.node)
+        rows = [queries.inputs(op)[0] for op in ops if queries.inputs(op)]
+        dtypes = {str(queries.trace.tensors.raw("dtype", row)).removeprefix("torch.") for row in rows}
+        devices = {queries.device(row) for row in rows}
+        is_plain = len(dtypes) == len(devices) == 1 and not any(queries.dims[row] for row in rows)
+        if read is None or not is_plain or len(rows) != len(ops) or devices.pop().startswith("mps"):
+            return None
+        dtype = dtypes.pop()
+        if item is None and dtype not in _FLOATS:
+            return None
+        bases = [queries.base(row) for row in rows]
+        is_kept_alone = len(set(bases)) == len(bases) and not are_written(queries, bases, ops[0])
+        return cls(found, code, read["x"], dtype, is_kept_alone)
+
+    @property
+    def detached(self) -> str:
+        """Return the code of the tensor without its graph."""
+        inner = match_code("$x.detach()", self.tensor)
+        return self.code.called_on(inner["x"] if inner is not None else self.tensor, "detach()")
+
+    @property
+    def kept(self) -> str:
+        """Return the code of a tensor that stays as it is now."""
+        return self.detached if self.is_kept_alone else f"{self.detached}.clone()"
+
+
+def read_after_loop(habit: Habit) -> Fix | None:
+    """Keep or add up on the device what a line reads in each step, where that gives the very same values."""
+    read = _Read.of(habit)
+    return (_kept(read) or _added_up(read)) if read is not None else None
+
+
+def _kept(read: _Read) -> Fix | None:
+    """Turn `history.append(loss.item())` into a list of tensors, which the line below the loop makes one of numbers."""
+    found, code = read.found, read.code
+    append = match_code("$list.append($value)", found.source.parent(found.node))
+    name = variable(append["list"]) if append is not None and append["value"] is found.node else ""
+    filled = _filled(found, name) if name and alone(found.statement) is not None else None
+    if filled is None or code.text(filled.start) not in ("[]", "list()") or not _has_torch(found):
+        return None
+    outer = [
+        each for each in loops_around(found) if filled.loop is not each and each in found.source.ancestors(filled.loop)
+    ]
+    if not all(each in found.source.ancestors(filled.start) for each in outer):
+        return None  # the next round would append tensors to numbers
+    below = f"{name} = torch.stack({name}).tolist()"
+    edits = code.replaced(found.node, read.kept), code.below(filled.loop, below)
+    return next(suggested(sentence("fixed.append", kept=read.kept, code=below), *edits), None)
+
+
+def _has_torch(found: SourceNode) -> bool:
+    """Return whether code imports torch by its name, or uses that: what a cell uses, another has imported."""
+    tree = found.source.tree
+    names = {alias.asname or alias.name for node in nodes_of(ast.Import, tree) for alias in node.names}
+    return "torch" in names | names_in(tree) - set(assigned_names(tree))
+
+
+def _added_up(read: _Read) -> Fix | None:
+    """Turn `total += loss.item() * n` into a sum on the device, in the precision of Python's numbers."""
+    found, code = read.found, read.code
+    summed = updated(found.statement)
+    name = variable(summed[0]) if summed is not None and isinstance(summed[1], ast.Add) else ""
+    filled = _filled(found, name) if name else None
+    if summed is None or filled is None or type(start := getattr(filled.start, "value", None)) not in (int, float):
+        return None
+    number = "float" if read.dtype in _FLOATS else "int"
+    if not _is_exact(read, summed[2]) or (number == "int" and type(start) is not int):
+        return None
+    new = f"{read.detached}.double()" if number == "float" else read.detached
+    below = f"{name} = {number}({name})"
+    edits = code.replaced(found.node, new), code.below(filled.loop, below)
+    return next(suggested(sentence("fixed.add-up", kept=new, code=below), *edits), None)
+
+
+def _is_exact(read: _Read, added: ast.expr) -> bool:
+    """Return whether tensors of the device give bit for bit what Python's numbers give.
+
+    A float does in double precision, with the numbers that Python takes; an integer where it is added as it is.
+    """
+    above = [*read.found.source.below(read.found.node, added), added][1:]
+    if read.dtype not in _FLOATS:
+        return read.dtype in ("int64", "int32") and not above
+    return all(isinstance(node, ast.BinOp) and isinstance(node.op, _EXACT) for node in above) and all(
+        is_number(read.found, part)
+        for node in above
+        for part in (node.left, node.right)  # type: ignore[attr-defined]
+        if read.found.node not in ast.walk(part)
+    )
+
+
+# `x[mask].sum()` becomes `torch.where(mask, x, 0).sum()`, whose shape the CPU knows without asking the device.
+
+
+def pick_by_where(habit: Habit) -> Fix | None:
+    """Return the fix, where a mask picks what is added up or averaged, and has the shape of what it picks from."""
+    found, code = habit.found, habit.code
+    picked = match_code("$x[$mask]", found.node) if found is not None else None
+    if found is None or code is None or picked is None or isinstance(picked["mask"], ast.Tuple | ast.Slice):
+        return None
+    reduced, name = _reduction(found)
+    if reduced is None or not _has_torch(found) or not all(_is_masked_whole(habit.queries, op) for op in habit.ops):
+        return None
+    new = f"torch.where({code.text(picked['mask'])}, {code.text(picked['x'])}, 0).sum()"
+    if name == "mean":
+        if any(calls_in(picked["mask"])) or not all(_is_summed_in_full(habit.queries, op) for op in habit.ops):
+            return None
+        new = f"{new} / {code.called_on(picked['mask'], 'sum()')}"
+    written = f"({new})" if name == "mean" and _binds_tighter(found.source.parent(reduced)) else new
+    return next(suggested(sentence("fixed.pick-by-where", code=new), code.replaced(reduced, written)), None)
+
+
+def _reduction(found: SourceNode) -> tuple[ast.AST | None, str]:
+    """Return the code that adds up all that is picked, or averages it: `x[m].mean()`, `torch.sum(x[m])`."""
+    around = found.source.parent(found.node)
+    for call in (around, found.source.parent(around) if around is not None else None):
+        for name in ("sum", "mean"):
+            given = match_code(f"$picked.{name}()", call) or match_code(f"torch.{name}($picked)", call)
+            if given is not None and given["picked"] is found.node:
+                return call, name
+    return None, ""
+
+
+def _binds_tighter(around: ast.AST | None) -> bool:
+    """Return whether code takes a part of a quotient that is written into it as it is: `2 * q`, `q.log()`."""
+    match around:
+        case ast.BinOp(op=operator):
+            return type(operator) not in (ast.Add, ast.Sub)
+        case ast.Attribute() | ast.Subscript():
+            return True
+    return False
+
+
+def _is_summed_in_full(queries: TraceQueries, op: int) -> bool:
+    """Return whether a sum of what an op takes has room for it: one in half precision may overflow, a mean does not."""
+    dtype = str(queries.trace.tensors.raw("dtype", queries.inputs(op)[0]))
+    return dtype.removeprefix("torch.") in ("float32", "float64")
+
+
+def _is_masked_whole(queries: TraceQueries, op: int) -> bool:
+    rows, tensors = queries.inputs(op), queries.trace.tensors
+    if len(rows) != 2 or str(tensors.raw("dtype", rows[1])).removeprefix("torch.") != "bool":
+        return False
+    return tensors.number("shape", rows[0]) == tensors.number("shape", rows[1])

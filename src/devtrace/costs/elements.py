@@ -1,0 +1,123 @@
+"""Elements of a device's tensor that a line reads one by one: all of them at once are one wait.
+
+for token in tokens: words.append(vocabulary[token.item()])     # tokens.tolist() has them all
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+from devtrace.costs.copies import MANY
+from devtrace.costs.cost_findings import Needless, UntilThen
+from devtrace.costs.reads import is_a_truth_asked
+from devtrace.costs.repeated_costs import OFTEN, Habit
+from devtrace.costs.writes import are_written
+from devtrace.diagnosis.evidence.finding_parts import as_culprit
+from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
+from devtrace.source.flow import position_in, rounds, unpacked
+from devtrace.source.matching import called_name, calls_in, is_path, listed, names_in, nodes_of, variable
+from devtrace.source.vocabulary import COPIES, PICKS, READS, VIEWS
+from devtrace.words.catalogue import sentence
+
+_OF_EACH: Final = 3
+"""So many elements of each tensor that a line reads by index; of what its loop goes through one may be enough."""
+_STEPS_BACK: Final = 4
+_GIVES_ELEMENTS: Final = VIEWS | PICKS | COPIES
+_SAMPLE: Final = 2_000
+_SIDES: Final = 12
+
+
+def of_elements(habit: Habit) -> Needless | None:
+    """Find a line that reads very many elements of few tensors, or some in each step; nothing writes meanwhile."""
+    queries, ops, found = habit.queries, habit.ops[:_SAMPLE], habit.found
+    is_for_its_user = habit.pace.is_of_each_step and not queries.package(habit.line)
+    if len(ops) < OFTEN or found is None or (habit.count < MANY and not is_for_its_user):
+        return None
+    owners = [_owners_of_element(queries, op) for op in ops]
+    bases = set[int]().union(*owners)
+    names, least = next(_names(found, is_index=not is_a_truth_asked(queries, found, ops[0])), ({}, 0))
+    if not names or sum(map(bool, owners)) * 2 < len(ops) or sum(map(len, owners)) < least * len(bases):
+        return None
+    if are_written(queries, bases, min(ops), max(ops)):
+        return None
+    read = list(names.items())[: max(len(set[int]().union(*owners[:_OF_EACH])), 1)]
+    named = [f"`{name}`" for name, _ in read]
+    asked = [*read, *((name, "item") for name in _beside_elements(queries, found, ops))]
+    code = [f"`{name}.{way}()`" for name, way in asked]
+    help = sentence("host-sync.to-pick.help", names=[f"`{name}`" for name, _ in asked], code=code)
+    row = min(bases)
+    culprit = as_culprit(queries, row, [read[0][0]], queries.site(queries.born(row)))
+    return Needless(habit, sentence("host-sync.to-pick", names=named), help, culprit, until=_with_a_copy(habit))
+
+
+def _with_a_copy(habit: Habit) -> UntilThen | None:
+    """Return what the caller of a package can give it instead: a copy on the CPU, where no module computes."""
+    called, calls = habit.queries.source_node(habit.site), habit.queries.trace.ops.ints("call")[habit.ops]
+    if called is None or not habit.queries.package(habit.line) or (calls >= 0).any():
+        return None
+    given = (part for call in calls_in(called.node) for part in call.args if is_path(part))
+    name = next((called.source.segment(part) for part in given), "")
+    return UntilThen("", f"{name}.cpu()") if name else None
+
+
+def _owners_of_element(queries: TraceQueries, op: int) -> set[int]:
+    """Return the tensors of which an op reads an element each, or what was computed from such elements."""
+    found, rows = set[int](), queries.inputs(op)[:1]
+    for _ in range(_STEPS_BACK):
+        rows = [row for row in rows if queries.dims[row] == 0]
+        bases = {row: queries.base(row) for row in rows}
+        found |= {base for row, base in bases.items() if base != row and queries.dims[base] > 0}
+        rows = [part for row in rows if bases[row] not in found for part in queries.made_from(row)]
+    return found
+
+
+def _beside_elements(queries: TraceQueries, found: SourceNode, ops: list[int]) -> list[str]:
+    """Return the code of a device's own number that elements are computed or compared with: it is to be read, too."""
+    source, elements = found.source, names_in(*(each.target for each in rounds(found.source, found.node)))
+    mixed = (each for kind in (ast.Compare, ast.BinOp) for each in nodes_of(kind, found.node))
+    sides = (side for each in mixed for side in ast.iter_child_nodes(each))
+    paths = [side for side in sides if is_path(side) and names_in(side).isdisjoint(elements)]
+    rows = list(queries.inputs(ops[-1])[:1])
+    for row in rows:
+        rows += [part for part in queries.made_from(row) if len(rows) < _SIDES and queries.dims[row] == 0]
+    own = [row for row in rows if queries.dims[row] == 0 and queries.base(row) == row and queries.device(row) != HOST]
+    is_there = any(queries.producer(row) < min(ops) for row in own)
+    return [source.segment(paths[0])] if is_there and len(paths) == 1 else []
+
+
+def _names(found: SourceNode, *, is_index: bool) -> Iterator[tuple[dict[str, str], int]]:
+    """Yield the code of tensors whose elements a line reads, how all are read at once, and how many at least are read.
+
+    They are what loops go through, or what a line takes items of.
+    """
+    source, names = found.source, names_in(found.node)
+    for loop in rounds(source, found.node):
+        elements = names_in(loop.target) & names
+        given = _gone_through(loop.target, loop.iter, elements) if elements else []
+        if given and all(is_path(each) or called_name(each) in _GIVES_ELEMENTS for each in given):
+            way = "cpu" if _asks_as_tensor(found.node, elements) else "tolist"
+            yield {source.segment(tensor): way for tensor in given}, 1
+    parts = [part for part in nodes_of(ast.Subscript, found.node) if is_path(part.value)]
+    others = [part for part in parts if part is not found.node]
+    # Of `counts[i]` itself the index is read, but where it is asked for its truth.
+    if parts := others if others or is_index else parts:
+        ways = {source.segment(each.value): "cpu" if len(listed(each.slice)) > 1 else "tolist" for each in parts}
+        yield ways, _OF_EACH
+
+
+def _asks_as_tensor(code: ast.AST, elements: set[str]) -> bool:
+    """Return whether code asks an element for what only a tensor has: `label.long()`."""
+    asked = (part for part in nodes_of(ast.Attribute, code) if variable(part.value) in elements)
+    return any(part.attr not in READS for part in asked)
+
+
+def _gone_through(target: ast.expr, iterated: ast.expr, names: set[str]) -> list[ast.expr]:
+    """Return what gives these names: `y` of `for i, v in enumerate(y)`, for `v` alone; both of `for a, b in zip(x, y)`.
+
+    An index is of no tensor.
+    """
+    found = (position_in(target, name) for name in names)
+    given = [unpacked(iterated, position) for position in sorted(each for each in found if each is not None)]
+    return list(dict.fromkeys(each for each, left in given if not (left and called_name(each) == "enumerate")))

@@ -1,0 +1,183 @@
+"""Habits: what one line does again and again, of one kind.
+
+    for x, y in loader:                       # a step
+        total += loss(x.to(device)).item()    # its habits: a copy to the device, a wait; each once in a step
+
+A kind is a column of the ledger: `syncs`, `cpu_compute`, or a direction of copies (`h2d`, `d2h`, `d2d`). `casts` are
+counted apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from devtrace.costs.steps import Pace, Steps
+from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, SourceNode, TraceQueries
+from devtrace.diagnosis.findings import Edit
+from devtrace.diagnosis.ledger import Tally, casts, directions, on_host, waits
+
+OFTEN: Final = 10
+"""What a line does so many times, or more, is a habit."""
+STEPS: Final = 5
+"""What goes on in fewer steps is a set-up or an evaluation."""
+SAMPLE: Final = 20
+"""So many of a line's ops are looked at."""
+SMALL: Final = 4096
+"""Bytes below which a copy costs its launch, not its size (about 10 µs on PCIe, the time that 100 KB take)."""
+_OF_OPS: Final = {"syncs": waits, "cpu_compute": on_host, "casts": casts}
+"""Kinds whose rows are ops."""
+
+
+@dataclass(frozen=True, eq=False)
+class Habit:
+    """Habit of the user's line `site`, or of a package's `line` to which that led."""
+
+    steps: Steps
+    tally: Tally
+    kind: str
+    site: int
+    line: int
+    rows: Rows
+    """Rows of copies or ops. Those that were folded are only counted."""
+    count: int
+
+    @property
+    def queries(self) -> TraceQueries:
+        return self.steps.queries
+
+    @cached_property
+    def ops(self) -> list[int]:
+        """Recorded ops."""
+        return _ops_of(self.queries, self.kind, self.rows).tolist()  # type: ignore[no-any-return]
+
+    @cached_property
+    def found(self) -> SourceNode | None:
+        return self.queries.source_node(self.line)
+
+    @cached_property
+    def code(self) -> Code | None:
+        """Return the source of the line, if it is the user's to edit."""
+        found = self.queries.own_node(self.line)
+        return found.code if found is not None else None
+
+    def replaced_by(self, text: str) -> tuple[Edit, ...]:
+        """Return the edit that puts other code where the line's stands; none for no text, or where nothing can be."""
+        edit = self.code.replaced(self.found.node, text) if text and self.code and self.found else None
+        return (edit,) if edit is not None else ()
+
+    @property
+    def is_of_the_user(self) -> bool:
+        return self.line == self.site
+
+    @cached_property
+    def pace(self) -> Pace:
+        return self.steps.pace(np.array(self.ops), self.found, self.count)
+
+    @cached_property
+    def runs_again(self) -> bool:
+        """Return whether the user's line runs in each step; a package that was called once may have the loop."""
+        return self.steps.runs_again(self.site, np.array(self.ops))
+
+    @cached_property
+    def is_of_each_step(self) -> bool:
+        if len(self.ops) < 2 or self.found is None:
+            return False
+        return self.pace.is_of_each_step and (self.is_of_the_user or self.runs_again)
+
+    @property
+    def is_of_many_steps(self) -> bool:
+        """Return whether the line does it in each of several steps, of which some were kept."""
+        is_often = self.count >= OFTEN and len(self.ops) >= STEPS
+        return is_often and self.is_of_each_step and self.pace.steps >= STEPS
+
+    @property
+    def trains_alone(self) -> bool:
+        """Return whether a package does, to which one line of the user's leaves all of the training."""
+        return bool(self.queries.package(self.line)) and self.steps.are_of_a_package(np.array(self.ops))
+
+    # Of copies.
+
+    @cached_property
+    def bytes(self) -> int:
+        """Bytes of the recorded copies."""
+        return 0 if self.kind in _OF_OPS else int(self.queries.trace.copies.ints("bytes")[self.rows].sum())
+
+    @property
+    def all_bytes(self) -> int:
+        """Return about how many bytes all copies had, the folded ones too."""
+        return self.bytes * self.count // max(len(self.ops), 1)
+
+    @property
+    def is_small(self) -> bool:
+        return self.bytes <= SMALL * len(self.ops)
+
+    @property
+    def target(self) -> str:
+        """Return the one device to which all copies go, else an empty text."""
+        rows = set(() if self.kind in _OF_OPS else self.queries.trace.copies.ints("to")[self.rows].tolist())
+        return self.queries.device_names[rows.pop()] if len(rows) == 1 else ""
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Return the devices that the line waits for, or copies from and to: the CPU first."""
+        trace, names = self.queries.trace, self.queries.device_names
+        of = [(trace.ops, "device")] if self.kind in _OF_OPS else [(trace.copies, "from"), (trace.copies, "to")]
+        found = {names[row] for table, column in of for row in table.ints(column)[self.rows]}
+        return tuple(sorted(found, key=lambda name: (name != HOST, name)))
+
+    # By the line that does it.
+
+    def parts(self) -> list[Habit]:
+        """Return the habits of the lines below, a package's or this one's own; the most frequent first.
+
+        For an op of the backward pass that is the line that called backward.
+        """
+        queries, ops = self.queries, np.array(self.ops, dtype=np.int64)
+        is_backward = queries.is_phase("backward")[ops]
+        lines = np.where(is_backward, queries.cost_users[ops], queries.trace.ops.ints("site")[ops])
+        found, counts = np.unique(lines, return_counts=True)
+        exact = {int(line): int(n) + self._folded(int(line)) for line, n in zip(found, counts, strict=True)}
+        own = int(queries.users[found[0]]) if len(found) else -1
+        if own in exact:
+            exact[own] += self.count - sum(exact.values())  # what is of no package's line
+        order = found[np.argsort(-counts, kind="stable")].tolist()
+        return [replace(self, line=line, rows=self.rows[lines == line], count=exact[line]) for line in order]
+
+    def _folded(self, line: int) -> int:
+        ledger = self.queries.trace.ledger
+        return int(ledger.ints(self.kind)[ledger.ints("site") == line].sum()) if len(ledger) else 0
+
+    def without(self, parts: Sequence[Habit]) -> Habit:
+        """Return what is left of the user's line."""
+        taken = np.concatenate([self.rows[:0], *(part.rows for part in parts)])
+        count = self.count - sum(part.count for part in parts)
+        return replace(self, rows=self.rows[~np.isin(self.rows, taken)], count=count)
+
+
+def together(parts: Sequence[Habit]) -> Habit:
+    """Return the habit of one package's line to which several lines of the user's led."""
+    rows = np.sort(np.concatenate([part.rows for part in parts]))
+    return replace(parts[0], rows=rows, count=sum(part.count for part in parts))
+
+
+def habits(queries: TraceQueries, tally: Tally, kind: str) -> Iterator[Habit]:
+    """Yield the habit of each line of the user's that did what is of a kind."""
+    chosen = np.flatnonzero(_OF_OPS[kind](queries) if kind in _OF_OPS else directions(queries)[kind])
+    users = queries.op_users if kind in ("cpu_compute", "casts") else queries.cost_users
+    sites = users[_ops_of(queries, kind, chosen)]
+    order = np.argsort(sites, kind="stable")
+    bounds = np.searchsorted(sites[order], np.arange(len(queries.trace.sites) + 1))
+    steps = Steps(queries)
+    for site in tally.sites(kind):
+        rows = chosen[order[bounds[site] : bounds[site + 1]]]
+        yield Habit(steps, tally, kind, site, site, rows, int(tally[kind][site]))
+
+
+def _ops_of(queries: TraceQueries, kind: str, rows: Rows) -> Rows:
+    return rows if kind in _OF_OPS else queries.trace.copies.ints("op")[rows].astype(np.int64)

@@ -1,0 +1,92 @@
+"""cpu-compute: work left on the CPU in a GPU computation.
+
+head = nn.Linear(8, 2)              # bad: `head(encoder(x).cpu())` computes on the CPU in each step
+head = nn.Linear(8, 2).to(device)   # good: `head(encoder(x))`
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from devtrace.costs.cost_findings import Needless, finding
+from devtrace.costs.repeated_costs import STEPS, habits
+from devtrace.diagnosis import ledger
+from devtrace.diagnosis.evidence import model_on_host
+from devtrace.diagnosis.evidence.moves import crossed, is_within
+from devtrace.diagnosis.evidence.trace_queries import HOST, META, Rows, TraceQueries
+from devtrace.diagnosis.findings import Finding
+from devtrace.diagnosis.ledger import Tally
+from devtrace.trace.rows import Module, Move
+from devtrace.words.catalogue import sentence
+
+MOST: Final = 4
+"""Layers that are named."""
+_SAME_NAME: Final = re.compile(r"#\d+$")
+_SAMPLE: Final = 200
+
+
+def left_on_host(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
+    left = model_on_host.left_behind(queries) if queries.failed < 0 else np.array([], dtype=np.int64)
+    if len(left):
+        yield _left_behind(queries, left)
+    for habit in habits(queries, tally, "cpu_compute"):
+        if len(left) and habit.line == queries.op_users[left[0]]:
+            continue
+        module = _module_between_copies(queries, habit.ops)
+        moved = _moved_to_the_host(queries, module, habit.ops[0]) if module is not None else None
+        message = sentence("cpu-compute.message", count=habit.count)
+        if module is None or moved is not None:
+            if moved is not None:
+                path, site = str(moved.module.path), queries.site(moved.site.id) if moved.site is not None else None
+                message = sentence("cpu-compute.moved", count=habit.count, module=path, site=site)
+            yield finding("cpu-compute", habit, (), message, None)
+        else:
+            why = sentence("cpu-compute.module", count=habit.count, module=str(module.path))
+            needless = Needless(habit, why, sentence("cpu-compute.help", module=str(module.path)))
+            yield finding("cpu-compute", habit, (needless,), why, None)
+
+
+def _left_behind(queries: TraceQueries, left: Rows) -> Finding:
+    """Name the layers that no move reached; of those that their model has not registered, say that."""
+    modules, calls = model_on_host.modules_of(queries), queries.trace.ops.ints("call")
+    rows = list(dict.fromkeys(modules[left].tolist()))
+    called = queries.trace.calls[calls[left[0]]]
+    is_registered = called.module.parent is not None or called.parent is None
+    ops = np.flatnonzero(np.isin(modules, rows) & ledger.on_host(queries)).tolist()
+    names = list(dict.fromkeys(f"`{_SAME_NAME.sub('', str(queries.trace.modules[row].path))}`" for row in rows))[:MOST]
+    device = next(name for name in queries.device_names if name not in (HOST, META))
+    values = {"modules": names, "count": len(names), "layers": len(rows), "device": device}
+    values |= {} if is_registered else {"model": str(called.parent.module.path)}
+    return Finding(
+        rule="cpu-compute",
+        severity="warning",
+        devices=(HOST, device),
+        site=queries.site(int(queries.op_users[left[0]])),
+        op=int(left[0]),
+        count=len(ops),
+        message=sentence("cpu-compute.left" if is_registered else "cpu-compute.unregistered", **values),
+        help=sentence("cpu-compute.move" if is_registered else "cpu-compute.register", **values),
+        ops=tuple(ops),
+    )
+
+
+def _moved_to_the_host(queries: TraceQueries, module: Module, first: int) -> Move | None:
+    """Return the last move of a module, or of one around it, before an op: if that was to the CPU, it was meant so."""
+    before = (move for move in reversed(queries.trace.moves) if move.op <= first)
+    last = next((move for move in before if is_within(module, move.module)), None)
+    return last if last is not None and last.site is not None and str(last.device) == HOST else None
+
+
+def _module_between_copies(queries: TraceQueries, ops: list[int]) -> Module | None:
+    """Return the module that computed on the host what had just been copied there from a device, step after step.
+
+    It has weights, and not only lengths and masks that a module keeps on the host.
+    """
+    inside = [op for op in ops if queries.trace.ops.number("call", op) >= 0][:_SAMPLE]
+    fed = [op for op in inside if any(crossed(queries, row) for row in queries.inputs(op))]
+    roles = queries.trace.tensors.raw
+    has_weights = any(roles("role", row) == "parameter" for op in fed for row in queries.inputs(op))
+    call = queries.trace.ops[fed[0]].call if len(fed) >= STEPS and has_weights else None
+    return call.module if call is not None else None

@@ -1,1 +1,0 @@
-"""Out of memory: who holds it, which line keeps it, what lets go of it."""

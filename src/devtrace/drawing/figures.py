@@ -1,0 +1,302 @@
+"""Plotly figures of a trace, for papers and notebooks: work by device and dtype, copies by line, modules, memory.
+
+Colours and hatches are those of every other view.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from plotly.graph_objects import Figure
+
+from devtrace.drawing import curves
+from devtrace.drawing.lanes import Whole, begins, durations
+from devtrace.drawing.picture import PHASE_NAMES
+from devtrace.report import palette
+from devtrace.report.palette import Theme
+from devtrace.report.parts import MEMORY_KINDS
+from devtrace.trace.columns import PHASES
+from devtrace.trace.memory_curves import lives_until_use
+from devtrace.trace.tables import Ints, TraceData
+from devtrace.words.catalogue import sentence
+from devtrace.words.errors import UsageError
+from devtrace.words.text_format import escape_markup, format_memory, format_time, safe_line
+
+MOST_BARS: Final = 15
+MOST_STEPS: Final = 1500
+"""Points of a line: more than any screen has columns for."""
+MOST_MODULES: Final = 1000
+_Part = dict[str, Any]
+_PATTERN: Final = {
+    "none": "", "diagonal": "/", "back": "\\", "horizontal": "-", "vertical": "|", "cross": "x", "grid": "+",
+    "dots": ".",
+}  # fmt: skip
+
+
+def figure(trace: TraceData, kind: str, theme: Theme = "light") -> Figure:
+    """A plotly Figure: kind is "devices", "dtypes", "copies", "modules" or "memory"."""
+    if kind not in FIGURES:
+        raise UsageError.of("figure-unknown", kind=repr(safe_line(kind, 40)), kinds=[repr(name) for name in FIGURES])
+    return FIGURES[kind](trace, theme)
+
+
+def _canvas(traces: Sequence[Any], title: str, theme: Theme, **layout: Any) -> Figure:
+    drawn = Figure(list(traces))
+    drawn.update_layout(
+        template="plotly_dark" if theme == "dark" else "plotly_white",
+        title={"text": title, "x": 0, "xref": "paper", "font": {"size": 15}},
+        font={"size": 12},
+        margin={"l": 10, "r": 20, "t": 60, "b": 40},
+        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 1, "xanchor": "right", "traceorder": "normal"},
+        bargap=0.35,
+        hoverlabel={"align": "left"},
+    )
+    drawn.update_layout(**layout)
+    if not traces:
+        drawn.add_annotation(text=sentence("figure.nothing"), showarrow=False, font={"size": 14})
+        drawn.update_xaxes(visible=False)
+        drawn.update_yaxes(visible=False)
+    return drawn
+
+
+def _safe(text: str, longest: int = 60) -> str:
+    """Escape a label, since plotly takes some markup in labels."""
+    return escape_markup(safe_line(text, longest), 2 * longest)
+
+
+def _ordered(trace: TraceData, devices: Iterable[int]) -> list[int]:
+    return sorted(devices, key=lambda id: palette.order(trace.devices[id].name))
+
+
+def _devices(trace: TraceData, theme: Theme) -> Figure:
+    """Draw the time of ops by device and phase, with the share of each."""
+    device, phase, duration = trace.ops.ints("device"), trace.ops.ints("phase"), durations(trace)
+    ids = _ordered(trace, {id for id in device.tolist() if id >= 0})
+    total = max(int(duration.sum()), 1)
+    labels = [_lane(trace, id, int((device == id).sum()), int(duration[device == id].sum()) / total) for id in ids]
+    bars = []
+    for name, opacity in zip(PHASES, (0.65, 0.85, 1.0, 0.4), strict=True):
+        chosen = [(phase == trace.string_id(name)) & (device == id) for id in ids]
+        spent = [int(duration[ops].sum()) for ops in chosen]
+        phase_name = sentence(PHASE_NAMES[name])
+        if sum(spent):
+            words = [
+                sentence("figure.phase", phase=phase_name, time=time, count=int(ops.sum()))
+                for time, ops in zip(spent, chosen, strict=True)
+            ]
+            bar = _bar(labels, [time / 1e6 for time in spent], phase_name, _marker(trace, ids, theme), words)
+            bars.append(bar | {"opacity": opacity})
+    return _stacked(bars, sentence("figure.devices"), theme, 52 * max(len(ids), 1))
+
+
+def _dtypes(trace: TraceData, theme: Theme) -> Figure:
+    """Draw the time of ops by the dtype of what they gave, in the colours of their devices."""
+    outputs, device, duration = trace.ops.lists("outputs"), trace.ops.ints("device"), durations(trace)
+    gave, ran = outputs.lengths > 0, device >= 0
+    given = np.full(len(trace.ops), -1, dtype=np.int64)
+    given[gave] = trace.tensors.ints("dtype")[outputs.flat[outputs.offsets[:-1][gave]]]
+    dtypes = sorted(set(given[gave & ran].tolist()), key=lambda dtype: -int(duration[ran & (given == dtype)].sum()))
+    bars = []
+    for id in _ordered(trace, set(device[gave & ran].tolist())):
+        chosen = [(device == id) & (given == dtype) for dtype in dtypes]
+        words = [
+            sentence("figure.phase", phase=str(trace.devices[id]), time=int(duration[ops].sum()), count=int(ops.sum()))
+            for ops in chosen
+        ]
+        names, times = [trace.strings[dtype] for dtype in dtypes], [int(duration[ops].sum()) / 1e6 for ops in chosen]
+        marker = _marker(trace, [id] * len(dtypes), theme)
+        bars.append(_bar(map(_safe, names), times, _safe(trace.devices[id]), marker, map(_safe, words)))
+    return _stacked(bars, sentence("figure.dtypes"), theme, 36 * max(len(dtypes), 2))
+
+
+def _bar(labels: Iterable[str], lengths: list[Any], name: str, marker: _Part, words: Iterable[str]) -> _Part:
+    bar = {"type": "bar", "orientation": "h", "y": list(labels), "x": lengths, "name": name, "marker": marker}
+    return bar | {"hovertext": list(words), "hoverinfo": "text"}
+
+
+def _stacked(bars: Sequence[Any], title: str, theme: Theme, height: int, **axes: Any) -> Figure:
+    usual = {"xaxis": {"title": "ms"}, "yaxis": {"autorange": "reversed", "ticksuffix": "  "}}
+    return _canvas(bars, title, theme, barmode="stack", height=120 + height, **usual | axes)
+
+
+def _lane(trace: TraceData, id: int, ops: int, share: float) -> str:
+    device = trace.devices[id]
+    simulated = sentence("figure.simulated") if device.simulated else ""
+    return f"<b>{_safe(device.name)}</b>{simulated}<br>{sentence('figure.lane', count=ops, share=f'{share:.0%}')}"
+
+
+def _marker(trace: TraceData, ids: Sequence[int], theme: Theme) -> dict[str, Any]:
+    shades = [palette.shade(trace.devices[id].name, theme) for id in ids]
+    pattern = {
+        "shape": [_PATTERN[shade.hatch] for shade in shades],
+        "fgcolor": [shade.ink for shade in shades],
+        "fgopacity": 0.35,
+    }
+    return {"color": [shade.fill for shade in shades], "pattern": pattern, "line": {"width": 0}}
+
+
+def _copies(trace: TraceData, theme: Theme) -> Figure:
+    """Draw the bytes that crossed devices, by line."""
+    amounts: dict[str, dict[tuple[int, int], list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
+    for copy in trace.copies:
+        where = copy.op.site
+        ways = amounts[f"{where}  {where.text}" if where else sentence("figure.no-line")]
+        pair = ways[trace.copies.number("from", copy.id), trace.copies.number("to", copy.id)]
+        pair[0], pair[1] = pair[0] + copy.bytes, pair[1] + 1
+    lines = sorted(amounts, key=lambda line: -sum(bytes for bytes, _ in amounts[line].values()))[:MOST_BARS]
+    bars = []
+    for source, to in sorted({way for line in lines for way in amounts[line]}):
+        shown = [line for line in lines if (source, to) in amounts[line]]
+        sums = [amounts[line][source, to] for line in shown]
+        words = [sentence("figure.copied", count=count, size=bytes) for bytes, count in sums]
+        name = _safe(f"{trace.devices[source]} → {trace.devices[to]}")
+        crossed = [sentence("figure.way", name=name, amount=word) for word in words]
+        marker = _marker(trace, [to] * len(shown), theme)
+        bar = _bar(map(_safe, shown), [bytes for bytes, _ in sums], name, marker, crossed)
+        bars.append(bar | {"text": words, "textposition": "auto"})
+    return _stacked(
+        bars, sentence("figure.copies"), theme, 36 * max(len(lines), 2),
+        xaxis={"title": sentence("figure.bytes"), "tickformat": ".2s"},
+        yaxis={"categoryorder": "array", "categoryarray": [_safe(line) for line in lines[::-1]], "ticksuffix": "  "},
+    )  # fmt: skip
+
+
+def _modules(trace: TraceData, theme: Theme) -> Figure:
+    """Draw the tree of modules that ran: width is time, fill the device that most of it went to."""
+    if not len(trace.calls):
+        return _canvas([], sentence("figure.no-modules"), theme)
+    by_device = _module_times(trace)
+    time = by_device.sum(axis=1)
+    shown = sorted(range(len(trace.modules)), key=lambda id: -int(time[id]))[:MOST_MODULES]
+    kept = {id for id in shown if time[id] > 0}
+    parents = trace.modules.ints("parent").tolist()
+    ids = sorted(kept)
+    shades = [palette.shade(trace.devices[int(by_device[id].argmax())].name, theme) for id in ids]
+    icicle = {
+        "type": "icicle",
+        "ids": [str(id) for id in ids],
+        "parents": [str(parents[id]) if parents[id] in kept else "" for id in ids],
+        "labels": [_safe(trace.modules[id].path.rsplit(".", 1)[-1]) for id in ids],
+        "values": [float(time[id]) / 1e6 for id in ids],
+        "branchvalues": "remainder" if _overlapping(ids, parents, time) else "total",
+        "marker": {"colors": [shade.fill for shade in shades], "line": {"width": 1.5}},
+        "leaf": {"opacity": 1},
+        "textfont": {"color": [shade.ink for shade in shades]},
+        "hovertext": [_module_words(trace, id, by_device[id].tolist()) for id in ids],
+        "hoverinfo": "text",
+        "textinfo": "label",
+        "tiling": {"orientation": "v"},
+        "pathbar": {"visible": False},
+    }
+    return _canvas([icicle], sentence("figure.modules"), theme, height=480)
+
+
+def _overlapping(ids: Sequence[int], parents: Sequence[int], time: Whole) -> bool:
+    """Return whether children took longer than their parent (modules called past it): plotly draws nothing then."""
+    inner: dict[int, int] = defaultdict(int)
+    for id in ids:
+        inner[parents[id]] += int(time[id])
+    return any(inner[id] > int(time[id]) for id in ids)
+
+
+def _module_times(trace: TraceData) -> Whole:
+    """Return the ns of ops in each module with its children, by device."""
+    by_device = np.zeros((len(trace.modules), len(trace.devices)), np.int64)
+    calls, device = trace.ops.ints("call"), trace.ops.ints("device")
+    inside = (calls >= 0) & (device >= 0)
+    modules = trace.calls.ints("module")[calls[inside]]
+    np.add.at(by_device, (modules, device[inside]), durations(trace)[inside])
+    parents = trace.modules.ints("parent").tolist()
+    for id in reversed(range(len(parents))):  # a parent comes before its children
+        if 0 <= parents[id] < id:
+            by_device[parents[id]] += by_device[id]
+    return by_device
+
+
+def _module_words(trace: TraceData, id: int, by_device: list[int]) -> str:
+    module = trace.modules[id]
+    used = [_safe(f"{name}: {format_time(ns)}") for name, ns in zip(trace.devices, by_device, strict=True) if ns]
+    return "<br>".join([f"<b>{_safe(module.path)}</b> {_safe(module.type)}", format_time(sum(by_device)), *used])
+
+
+_OF_BYTES: Final[dict[str, Any]] = {
+    "height": 380,
+    "xaxis": {"title": "ms"},
+    "yaxis": {"tickformat": ".2s", "ticksuffix": "B", "rangemode": "tozero"},
+}
+
+
+def _memory(trace: TraceData, theme: Theme) -> Figure:
+    """Draw the bytes on each device over time, by what they are for where that is known.
+
+    Elsewhere at the least: a tensor counts from its birth to its last use.
+    """
+    if trace.memory:
+        return _owned_memory(trace, theme)
+    lines = []
+    steps = _levels(trace)
+    for id in _ordered(trace, steps):
+        times, level = steps[id]
+        shade = palette.shade(trace.devices[id].name, theme)
+        dash = "solid" if shade.hatch == "none" else "dash"
+        lines.append({
+            "type": "scatter", "x": times / 1e6, "y": level,
+            "name": sentence("figure.peak", device=_safe(trace.devices[id]), size=int(level.max())),
+            "line": {"shape": "hv", "color": shade.fill, "width": 2, "dash": dash}, "mode": "lines",
+            "fill": "tozeroy", "hovertemplate": sentence("figure.at"),
+        })  # fmt: skip
+    return _canvas(lines, sentence("figure.memory"), theme, **_OF_BYTES, hovermode="x unified")
+
+
+def _owned_memory(trace: TraceData, theme: Theme) -> Figure:
+    """Draw the kinds of each device's memory on top of each other, and its limit as a line."""
+    lines: list[dict[str, Any]] = []
+    for curve in trace.memory:
+        times = begins(trace)[np.clip(curve.ops, 0, len(trace.ops) - 1)] / 1e6
+        several = f"{_safe(curve.device)} " if len(trace.memory) > 1 else ""
+        for kind, sizes in curve.kinds:
+            lines.append({
+                "type": "scatter", "x": times, "y": sizes, "name": f"{several}{sentence(MEMORY_KINDS[kind])}",
+                "line": {"shape": "hv", "width": 0}, "mode": "lines", "stackgroup": curve.device,
+                "fillcolor": curves.colour(kind, theme), "hovertemplate": sentence("figure.at"),
+            })  # fmt: skip
+        if curve.limit:
+            lines.append({
+                "type": "scatter", "x": times[[0, -1]], "y": [curve.limit] * 2, "mode": "lines",
+                "name": several + sentence("curves.limit", size=format_memory(curve.limit)),
+                "line": {"dash": "dash", "color": "#808080"},
+            })  # fmt: skip
+    return _canvas(lines, " · ".join(_safe(curves.title(curve)) for curve in trace.memory), theme, **_OF_BYTES)
+
+
+def _levels(trace: TraceData) -> dict[int, tuple[Whole, Whole]]:
+    """Return for each device the moments at which its memory changes, and the bytes from then on."""
+    lives, start = lives_until_use(trace), begins(trace)
+    begun = np.where(lives.begin_op >= 0, start[lives.begin_op], 0)
+    ends = (start + durations(trace))[lives.end_op]
+    levels = {}
+    for id in np.unique(lives.device[lives.bytes > 0]).tolist():
+        rows = lives.device == id
+        bytes = lives.bytes[rows]
+        levels[id] = _steps(np.concatenate([begun[rows], ends[rows]]), np.concatenate([bytes, -bytes]))
+    return levels
+
+
+def _steps(times: Ints, changes: Ints) -> tuple[Whole, Whole]:
+    """Return the running sum of changes; of more steps than a line needs, the peak of each stretch."""
+    order = np.lexsort((-changes, times))
+    times, level = times[order].astype(np.int64), np.cumsum(changes[order]).astype(np.int64)
+    if len(times) <= MOST_STEPS:
+        return times, level
+    edges = np.linspace(0, len(times), MOST_STEPS + 1).astype(np.int64)[:-1]
+    return times[edges], np.maximum.reduceat(level, edges)
+
+
+FIGURES: Final[dict[str, Callable[[TraceData, Theme], Any]]] = {
+    "devices": _devices,
+    "dtypes": _dtypes,
+    "copies": _copies,
+    "modules": _modules,
+    "memory": _memory,
+}

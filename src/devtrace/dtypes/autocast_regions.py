@@ -1,0 +1,117 @@
+"""Regions of `torch.autocast`, as they were recorded: which one an op ran in, and where that was left."""
+
+import ast
+from typing import NamedTuple
+
+from devtrace.diagnosis.evidence.origins import Origin
+from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.diagnosis.findings import Site
+from devtrace.source.element_types import DEFAULT, GIVES_DTYPES, is_cast, is_floating
+from devtrace.source.matching import called_name, called_names, calls_in, keyword, match_code
+
+
+class Region(NamedTuple):
+    """A row of the trace's regions."""
+
+    row: int
+    dtype: str
+    enabled: bool
+
+
+def region_of(queries: TraceQueries, op: int) -> Region | None:
+    """Return the innermost region for its kind of device that an op ran in."""
+    row, autocasts = int(queries.autocasts[op]) if op >= 0 else -1, queries.trace.autocasts
+    if row < 0:
+        return None
+    return Region(row, str(autocasts.raw("dtype", row)), bool(autocasts.number("enabled", row)))
+
+
+def made_it(queries: TraceQueries, origin: Origin, dtype: str) -> bool:
+    """Return whether autocast cast a tensor to a dtype, by no word of its line, or computed it by its list."""
+    return (origin.arrival == "copied" and _is_cast(queries, origin.op)) or is_listed(queries, origin, dtype)
+
+
+def is_read_within(queries: TraceQueries, op: int) -> bool:
+    """Return whether a block of the source around an op enters autocast, for one that nobody recorded."""
+    found = queries.op_node(op)
+    around = found.source.ancestors(found.node) if found is not None else ()
+    return any(_is_autocast(item) for block in around for item in getattr(block, "items", ()))
+
+
+def is_listed(queries: TraceQueries, origin: Origin, dtype: str) -> bool:
+    return by_list(queries, origin, dtype) >= 0
+
+
+def by_list(queries: TraceQueries, origin: Origin, dtype: str) -> int:
+    """Return the op on a tensor's way that autocast computed in float32 as its list says, -1 for none.
+
+    It cast an input of the op to float32, or the op gave that of inputs in half precision.
+    """
+    ops = (queries.producer(row) for row in origin.path if dtype == DEFAULT)
+    return next((op for op in ops if _is_by_list(queries, op)), -1)
+
+
+def _is_by_list(queries: TraceQueries, op: int) -> bool:
+    region = region_of(queries, op)
+    if region is None or region.dtype == DEFAULT or not _is_plain(queries, op, region) or queries.kind(op) == "copy":
+        return False
+    inputs = [row for row in queries.inputs(op) if is_floating(queries.trait(row))]
+    kinds = {queries.trait(row) for row in inputs}
+    return kinds == {region.dtype} or any(_is_cast(queries, queries.producer(row)) for row in inputs)
+
+
+def _is_cast(queries: TraceQueries, op: int) -> bool:
+    region = region_of(queries, op)
+    return region is not None and queries.op_name(op) == "aten._to_copy" and _is_plain(queries, op, region)
+
+
+def _is_plain(queries: TraceQueries, op: int, region: Region) -> bool:
+    """Return whether an op ran under autocast, in a line that casts nothing itself."""
+    found = queries.op_node(op)
+    return region.enabled and found is not None and not _casts(found)
+
+
+def is_of_whole_numbers(queries: TraceQueries, op: int) -> bool:
+    inputs = queries.inputs(op)
+    return bool(inputs) and not any(is_floating(queries.trait(row)) for row in inputs)
+
+
+def _casts(found: SourceNode) -> bool:
+    names = called_names(found.statement)
+    asked = any(keyword(call, "dtype") is not None for call in calls_in(found.statement))
+    return asked or any(is_cast(name) or any(word in name for word in GIVES_DTYPES) for name in names)
+
+
+def block_of(queries: TraceQueries, region: Region) -> tuple[SourceNode, ast.With] | None:
+    """Return the `with` statement that entered a region, in its source."""
+    found = queries.source_node(queries.trace.autocasts.number("site", region.row))
+    match found.statement if found is not None else None:
+        case ast.With() as block if any(map(_is_autocast, block.items)):
+            return (found, block) if found is not None else None
+    return None
+
+
+def manager_of(block: ast.With) -> ast.expr:
+    """Return the call of autocast in the head of a block."""
+    return next(item.context_expr for item in block.items if _is_autocast(item))
+
+
+def _is_autocast(item: ast.withitem) -> bool:
+    match item.context_expr:
+        case ast.Call() as call:
+            return "autocast" in called_name(call) and match_code("False", keyword(call, "enabled")) is None
+    return False
+
+
+def entered(queries: TraceQueries, region: Region) -> Site | None:
+    return queries.site(queries.trace.autocasts.number("site", region.row))
+
+
+def left(queries: TraceQueries, region: Region) -> Site | None:
+    """Return where a region was left: the last line of its block, as Python itself names the line of the `with`."""
+    site = queries.site(queries.trace.autocasts.number("left", region.row))
+    block = block_of(queries, region)
+    if site is None or block is None:
+        return site
+    found, statement = block
+    return found.code.site_of(statement.body[-1])

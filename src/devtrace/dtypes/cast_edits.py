@@ -1,0 +1,191 @@
+"""Fixes that only a dtype has: cast what numpy gives, fill with what fits, leave out a cast."""
+
+import ast
+from collections.abc import Iterator
+from math import isinf
+
+from devtrace.diagnosis.evidence.access_paths import is_module
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.findings import Edit
+from devtrace.diagnosis.fixes import at_binding
+from devtrace.diagnosis.fixes.anchors import Anchor
+from devtrace.diagnosis.fixes.changes import Proposal, Within
+from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, suggested
+from devtrace.dtypes import autocast_regions
+from devtrace.source.element_types import CAST_BY_AUTOCAST, NUMBERS, TAKES_NUMBER, is_floating, torch_dtype
+from devtrace.source.matching import (
+    assigned_names,
+    called_name,
+    calls_in,
+    keyword,
+    listed,
+    match_code,
+    names_in,
+    nodes_of,
+    variable,
+)
+from devtrace.source.object_walk import registered
+from devtrace.source.safe_values import MISSING, evaluate
+from devtrace.source.vocabulary import MAKES_ON_HOST, OF_DATA
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import one_line
+
+
+def cast_what_numpy_gives(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `torch.from_numpy(state)` into `torch.from_numpy(state).float()`."""
+    found = case.queries.own_node(case.queries.op_site(case.origin.op))
+    calls = calls_in(found.node) if found is not None else ()
+    call = next((each for each in calls if called_name(each) in (*MAKES_ON_HOST, *OF_DATA, "tensor")), None)
+    if found is None or call is None:
+        return
+    anchor = Anchor(found.code, call, "at")
+    proposal = Proposal(anchor, Within((call,)), torch_dtype(found.code.source, case.expected_device))
+    moved = [Moved(row, case.origin.op + 1) for row in case.queries.outputs(case.origin.op)]
+    yield from proposal.fixes(sentence("fixed.where-made", code=one_line(proposal.code)), moved)
+
+
+def cast_for_numpy(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `out.numpy()` into `out.float().numpy()`: what else takes it computes in the dtype that it has."""
+    frame = failing_frame(case)
+    node = frame.node_of(case.odd_tensor) if frame is not None and case.mismatch.of == "numpy" else None
+    if frame is not None and node is not None:
+        dtype = torch_dtype(frame.code.source, case.expected_device)
+        proposal = Proposal(Anchor(frame.code, node, "at", frame), Within((node,)), dtype)
+        moved = [Moved(case.odd_tensor, case.op)]
+        yield from proposal.fixes(sentence("fixed.at-use", code=one_line(proposal.code)), moved)
+
+
+def fill_with_what_fits(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `scores.masked_fill(mask, -1e9)` into one with `torch.finfo(scores.dtype).min`."""
+    frame = failing_frame(case)
+    node = frame.node_of(case.odd_tensor) if frame is not None else None
+    if frame is not None and node is not None:
+        for new, edit in numbers_that_fit(frame, case.odd_device, f"{frame.code.text(node)}.dtype"):
+            yield from suggested(sentence("fixed.number", code=new), edit, moved=[Moved(case.odd_tensor, case.op)])
+
+
+def numbers_that_fit(frame: FailingFrame, dtype: str, code: str = "") -> Iterator[tuple[str, Edit | None]]:
+    """Yield the largest number of a dtype, or the smallest, for one in the failing line that it cannot hold."""
+    root = torch_dtype(frame.source, "").removesuffix(".")
+    for call in calls_in(frame.expression):
+        words = [keyword(call, word) for word in NUMBERS]
+        given = next(filter(None, words), call.args[-1] if call.args else None)
+        value = _number(given, frame.scope()) if given is not None and called_name(call) in TAKES_NUMBER else None
+        if given is None or value is None or (isinf(value) and not is_floating(dtype)):
+            continue
+        asked = keyword(call, "dtype")
+        named = code or (frame.code.text(asked) if asked is not None else torch_dtype(frame.source, dtype))
+        info = "finfo" if is_floating(dtype) else "iinfo"
+        new = f"{root}.{info}({named}).{'min' if value < 0 else 'max'}"
+        yield new, frame.code.replaced(given, new)
+
+
+def invert_mask(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `1 - mask` into `~mask`."""
+    frame = failing_frame(case)
+    if case.mismatch.of != "whole" or frame is None:
+        return
+    node = frame.source_node.node
+    found = match_code("1 - $mask", node) or match_code("1.0 - $mask", node)
+    if found is not None:
+        text = frame.code.text(found["mask"])
+        new = f"~{text}" if variable(found["mask"]) else f"~({text})"
+        edit = frame.code.replaced(node, new)
+        yield from suggested(sentence("fixed.invert", code=new), edit, moved=[Moved(case.odd_tensor, case.op)])
+
+
+def cast_what_a_hook_returns(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn a hook's `return out` into `return out.bfloat16()`: no line hands it over to the layer that failed."""
+    queries, frame = case.queries, failing_frame(case)
+    op = queries.producer(queries.base(case.odd_tensor))
+    found = queries.own_node(queries.op_site(op))
+    function = found.source.function(found.node) if found is not None else None
+    if queries.of == "device" or frame is None or found is None or function in (None, frame.function):
+        return
+    returned = [each.value for each in nodes_of(ast.Return, function)]
+    given = returned[0] if len(returned) == 1 else None
+    if given is None or frame.node_of(case.odd_tensor) is not None:
+        return
+    names = assigned_names(*getattr(found.statement, "targets", ()))
+    for part in listed(given) or [given]:
+        if variable(part) in names or any(node is found.node for node in ast.walk(part)):
+            dtype = torch_dtype(found.source, case.expected_device)
+            proposal = Proposal(Anchor(found.code, part, "at"), Within((part,)), dtype)
+            help = sentence("fixed.where-made", code=one_line(proposal.code))
+            yield from proposal.fixes(help, [Moved(case.odd_tensor, op + 1)])
+
+
+def cast_below(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Write `head.float()` below `head = build(...)`, whose layers a default dtype or an argument made otherwise."""
+    return at_binding.move_below_binding(case, verdict) if case.queries.of == "dtype" else iter(())
+
+
+def _number(node: ast.expr, scope: object) -> float | None:
+    negated = match_code("-float($text)", node)
+    written = negated or match_code("float($text)", node)
+    try:
+        value = ast.literal_eval(node if written is None else written["text"])
+    except ValueError:
+        value = evaluate(node, scope)  # type: ignore[arg-type]
+    if written is not None:
+        return float(value) * (-1 if negated else 1) if type(value) is str else None
+    return float(value) if type(value) in (int, float) else None
+
+
+def leave_out_cast(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Take out `model.half()`, where autocast and a scaler do what it was for."""
+    found = case.queries.own_node(verdict.sent_by.site) if verdict.sent_by is not None else None
+    if case.mismatch.of != "gradients" or found is None or verdict.sent_by is None:
+        return
+    move, text = verdict.sent_by, f".{found.code.method_call(found.node)}"
+    help = sentence("fixed.leave-out-cast", code=text)
+    moved = [Moved(move.result, move.op)]
+    match found.statement:
+        case ast.Expr(value=value) if match_code("$model.$cast()", value) is not None:
+            yield from suggested(help, found.code.removed(found.statement), moved=moved)
+            return
+    call = match_code("$model.$cast()", found.node)
+    if call is not None:
+        yield from suggested(help, found.code.replaced(found.node, found.code.text(call["model"])), moved=moved)
+
+
+def compute_under_autocast(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Put `with torch.autocast("cpu", dtype=torch.bfloat16):` around the line that left such a region.
+
+    It is for a line whose result goes into nothing that would fail next: what a cast gives has the dtype of all else.
+    """
+    queries = case.queries
+    region = autocast_regions.region_of(queries, case.origin.op)
+    block = autocast_regions.block_of(queries, region) if region is not None else None
+    name, here = f"{queries.op_name(case.op)}.", autocast_regions.region_of(queries, case.op)
+    is_cast = name.startswith(CAST_BY_AUTOCAST) and here is None
+    if block is None or not is_cast:
+        return
+    found, entered = block
+    manager, function = autocast_regions.manager_of(entered), found.source.function(entered)
+    header = f"with {found.source.segment(manager)}:"
+    rows = (case.odd_tensor, *case.mismatch.others_on_odd_device)
+    for frame in FailingFrame.all_of(case.snapshot, case.expected_device):
+        line, statement = frame.code.site, frame.source_node.statement
+        is_there = frame.source.text == found.source.text and frame.function is function
+        if is_there and _is_for_promoting_ops(frame, statement):
+            help, moved = sentence("fixed.under-autocast", code=header, line=line), [Moved(r, case.op) for r in rows]
+            yield from suggested(help, frame.code.within(statement, header), moved=moved)
+
+
+def _is_for_promoting_ops(frame: FailingFrame, statement: ast.stmt) -> bool:
+    """Return whether what a statement gives stays in its function, and no layer there takes it."""
+    given = assigned_names(*getattr(statement, "targets", ()))
+    if not given:
+        return False
+    for later in frame.statements():
+        if frame.source.span(later).line <= frame.line or names_in(later).isdisjoint(given):
+            continue
+        taken = [call for call in calls_in(later) if any(variable(each) in given for each in call.args)]
+        functions = [evaluate(call.func, frame.scope()) for call in taken]
+        if any(nodes_of(ast.Return, later)) or any(
+            each is MISSING or (is_module(each) and any(registered(each))) for each in functions
+        ):
+            return False
+    return True

@@ -1,0 +1,163 @@
+"""Causes that only a dtype has: numpy's float64, a number, a target, a region of autocast that was left."""
+
+import ast
+from typing import Final
+
+from devtrace.diagnosis.evidence.case import Case, Predicate, Verdict
+from devtrace.diagnosis.evidence.moves import moves_from
+from devtrace.diagnosis.evidence.origins import factory_call, is_like_data, is_of_an_array
+from devtrace.dtypes import autocast_regions
+from devtrace.source.element_types import COLLECTS
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import short_op_name
+
+
+def number_does_not_fit(case: Case) -> Verdict | None:
+    return Verdict("python-number", case.born, case.name) if case.mismatch.of == "number" else None
+
+
+def op_takes_another(case: Case) -> Verdict | None:
+    if case.mismatch.of in ("inputs", "number", "gradients"):
+        return None
+    return Verdict("target-dtype", case.queries.born(_carried_from(case)), case.name)
+
+
+def _carried_from(case: Case) -> int:
+    """Return the tensor whose values it has, by views, copies and collected parts alone."""
+    queries, found, path = case.queries, case.row, case.origin.path
+    for row in path[path.index(case.row) if case.row in path else 0 :]:
+        found = row
+        op = queries.producer(row)
+        if op < 0 or (queries.kind(op) not in ("view", "copy") and not queries.op_name(op).startswith(COLLECTS)):
+            break
+    return found
+
+
+def model_was_cast_beside_a_scaler(case: Case) -> Verdict | None:
+    """A scaler needs the model in float32; a line cast it to half precision."""
+    if case.mismatch.of != "gradients":
+        return None
+    return Verdict("wrong-device", case.born, case.name, sent_by=case.arriving_move)
+
+
+def region_was_left(case: Case) -> Verdict | None:
+    """An op under autocast made it, and what computes with it now is outside of that."""
+    origin, found = case.origin, case.queries.source_node(case.born) or case.queries.op_node(case.op)
+    if case.queries.evidence.saw_ops:
+        is_left = autocast_regions.made_it(case.queries, origin, case.odd_device)
+    else:
+        is_half = case.odd_device in ("float16", "bfloat16") and origin.arrival != "copied"
+        is_left = is_half and found is not None and "autocast" in found.source.text
+    return Verdict("autocast-off", case.born, case.name) if is_left else None
+
+
+def model_was_cast_later(case: Case) -> Verdict | None:
+    """A model computed it before that was cast: it was meant for what the model gives now."""
+    queries = case.queries
+    weights = {queries.base(row) for row in case.queries.ancestors(case.row) if queries.is_of_a_module(row)}
+    moves = moves_from(queries, weights, case.expected_device, case.op)
+    later = next((move for move in moves if move.op > case.birth), None)
+    return Verdict("stale-copy", case.born, case.name, move=later) if later is not None else None
+
+
+def came_from_numpy(case: Case) -> Verdict | None:
+    if case.origin.arrival not in ("given", "made"):
+        return None
+    if _is_collated(case):
+        return Verdict("numpy-boundary", case.born, case.name, certainty="inferred")
+    is_array = is_of_an_array(case.queries, case.origin)
+    return Verdict("numpy-boundary", case.born, case.name) if is_array else None
+
+
+def _is_collated(case: Case) -> bool:
+    """Return whether a loop gets it in float64 from a loader, in a program with arrays: these have that dtype."""
+    bound = case.binding_of(case.name) if case.odd_device == "float64" else None
+    if bound is None or not isinstance(bound[1], ast.For):
+        return False
+    return not {each.partition(".")[0] for each in bound[0].source.imports.values()}.isdisjoint(("numpy", "pandas"))
+
+
+def array_was_float64(case: Case) -> Verdict | None:
+    """It has numpy's float64, whoever holds it, where all else has the usual dtype."""
+    is_usual = case.odd_device == "float64" and case.expected_device == "float32"
+    return came_from_numpy(case) if is_usual else None
+
+
+def default_dtype_was_set(case: Case) -> Verdict | None:
+    """A factory without a dtype, or a layer, made it in another dtype than torch's own default."""
+    return Verdict("wrong-device", case.born, case.name) if was_made_by_default(case) else None
+
+
+def was_made_by_default(case: Case) -> bool:
+    """Return whether a tensor of no usual dtype was made without being asked, in a program that sets the default."""
+    is_odd = case.queries.of == "dtype" and case.odd_device in ("float64", "float16", "bfloat16")
+    is_made = case.origin.arrival == ("made" if case.queries.evidence.saw_ops else "given")
+    found = case.queries.source_node(case.born) if is_odd and is_made else None
+    return found is not None and "set_default_" in found.source.text
+
+
+def number_became_a_tensor(case: Case) -> Verdict | None:
+    found = case.queries.source_node(case.queries.born(case.origin.row)) if case.origin.op >= 0 else None
+    call = factory_call(found) if found is not None else None
+    if call is None or case.origin.arrival not in ("given", "made") or case.queries.dims[case.origin.row] != 0:
+        return None
+    match call.args[:1]:
+        case [ast.Constant() | ast.UnaryOp()]:
+            return Verdict("python-number", case.born, case.name)
+    return None
+
+
+def factory_had_no_dtype(case: Case) -> Verdict | None:
+    """A factory fills with the default dtype, and what is computed of whole numbers has that too."""
+    origin = case.origin
+    if origin.arrival not in ("made", "computed"):
+        return None
+    is_promoted = origin.arrival == "computed" and not autocast_regions.is_of_whole_numbers(case.queries, origin.op)
+    if is_promoted or is_like_data(case.queries, origin):
+        return None
+    return Verdict("created-without-device", case.queries.born(origin.row), case.name)
+
+
+def another_dtype_was_computed(case: Case) -> Verdict | None:
+    """An op made it of another dtype than its inputs have, as a line asks: `x.sum(0, dtype=torch.float32)`."""
+    if case.origin.arrival != "computed":
+        return None
+    return Verdict("wrong-device", case.queries.born(case.origin.row), case.name)
+
+
+def reason(case: Case, verdict: Verdict) -> str:
+    if case.mismatch.of == "number":
+        return ""
+    if verdict.cause == "autocast-off":
+        return _of_autocast(case)
+    key = "numpy-boundary.reason" if verdict.cause == "numpy-boundary" else "python-number.reason"
+    return sentence(key, odd=case.odd_device, expected=case.expected_device)
+
+
+def _of_autocast(case: Case) -> str:
+    """Say what autocast did to the tensor, and why it did nothing for the op that failed."""
+    queries, origin = case.queries, case.origin
+    made, here = (autocast_regions.region_of(queries, op) for op in (origin.op, case.op))
+    listed = autocast_regions.by_list(queries, origin, case.odd_device)
+    if listed >= 0:
+        op = short_op_name(queries.op_name(listed))
+        return sentence("autocast-off.reason-list", op=op, odd=case.odd_device)
+    if here is not None and here.enabled:
+        return sentence("autocast-off.reason-inside", odd=case.odd_device)
+    line = autocast_regions.entered(queries, here) if here else autocast_regions.left(queries, made) if made else None
+    if line is None:
+        return sentence("autocast-off.reason", odd=case.odd_device)
+    key = "autocast-off.reason-disabled" if here else "autocast-off.reason-left"
+    return sentence(key, odd=case.odd_device, line=line)
+
+
+BY_THE_OP: Final[tuple[Predicate, ...]] = (
+    number_does_not_fit,
+    op_takes_another,
+    model_was_cast_beside_a_scaler,
+    region_was_left,
+    default_dtype_was_set,
+    array_was_float64,
+)
+BY_ITS_ARRAY: Final[tuple[Predicate, ...]] = (model_was_cast_later, came_from_numpy, number_became_a_tensor)
+BY_ITS_FACTORY: Final[tuple[Predicate, ...]] = (factory_had_no_dtype, another_dtype_was_computed)

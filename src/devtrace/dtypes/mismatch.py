@@ -1,0 +1,369 @@
+"""The odd tensor of an op that failed over dtypes, by what the program says of dtypes, not by counts alone.
+
+A layer that no cast reached is odd in a model that was cast; else the model's dtype is what its inputs have to have.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from typing import Final
+
+from devtrace.diagnosis.evidence import access_paths, mismatch
+from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.mismatch import Mismatch
+from devtrace.diagnosis.evidence.moves import move_of, moves_from
+from devtrace.diagnosis.evidence.origins import Origin, find_origin, is_like_data, lineage
+from devtrace.diagnosis.evidence.ownership import rows_of_modules
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.dtypes import autocast_regions
+from devtrace.dtypes.sentences import DtypeError, dtype_error
+from devtrace.source.element_types import ASSIGNS, DEFAULT, OF_WEIGHTS, PRODUCTS, TAKES_ONE, is_cast, is_floating
+from devtrace.source.flow import operands
+from devtrace.source.matching import called_name, is_path, keyword
+from devtrace.source.object_walk import parameters_of, registered
+from devtrace.trace.op_kinds import INDEXING
+
+_INDEX: Final = ("int64", "int32", "uint8", "bool")
+_HALVES: Final = ("float16", "bfloat16")
+
+
+def find_dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Mismatch | None:
+    """Return the mismatch of an op that failed with torch's text; None if that is about something else."""
+    error = dtype_error(text)
+    if error is None:
+        return None
+    if error.refused == "gradients":
+        return _half_gradients(snapshot, op)
+    if error.refused != "same" and not (error.refused == "index" and _takes_one(queries.op_name(op))):
+        return _refused(queries, op, error)
+    rows = compared(queries, op)
+    if text.startswith("Found dtype"):
+        return _of_another(queries, op, error)
+    dtypes = list(dict.fromkeys(queries.trait(row) for row in rows))
+    if len(dtypes) < 2:
+        return _only_one(queries, op, rows, error)
+    odd = _of_the_argument(queries, op, error) or _odd(queries, snapshot, op, rows, dtypes)
+    return mismatch.of_inputs(queries, op, rows, odd)
+
+
+def _takes_one(name: str) -> bool:
+    """Return whether an op takes one dtype alone: "expected scalar type Long but found Float" is no index then."""
+    plain = name.removeprefix("aten.").partition(".")[0]
+    return plain in PRODUCTS or f"aten.{plain}." in TAKES_ONE
+
+
+def _of_the_argument(queries: TraceQueries, op: int, error: DtypeError) -> str:
+    """Return the dtype of the one argument that a sentence is about, whatever the others are."""
+    rows = queries.inputs(op)
+    dtype = queries.trait(rows[error.argument]) if 0 <= error.argument < len(rows) else ""
+    return dtype if dtype in error.named else ""
+
+
+def compared(queries: TraceQueries, op: int) -> list[int]:
+    """Return the inputs of an op that have to be of one dtype."""
+    rows = list(dict.fromkeys(mismatch.combined(queries, op)))
+    if _assigns(queries, op):
+        rows = [rows[0], rows[-1]] if len(rows) > 1 else rows
+    floating = [row for row in rows if is_floating(queries.trait(row))]
+    if _are_mixed(queries, floating):
+        large = [row for row in floating if queries.dims[row] != 0]
+        return large if _are_mixed(queries, large) else floating
+    return [row for row in rows if queries.trait(row) != "bool"]
+
+
+def _assigns(queries: TraceQueries, op: int) -> bool:
+    """Return whether an op indexes or writes by indexes, which may have another dtype; by a name without a namespace
+    where it was read."""
+    name = queries.op_name(op)
+    return any(each.startswith((*INDEXING, *ASSIGNS)) for each in (name, f"aten.{name}"))
+
+
+def _are_mixed(queries: TraceQueries, rows: list[int]) -> bool:
+    return len({queries.trait(row) for row in rows}) > 1
+
+
+def _of_another(queries: TraceQueries, op: int, error: DtypeError) -> Mismatch | None:
+    """Return the mismatch of a loss, or of its backward pass, whose error names the odd dtype and the expected one."""
+    odd, expected = error.named
+    made = (row for each in queries.inputs(op) for row in queries.ancestors(each, past_modules=False))
+    row = next((row for row in made if queries.trait(row) == odd), None)
+    return Mismatch(op, row, odd, expected, of="inputs" if is_floating(odd) else "float") if row is not None else None
+
+
+def _only_one(queries: TraceQueries, op: int, rows: list[int], error: DtypeError) -> Mismatch | None:
+    """Return the mismatch of a call of which the trace has one tensor only: a recurrent layer's input."""
+    named = [row for row in rows if queries.trait(row) in error.named]
+    others = [dtype for dtype in error.named if dtype != queries.trait(named[0])] if named else []
+    return Mismatch(op, named[0], queries.trait(named[0]), others[0]) if others else None
+
+
+def _refused(queries: TraceQueries, op: int, error: DtypeError) -> Mismatch | None:
+    """Return the mismatch of an op that takes a certain dtype only."""
+    rows = _given_to_numpy(queries, op) if error.refused == "numpy" else queries.inputs(op)
+    wrong = [row for row in rows if _is_refused(queries.trait(row), error)]
+    at = rows[error.argument] if 0 <= error.argument < len(rows) else -1
+    named = error.named[1:] if error.refused == "result" else error.named
+    is_named = at >= 0 and queries.trait(at) in named
+    if not wrong and not is_named:
+        return None
+    row = at if is_named or at in wrong else _likeliest(queries, wrong, named)
+    return Mismatch(op, row, queries.trait(row), _taken(queries, rows, error), of=error.refused)
+
+
+def _given_to_numpy(queries: TraceQueries, op: int) -> list[int]:
+    """Return what numpy was given: of `policy(state).numpy()` what the line made last, not what its variables hold."""
+    found = queries.op_node(op)
+    if found is None or not called_name(found.node) or all(map(is_path, operands(found.node))):
+        return queries.inputs(op)
+    made = mismatch.results_of_the_line(queries, op)
+    return [row for row in made if queries.trait(row) in _HALVES][-1:] or queries.inputs(op)
+
+
+def _likeliest(queries: TraceQueries, wrong: list[int], named: tuple[str, ...]) -> int:
+    """Return which of several tensors was refused: of the dtype that torch names, of whole numbers, the last."""
+    likely = [row for row in wrong if queries.trait(row) in named]
+    return (likely or [row for row in wrong if not is_floating(queries.trait(row))] or wrong)[-1]
+
+
+def _is_refused(dtype: str, error: DtypeError) -> bool:
+    match error.refused:
+        case "index":
+            return dtype not in _INDEX or (error.argument == 0 and dtype != "int64")
+        case "mask":
+            return dtype != "bool"
+        case "float":
+            return not is_floating(dtype)
+        case "single":
+            return dtype in _HALVES or not is_floating(dtype)
+        case "numpy":
+            return dtype in _HALVES
+        case "result":
+            return dtype in error.named[1:] or not is_floating(dtype)
+    return not error.named or dtype in error.named
+
+
+def _taken(queries: TraceQueries, rows: list[int], error: DtypeError) -> str:
+    """Return the dtype that an op takes; empty where no dtype would do."""
+    match error.refused:
+        case "index":
+            return "int64"
+        case "mask":
+            return "bool"
+        case "whole":
+            return ""
+        case "number":  # no whole number is infinite
+            return DEFAULT if "int64" in error.named else ""
+        case "result" if len(error.named) > 1:
+            return error.named[0]
+        case "float" | "result":
+            return next((dtype for row in rows if is_floating(dtype := queries.trait(row))), DEFAULT)
+    return DEFAULT
+
+
+def _half_gradients(snapshot: FailureSnapshot, op: int) -> Mismatch | None:
+    """Return the first parameter in half precision of an optimizer, whose gradients a scaler refuses."""
+    for value in snapshot.walk.objects.values() if snapshot.frames else ():
+        if access_paths.is_optimizer(value):
+            for parameter in parameters_of(value):
+                row = snapshot.row(parameter)
+                if row is not None and snapshot.queries.trait(row) == "float16":
+                    return Mismatch(op, row, "float16", DEFAULT, of="gradients")
+    return None
+
+
+# Which of several dtypes is the odd one.
+
+
+def _odd(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[int], dtypes: list[str]) -> str:
+    return (
+        _of_whole_numbers(queries, op, rows, dtypes)
+        or _of_the_model(queries, snapshot, op, rows, dtypes)
+        or _by_autocast(queries, op, rows)
+        or _beside_a_gradient(queries, rows, dtypes)
+        or mismatch.left_behind({dtype: _cast_from(queries, rows, dtype) for dtype in dtypes})
+        or _asked_here(queries, op, rows)
+        or (mismatch.not_of_the_module(queries, op, dtypes) if queries.evidence.saw_ops else "")
+        or _beside_a_layer(queries, rows, dtypes)
+        or _made_by_default(queries, rows, dtypes)
+        or ("float64" if "float64" in dtypes else "")
+        or mismatch.without_gradients(queries, rows, dtypes)
+        or next((dtype for dtype in dtypes if not is_floating(dtype)), "")
+        or (DEFAULT if DEFAULT in dtypes else dtypes[-1])
+    )
+
+
+def _of_whole_numbers(queries: TraceQueries, op: int, rows: list[int], dtypes: list[str]) -> str:
+    """Return the dtype of whole numbers that an op combines with others: as such these would lose what they are.
+
+    Where it writes into whole numbers, ones or zeros that a factory made can be whole as well.
+    """
+    whole = [dtype for dtype in dtypes if not is_floating(dtype)]
+    is_mixed = 0 < len(whole) < len(dtypes)
+    is_written = is_mixed and _assigns(queries, op) and queries.trait(rows[0]) in whole
+    source = find_origin(queries, rows[-1])
+    is_filler = source.arrival == "made" and not is_like_data(queries, source)
+    return whole[0] if is_mixed and not (is_written and is_filler) else ""
+
+
+def _of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[int], dtypes: list[str]) -> str:
+    """Return the dtype of a layer that the cast of its model missed, else that of what the model is given."""
+    owned = [row for row in rows if mismatch.is_owned(queries, row)]
+    theirs = list(dict.fromkeys(queries.trait(row) for row in owned))
+    given = [dtype for dtype in dtypes if dtype not in theirs]
+    if not theirs or (len(theirs) == 1 and not given):
+        return ""
+    early = next((row for row in owned if any(_is_an_early_copy(queries, op, row, other) for other in dtypes)), None)
+    if early is not None:
+        return queries.trait(early)
+    rest = _rest_of_the_model(queries, snapshot, owned[0]) or _of_all_models(queries, owned[0])
+    if not rest and all(queries.trace.tensors.raw("role", queries.base(row)) == "buffer" for row in owned):
+        return ""  # of a loss: class weights
+    if len(theirs) > 1:
+        return min(theirs, key=lambda dtype: rest[dtype])
+    is_missed = rest[given[0]] > rest[theirs[0]] and not _was_cast_by_itself(queries, owned, given[0])
+    asked = [row for row in rows if row not in owned and queries.trait(row) == given[0]]
+    is_left = theirs[0] == DEFAULT and _is_left_among_models(queries, snapshot, owned, asked, rest)
+    return theirs[0] if is_missed or is_left else given[0]
+
+
+def _by_autocast(queries: TraceQueries, op: int, rows: list[int]) -> str:
+    """Return the dtype that autocast gave a tensor, where the op is outside of it; within, that of autocast's list."""
+    here = autocast_regions.region_of(queries, op)
+    is_within = here is not None and here.enabled
+    origins = {queries.trait(row): find_origin(queries, row) for row in rows}
+    if not queries.evidence.saw_ops:
+        read = [
+            dtype
+            for dtype in origins
+            if dtype in _HALVES and autocast_regions.is_read_within(queries, origins[dtype].op)
+        ]
+        return read[0] if len(read) == 1 and not autocast_regions.is_read_within(queries, op) else ""
+    claimed = autocast_regions.is_listed if is_within else autocast_regions.made_it
+    made = [dtype for dtype, origin in origins.items() if claimed(queries, origin, dtype)]
+    return made[0] if len(made) == 1 else ""
+
+
+def _rest_of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, row: int) -> Counter[str]:
+    """Return how many tensors of the outermost module around a parameter have which dtype, its own layer left out."""
+    base = queries.base(row)
+    names = [name for name in snapshot.names(base) if name.last.kind in ("parameter", "buffer") and name.modules()]
+    if names:
+        name = max(names, key=lambda each: len(each.references))
+        layer = {id(tensor) for _, tensor in registered(name.last.owner, depth=0)}
+        tensors = [tensor for _, tensor in registered(name.modules()[0][1]) if id(tensor) not in layer]
+        found = [each for each in map(snapshot.row, tensors) if each is not None]
+    else:
+        found = _outside_the_layer(queries, row, str(queries.trace.tensors.raw("name", base)).split(".")[0])
+    return Counter(queries.trait(each) for each in found)
+
+
+def _of_all_models(queries: TraceQueries, row: int) -> Counter[str]:
+    """Return how many tensors of all modules have which dtype, for a layer alone in float64."""
+    others = _outside_the_layer(queries, row) if queries.trait(row) == "float64" else ()
+    return Counter(queries.trait(each) for each in others)
+
+
+def _is_left_among_models(
+    queries: TraceQueries, snapshot: FailureSnapshot, owned: list[int], given: list[int], rest: Counter[str]
+) -> bool:
+    """Return whether the other models have the dtype of what this one was given, which none of them computed.
+
+    What an optimizer trains may well be meant to stay in full precision.
+    """
+    walk = list(snapshot.walk.objects.values()) if snapshot.frames else []
+    own = {queries.base(row) for row in owned}
+    optimizers = [value for value in walk if access_paths.is_optimizer(value)]
+    trained = {snapshot.row(each) for optimizer in optimizers for each in parameters_of(optimizer)}
+    if not own.isdisjoint(trained) or any(_is_computed_by_a_model(queries, row) for row in given):
+        return False
+    models = [value for value in walk if access_paths.is_module(value)]
+    alive = {snapshot.row(each) for model in models for _, each in registered(model)} - own
+    others = Counter(queries.trait(row) for row in alive if row is not None) - rest
+    return others[queries.trait(given[0])] > others[queries.trait(owned[0])]
+
+
+def _is_computed_by_a_model(queries: TraceQueries, row: int) -> bool:
+    is_of_weights = queries.op_name(queries.producer(row)) == OF_WEIGHTS
+    return is_of_weights or any(mismatch.is_owned(queries, past) for past in queries.ancestors(row))
+
+
+def _outside_the_layer(queries: TraceQueries, row: int, root: str | None = None) -> list[int]:
+    """Return the tensors of modules, those of one root if it is given, that are not of a tensor's layer by name."""
+    names = queries.trace.tensors
+    layer = str(names.raw("name", queries.base(row))).rpartition(".")[0]
+    paths = ((str(names.raw("name", each)), each) for each in rows_of_modules(queries))
+    return [each for path, each in paths if root in (None, path.split(".")[0]) and path.rpartition(".")[0] != layer]
+
+
+def _is_an_early_copy(queries: TraceQueries, op: int, row: int, dtype: str) -> bool:
+    """Return whether a parameter is a copy of another, which was cast later."""
+    if queries.trait(row) == dtype:
+        return False
+    copied = {queries.base(each) for each in lineage(queries, queries.base(row))[1:]}
+    return any(move.op > queries.producer(queries.base(row)) for move in moves_from(queries, copied, dtype, op))
+
+
+def _was_cast_by_itself(queries: TraceQueries, rows: list[int], model: str) -> bool:
+    """Return whether a layer was cast from the model's dtype to its own: it is meant to compute so."""
+    moves = (move_of(queries, row) for row in rows)
+    return any(move is not None and queries.trait(move.source) == model for move in moves)
+
+
+def _cast_from(queries: TraceQueries, rows: list[int], dtype: str) -> set[str]:
+    """Return from which dtypes casts brought tensors of a dtype; what is computed in it, by `dtype=`, is no cast."""
+    moves = (move_of(queries, row) for row in rows if queries.trait(row) == dtype)
+    return {queries.trait(move.source) for move in moves if move is not None and _is_a_cast(queries, move.op)}
+
+
+def _is_a_cast(queries: TraceQueries, op: int) -> bool:
+    found = queries.op_node(op)
+    match found.node if found is not None else None:
+        case ast.Call() as call:
+            return is_cast(called_name(call)) or keyword(call, "dtype") is None
+    return True
+
+
+def _beside_a_layer(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:
+    """Return the dtype of what no layer made, where the source says that a layer made the rest."""
+    made = {queries.trait(row) for row in rows if queries.op_name(queries.producer(row)) == OF_WEIGHTS}
+    others = [dtype for dtype in dtypes if dtype not in made]
+    return others[0] if len(made) == len(others) == 1 else ""
+
+
+def _beside_a_gradient(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:
+    """Return the dtype of what meets a gradient in a backward pass: gradients have the dtype of the forward one."""
+    ops = queries.trace.ops
+    makers = {row: queries.producer(row) for row in rows if queries.producer(row) >= 0}
+    passed = [row for row, op in makers.items() if ops.raw("phase", op) == "backward" and queries.kind(op) != "copy"]
+    others = [dtype for dtype in dtypes if dtype not in map(queries.trait, passed)]
+    return others[0] if len(others) == 1 < len(dtypes) else ""
+
+
+def _made_by_default(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:
+    """Return the dtype of what a factory made without being asked, where the rest came otherwise."""
+    origins = {queries.trait(row): find_origin(queries, row) for row in rows}
+    made = {dtype: "" if _is_of_a_layer(queries, each) else each.arrival for dtype, each in origins.items()}
+    by_default = made.get(DEFAULT) == "made" and list(made.values()).count("made") == 1
+    is_array = made.get("float64") == "given" and queries.evidence.saw_ops
+    return DEFAULT if by_default and not is_array else ""
+
+
+def _is_of_a_layer(queries: TraceQueries, origin: Origin) -> bool:
+    """Return whether a layer computed a tensor, which has the layer's dtype then, whoever filled its input."""
+    made_of = (row for each in origin.path for row in queries.made_from(each))
+    return any(mismatch.is_owned(queries, row) for row in made_of)
+
+
+def _asked_here(queries: TraceQueries, op: int, rows: list[int]) -> str:
+    """Return the dtype that the function of the failing line itself names, where the other came as an argument."""
+    sites = queries.trace.sites
+    failed = queries.op_site(op)
+    asked = set[str]()
+    for row in rows:
+        origin = find_origin(queries, row)
+        site = queries.op_site(origin.op)
+        is_here = site >= 0 and failed >= 0 and sites.raw("function", site) == sites.raw("function", failed)
+        if is_here and origin.arrival in ("copied", "made-there"):
+            asked.add(queries.trait(row))
+    return asked.pop() if len(asked) == 1 else ""

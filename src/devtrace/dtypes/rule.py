@@ -1,0 +1,54 @@
+"""dtype-mismatch: an op got tensors of dtypes that it does not combine, or one of a dtype that it does not take.
+
+model.half()
+model.head = nn.Linear(8, 2)            # bad: attached after the cast
+model.head = nn.Linear(8, 2).half()     # good
+"""
+
+from devtrace.diagnosis.evidence.case import Case
+from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.finding_parts import of_error
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.source_text import assigned_names
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.findings import Culprit, Finding
+from devtrace.diagnosis.rules.explained_mismatch import explained
+from devtrace.dtypes.cast_edits import numbers_that_fit
+from devtrace.dtypes.mismatch import find_dtype_mismatch
+from devtrace.dtypes.sentences import dtype_error
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import one_line
+from devtrace.words.topic import speaking_of
+
+
+def dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
+    of_dtypes = queries.of_dtypes
+    moment = snapshot.of(of_dtypes)
+    mismatch = find_dtype_mismatch(of_dtypes, moment, op, text)
+    if mismatch is None:
+        return _in_a_new_tensor(of_dtypes, moment, op, text)
+    with speaking_of("dtype"):
+        return explained(Case.of(of_dtypes, moment, mismatch), "dtype-mismatch")
+
+
+def _in_a_new_tensor(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
+    """Explain a number that the dtype of a new tensor cannot hold: `limit = torch.full((2,), 1e6, dtype=half)`."""
+    error, found = dtype_error(text), queries.op_node(op)
+    site = queries.site(queries.op_site(op))
+    frame = FailingFrame.of(snapshot, 0, "") if snapshot.frames else None
+    if error is None or error.refused != "number" or queries.inputs(op) or found is None or frame is None:
+        return None
+    names = tuple(assigned_names(found)) or (one_line(found.source.segment(found.node)),)
+    new, edit = next(numbers_that_fit(frame, error.named[0]), ("", None))
+    with speaking_of("dtype"):
+        rest = sentence("mismatch.number-somewhere")
+        message = sentence("mismatch.tensor", name=names[0], odd=error.named[0], rest=rest)
+    return Finding(
+        rule="dtype-mismatch",
+        cause="python-number",
+        **of_error(queries, op),
+        culprit=Culprit(names[0], names, dtype=error.named[0], born=site),
+        message=message,
+        help=sentence("fixed.number", code=new) if edit is not None else "",
+        edits=(edit,) if edit is not None else (),
+    )

@@ -1,0 +1,178 @@
+"""`devtrace.install()`: every device error of this process that nobody catches explains itself below its traceback.
+
+    devtrace.install()        # in a script, a service, or a start-up file of Python's or IPython's
+    devtrace.uninstall()
+
+Module and optimizer hooks come with torch's import. The hooks of Python for errors (`sys.excepthook`, that of threads,
+that of asyncio) are kept and called first. An error that is not about devices is theirs alone.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+from devtrace.runtime.import_hook import ImportWatcher
+from devtrace.runtime.patches import Patches
+from devtrace.runtime.requirements import sentence_of_fault
+from devtrace.runtime.watching import ERRORS, MODULES
+from devtrace.words.catalogue import sentence
+
+if TYPE_CHECKING:
+    from devtrace.api.results import Report
+
+_installed: Final = ExitStack()
+_on: Final = threading.Event()
+
+
+def install() -> None:
+    """Explain the device errors that end this program, a thread or a task. In IPython it is `%load_ext devtrace`."""
+    from devtrace.runtime.requirements import need_torch
+
+    need_torch()
+    shell = _shell()
+    if shell is not None:
+        import devtrace
+
+        devtrace.load_ipython_extension(shell)
+    elif not _on.is_set():
+        _on.set()
+        _installed.callback(_on.clear)
+        _watch_modules(_installed)
+        _chain(_installed)
+
+
+def uninstall() -> None:
+    shell = _shell()
+    if shell is not None:
+        import devtrace
+
+        devtrace.unload_ipython_extension(shell)
+    _installed.close()
+
+
+def explained(error: BaseException | None) -> str:
+    """Return the report on a device error as text, empty for any other error. Imports nothing where torch is not."""
+    report = report_on(error)
+    return report.text if report is not None else ""
+
+
+def report_on(error: BaseException | None) -> Report | None:
+    """Return the report on a device error, if it finds something; None for any other error."""
+    if error is None or "torch" not in sys.modules:
+        return None
+    from devtrace.explaining.explain import explain, is_device_error
+
+    if not is_device_error(error):
+        return None
+    report = explain(error)
+    return report if report.findings else None
+
+
+def watch_modules() -> Callable[[], None]:
+    """Note where modules are attached and moved, from torch's import on; the returned function ends that."""
+    undo = ExitStack()
+    _watch_modules(undo)
+    return undo.close
+
+
+def _watch_modules(undo: ExitStack) -> None:
+    def hook() -> None:
+        """Within the user's `import torch`, into which no exception of ours may come."""
+        with MODULES:
+            from devtrace.recording.context import hooks
+
+            hooks.install()
+            undo.callback(hooks.uninstall)
+
+    watcher = ImportWatcher("torch")
+    undo.callback(watcher.cancel, hook)
+    watcher.call_when_imported(hook)
+
+
+def _chain(undo: ExitStack) -> None:
+    patches = Patches()
+    undo.callback(patches.undo)
+    patches.set(sys, "excepthook", _after_excepthook(sys.excepthook))
+    patches.set(threading, "excepthook", _after_threads_hook(threading.excepthook))
+
+    def chain_asyncio() -> None:
+        with ERRORS:
+            from asyncio import BaseEventLoop
+
+            patches.set(BaseEventLoop, "call_exception_handler", _after_handler(BaseEventLoop.call_exception_handler))
+
+    watcher = ImportWatcher("asyncio")
+    undo.callback(watcher.cancel, chain_asyncio)
+    watcher.call_when_imported(chain_asyncio)
+
+
+def _after_excepthook(former: Callable[..., object]) -> Callable[..., None]:
+    def excepthook(kind: type[BaseException], error: BaseException | None, traceback: TracebackType | None) -> None:
+        if _on.is_set() and error is not None and traceback is error.__traceback__:
+            _hide_our_frames(error)
+            traceback = error.__traceback__
+        former(kind, error, traceback)
+        _explain(error)
+
+    return excepthook
+
+
+def _after_threads_hook(former: Callable[..., object]) -> Callable[..., None]:
+    def excepthook(args: Any) -> None:
+        error = args.exc_value
+        if _on.is_set() and error is not None:
+            _hide_our_frames(error)
+            args = type(args)((args.exc_type, error, error.__traceback__, args.thread))
+        former(args)
+        _explain(error)
+
+    return excepthook
+
+
+def _after_handler(former: Callable[..., object]) -> Callable[..., None]:
+    def call_exception_handler(self: Any, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if _on.is_set() and isinstance(error, BaseException):
+            _hide_our_frames(error)
+        former(self, context)
+        _explain(error)
+
+    return call_exception_handler
+
+
+def _hide_our_frames(error: BaseException) -> None:
+    """Let the traceback be the one that it is without our hooks around `.to()` and the like."""
+    from devtrace.runtime.tracebacks import hide_our_frames
+
+    with ERRORS:
+        hide_our_frames(error)
+
+
+def _explain(error: BaseException | None) -> None:
+    """Print the sentence and the report; whatever goes wrong here, the error has been shown."""
+    if not _on.is_set() or sys.stderr is None:
+        return
+    try:
+        text = explained(error)
+        if text:
+            sys.stderr.write(_encodable(f"\n{sentence('explained.untraced')}\n\n{text}\n"))
+            sys.stderr.flush()
+    except Exception as fault:  # noqa: BLE001 (a fault of ours is a line)
+        with suppress(Exception):
+            sys.stderr.write(_encodable(sentence_of_fault("run.not-explained", fault) + "\n"))
+
+
+def _encodable(text: str) -> str:
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _shell() -> Any:
+    """Return the IPython shell that runs this, None in plain Python."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None

@@ -1,0 +1,178 @@
+"""What a function was given for a parameter: by the frame around it, by its default, by its only call."""
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from types import CodeType, FrameType, FunctionType, MappingProxyType, MethodType
+from typing import Any
+
+from devtrace.explaining.reading import hooks
+from devtrace.explaining.reading.file_index import named
+from devtrace.explaining.reading.reader import Reader
+from devtrace.explaining.reading.returned_calls import run_around
+from devtrace.explaining.reading.values import Activation, Definition, Known
+from devtrace.explaining.stack import CALLS_OF_MODULES, HOOKED_CALL
+from devtrace.recording.context.module_tree import class_attribute, is_module
+from devtrace.source.flow import defaults, parameters
+from devtrace.source.matching import called_name, hands_on, may_be_text
+from devtrace.source.safe_values import MISSING, evaluate, kept_defaults, with_wrapped
+
+
+def of_parameter(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what a function was given for a parameter, by the frame around a live one or by its only call."""
+    yield from _of_caller(reader, name, activation)
+    yield from _default(reader, name, activation)
+    yield from of_only_call(reader, name, activation)
+
+
+def is_as_given(reader: Reader, name: str, activation: Activation) -> bool:
+    """Return whether a parameter of a module's call is still the very object that the call was given."""
+    if activation.scope is None or activation.depth == 0 or activation.line < activation.now:
+        return False
+    around, value = reader.stack.levels[activation.depth - 1].frame, activation.scope.lookup(name)
+    if around.f_code not in (*CALLS_OF_MODULES, HOOKED_CALL) or value is None:
+        return False
+    arguments, words = around.f_locals.get("args", ()), around.f_locals.get("kwargs", {})
+    return any(each is value for each in (*arguments, *words.values()))
+
+
+def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what the frame around a live one gave a parameter."""
+    code, handed, hooked = reader.stack.levels[activation.depth].frame.f_code, None, None
+    for depth in reversed(range(activation.depth)):
+        around = reader.stack.levels[depth].frame
+        hooked = around.f_locals.get("self") if around.f_code is HOOKED_CALL else hooked
+        if around.f_code in CALLS_OF_MODULES:
+            continue
+        node, outer = reader.node(depth), reader.activation(depth)
+        if hands_on(node, (*around.f_code.co_varnames, *around.f_code.co_freevars)):
+            handed = around
+            continue
+        if outer is None or not isinstance(node, ast.Call):
+            return
+        maker = node.func.func if isinstance(node.func, ast.Call) else None  # a module's, called at once: `Filter()(x)`
+        function = reader.see(node.func, outer) or reader.see(maker, outer)
+        skipped = _parameters_before(function.value if isinstance(function, Known) else None, code)
+        own = 0
+        if skipped is None and handed is not None:
+            skipped, own = _parameters_beside(activation, handed), _own_parameters(handed)
+        if skipped is not None:
+            names = _positional(activation.body)[skipped:]
+            gathered = getattr(getattr(activation.body, "args", None), "vararg", None)
+            if name == getattr(gathered, "arg", ""):
+                yield from _as_tuple(node.args[own + len(names) :], outer)
+            if hooked is not None:
+                yield from hooks.given_for(reader, hooked, name, names, node, outer)
+            yield from (Definition(each, (), outer) for each in _argument(node, name, names, own))
+        return
+
+
+def _positional(body: ast.AST) -> list[str]:
+    given = getattr(body, "args", None)
+    return [each.arg for each in (*given.posonlyargs, *given.args)] if given is not None else []
+
+
+def _as_tuple(given: list[ast.expr], outer: Activation) -> Iterator[Definition]:
+    """Yield the tuple that `*args` makes of arguments, if each of them is written."""
+    if given and _first_star(given) == len(given):
+        yield Definition(ast.copy_location(ast.Tuple(elts=given, ctx=ast.Load()), given[0]), (), outer)
+
+
+def _parameters_before(value: Any, code: CodeType) -> int | None:
+    """Return how many parameters a caller does not write (`self`), if it is this function that it calls."""
+    kind = value if issubclass(type(value), type) else type(value)
+    if is_module(value) or kind is value:
+        forward = class_attribute(kind, "forward")
+        return 1 if type(forward) is FunctionType and forward.__code__ is code else None
+    if type(value) is MethodType:
+        return 1 if getattr(value.__func__, "__code__", None) is code else None
+    return 0 if any(each.__code__ is code for each in with_wrapped(value)) else None
+
+
+def _parameters_beside(activation: Activation, handed: FrameType) -> int | None:
+    """Return how many parameters a function has that the dispatcher which called it was not given: `self`."""
+    code = handed.f_code
+    given = handed.f_locals.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount], ())
+    names = parameters(activation.body)[:2]
+    values = [activation.scope.locals.get(name) for name in names] if activation.scope is not None else []
+    return next((at for at, value in enumerate(values) if given and value is given[0]), None)
+
+
+def _own_parameters(handed: FrameType) -> int:
+    """Return how many arguments a call of a dispatcher writes that it keeps: not the object of its method."""
+    code = handed.f_code
+    first = handed.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+    method = class_attribute(type(first), code.co_name)
+    return code.co_argcount - (getattr(method, "__code__", None) is code)
+
+
+def _argument(call: ast.Call, name: str, names: list[str], start: int = 0) -> Iterator[ast.expr]:
+    given = call.args[1:] if called_name(call) == "partial" else call.args[start:]
+    at, star = names.index(name) if name in names else len(given), _first_star(given)
+    if at < star:
+        yield given[at]
+    elif name in names and star == len(given) - 1:  # `f(x, *others)`
+        yield _item(getattr(given[star], "value", given[star]), at - star)
+    yield from (word.value for word in call.keywords if word.arg == name)
+    yield from (_item(word.value, name) for word in call.keywords if word.arg is None)  # `f(**batch)`
+
+
+def _first_star(given: list[ast.expr]) -> int:
+    return next((at for at, each in enumerate(given) if isinstance(each, ast.Starred)), len(given))
+
+
+def _item(owner: ast.expr, key: str | int) -> ast.expr:
+    return ast.copy_location(ast.Subscript(value=owner, slice=ast.Constant(key), ctx=ast.Load()), owner)
+
+
+def _default(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield the default of a live frame's parameter, if the parameter is that very object: `mean=MEAN`."""
+    if activation.scope is None:
+        return
+    given = activation.scope.locals.get(name, MISSING)
+    code = reader.stack.levels[activation.depth].frame.f_code
+    for parameter, value in defaults(activation.body):
+        if parameter == name and evaluate(value, activation.scope) is given is not MISSING:
+            yield Definition(value, (), activation)
+        elif parameter == name and kept_defaults(code, activation.globals).get(name, MISSING) is given is not MISSING:
+            around = activation.source.parent(activation.body) or activation.source.tree
+            yield Definition(value, (), run_around(reader, around, activation))
+
+
+def of_only_call(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what the one call in the user's files gives a parameter of a function, or of a class's constructor."""
+    called, names = getattr(activation.body, "name", ""), _positional(activation.body)
+    parent = activation.source.parent(activation.body)
+    if isinstance(parent, ast.ClassDef):
+        called, names = (parent.name if called == "__init__" else called), names[1:]
+    known = {each: value.value for each, value in activation.bound.items() if isinstance(value, Known)}
+    yield from of_only_call_of(reader, called, name, names, known)
+
+
+def of_only_call_of(
+    reader: Reader,
+    called: str,
+    name: str,
+    names: list[str],
+    known: Mapping[str, Any] = MappingProxyType({}),
+    others: Iterable[Activation] = (),
+) -> Iterator[Definition]:
+    """Yield what the one call in the user's files gives one of the parameters of what has this name.
+
+    `known` are parameters that it gave as they are, by the text that is written: `self.add("seen", zeros)`. What a
+    call only hands on, `Batch(self.mask)`, was given by another.
+    """
+    files = {each.source.file: each for each in (*reader.files(), *others)}
+    found = [
+        (each, outer)
+        for outer in files.values()
+        for call in named(outer.source, called).calls
+        if all(_gives(call, parameter, names, value) for parameter, value in known.items() if type(value) is str)
+        for each in _argument(call, name, names)
+        if getattr(each, "attr", "") != name
+    ]
+    if len(found) == 1:
+        yield Definition(found[0][0], (), run_around(reader, *found[0]))
+
+
+def _gives(call: ast.Call, parameter: str, names: list[str], text: str) -> bool:
+    return all(may_be_text(each, text) for each in _argument(call, parameter, names))

@@ -1,0 +1,138 @@
+"""The dtype of what the source says was made, by torch's own rules; None where they need what cannot be read."""
+
+import ast
+from functools import reduce
+from typing import Any
+
+import torch
+
+from devtrace.explaining.reading.values import Known, TensorValue, Value
+from devtrace.recording.columns.operator_info import COMPUTE
+from devtrace.source.element_types import (
+    CASTS,
+    COMPUTES_FLOATS,
+    FILLED_BY,
+    GIVES_BOOL,
+    GIVES_INDEXES,
+    LED_BY_FIRST,
+    PRODUCTS,
+    TAKES_ONE,
+)
+from devtrace.source.matching import nodes_of
+from devtrace.source.parsing import Source
+from devtrace.source.vocabulary import COPIES, LIKE_DATA, MAKES, MAKES_ON_HOST, PARTS, VIEWS
+
+
+def named(value: Value | None) -> torch.dtype | None:
+    """Return the dtype that a value is or has."""
+    if isinstance(value, TensorValue):
+        return value.dtype
+    if isinstance(value, Known):
+        return value.value if isinstance(value.value, torch.dtype) else None
+    return None
+
+
+def differs(made: TensorValue, device: str, dtype: torch.dtype | None) -> bool:
+    """Return whether what was read has another device, or another dtype where one is given."""
+    return made.device != device or (dtype is not None and made.dtype not in (None, dtype))
+
+
+def may_be(made: TensorValue, device: str) -> bool:
+    """Return whether an op's result may have another dtype than its inputs promote to, as a loss has."""
+    is_computed = made.op is not None and made.op.kind == COMPUTE and bool(made.op.inputs)
+    return is_computed and made.device == device
+
+
+def of_method(name: str) -> torch.dtype | None:
+    """Return the dtype that a method casts to by its name: `half`."""
+    found = getattr(torch, CASTS[name], None) if name in CASTS else None
+    return found if isinstance(found, torch.dtype) else None
+
+
+def of_result(name: str, inputs: list[TensorValue], node: ast.AST, source: Source) -> torch.dtype | None:
+    """Return the dtype of what an op makes of its inputs."""
+    short = name.removeprefix("aten.").removeprefix("Tensor.").partition(".")[0]
+    plain = short.rstrip("_")
+    if plain in GIVES_BOOL:
+        return torch.bool
+    if plain in GIVES_INDEXES:
+        return torch.int64
+    if plain in LED_BY_FIRST or plain in VIEWS or plain in COPIES or plain in PARTS or short != plain:
+        return inputs[0].dtype
+    known = [each.dtype for each in inputs if each.dtype is not None]
+    if len(known) < len(inputs) or (has_autocast(source) and (f"aten.{plain}." in TAKES_ONE or plain in PRODUCTS)):
+        return None
+    kind = _promoted(inputs)
+    if kind.is_floating_point or kind.is_complex:
+        return kind
+    if plain in COMPUTES_FLOATS:
+        return torch.get_default_dtype()
+    return None if any(type(each.value) is float for each in nodes_of(ast.Constant, node)) else kind
+
+
+def has_autocast(source: Source) -> bool:
+    return "autocast" in source.text
+
+
+def of_module(module: Any, own: torch.dtype, inputs: list[TensorValue], source: Source) -> torch.dtype | None:
+    """Return the dtype of what a module of torch's makes, whose first parameter is of a dtype."""
+    if has_autocast(source):
+        return None
+    is_norm = "Norm" in type(module).__name__ and bool(inputs)
+    return inputs[0].dtype if is_norm else own if own.is_floating_point else None
+
+
+def _promoted(inputs: list[TensorValue]) -> torch.dtype:
+    """Return the dtype that torch promotes to; a number without dimensions promotes to its kind alone."""
+    kinds = [each.dtype for each in inputs if each.dims > 0 and each.dtype is not None]
+    kinds = kinds or [each.dtype for each in inputs if each.dtype is not None]
+    return reduce(torch.promote_types, kinds)
+
+
+def of_factory(name: str, given: list[ast.expr], values: list[Value | None]) -> torch.dtype | None:
+    """Return the dtype of what a factory makes without a `dtype=`."""
+    if name in GIVES_INDEXES:
+        return torch.int64
+    if name in FILLED_BY or name == "tensor" or name in LIKE_DATA - {"rand", "randn"}:
+        return _of_numbers(name, given, values)
+    return torch.get_default_dtype() if name in MAKES and name not in MAKES_ON_HOST else None
+
+
+def _of_numbers(name: str, given: list[ast.expr], values: list[Value | None]) -> torch.dtype | None:
+    """Return the dtype that numbers have as a tensor; that of an array or a tensor, if it is one."""
+    pairs = list(zip(given, values, strict=False))
+    data = pairs[1:2] if name == "full" else pairs if name == "arange" else pairs[:1]
+    for _, value in data:
+        if isinstance(value, TensorValue):
+            return value.dtype
+        if isinstance(value, Known) and hasattr(type(value.value), "__array_interface__"):
+            return _of_array(value.value)
+    numbers = [_number(*pair) for pair in data]
+    if any(each is float for each in numbers):
+        return torch.get_default_dtype()
+    if not numbers or None in numbers:
+        return None
+    return torch.bool if all(each is bool for each in numbers) else torch.int64
+
+
+def _number(node: ast.expr, value: Value | None) -> type | None:
+    """Return the kind of numbers that an expression is, or lists."""
+    if isinstance(value, Known) and type(value.value) in (int, float, bool):
+        return type(value.value)
+    try:
+        listed: Any = ast.literal_eval(node)
+    except (TypeError, ValueError):
+        return None
+    while type(listed) in (list, tuple) and listed:
+        listed = next((each for each in listed if type(each) is float), listed[0])
+    return type(listed) if type(listed) in (int, float, bool) else None
+
+
+def _of_array(array: Any) -> torch.dtype | None:
+    found = getattr(torch, str(getattr(array, "dtype", "")), None)
+    return found if isinstance(found, torch.dtype) else None
+
+
+def cast_to(name: str, asked: list[Value | None]) -> torch.dtype | None:
+    """Return the dtype that a method casts to; None for one that only moves."""
+    return of_method(name) or next(filter(None, map(named, asked)), None)

@@ -1,0 +1,85 @@
+"""`devtrace run --untraced`: the program runs as without devtrace, and a device error that ends it is explained.
+
+With `--json` the explanation is there for a program, too, also that there is nothing to explain.
+"""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from devtrace.api.options import Options
+from devtrace.cli.output import begin, print_line
+from devtrace.cli.run_program import Program, print_as_its_own
+from devtrace.explaining import installation
+from devtrace.runtime.import_hook import ImportWatcher
+from devtrace.runtime.whole_files import write_somewhere
+from devtrace.words.catalogue import sentence
+from devtrace.words.errors import UsageError
+
+if TYPE_CHECKING:
+    from devtrace.diagnosis.findings import ReportData
+
+NEED_NO_TRACE = ("simulate", "json")
+
+
+def run_untraced(program: Program, options: Options) -> None:
+    """Run the program; its exception or exit passes through."""
+    _refuse_what_needs_a_trace(options)
+    _, run = program.prepare()
+    installation.install()
+    explained = _Explained(options.json, program.name)
+    if options.json:
+        atexit.register(explained.write)
+    if options.simulate:
+        ImportWatcher("torch").call_when_imported(lambda: begin(lambda: _simulate(options.simulate), ends_program=True))
+    try:
+        run()
+    except BaseException as error:
+        if options.json:
+            explained.explain(error)
+        print_as_its_own(error)
+        raise
+
+
+class _Explained:
+    """Report for `--json` of a program without a trace, written when it has ended."""
+
+    def __init__(self, json: str | None, title: str) -> None:
+        self._json, self._title, self._folder = json, title, Path.cwd()
+        self._error: BaseException | None = None
+        self._report: ReportData | None = None
+
+    def explain(self, error: BaseException) -> None:
+        """Explain an error while its frames are there."""
+        self._error, self._report = error, installation.report_on(error)
+
+    def write(self) -> None:
+        from devtrace.api.recording import outcome_of
+        from devtrace.contract.entries import entries_of
+        from devtrace.contract.forms import Forms
+        from devtrace.explaining.explain import without_findings
+
+        report = self._report or without_findings()
+        trace = replace(report.trace, title=self._title, outcome=outcome_of(self._error))
+        report = replace(report, trace=trace)
+        forms = Forms(report, entries_of(report.findings), self._folder, error=self._error)
+        for form in forms.files(self._json, None):
+            print_line(write_somewhere(self._folder, Path(form.path), sentence("cli.findings"), form.write)[1])
+        print_line(forms.line(self._json), sys.stdout, but_not_empty=True)
+
+
+def _simulate(devices: str | None) -> None:
+    from devtrace.simulation.simulation import simulate
+
+    simulate(devices or "").start()
+
+
+def _refuse_what_needs_a_trace(options: Options) -> None:
+    for each in fields(Options):
+        if each.name not in NEED_NO_TRACE and getattr(options, each.name) != each.default:
+            flag = f"--{each.name.replace('_', '-')}"
+            raise UsageError.of("untraced-flag", flag=flag)

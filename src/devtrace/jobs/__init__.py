@@ -1,0 +1,1 @@
+"""Jobs of several ranks: their traces as one, and what only the ranks together show."""

@@ -1,0 +1,62 @@
+"""The report of a job, made by its first rank when the others have ended: no rank alone knows what differs.
+
+Traces that lie beside its own are merged. It waits for ranks that still run, as long as that can end: not where they
+may wait for this rank. `devtrace report FILES...` says the same later, with all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from devtrace.runtime.rank import LAUNCHERS, ranked_path
+from devtrace.trace.lost_ranks import LastWords, last_words_file
+
+if TYPE_CHECKING:
+    from devtrace.api.results import Report
+
+ENDED: Final = 60.0
+"""Seconds for the other ranks where this one ended well: they are about to."""
+STOPPED: Final = 5.0
+"""Where a signal ends the job: a rank that hangs saves after two, and torchrun kills after thirty."""
+FAILED: Final = 3.0
+"""Where this rank failed: the others fail in the same way, or wait for it to end."""
+
+
+def size_of_job() -> int:
+    """Return how many ranks a launcher started; 1 where none did."""
+    given = (os.environ.get(size, "") for _, size in LAUNCHERS)
+    return max((int(size) for size in given if size.isdecimal()), default=1)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Ranks that save beside each other, of a job that began at `began` (seconds since the epoch)."""
+
+    trace: Path  # as asked for, without the rank
+    size: int
+    began: float
+
+    def report(self, seconds: float, is_called_off: Callable[[], bool]) -> Report | None:
+        """Wait for the other ranks, merge what is there, and return its report; None where nothing was saved."""
+        from devtrace.api.results import diagnose, load
+
+        end = time.monotonic() + seconds
+        while any(self._runs(rank) for rank in range(self.size)) and time.monotonic() < end and not is_called_off():
+            time.sleep(0.05)
+        files = list(self._ended())
+        return diagnose(load(*files)) if files else None
+
+    def _runs(self, rank: int) -> bool:
+        words = LastWords.read(last_words_file(ranked_path(self.trace, rank)))
+        return words is not None and not words.unsaved
+
+    def _ended(self) -> Iterator[Path]:
+        """Yield the traces that were saved since the job began; those of an older run are not of it."""
+        for path in (ranked_path(self.trace, rank) for rank in range(self.size)):
+            if not last_words_file(path).exists() and path.exists() and path.stat().st_mtime >= self.began:
+                yield path

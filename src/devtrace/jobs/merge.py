@@ -1,0 +1,337 @@
+"""The ranks of one job: a trace each, saved under its own name, and read together as one with lanes for every rank.
+
+Ops are ordered by wall clock, so ranks line up as well as the clocks of their machines agree. Devices of one name, and
+lines of one file, are taken for the same.
+
+Columns that are read get pages of their own, which go back to the system once nobody has them: what many small arrays
+leave behind lies between others and fits no large one. A merge of many ranks would take the room of all traces twice.
+"""
+
+import mmap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+import numpy as np
+
+from devtrace.jobs.differences import Did, differences, done_by, own_device, sentences, together
+from devtrace.jobs.shared_findings import on_ranks, shared_findings
+from devtrace.trace import format
+from devtrace.trace.builder import TraceBuilder
+from devtrace.trace.columns import LEDGER_COUNTS, OP_POSITIONS, SEVERITIES, TABLES, Column
+from devtrace.trace.curve import Curve
+from devtrace.trace.lost_ranks import LastWords, lost_ranks, missing
+from devtrace.trace.subset import renumbered
+from devtrace.trace.tables import Ints, Lists, TraceData, Values
+from devtrace.words.catalogue import sentence
+from devtrace.words.errors import UsageError
+from devtrace.words.ranges import in_short
+
+LEAST: Final = 1 << 16
+"""Bytes of a column that is worth pages of its own."""
+
+IntsT = TypeVar("IntsT", bound=Ints)
+
+
+def in_own_pages(trace: TraceData) -> TraceData:
+    values = {
+        table: {name: _moved(column) for name, column in columns.items()} for table, columns in trace.values.items()
+    }
+    trace.forget_tables()
+    return replace(trace, values=values)
+
+
+def _moved(column: Values) -> Values:
+    if isinstance(column, Lists):
+        return Lists(_copied(column.offsets), _copied(column.flat))
+    return _copied(column)
+
+
+def _copied(values: IntsT) -> IntsT:
+    if values.nbytes < LEAST:
+        return values
+    copy = cast(IntsT, np.frombuffer(mmap.mmap(-1, values.nbytes), values.dtype))
+    copy[:] = values
+    copy.flags.writeable = False
+    return copy
+
+
+FEW: Final = 4
+"""Ranks that a title names one by one."""
+_USUAL: Final[Mapping[str, Any]] = {"op": -1, "ops": [], "site": -1, "culprit": None}
+"""What a finding of an older devtrace may lack."""
+_SHARED: Final = ("devices", "shapes", "sites", "sources")
+"""Tables whose equal rows become one row."""
+
+
+def with_rank(trace: TraceData, rank: int | None) -> TraceData:
+    if rank is None:
+        return trace
+    threads = dict(trace.values["threads"])
+    threads["rank"] = np.full(len(trace.threads), rank, dtype=np.int32)
+    return replace(trace, values={**trace.values, "threads": threads})
+
+
+def load(*files: str | Path) -> TraceData:
+    """Read a saved trace; of several files, the ranks of one job, one trace with lanes for each."""
+    if not files:
+        raise UsageError.of("load-nothing")
+    lost = lost_ranks(files)
+    if len(files) > 1:
+        return merge((in_own_pages(format.load(file)) for file in files), lost)
+    trace = format.load(files[0])
+    known = list(missing([_rank_of(trace)], lost, trace.recorded)) if lost else []
+    return replace(trace, notes=(*trace.notes, *known))
+
+
+def merge(traces: Iterable[TraceData], lost: Mapping[int, LastWords] | None = None) -> TraceData:
+    """Make one trace of the ranks of one job. A trace that knows no rank gets its index in the list.
+
+    Each column is let go of when it is merged, so of traces that nobody else keeps there is never a second copy.
+    """
+    ranked = [_numbered(trace, index) for index, trace in enumerate(traces)]
+    ranks = [_rank_of(trace) for trace in ranked]
+    if len(set(ranks)) < len(ranks):
+        twice = next(rank for rank in ranks if ranks.count(rank) > 1)
+        raise UsageError.of("rank-twice", count=len(ranks), rank=twice)
+    ranked.sort(key=_rank_of)
+    merging = _Merge(ranked, lost or {})
+    for trace in ranked:
+        trace.forget_tables()
+    ranked.clear()
+    return merging.trace()
+
+
+def _numbered(trace: TraceData, index: int) -> TraceData:
+    numbered = with_rank(trace, _rank_of(trace, index))
+    trace.forget_tables()
+    return numbered
+
+
+def _rank_of(trace: TraceData, otherwise: int = -1) -> int:
+    known = trace.threads.ints("rank")
+    return int(known[0]) if len(known) and known[0] >= 0 else otherwise
+
+
+class _Rank:
+    """One rank while its trace is merged. `ids[table]` is the new id of each row; its last entry is for -1."""
+
+    def __init__(self, trace: TraceData, late: int, builder: TraceBuilder) -> None:
+        self.values = {table: dict(columns) for table, columns in trace.values.items()}
+        self.trace = replace(trace, values=self.values)
+        self.findings = trace.findings
+        self.number = _rank_of(trace)
+        self.texts = np.array([builder.text(text) for text in trace.strings], np.int32)
+        self.starts = trace.ops.ints("start").astype(np.int64) + late
+        self.ids: dict[str, Ints] = {}
+
+    def let_go(self, table: str, column: Column) -> None:
+        del self.values[table][column.name]
+        if (table, column.name) == ("ops", "start"):
+            del self.starts
+
+    def lists(self, table: str, column: Column) -> Lists:
+        lists = self.trace.table(table).lists(column.name)
+        return Lists(lists.offsets, self.ids[column.table][lists.flat]) if column.table else lists
+
+    def ints(self, table: str, column: Column, ops: int) -> Ints:
+        """Return a column in terms of the merged trace, which has so many ops."""
+        values = self.trace.table(table).ints(column.name)
+        if (table, column.name) == ("ops", "start"):
+            return self.starts
+        if (table, column.name) in OP_POSITIONS:
+            return self._position(values, ops, last=column.name == "end")
+        if column.kind == "text":
+            return self.texts[values]
+        return self.ids[column.table][values] if column.kind == "row" else values
+
+    def _position(self, counts: Ints, ops: int, *, last: bool) -> Ints:
+        """Turn a number of this rank's ops into one of all ops: up to its last op, or from its next."""
+        ids = self.ids["ops"][:-1]
+        moved = (np.append(0, ids + 1) if last else np.append(ids, ops))[np.maximum(counts, 0)]
+        return np.where(counts < 0, -1, moved).astype(np.int64)
+
+    def memory(self) -> Iterator[Curve]:
+        """Yield the curves of this rank's devices, by the ops of all."""
+        for curve in self.trace.memory:
+            ops = self.ids["ops"][np.minimum(curve.ops, len(self.ids["ops"]) - 2)]
+            yield replace(curve, ops=ops.astype(np.int64), lives=None)
+
+    def finding(self, finding: Mapping[str, Any]) -> dict[str, Any]:
+        lacking = {name: usual for name, usual in _USUAL.items() if name not in finding}
+        return renumbered({**finding, **lacking}, self.ids["ops"], self.ids["sites"]) | {"rank": self.number}
+
+
+class _Merge:
+    def __init__(self, traces: Sequence[TraceData], lost: Mapping[int, LastWords]) -> None:
+        self.lost = lost
+        self.lines: list[dict[int, tuple[dict[str, int], int, int]]] = []  # by rank and site: ops, copies, waits
+        producer = traces[0].producer
+        self.builder = TraceBuilder(_title(traces), min(trace.recorded for trace in traces), producer)
+        lateness = zip(traces, _lateness(traces), strict=True)
+        self.ranks = [_Rank(trace, late, self.builder) for trace, late in lateness]
+        self.order = np.argsort(np.concatenate([rank.starts for rank in self.ranks]), kind="stable")
+
+    def trace(self) -> TraceData:
+        for rank in self.ranks:
+            for table in _SHARED:
+                self._share(rank, table)
+        self._number_rows()
+        if all(rank.findings is not None for rank in self.ranks):
+            found = {rank.number: [rank.finding(finding) for finding in rank.findings or ()] for rank in self.ranks}
+            self.builder.findings = tuple(sorted(shared_findings(found), key=_worst_and_first))
+        self._add_ledger()
+        for table in sorted(TABLES, key=lambda table: table != "ops"):  # which needs most room, while there is most
+            if table not in (*_SHARED, "ledger"):
+                columns = sorted(TABLES[table], key=lambda column: not column.is_list)
+                self.builder.columns(table, {column.name: self._column(table, column) for column in columns})
+        self.builder.truncated = sum(rank.trace.truncated for rank in self.ranks)
+        self.builder.notes = list(self._notes())
+        self.builder.language = self.ranks[0].trace.language
+        merged = self.builder.build()
+        numbers = [rank.number for rank in self.ranks]
+        lost = list(missing(numbers, self.lost, self.builder.recorded))
+        of_job = (*filter(None, [_first_to_fail(merged)]), *lost, *self._differences(merged))
+        ends = [rank.trace for rank in self.ranks]
+        last = next((each for each in ends if each.outcome != "ended"), ends[0])
+        is_clear = all(each.all_clear for each in ends) and not lost
+        closing = next((each.closing for each in ends if each.closing), "")
+        notes = (*of_job, *merged.notes)
+        memory = tuple(chain.from_iterable(rank.memory() for rank in self.ranks))
+        return replace(merged, notes=notes, outcome=last.outcome, closing=closing, all_clear=is_clear, memory=memory)
+
+    def _differences(self, merged: TraceData) -> Iterator[str]:
+        """Yield what lines some ranks ran otherwise than the rest; ranks that ended early are not compared."""
+        if len(merged.errors) or len(self.ranks) < 2 or any(rank.findings is None for rank in self.ranks):
+            return
+        did: dict[int, dict[int, Did]] = {}
+        for rank, lines in zip(self.ranks, self.lines, strict=True):
+            own = own_device([ops for ops, _, _ in lines.values()])
+            for site, (ops, copies, waits) in lines.items():
+                here, done = did.setdefault(_line(merged, site), {}), done_by(ops, own, copies, waits)
+                here[rank.number] = together(here.get(rank.number, Did()), done)
+        found = differences(did, [rank.number for rank in self.ranks])
+        yield from sentences(found, {each.site: str(merged.sites[each.site]) for each in found})
+
+    def _notes(self) -> Iterator[str]:
+        """Yield the notes of all ranks, each once."""
+        of_note: dict[str, list[int]] = {}
+        for rank in self.ranks:
+            for note in dict.fromkeys(rank.trace.notes):
+                of_note.setdefault(note, []).append(rank.number)
+        for note, ranks in of_note.items():
+            if len(ranks) == 1:
+                yield sentence("note.of-rank", rank=ranks[0], note=note)
+            else:
+                yield on_ranks(ranks, [rank.number for rank in self.ranks], note)
+
+    def _share(self, rank: _Rank, table: str) -> None:
+        rows = rank.trace.table(table)
+        ids: list[int] = []
+        for row in range(len(rows)):
+            fields = {column.name: rows.raw(column.name, row) for column in TABLES[table]}
+            if table == "sites" and fields["caller"] >= 0:
+                fields["caller"] = ids[fields["caller"]] if fields["caller"] < row else -1
+            ids.append(self.builder.intern(table, tuple(fields.values()), **fields))
+        rank.ids[table] = np.array([*ids, -1], np.int32)
+
+    def _number_rows(self) -> None:
+        """Rows of tables that are not shared follow those of the ranks before, ops in the order of their start."""
+        op_ids = np.argsort(self.order)
+        for table in TABLES:
+            if table in _SHARED:
+                continue
+            before = 0
+            for rank in self.ranks:
+                count = len(rank.trace.table(table))
+                ids = np.arange(before, before + count)
+                rank.ids[table] = np.append(op_ids[ids] if table == "ops" else ids, -1).astype(np.int32)
+                before += count
+
+    def _column(self, table: str, column: Column) -> Values:
+        if column.is_list:
+            lists = [rank.lists(table, column) for rank in self.ranks]
+            flat = np.concatenate([each.flat for each in lists]).astype(np.int32, copy=False)
+            joined = Lists.of(np.concatenate([each.lengths for each in lists]), flat)
+            self._let_go(table, column)
+            return joined.take(self.order) if table == "ops" else joined
+        values = np.concatenate([rank.ints(table, column, len(self.order)) for rank in self.ranks])
+        self._let_go(table, column)
+        values = values[self.order] if table == "ops" else values
+        return cast(Ints, values.astype(np.int64 if column.wide else np.int32, copy=False))
+
+    def _let_go(self, table: str, column: Column) -> None:
+        for rank in self.ranks:
+            rank.let_go(table, column)
+
+    def _add_ledger(self) -> None:
+        """Give lines that several ranks ran one row."""
+        sums: dict[int, dict[str, Any]] = {}
+        width = self.builder.count("devices")
+        for rank in self.ranks:
+            lines: dict[int, tuple[dict[str, int], int, int]] = {}
+            self.lines.append(lines)
+            for row in rank.trace.ledger:
+                site = int(rank.ids["sites"][row.site.id])
+                by_name = {device.name: count for device, count in zip(rank.trace.devices, row.ops, strict=False)}
+                lines[site] = by_name, row.h2d + row.d2h + row.d2d, row.syncs
+                total = sums.setdefault(site, {"ops": [0] * width} | dict.fromkeys(LEDGER_COUNTS, 0))
+                for device, count in enumerate(row.ops):
+                    total["ops"][int(rank.ids["devices"][device])] += count
+                for name in LEDGER_COUNTS:
+                    total[name] += getattr(row, name)
+        for site, fields in sums.items():
+            self.builder.append("ledger", site=site, **fields)
+
+
+def _line(trace: TraceData, site: int) -> int:
+    """Return the first site of the line that a site is in."""
+    sites = trace.sites
+    same = np.ones(len(sites), dtype=bool)
+    for name in ("file", "line", "cell", "cell_id"):
+        same &= sites.ints(name) == sites.number(name, site)
+    return int(same.argmax())
+
+
+def _worst_and_first(finding: Mapping[str, Any]) -> tuple[int, int]:
+    """Order findings by severity, errors by time: the first one led to the others."""
+    severity = SEVERITIES.index(finding["severity"])
+    return severity, finding["op"] if severity == 0 else 0
+
+
+def _first_to_fail(trace: TraceData) -> str:
+    """Return the sentence on which rank failed first, where several did."""
+    when: dict[int, int] = {}
+    for error in trace.errors:
+        when.setdefault(error.op.thread.rank, error.op.start)
+    if len(when) < 2:
+        return ""
+    first, second = sorted(when, key=lambda rank: when[rank])[:2]
+    return sentence("ranks.first", rank=first, other=second, later=when[second] - when[first], count=len(when))
+
+
+def _title(traces: Sequence[TraceData]) -> str:
+    names = list(dict.fromkeys(trace.title for trace in traces if trace.title))
+    ranks = [_rank_of(trace) for trace in traces]
+    numbers = in_short(ranks) if len(ranks) > FEW else ", ".join(map(str, ranks))
+    return f"{', '.join(names)} (ranks {numbers})".strip()
+
+
+def _lateness(traces: Sequence[TraceData]) -> list[int]:
+    """Return how long after the first each recording began, in ns; 0 where a trace gives no moment."""
+    begun = [_moment(trace.recorded) for trace in traces]
+    first = min(filter(None, begun), default=None)
+    late = [moment - first if moment and first else timedelta() for moment in begun]
+    # The clocks of recordings that begin a day apart cannot agree.
+    return [each // timedelta(microseconds=1) * 1000 if each < timedelta(days=1) else 0 for each in late]
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,48 @@
+"""What a page takes of a job that has more ops than a page can show: of ranks that did the same, one rank.
+
+All ranks keep their collectives, so that who waited for whom is there. The ledger and the findings are of all ops.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from devtrace.drawing.rank_lanes import alike, is_collective, rank_of_ops
+from devtrace.trace.format import encode
+from devtrace.trace.subset import cut
+from devtrace.trace.tables import TraceData
+from devtrace.words.catalogue import sentence
+
+MOST_OPS: Final = 1_000_000
+"""Ops that a page shows within a second or two."""
+
+
+def encoded(trace: TraceData, most: int = MOST_OPS) -> dict[str, Any]:
+    """Return a trace as a page takes it: whole, or with the ranks that it leaves out, each with the one like it."""
+    if len(trace.ops) <= most or len(np.unique(trace.threads.ints("rank"))) < 2:
+        return encode(trace)
+    alarms = [finding for finding in trace.findings or () if finding.get("severity") != "note"]
+    flagged = [op for op in (int(finding.get("op", -1)) for finding in alarms) if op >= 0]
+    groups = alike(trace, flagged)
+    of_op = rank_of_ops(trace)
+    kept = list(_fitting(groups, np.bincount(of_op[of_op >= 0]).tolist(), most))
+    left_out = [
+        [rank, shown if shown in kept else -1] for shown, ranks in groups.items() for rank in ranks if rank not in kept
+    ]
+    names = [id for id, text in enumerate(trace.strings) if is_collective(text)]
+    keep = np.isin(of_op, kept) | np.isin(trace.ops.ints("name"), names) | (of_op < 0)
+    keep[flagged] = True
+    shorter = replace(cut(trace, keep), truncated=trace.truncated)
+    note = sentence("note.ranks-left-out", count=len(left_out), kept=len(kept), most=most)
+    return {**encode(replace(shorter, notes=(*trace.notes, note))), "left_out": left_out}
+
+
+def _fitting(groups: Collection[int], ops: list[int], most: int) -> Iterator[int]:
+    """Yield the ranks that stand for others while there is room, the first in any case."""
+    room = most
+    for number, rank in enumerate(groups):
+        room -= ops[rank]
+        if room >= 0 or not number:
+            yield rank

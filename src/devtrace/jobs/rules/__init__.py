@@ -1,0 +1,1 @@
+"""One rule of jobs a file."""

@@ -1,0 +1,350 @@
+"""One walk over all that is alive: which variable, model, optimizer, graph or traceback holds each storage.
+
+Nothing is watched while the program runs, and nothing is kept by looking. A storage has one holder, the first that
+leads to it: models and optimizers, then what keeps without being asked (results of cells, containers, tracebacks),
+then variables, then graphs of variables. The graph is read by `_raw_saved_*.data`, which runs no hook of the user's
+and allocates nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import cache
+from itertools import groupby
+from operator import attrgetter
+from types import CodeType, FrameType, FunctionType
+from typing import Any, Final, NamedTuple, TypeVar
+
+import torch
+
+from devtrace.memory.traversal import in_containers, inside, may_enter
+from devtrace.recording.columns import sites, stamps
+from devtrace.runtime.allocations import Alive
+from devtrace.runtime.collecting import no_collecting
+from devtrace.runtime.quiet import Quiet, device_of, gradient_of, is_leaf, is_tensor, own_storage, tensors_alive
+from devtrace.runtime.tracebacks import entries_of
+from devtrace.source.live_objects import forget_locals
+from devtrace.source.object_walk import may_lead, parameters_of, registered, states_of
+from devtrace.source.safe_values import instance_dict
+
+MOST_OBJECTS: Final = 200_000
+MOST_NODES: Final = 1_000_000
+NOBODY: Final = ("", "", 0)
+WORTH: Final = 0.01
+"""Of all memory: less that no name leads to is not named."""
+HISTORY: Final = ("Out", "_oh", "_", "__", "___")
+_Base: Final[Any] = torch._C.TensorBase
+_node_of: Final = _Base.grad_fn.__get__
+
+
+class Owned(NamedTuple):
+    """A storage that is alive: how it is held and by what, its bytes, its birth's site, its first row.
+
+    `scope` is the code whose variable it is: its file, name and first line. `contained`: 0 by a variable itself, 1 by
+    an attribute, 2 by an item of either, 3 by an item of an item.
+    """
+
+    kind: str
+    name: str
+    bytes: int
+    site: int
+    row: int
+    scope: tuple[str, str, int]
+    contained: int
+
+
+T = TypeVar("T")
+Steps = Generator[None, None, T]
+
+
+class Root(NamedTuple):
+    """A variable, and whose it is."""
+
+    name: str
+    value: Any
+    scope: tuple[str, str, int]
+
+
+Visit = Callable[[Any, str, int], Steps[bool]]
+"""Looks at an object in small steps; whether to go on to what it leads to."""
+
+
+class Census:
+    """A walk over one device's storages."""
+
+    def __init__(self, alive: Alive, epochs: set[int]) -> None:
+        self.epochs = epochs
+        self.device = alive.device
+        self.bytes = {id(each[0]): each for each in alive.storages}
+        self.is_complete = 0 < alive.allocated <= sum(size for _, size in self.bytes.values())
+        self.found: dict[int, Owned] = {}
+        self.nodes: set[Any] = set()
+        self.running: set[FrameType] = set()
+        self.errors: set[int] = set()
+        self.modules: set[int] = set()
+        self.scope: tuple[str, str, int] = NOBODY
+
+    def claim(self, tensor: Any, kind: str, name: str, contained: int = 1) -> None:
+        """Note a tensor's holder, unless it has one."""
+        storage = own_storage(tensor)
+        key = id(storage)
+        if storage is None or key in self.found:
+            return
+        if key not in self.bytes:
+            if self.is_complete or device_of(tensor) != self.device:
+                return
+            self.bytes[key] = (storage, storage.nbytes())
+        self.found[key] = self._owned(storage, kind, name, contained)
+
+    def _owned(self, storage: Any, kind: str, name: str, contained: int) -> Owned:
+        stamp = getattr(storage, stamps.NAME, stamps.UNSTAMPED)
+        row = next(iter(stamp[1].values()), -1) if stamp[0] in self.epochs else -1
+        return Owned(kind, name, self.bytes[id(storage)][1], stamp[2], row, self.scope, contained)
+
+    def graph(self, tensor: Any, kind: str, name: str, contained: int = 1) -> Steps[None]:
+        """Claim what autograd keeps for the backward pass of a tensor."""
+        first = _node_of(tensor)
+        stack = [first] if first is not None and first not in self.nodes else []
+        self.nodes.update(stack)
+        while stack and len(self.nodes) < MOST_NODES:
+            node = stack.pop()
+            for saved in _saved(node):
+                self.claim(saved, kind, name, contained)
+            for below, _ in node.next_functions:
+                if below is not None and below not in self.nodes:
+                    self.nodes.add(below)
+                    stack.append(below)
+            yield
+
+    def walk(self, roots: Iterable[Root], visit: Visit) -> Steps[None]:
+        """Visit what variables lead to, with the path and by how many steps more than the variable's own name.
+
+        All variables of a frame come before what they lead to: `losses` is no part of a function that closes over it.
+        What a function closed over is a variable of that function.
+        """
+        seen: set[int] = set()
+        for scope, variables in groupby(roots, key=attrgetter("scope")):
+            queue = deque((root.value, root.name, 0, scope) for root in variables)
+            while queue and len(seen) < MOST_OBJECTS:
+                value, path, contained, self.scope = queue.popleft()
+                if (yield from visit(value, path, contained)) and may_enter(value):
+                    whose = _scope(value.__code__) if type(value) is FunctionType else None
+                    for text, inner in inside(value):
+                        if id(inner) not in seen or is_tensor(inner):
+                            seen.add(id(inner))
+                            depth = (contained or 1) + (text == "")
+                            step = (path + text, depth, self.scope) if whose is None else (text, 0, whose)
+                            queue.append((inner, *step))
+                yield
+
+    def parts_of_models(self, value: Any, path: str, contained: int) -> Steps[bool]:
+        """Claim the parts of models, and go on to what is in them."""
+        if is_tensor(value) or issubclass(type(value), BaseException):
+            return False
+        own = instance_dict(value)
+        if "_parameters" not in own or "_modules" not in own:
+            return "param_groups" not in own
+        if id(value) in self.modules:
+            return False
+        self.modules.update(_tree(value))
+        for _, tensor in registered(value):
+            self.parameter(tensor, path)
+            yield
+        return True
+
+    def parameter(self, tensor: Any, path: str) -> None:
+        kind = "parameter" if issubclass(type(tensor), torch.nn.Parameter) else "buffer"
+        self.claim(tensor, kind, path)
+        self.gradient(tensor, path)
+
+    def gradient(self, tensor: Any, path: str) -> None:
+        gradient = gradient_of(tensor) if is_leaf(tensor) else None
+        if gradient is not None:
+            self.claim(gradient, "gradient", path)
+
+    def states_of_optimizers(self, value: Any, path: str, contained: int) -> Steps[bool]:
+        """Claim the state of optimizers, and the parameters whose model is gone."""
+        if is_tensor(value) or issubclass(type(value), BaseException):
+            return False
+        own = instance_dict(value)
+        if "param_groups" not in own or "state" not in own:
+            return True
+        for _, _, tensor in states_of(value):
+            self.claim(tensor, "optimizer-state", path)
+            yield
+        for tensor in parameters_of(value):
+            self.parameter(tensor, path)
+        return False
+
+    def kept(self, value: Any, path: str, contained: int) -> Steps[bool]:
+        """Claim the tensors that containers, attributes and tracebacks hold, and the graphs that hang on these."""
+        if is_tensor(value):
+            if contained:
+                self.claim(value, "named", path, contained)
+                self.gradient(value, path)
+                yield from self.graph(value, "graph", path, contained)
+            return False
+        if issubclass(type(value), BaseException):
+            yield from self.error(value, path)
+            return False
+        return True
+
+    def variable(self, value: Any, path: str, contained: int) -> Steps[bool]:
+        yield
+        if is_tensor(value):
+            self.claim(value, "named", path, contained=0)
+            self.gradient(value, path)
+        return False
+
+    def graph_of_variable(self, value: Any, path: str, contained: int) -> Steps[bool]:
+        if is_tensor(value):
+            yield from self.graph(value, "activation", path, contained=0)
+        return False
+
+    def history(self, value: Any, path: str, contained: int) -> Steps[bool]:
+        """Claim what IPython keeps of the results that it has shown."""
+        if is_tensor(value):
+            self.claim(value, "history", "Out")
+            yield from self.graph(value, "history", "Out")
+        return type(value) in (list, tuple, dict)
+
+    def error(self, error: BaseException | None, name: str) -> Steps[None]:
+        """Claim what the frames of an exception keep that have ended."""
+        while error is not None and id(error) not in self.errors:
+            self.errors.add(id(error))
+            for frame in _ended(error, self.running):
+                local = [Root(name, value, self.scope) for value in list(frame.f_locals.values()) if may_lead(value)]
+                yield from self.walk(local, lambda value, _, __: self._of_traceback(value, name))
+                forget_locals(frame)
+            error = error.__cause__ or error.__context__
+
+    def _of_traceback(self, value: Any, name: str) -> Steps[bool]:
+        if is_tensor(value):
+            self.claim(value, "traceback", name)
+            yield from self.graph(value, "traceback", name)
+            return False
+        return not issubclass(type(value), BaseException)
+
+    def of_torch(self, value: Any, path: str, contained: int) -> Steps[bool]:
+        """Claim the graph of what torch's own code works on: the `input` of a Sequential."""
+        if is_tensor(value):
+            yield from self.graph(value, "activation", "", contained=0)
+        return type(value) in (list, tuple)
+
+    def asked(self, own: list[Root], notebook: list[Root], torchs: list[Root]) -> Steps[None]:
+        """Ask the user's variables, the notebook's history and what torch works on, in steps of an object each."""
+        yield from self.walk(own, self.parts_of_models)
+        yield from self.walk(own, self.states_of_optimizers)
+        yield from self.walk(notebook, self.history)
+        yield from self.walk(own, self.kept)
+        for name in ("last_exc", "last_value"):
+            error = getattr(sys, name, None)
+            if isinstance(error, BaseException):
+                yield from self.error(error, f"sys.{name}")
+        for visit in (self.variable, self.graph_of_variable):
+            yield from self.walk(own, visit)
+        yield from self.walk(torchs, self.of_torch)
+
+    def nameless(self) -> Steps[None]:
+        """Claim what no name leads to yet: a list that is being made, a sum in the middle of its rounds."""
+        self.scope = NOBODY
+        ours = [each for each in tensors_alive() if self._is_unclaimed(each)]
+        listed = in_containers(ours)
+        for tensor in ours:
+            if id(tensor) in listed:
+                yield from self.kept(tensor, "", 2)
+        for tensor in ours:
+            yield from self.graph(tensor, "activation", "", contained=0)
+
+    def _is_unclaimed(self, tensor: Any) -> bool:
+        key = id(own_storage(tensor))
+        return key in self.bytes and key not in self.found
+
+    def rest(self) -> Iterator[Owned]:
+        """Yield what nothing leads to: temporaries of the line that runs."""
+        self.scope = NOBODY
+        for key, (storage, _) in self.bytes.items():
+            if key not in self.found:
+                yield self._owned(storage, "temporary", "", 0)
+
+
+def census(frames: list[FrameType], alive: Alive, epochs: set[int], at_once: bool = False) -> list[Owned]:
+    """Return all that is known to be alive on a device, each storage once.
+
+    Args:
+        frames: those that were there, innermost first.
+        epochs: of the rows of the recording that asks.
+        at_once: what no name leads to is left to the temporaries, as to ask for it takes a look at all objects.
+    """
+    with no_collecting(), Quiet(), torch._C._DisableTorchDispatch():
+        found = Census(alive, epochs)
+        found.running.update(frames)
+        try:
+            deque(found.asked(*_roots(frames)), maxlen=0)
+            if not at_once:
+                deque(found.nameless(), maxlen=0)
+            return [*found.found.values(), *found.rest()]
+        finally:
+            for frame in frames:
+                forget_locals(frame)
+
+
+def _roots(frames: list[FrameType]) -> tuple[list[Root], list[Root], list[Root]]:
+    """Return the user's variables from the outermost frame on, the notebook's history, and what torch works on."""
+    users: list[Root] = []
+    packages: list[Root] = []
+    torchs: list[Root] = []
+    others: dict[int, list[Root]] = {}
+    for frame in reversed(frames):
+        code = frame.f_code
+        scope = _scope(code)
+        variables = [Root(name, value, scope) for name, value in list(frame.f_locals.items()) if may_lead(value)]
+        kind = sites.files[code.co_filename]
+        {sites.USER: users, sites.LIBRARY: packages}.get(kind, torchs).extend(variables)
+        if kind == sites.USER and frame.f_locals is not frame.f_globals:
+            file = (code.co_filename, "", 0)
+            others[id(frame.f_globals)] = [
+                Root(*each, file) for each in list(frame.f_globals.items()) if may_lead(each[1])
+            ]
+    known = [*users, *packages, *(root for each in others.values() for root in each)]
+    notebook = [root for root in known if root.name in HISTORY or root.name[1:].isdigit()]
+    return [root for root in known if root.name[:1] != "_" and root.name != "Out"], notebook, torchs
+
+
+def _ended(error: BaseException, running: set[FrameType]) -> Iterator[FrameType]:
+    """Yield the frames that an error alone keeps; a module, or a notebook, keeps the variables of its own."""
+    frames = (entry.tb_frame for entry in entries_of(error))
+    return (each for each in frames if each not in running and each.f_locals is not each.f_globals)
+
+
+def _scope(code: CodeType) -> tuple[str, str, int]:
+    return code.co_filename, code.co_qualname, code.co_firstlineno
+
+
+def _tree(module: Any) -> Iterator[int]:
+    yield id(module)
+    for child in list(dict.values(instance_dict(module)["_modules"])):
+        if child is not None and "_modules" in instance_dict(child):
+            yield from _tree(child)
+
+
+def _saved(node: Any) -> Iterator[Any]:
+    """Yield the tensors that a node keeps, without unpacking any."""
+    kind: Any = type(node)
+    for name in _fields(kind):
+        try:
+            raw = getattr(node, name)
+        except RuntimeError:  # freed by a backward pass
+            continue
+        for each in raw if isinstance(raw, list | tuple) else (raw,):
+            data = each.data if each is not None else None
+            for value in data if isinstance(data, list | tuple) else (data,):  # what a pack hook has made of it
+                if is_tensor(value):
+                    yield value
+
+
+@cache
+def _fields(kind: Any) -> tuple[str, ...]:
+    return tuple(name for name in dir(kind) if name.startswith("_raw_saved_"))

@@ -1,0 +1,250 @@
+"""The holders of a device's memory: storages grouped by the name that holds them and by kind, the largest first."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.memory.retaining_line import Keeper, being_made, keeper
+from devtrace.memory.shortage import Holding, Shortage
+from devtrace.source.matching import called_names
+from devtrace.source.vocabulary import HOST
+
+_OF_GRAPHS: Final = ("graph", "activation")
+_COLLECTED: Final = ("graph", "named")
+_NOBODY: Final = ("", "", 0)
+_SEVERAL: Final = 2
+_WORTH: Final = 0.1
+_SMALL: Final = 100
+
+
+@dataclass
+class Group:
+    """Storages that one name holds in one way."""
+
+    kind: str
+    name: str
+    holdings: list[Holding] = field(default_factory=list)
+
+    @cached_property
+    def bytes(self) -> int:
+        return sum(each.bytes for each in self.holdings)
+
+    @property
+    def scope(self) -> tuple[str, str, int]:
+        return self.holdings[0].scope
+
+    @property
+    def root(self) -> str:
+        """Return the variable that a name begins with."""
+        return self.name.partition(".")[0]
+
+    @property
+    def is_contained(self) -> bool:
+        return any(each.contained for each in self.holdings)
+
+    def born(self) -> int:
+        """Return the site at which most of it was made, -1 where no site is known."""
+        sizes: Counter[int] = Counter()
+        for each in self.holdings:
+            sizes[each.site] += each.bytes
+        del sizes[-1]
+        return sizes.most_common(1)[0][0] if sizes else -1
+
+
+@dataclass
+class Memory:
+    """All that was alive on a device when an allocation failed, at the op `failed`."""
+
+    queries: TraceQueries
+    shortage: Shortage
+    failed: int
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        found: dict[tuple[str, str], Group] = {}
+        for (kind, name), holdings in self._by_name().items():
+            shown_kind = self._kind(kind, name, holdings)
+            whole = _like(name) or (self.made[0] if self.made is not None and shown_kind in _COLLECTED else "")
+            if shown_kind == "named" and not whole:
+                shown_kind = "temporary"
+            for each in holdings:
+                shown = (self._module(each) or whole) if shown_kind == "activation" else whole
+                found.setdefault((shown_kind, shown), Group(shown_kind, shown)).holdings.append(each)
+        return sorted(found.values(), key=lambda group: -group.bytes)
+
+    @cached_property
+    def total(self) -> int:
+        return sum(each.bytes for each in self.shortage.holdings)
+
+    @property
+    def worth(self) -> list[Group]:
+        """Return the groups that are large enough to be worth letting go of."""
+        return [group for group in self.groups if group.bytes >= _WORTH * self.total]
+
+    def has_graph(self, name: str) -> bool:
+        return any(each.kind in _OF_GRAPHS and each.name == name for each in self.shortage.holdings)
+
+    def depth(self, name: str) -> int:
+        """Return by how many steps a name leads to the tensors that it holds; 0 where it holds none."""
+        kept = [each for each in self.shortage.holdings if each.kind == "named" and _like(each.name) == name]
+        return max((each.contained for each in kept), default=0)
+
+    def is_used(self, group: Group) -> bool:
+        """Return whether an op took something that a group holds."""
+        inputs = self.queries.trace.ops.lists("inputs").flat
+        rows = [self.queries.base(each.tensor) for each in group.holdings if each.tensor >= 0]
+        return bool(np.isin(self.queries.bases[inputs], rows).any())
+
+    def keeper(self, group: Group) -> Keeper | None:
+        """Return the line that keeps a group: `losses.append(loss)`."""
+        return self._keeper(group.name, group.scope)
+
+    @cached_property
+    def made(self) -> tuple[str, Keeper] | None:
+        """Return what a running line collects before that has a name."""
+        return being_made(self.queries)
+
+    def _keeper(self, name: str, scope: tuple[str, str, int]) -> Keeper | None:
+        if self.made is not None and scope == _NOBODY and name in ("", self.made[0]):
+            return self.made[1]
+        return keeper(self.queries, name, scope) if name else None
+
+    def _by_name(self) -> dict[tuple[str, str], list[Holding]]:
+        found: dict[tuple[str, str], list[Holding]] = defaultdict(list)
+        for each in self.shortage.holdings:
+            found[each.kind, each.name].append(each)
+        return found
+
+    def _kind(self, kind: str, name: str, holdings: list[Holding]) -> str:
+        """Tell a graph that outlives its step from what the step that runs keeps for its backward pass."""
+        if kind not in _OF_GRAPHS:
+            return kind
+        producers = [self.producer(each) for each in holdings]
+        if any(0 <= op < self._begun for op in producers):
+            return "graph"
+        if max(Counter(self._rounds(holdings, producers)).values(), default=0) < _SEVERAL:
+            return "activation"
+        found = self._keeper(name, holdings[0].scope)
+        if found is None:
+            return "graph" if name and kind == "graph" else "activation"
+        return "graph" if found.adds and not found.runs_backward else "activation"
+
+    def _rounds(self, holdings: list[Holding], producers: list[int]) -> Iterator[object]:
+        """Yield for each outermost call of a module that module; outside of any, for each storage its line."""
+        seen = set()
+        for each, op in zip(holdings, producers, strict=True):
+            call = self.outermost(op)
+            if call >= 0 and call not in seen:
+                seen.add(call)
+                yield "module", self.queries.trace.calls.number("module", call)
+            elif call < 0:
+                yield "site", each.site
+
+    def dtype(self, group: Group) -> str:
+        """Return the dtype of the largest tensor of a group that has a row."""
+        largest = max((each for each in group.holdings if each.tensor >= 0), key=lambda each: each.bytes, default=None)
+        return str(self.queries.trace.tensors[largest.tensor].dtype) if largest is not None else ""
+
+    def rounds(self, group: Group) -> int:
+        """Return in how many rounds a group was made: calls of one module, else storages, or turns, of one line."""
+        producers = [self.producer(each) for each in group.holdings]
+        if group.kind == "parameter" or (group.kind == "named" and not self.is_of_modules(group)):
+            lines = self.queries.trace.sites.ints("line")[self.queries.op_users]
+            turns = np.cumsum(np.diff(lines, prepend=lines[:1]) != 0)
+            return len({int(turns[op]) for op in producers if op >= 0})
+        return max(Counter(self._rounds(group.holdings, producers)).values(), default=0)
+
+    def is_of_modules(self, group: Group) -> bool:
+        """Return whether calls of modules made most of a group, or what they gave."""
+        made = sum(each.bytes for each in group.holdings if self.outermost(self.producer(each)) >= 0)
+        return made > group.bytes / 2
+
+    def is_of_reduced(self, group: Group) -> bool:
+        """Return whether a group has few numbers in memory of many: `mse_loss` reduces in place, and keeps it."""
+        rows = [self.queries.base(each.tensor) for each in group.holdings if each.tensor >= 0]
+        size = sum(self.queries.trace.tensors.number("bytes", row) for row in rows)
+        return 0 < size < group.bytes / _SMALL
+
+    def is_from_the_host(self, group: Group) -> bool:
+        """Return whether most of a group was copied from the CPU."""
+        queries = self.queries
+        rows = [(queries.base(each.tensor), each.bytes) for each in group.holdings if each.tensor >= 0]
+        moved = [size for row, size in rows if any(queries.device(each) == HOST for each in queries.made_from(row))]
+        return sum(moved) > group.bytes / 2
+
+    def is_deep_copied(self, group: Group) -> bool:
+        """Return whether the line that made most of a group copies deeply: `copy.deepcopy(model)`."""
+        node = self.queries.source_node(group.born())
+        return node is not None and "deepcopy" in called_names(node.statement)
+
+    def is_of_states(self, group: Group, keeps: Keeper) -> bool:
+        """Return whether most of a group was made of parts of models, or of gradients, and nothing was computed of it.
+
+        Python copies storages in a deep copy, of which no op knows the parameter. Gradients may be read after the loop.
+        """
+        queries = self.queries
+        inputs = queries.trace.ops.lists("inputs")
+        takes = queries.is_kind("compute")[inputs.rows]
+        taken = set(queries.bases[inputs.flat[takes]].tolist())
+        in_rounds = set(queries.bases[inputs.flat[takes & (inputs.rows < self._last_made(group))]].tolist())
+        rows = [(queries.base(each.tensor), each.bytes) for each in group.holdings if each.tensor >= 0]
+        is_deep = self.is_deep_copied(group) and keeps.is_unread
+        kept = sum(
+            size
+            for row, size in rows
+            if (row not in taken and (is_deep or self._is_of(row, queries.is_of_a_module)))
+            or (row not in in_rounds and self._is_of(row, self._is_of_backward))
+        )
+        return kept > group.bytes / 2
+
+    def _last_made(self, group: Group) -> int:
+        """Return the last op of the line that made most of a group: gradients may be read when all are collected."""
+        ops = np.flatnonzero(self.queries.op_users == group.born())
+        return int(ops[-1]) if len(ops) else len(self.queries.trace.ops)
+
+    def _is_of(self, row: int, is_source: Callable[[int], bool]) -> bool:
+        """Return whether a tensor was made of such as a condition is true for, and of nothing else."""
+        given = [self.queries.base(each) for each in self.queries.made_from(row)]
+        return bool(given) and all(map(is_source, given))
+
+    def _is_of_backward(self, row: int) -> bool:
+        op = self.queries.producer(row)
+        return op >= 0 and bool(self.queries.is_phase("backward")[op])
+
+    def producer(self, holding: Holding) -> int:
+        return self.queries.producer(holding.tensor) if holding.tensor >= 0 else -1
+
+    def outermost(self, op: int) -> int:
+        around = self.queries.calls_around(op) if op >= 0 else []
+        return around[-1] if around else -1
+
+    def _module(self, holding: Holding) -> str:
+        """Return the variable that a storage's module was called by."""
+        call = self.outermost(self.producer(holding))
+        if call < 0:
+            return ""
+        path = str(self.queries.trace.modules.raw("path", self.queries.trace.calls.number("module", call)))
+        return path.partition(".")[0]
+
+    @cached_property
+    def _begun(self) -> int:
+        """Return the first op after the last backward pass, or optimizer's step, that has ended."""
+        queries = self.queries
+        is_later = (queries.is_phase("backward") | queries.is_phase("optimizer"))[: self.failed + 1]
+        at = len(is_later) - 1
+        while at >= 0 and is_later[at]:  # the pass that runs
+            at -= 1
+        ended = np.flatnonzero(is_later[: at + 1])
+        return int(ended[-1]) + 1 if len(ended) else 0
+
+
+def _like(name: str) -> str:
+    """Return a name for all layers: `net.layers.*.keys` of `net.layers.0.keys`."""
+    return ".".join("*" if part.isdigit() else part for part in name.split("."))

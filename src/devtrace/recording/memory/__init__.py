@@ -1,1 +1,0 @@
-"""Who holds a device's memory, asked once: where an allocation has failed, before the frames unwind."""

@@ -1,0 +1,117 @@
+"""What a program is told of a simulated device's memory: its sums, their peaks, what is free, the blocks."""
+
+from typing import Any, Final
+
+import torch
+
+from devtrace.runtime.allocations import Alive
+from devtrace.simulation.allocation.allocator import Block, CachingAllocator
+from devtrace.simulation.allocation.shares import SimulatedDevice, alive_on
+from devtrace.simulation.devices import Devices
+from devtrace.simulation.storage_tags import SIMULATED
+
+_COUNTS: Final = ("allocation", "segment", "active", "inactive_split", "inactive_split_bytes")
+
+
+class MemoryAnswers:
+    """Part of the driver that torch.cuda asks about memory."""
+
+    devices: Devices
+
+    def memory_stats(self, device: int) -> dict[str, Any]:
+        """Return the allocator's statistics, as far as they can be known."""
+        found = self.devices.find(device)
+        memory = found.memory
+        used = _stat(memory.allocated, memory.highest)
+        counts = {**dict.fromkeys(_COUNTS, 0), "allocation": found.live, "active": found.live, **_of_blocks(memory)}
+        return {
+            **dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), used),
+            "reserved_bytes": _stat(memory.reserved, memory.highest_reserved),
+            **{name: _stat(count, count) for name, count in counts.items()},
+            **dict.fromkeys(("oversize_allocations", "oversize_segments"), _stat(0, 0)["all"]),
+            "num_alloc_retries": memory.retries,
+            "num_ooms": memory.failures,
+            **dict.fromkeys(("num_sync_all_streams", "num_oom_rejections"), 0),
+            "num_device_alloc": memory.made,
+            "num_device_free": memory.given,
+            "max_split_size": -1,  # of blocks that may be split: any
+            "reserved_bytes_by_private_pools": {},
+        }
+
+    def reset_peak(self, device: int) -> None:
+        self.devices.find(device).memory.reset()
+
+    def empty_cache(self) -> None:
+        for each in self.devices.simulated:
+            each.memory.release()
+
+    def memory_info(self, device: int | None = None) -> tuple[int, int]:
+        """Free and total bytes of a device; without a limit a program may hold more than there is."""
+        found = self.devices.find(device)
+        return max(found.total - found.memory.reserved, 0), found.total
+
+    def set_fraction(self, fraction: float, device: int) -> None:
+        found = self.devices.find(device)
+        found.allow(int(fraction * found.total))
+
+    def fraction(self, device: int) -> float:
+        found = self.devices.find(device)
+        limit = found.memory.limit
+        return 1.0 if limit is None else limit / found.total
+
+    def snapshot(self, *_: Any) -> dict[str, Any]:
+        """Return the blocks as pytorch.org/memory_viz reads them; without a limit nothing is known of blocks."""
+        found = [_segment(each, *part) for each in self.devices.simulated for part in _segments(each)]
+        return {"segments": found, "device_traces": [[] for _ in self.devices.simulated]}
+
+
+def _segments(device: SimulatedDevice) -> list[tuple[bool, list[Block]]]:
+    memory = device.memory
+    return list(memory.segments()) if isinstance(memory, CachingAllocator) else []
+
+
+def _segment(device: SimulatedDevice, small: bool, blocks: list[Block]) -> dict[str, Any]:
+    used = sum(block.size for block in blocks if not block.free)
+    return {
+        "device": device.index,
+        "address": blocks[0].address,
+        "total_size": sum(block.size for block in blocks),
+        "allocated_size": used,
+        "active_size": used,
+        "requested_size": used,
+        "stream": 0,
+        "segment_type": "small" if small else "large",
+        "segment_pool_id": (0, 0),
+        "is_expandable": False,
+        "frames": [],
+        "blocks": [_block(block) for block in blocks],
+    }
+
+
+def _block(block: Block) -> dict[str, Any]:
+    state = "inactive" if block.free else "active_allocated"
+    return {"address": block.address, "size": block.size, "requested_size": block.size, "state": state, "frames": []}
+
+
+def _of_blocks(memory: Any) -> dict[str, int]:
+    if not isinstance(memory, CachingAllocator):
+        return {}
+    segments = [blocks for _, blocks in memory.segments()]
+    split = [block.size for blocks in segments for block in blocks if block.free and len(blocks) > 1]
+    return {"segment": len(segments), "inactive_split": len(split), "inactive_split_bytes": sum(split)}
+
+
+def _stat(current: int, peak: int) -> dict[str, dict[str, int]]:
+    """One entry of the allocator's statistics, all of it in the large pool."""
+    all_ = {"current": current, "peak": peak, "allocated": current, "freed": 0}
+    return {"all": all_, "large_pool": all_, "small_pool": dict.fromkeys(all_, 0)}
+
+
+def alive(device: torch.device) -> Alive | None:
+    """Return what lives on a simulated device."""
+    found = SIMULATED.get(device)
+    if found is None:
+        return None
+    memory = found.memory
+    sums = (memory.limit or 0, memory.reserved, memory.allocated)
+    return Alive(device, found.refused, *sums, alive_on(found), memory.highest)

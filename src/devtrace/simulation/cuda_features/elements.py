@@ -1,0 +1,86 @@
+"""Elements that a loop reads and writes one by one: past the mode, which has nothing to do for them.
+
+A mode makes of each such call 3 microseconds of torch's own. Calls go their usual way where another mode lies on the
+stack (a recording, a capture), where torch.jit.trace looks on or waits are reported. So they do in a forked process.
+"""
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from devtrace.runtime.patches import Patches
+from devtrace.runtime.quiet import PLAIN, Quiet, function_modes
+from devtrace.runtime.tracebacks import leave
+from devtrace.runtime.watched_reads import READS
+from devtrace.simulation.cuda_features.on_request import WAITS
+
+_NUMBERS = frozenset({int, float, bool})
+_height, _traced_by_jit = torch._C._len_torch_dispatch_stack, torch._C._get_tracing_state
+_past_the_mode = torch._C._DisableTorchDispatch
+
+
+def install(patches: Patches) -> None:
+    """Replace what reads one element, and what writes a number to one."""
+    WAITS.are_open = True
+    for name in ("item", "__float__", "__int__", "__bool__", "__index__"):
+        patches.set(torch.Tensor, name, _reading(getattr(torch._C.TensorBase, name)))
+    patches.set(torch.Tensor, "__setitem__", _writing(torch._C.TensorBase.__setitem__))
+
+
+def _close() -> None:
+    """Leave what a forked process reads to its mode, which refuses it."""
+    WAITS.are_open = False
+
+
+os.register_at_fork(after_in_child=_close)
+
+
+def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
+    warns = read.__name__ != "item"  # of a number that loses its gradient
+
+    def method(self: torch.Tensor) -> Any:
+        try:
+            if _traced_by_jit() is not None or (warns and _needs_gradient(self)):
+                return _warning_outside(read, self)
+            if _height() == 1 and WAITS.are_open and type(self) in PLAIN and not READS.are_watched:
+                with _past_the_mode():
+                    return read(self)
+            return read(self)
+        except BaseException as error:
+            leave(error)
+            raise
+
+    method.__name__, method.__doc__ = read.__name__, read.__doc__
+    return method
+
+
+def _needs_gradient(tensor: torch.Tensor) -> bool:
+    if type(tensor) in PLAIN and not function_modes():
+        return tensor.requires_grad
+    with Quiet():
+        return tensor.requires_grad
+
+
+def _warning_outside(read: Callable[..., Any], tensor: torch.Tensor) -> Any:
+    """Read a value of which torch warns, by the module whose line reads: that is not ours."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        value = read(tensor)
+    for each in caught:
+        warnings.warn(each.message, stacklevel=3)
+    return value
+
+
+def _writing(write: Callable[..., Any]) -> Callable[..., Any]:
+    def set_item(self: torch.Tensor, key: Any, value: Any) -> Any:
+        is_element = type(key) is int and type(value) in _NUMBERS
+        if is_element and _height() == 1 and WAITS.are_open and type(self) in PLAIN and _traced_by_jit() is None:
+            with _past_the_mode():
+                return write(self, key, value)
+        return write(self, key, value)
+
+    set_item.__name__ = "__setitem__"
+    return set_item

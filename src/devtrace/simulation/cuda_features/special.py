@@ -1,0 +1,162 @@
+"""Operators that are answered one by one: copies, pinned memory, and those whose CUDA kernel goes another way."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from devtrace.runtime.torch_names import returning
+from devtrace.simulation.allocation.refusal import out_of_memory
+from devtrace.simulation.storage_tags import (
+    CPU,
+    FLOATING,
+    HOST,
+    MEMORY,
+    TAG,
+    SimulatedDevice,
+    anchor_floating,
+    claim,
+    claim_all,
+    mark_pinned,
+    tag_of,
+    tensors_in,
+    type_name,
+)
+
+Args = tuple[Any, ...]
+
+
+def pack_padded_sequence(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`_pack_padded_sequence`: batch sizes stay on the host, and the lengths must be there."""
+    lengths = args[1]
+    if tag_of(lengths).owner is not HOST and not MEMORY.is_one:
+        kind = type_name(lengths).rpartition(".")[2].removesuffix("Tensor")
+        raise RuntimeError(
+            "'lengths' argument should be a 1D CPU int64 tensor, "
+            f"but got {lengths.dim()}D {tag_of(lengths).owner.device} {kind} tensor"
+        )
+    data, sizes = func(*args, **kwargs)
+    claim(data, tag_of(args[0]).owner)
+    return data, sizes
+
+
+def keeps_owner(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """A change in place for which C++ may give a tensor new storages: those of a sparse one, or `set_`."""
+    owner = tag_of(args[0]).owner
+    out = func(*args, **kwargs)
+    if owner is not HOST:
+        claim_all(out, owner)
+    return out
+
+
+def set_(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """Another storage, of the tensor's own device. A host tensor shows what is in a device's memory (DCP does so)."""
+    here = tag_of(args[0]).owner
+    source = args[1] if len(args) > 1 else args[0]
+    there = (tag_of(source) if isinstance(source, torch.Tensor) else getattr(source, TAG)).owner
+    if there is not here and here not in (HOST, FLOATING) and there is not FLOATING and not MEMORY.is_one:
+        raise RuntimeError(
+            f'Attempted to set the storage of a tensor on device "{here.device or CPU}" to a storage on different '
+            f'device "{there.device or CPU}".  This is no longer allowed; the devices must match.'
+        )
+    return keeps_owner(mode, func, args, kwargs)
+
+
+def check_pinned(owner: SimulatedDevice | None) -> None:
+    """Raise for a new tensor of a device: page-locked memory is the host's."""
+    if owner is not None and owner.device is not None and not MEMORY.is_one:
+        raise RuntimeError("Only dense CPU tensors can be pinned")
+
+
+def pinned(out: torch.Tensor) -> torch.Tensor:
+    mark_pinned(out.untyped_storage())
+    return out
+
+
+def to_copy(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`_to_copy`: every copy between devices, and every change of dtype."""
+    device = kwargs.get("device")
+    owner = source = tag_of(args[0]).owner
+    if device is not None:
+        if device.type == "cuda":
+            owner = mode.find_device(device)
+        elif device.type != "cpu" or device.index is not None:
+            owner = HOST
+        if device.type in ("cuda", "cpu"):
+            kwargs = {**kwargs, "device": CPU}
+    if kwargs.get("pin_memory"):
+        kwargs = {**kwargs, "pin_memory": False}
+    out = func(*args, **kwargs)
+    if owner is not HOST:
+        claim(out, owner)
+        mode.last = owner
+    elif source is not HOST and kwargs.get("non_blocking") and out.layout is torch.strided and not out.is_meta:
+        return pinned(out)
+    return out
+
+
+def copy_(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """Between any two devices; a floating target joins its source."""
+    target, source = args[:2]
+    if isinstance(source, torch.Tensor):  # C++ may hand on a number
+        owner = tag_of(source).owner
+        if owner is not FLOATING:
+            anchor_floating(target, owner)
+    return func(*args, **kwargs) if target.layout is torch.strided else keeps_owner(mode, func, args, kwargs)
+
+
+def resize(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """Answer `x.resize_()`, which may take more memory."""
+    if args[0].layout is not torch.strided:
+        return keeps_owner(mode, func, args, kwargs)
+    out = func(*args, **kwargs)
+    tag_of(args[0]).resize(args[0].untyped_storage().nbytes())
+    return out
+
+
+def is_pinned(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> bool:
+    return tag_of(args[0]).pinned
+
+
+def pin_memory(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> torch.Tensor:
+    """A copy in page-locked host memory; a tensor of a device has none."""
+    if tag_of(args[0]).owner is not HOST and not MEMORY.is_one:
+        raise RuntimeError(f"cannot pin '{type_name(args[0])}' only dense CPU tensors can be pinned")
+    return pinned(args[0].clone())
+
+
+def narrow_copy(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """CUDA copies a view, whose checks have other words than those of the CPU's kernel."""
+    if tag_of(args[0]).owner is HOST or "out" in kwargs:
+        return func(*args, **kwargs)
+    with mode:
+        return torch.narrow(*args).clone(memory_format=torch.contiguous_format)
+
+
+def refuse_without_host_memory(error: Exception, mode: Any, args: Args, kwargs: dict[str, Any]) -> None:
+    """Raise CUDA's error for a tensor of a device that the host, whose memory that is here, cannot hold."""
+    asked = re.search(r"you tried to allocate (\d+) bytes", str(error))
+    device = kwargs.get("device")
+    there = [mode.find_device(device)] if device is not None and device.type == "cuda" else []
+    there += [owner for each in tensors_in(args) if (owner := tag_of(each).owner) not in (HOST, FLOATING)]
+    if asked is not None and there:
+        there[0].refused = int(asked[1])
+        raise out_of_memory(there[0].index, there[0].total, there[0].memory, int(asked[1])) from None
+
+
+BY_NAME: dict[str, Callable[..., Any]] = {
+    "aten::_to_copy": to_copy,
+    "aten::copy_": copy_,
+    "aten::set_": set_,
+    "aten::narrow_copy": narrow_copy,
+    **dict.fromkeys(("aten::resize_", "aten::resize_as_"), resize),
+    "aten::is_pinned": is_pinned,
+    "aten::_pin_memory": pin_memory,
+    "aten::_pack_padded_sequence": pack_padded_sequence,
+    "aten::record_stream": returning(None),  # and the cache of cuFFT's plans: there is no such memory here
+    "aten::_cufft_get_plan_cache_size": returning(0),
+    "aten::_cufft_get_plan_cache_max_size": returning(4096),
+    "aten::_cufft_set_plan_cache_max_size": returning(None),
+    "aten::_cufft_clear_plan_cache": returning(None),
+}

@@ -1,1 +1,0 @@
-"""A device's memory at the moment when an allocation failed."""

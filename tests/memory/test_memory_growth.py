@@ -1,0 +1,173 @@
+"""What a loop keeps is found long before memory ends, and what has a bound is not; who held memory at its highest."""
+
+from __future__ import annotations
+
+import re
+import types
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+
+import devtrace
+from devtrace.api.results import Report
+from devtrace.diagnosis.edits import applied
+from devtrace.diagnosis.findings import Finding
+from devtrace.memory import growth_samples
+
+pytestmark = pytest.mark.one_in(5)
+
+PROGRAMS = Path(__file__).parent / "growing_programs"
+
+
+class Expected(NamedTuple):
+    name: str
+    kind: str
+    site: str
+    edit: str
+
+
+GROWING = {
+    "losses_of_a_validation": Expected("total", "graph", "total += (model", r"mean\(\)\.detach\(\)"),
+    "terms_in_a_dictionary": Expected("log.values", "graph", "self.values[name].append(value)", ""),
+    "errors_of_attempts": Expected("outcome", "traceback", "outcome[number] = problem", r"= str\(problem\)"),
+    "features_of_a_gallery": Expected("BANK", "named", "BANK.append(features)", r"features\.cpu\(\)"),
+    "states_by_deepcopy": Expected("history", "named", "history.append(copy.deepcopy(", "copy=True"),
+    "states_by_name": Expected("SNAPSHOTS", "named", "SNAPSHOTS[epoch] = {key", r"value\.clone\(\)\.cpu\(\) for"),
+    "gradients_of_steps": Expected("noise.steps", "named", "self.steps.append([p.grad", r"p\.grad\.clone\(\)\.cpu"),
+    "losses_of_few_batches": Expected("total", "graph", "total = total + (model", r"mean\(\)\.detach\(\)"),
+    "deep_copies_of_a_trainer": Expected(
+        "trainer.log",
+        "named",
+        'self.log["state"].append(',
+        r"value\.to\(.cpu., copy=True\) for key, value in self\.net\.",
+    ),
+    "losses_in_the_memory_of_all": Expected(
+        "losses", "named", "losses.append(nn.f", r"mse_loss\(net\(x\), x\)\.clone\(\)"
+    ),
+    "copies_of_better_models": Expected("best", "parameter", "best.append(", r"copy\.deepcopy\(model\)\.cpu\(\)"),
+    "copies_of_a_fit": Expected("fit.snapshots", "parameter", "self.snapshots[number] = deepcopy", ""),
+    "terms_beside_a_backward": Expected("curve", "graph", 'curve["smooth"].append(smooth', r"smooth\.detach\(\)"),
+    "scores_of_two_passes": Expected("trainer.shown", "graph", "trainer.shown.append(scores)", ""),
+    "gradients_until_their_spread": Expected("seen", "named", "seen[step] = flat(net)", r"flat\(net\)\.cpu\(\)"),
+}
+HEALTHY = sorted(path.stem for path in PROGRAMS.glob("healthy_*.py"))
+
+
+@pytest.fixture(autouse=True)
+def without_limit_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every height be looked at: a process with many tests behind it is slow to walk."""
+    monkeypatch.setattr(growth_samples, "_FIRST", 600.0)
+    monkeypatch.setattr(growth_samples, "_CLOSE_FIRST", 600.0)
+
+
+def ran(text: str, file: str = "program.py", **options: Any) -> Report:
+    module: Any = types.ModuleType("program")
+    with devtrace.record(simulate="cuda:1", **options) as recording:
+        exec(compile(text, file, "exec"), module.__dict__)
+        module.run("cuda:0")
+    return recording.report
+
+
+def ran_to_peak(text: str, file: str) -> tuple[Report, int]:
+    module: Any = types.ModuleType("program")
+    with devtrace.record(simulate="cuda:1", memory=True) as recording:
+        exec(compile(text, file, "exec"), module.__dict__)
+        module.run("cuda:0")
+        highest = torch.cuda.max_memory_allocated()
+    return recording.report, highest
+
+
+def growing(report: Report) -> list[Finding]:
+    return [finding for finding in report.findings if finding.rule == "memory-growth"]
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_what_grows_with_each_step_is_a_warning_with_its_name_and_edit(name: str, tmp_path: Path) -> None:
+    expected, path = GROWING[name], PROGRAMS / f"{name}.py"
+    text = path.read_text()
+    report = ran(text, str(path))
+    (found,) = growing(report)
+    (holder,) = found.holders
+    assert (found.severity, holder.name, holder.kind) == ("warning", expected.name, expected.kind)
+    assert found.site is not None
+    assert expected.site in found.site.text
+    assert found.count >= 4
+    assert not report.all_clear
+    assert f"`{expected.name}` grows with each step" in str(report)
+    assert bool(found.edits) == bool(expected.edit)
+    if found.edits:
+        assert re.search(expected.edit, found.edits[0].after)
+        edited = tmp_path / path.name
+        edited.write_text(applied(text, found.edits))
+        assert growing(ran(edited.read_text(), str(edited))) == []
+
+
+def test_a_graph_that_its_backward_pass_left_gets_no_advice_to_compute_without_one(tmp_path: Path) -> None:
+    path = PROGRAMS / "scores_of_two_passes.py"
+    text = path.read_text()
+    (found,) = growing(ran(text, str(path)))
+    assert "`retain_graph=True` kept them after their backward pass" in found.message
+    assert found.help == "keep `.detach()` of what goes into `trainer.shown`"
+    edited = tmp_path / path.name
+    edited.write_text(text.replace("append(scores)", "append(Scores(*(each.detach() for each in scores)))"))
+    assert growing(ran(edited.read_text(), str(edited))) == []
+
+
+def test_a_state_of_several_parts_is_one_round() -> None:
+    path = PROGRAMS / "gradients_of_steps.py"
+    (found,) = growing(ran(path.read_text(), str(path)))
+    assert found.count <= 20 < found.holders[0].count
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_what_has_a_bound_or_is_wanted_is_silent(name: str) -> None:
+    path = PROGRAMS / f"{name}.py"
+    assert growing(ran(path.read_text(), str(path))) == []
+
+
+def test_the_holders_of_memory_at_its_highest_are_reported_where_it_is_asked_for() -> None:
+    path = PROGRAMS / "losses_of_a_validation.py"
+    report, highest = ran_to_peak(path.read_text(), str(path))
+    (found,) = [each for each in report.findings if each.rule == "memory-peak"]
+    assert (found.holders[0].name, found.holders[0].kind) == ("total", "graph")
+    assert ("model", "parameter") in {(each.name, each.kind) for each in found.holders}
+    assert found.bytes > 0.97 * highest
+    assert re.search(
+        r"cuda:0 held at most \d+\.\d MiB\. The largest parts: \d+\.\d MiB is graphs", " ".join(str(report).split())
+    )
+    assert "memory-peak" not in {each.rule for each in ran(path.read_text(), str(path)).findings}
+
+
+@pytest.mark.parametrize("name", ["losses_of_few_batches", "features_of_a_gallery"])
+def test_what_grows_is_found_as_well_where_heights_are_asked_for(name: str) -> None:
+    path = PROGRAMS / f"{name}.py"
+    (found,) = growing(ran(path.read_text(), str(path), memory=True))
+    assert found.holders[0].name == GROWING[name].name
+
+
+def test_a_healthy_program_that_is_asked_for_its_peak_stays_clear() -> None:
+    path = PROGRAMS / "healthy_predictions.py"
+    assert ran(path.read_text(), str(path), memory=True).all_clear
+
+
+def test_looking_at_heights_keeps_no_tensor_alive() -> None:
+    import gc
+    import weakref
+
+    alive: list[weakref.ref[torch.Tensor]] = []
+
+    def work() -> None:
+        kept = []
+        for _ in range(20):
+            kept.append(torch.randn(512, 512, device="cuda"))
+            alive.append(weakref.ref(kept[-1]))
+
+    gc.disable()
+    try:
+        with devtrace.record(simulate="cuda:1", memory=True):
+            work()
+            assert [each for each in alive if each() is not None] == []
+    finally:
+        gc.enable()
