@@ -264,7 +264,7 @@ def _owned_memory(trace: TraceData, theme: Theme) -> Figure:
         if curve.limit:
             lines.append({
                 "type": "scatter", "x": times[[0, -1]], "y": [curve.limit] * 2, "mode": "lines",
-                "name": several + sentence("curves.limit", size=format_memory(curve.limit)),
+                "name": several + sentence("memory.limit", size=format_memory(curve.limit)),
                 "line": {"dash": "dash", "color": "#808080"},
             })  # fmt: skip
     return _canvas(lines, " · ".join(_safe(curves.title(curve)) for curve in trace.memory), theme, **_OF_BYTES)
