@@ -70,10 +70,10 @@ def _failed(trace: TraceData) -> Failure | None:
 
 def _totals(sides: _Sides) -> Iterable[str]:
     """Return the sums that changed, and which run did less because it failed."""
-    sums = [(key, *(sum(map(count, report.ledger)) for report in sides)) for key, count in _COUNTS.items()]
+    sums = {key: [sum(map(count, report.ledger)) for report in sides] for key, count in _COUNTS.items()}
     changed = comma().join(
         sentence("diff.total", name=sentence(key), before=before, after=after)
-        for key, before, after in sums
+        for key, (before, after) in sums.items()
         if before != after
     )
     return filter(None, (changed, _stopping(sides)))
