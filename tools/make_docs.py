@@ -15,7 +15,7 @@ from typing import Any, Final, get_args
 
 import devtrace
 from devtrace.api.options import FLAGS, Keyword
-from devtrace.diagnosis.rules.ordered import RULES
+from devtrace.diagnosis.rules.ordered import rule_slugs
 from devtrace.diagnosis.slug_words import MEANINGS
 from devtrace.diagnosis.slugs import CauseSlug, RuleSlug
 from devtrace.notebook.usage import COMMANDS
@@ -42,7 +42,7 @@ HELPS: Final = family(
 
 
 def rules() -> str:
-    rows = [(f"`{slug}`", sentence(MEANINGS[slug])) for slug in get_args(RuleSlug) if slug in RULES]
+    rows = [(f"`{slug}`", sentence(MEANINGS[slug])) for slug in get_args(RuleSlug) if slug in rule_slugs()]
     return _table(("rule", "it means"), *rows)
 
 
@@ -62,7 +62,7 @@ def commands() -> str:
 def examples() -> str:
     """Show the shortest program of each cause, and one of the costs, each with its report."""
     causes = (slug for slug in get_args(CauseSlug) if slug != "unknown")
-    costs = (rule for rule in RULES if rule in COSTS)
+    costs = (rule for rule in rule_slugs() if rule in COSTS)
     shown = [_example(slug, sentence(MEANINGS[slug]), _shortest(slug)) for slug in causes]
     return "".join(
         (*shown, *(_example(rule, sentence(MEANINGS[rule]), CORPUS / "costs" / COSTS[rule]) for rule in costs))

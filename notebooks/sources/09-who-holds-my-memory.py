@@ -156,14 +156,12 @@ report.figure("memory")
 # ## A step that is too large
 #
 # Nothing is kept here that need not be: one training step on a batch of 2048 asks for more than the card has. The report says about how large a
-# batch fits, from what the layers that ran have kept. For a script, `devtrace fix --simulate cuda:1,64MB script.py` runs it with smaller batches and
-# says which one fits and which does not.
+# batch fits, from what the layers that ran have kept.
 
 # %% zh
 # ## 一步就太大
 #
 # 这里没有保留任何多余的东西：一批 2048 个样本的一步训练，需要的比显卡有的多。报告根据已经运行的层所保留的大小，说出大约多大的批能放下。
-# 对脚本，`devtrace fix --simulate cuda:1,64MB script.py` 会用更小的批运行它，并说出哪个放得下、哪个放不下。
 
 # %% code raises-exception
 %%devtrace large

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from devtrace.api.results import Report as Report
     from devtrace.api.results import Trace as Trace
     from devtrace.api.results import diagnose as diagnose
-    from devtrace.api.results import from_profiler as from_profiler
     from devtrace.api.results import load as load
     from devtrace.diagnosis.findings import Culprit as Culprit
     from devtrace.diagnosis.findings import Edit as Edit
@@ -50,10 +49,10 @@ if TYPE_CHECKING:
 _NAMES = {
     "api.recording": ("record",),
     "api.expect": ("expect",),
-    "api.explain": ("explain",),
-    "api.installation": ("install", "uninstall"),
+    "explaining.explain": ("explain",),
+    "explaining.installation": ("install", "uninstall"),
     "simulation.simulation": ("simulate",),
-    "api.results": ("diagnose", "load", "from_profiler", "Trace", "Report"),
+    "api.results": ("diagnose", "load", "Trace", "Report"),
     "interchange.diff": ("diff",),
     "diagnosis.findings": ("Finding", "Culprit", "Site", "Edit"),
     "notebook.live_view": ("LiveView",),

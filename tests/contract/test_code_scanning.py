@@ -35,7 +35,7 @@ CULPRITS = st.builds(
 )  # fmt: skip
 FINDINGS = st.builds(
     Finding,
-    st.sampled_from(["device-mismatch", "host-sync"]), st.sampled_from(["error", "warning", "note"]),
+    st.sampled_from(["device-mismatch", "host-sync", "dtype-cost"]), st.sampled_from(["error", "warning", "note"]),
     st.sampled_from(["never-moved", ""]), TEXTS, st.none() | SITES, st.integers(-1, 9), st.none() | CULPRITS,
     st.integers(0, 9), st.integers(0, 9), WORDS, WORDS, EDITS.map(tuple), NUMBERS,
     st.lists(st.builds(Line, WORDS, SITES, WORDS), max_size=2).map(tuple),

@@ -20,6 +20,7 @@ from devtrace.diagnosis.rules import device_mismatch
 from devtrace.diagnosis.rules.device_errors import device_errors
 from devtrace.diagnosis.store import report_of
 from devtrace.recording.context import hooks
+from devtrace.report.html import fragment
 
 
 def failing() -> devtrace.record:
@@ -123,6 +124,15 @@ def test_findings_survive_their_way_through_json() -> None:
     report = failing().report
     assert report.trace.findings is not None
     assert report_of(report.trace).findings == report.findings
+
+
+def test_a_saved_finding_of_a_rule_that_is_gone_is_shown_in_its_own_words() -> None:
+    trace = failing().report.trace
+    gone = {"rule": "dtype-cost", "severity": "warning", "cause": "", "message": "`goals` is float64.", "site": 0}
+    report = devtrace.diagnose(replace(trace, findings=(*(trace.findings or ()), gone)))
+    assert report.findings[-1].rule == "dtype-cost"
+    assert "`goals` is float64." in str(report)
+    assert "<code>goals</code> is float64." in fragment(report)
 
 
 def test_a_diagnosis_that_fails_leaves_torchs_own_words(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from torch import nn
 
 import devtrace
 from devtrace.api.results import Trace
-from devtrace.recording.columns.recorded_ops import Region
+from devtrace.dtypes.autocast_recorder import Region
 
 HALF = torch.bfloat16
 

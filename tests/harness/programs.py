@@ -201,6 +201,5 @@ def facts_in(of: language.Language, file: str) -> tuple[str, list[str]]:
     """Return the text of what `report()` of a file gives, and the rules and causes of what it shows."""
     language.CHOICE.user = of
     report: Report = _program(file).report()
-    advised = [finding for finding in report.findings if finding.help]
-    shown = [*(finding for _, finding in parts.shown(report)), *advised]
+    shown = [finding for _, finding in parts.shown(report)]
     return report.text, [slug for finding in shown for slug in (finding.rule, finding.cause)]

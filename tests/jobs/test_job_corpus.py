@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from corpus_programs import at
-from devtrace.diagnosis.rules.ordered import JOB_RULES
+from devtrace.features import offers
 from devtrace.runtime.requirements import release_of
 from folders import TESTS
 from goldens import assert_golden
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.one_in(4)]
 
 ALL = [Job(path.parent) for path in sorted(JOBS.glob("*/*/bug.py"))]
 each = pytest.mark.parametrize("job", ALL, ids=lambda job: job.name)
-RULES = {*JOB_RULES} | {"collective-device", "moved-after-wrap"}
+RULES = {*offers("job rule")} | {"collective-device", "moved-after-wrap"}
 
 
 @pytest.fixture(scope="module")

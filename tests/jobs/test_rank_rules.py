@@ -19,12 +19,12 @@ from torch.nn.parallel import DistributedDataParallel
 
 import devtrace
 from devtrace.diagnosis.findings import Finding
-from devtrace.diagnosis.rules.ordered import JOB_RULES
+from devtrace.features import offers
 from devtrace.jobs.merge import merge
 
 fully_shard: Any = importlib.import_module("torch.distributed.fsdp").fully_shard
 Program = Callable[[int], object]
-OF_JOBS = {*JOB_RULES} | {"collective-device", "moved-after-wrap"}
+OF_JOBS = {*offers("job rule")} | {"collective-device", "moved-after-wrap"}
 
 
 def found(program: Program, monkeypatch: pytest.MonkeyPatch, ranks: int = 2, devices: int = 4) -> list[Finding]:

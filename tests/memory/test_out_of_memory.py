@@ -104,18 +104,7 @@ EXPECTED = {
     ),
     "needed_after_the_loop": Expected("50MB", "net", "parameter", "nn.Sequential(", "smaller state"),
     "needed_in_the_next_round": Expected("50MB", "net", "parameter", "nn.Sequential(", "smaller state"),
-    "queue_of_batches": Expected(
-        "60MB", "batches", "named", ".to(device)", r"net\(batches\.get\(\)\.to\(device\)\)", repaired=True
-    ),
-    "batches_of_a_loader": Expected(
-        "50MB", "ready", "named", "x.to(device)", r"^ +x, y = x\.to\(device\), y\.to\(device\)$", repaired=True
-    ),
-    "batches_of_a_deque": Expected(
-        "60MB", "ahead", "named", ".to(device)", r"^ +x, y = x\.to\(device\), y\.to\(device\)$", repaired=True
-    ),
-    "batches_of_a_prefetcher": Expected(
-        "44MB", "self.ready", "named", ".cuda(", "collect them on the CPU, and move each"
-    ),
+    "queue_of_batches": Expected("60MB", "batches", "named", ".to(device)", "what `batches` collects on the CPU"),
     "one_hot_targets": Expected(
         "64MB", "hot", "named", "nn.functional.one_hot", r"line 10 .* `F\.cross_entropy\(logits, index\)`"
     ),

@@ -207,7 +207,6 @@ def test_the_body_of_each_magic_of_a_cell_begins_below_it() -> None:
     [
         (devtrace.diagnose, "diagnose(Linear); it takes a trace; give it recording.trace, or devtrace.load("),
         (devtrace.load, "load(Linear); it takes the name of a file; save a trace with trace.save(file)"),
-        (devtrace.from_profiler, "from_profiler(Linear); it takes the name of a file; name the file that export_"),
         (devtrace.explain, "explain(Linear); it takes an exception; leave the argument out"),
         (partial(devtrace.diff, "a.devtrace"), "diff(Linear); it takes two traces, reports, files or names"),
     ],

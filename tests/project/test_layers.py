@@ -32,7 +32,7 @@ ALLOWED = {
     "drawing": {"trace", "words"},
     "contract": {"diagnosis", "runtime", "words"},
     "report": {"contract", "drawing", "diagnosis", "runtime", "trace", "words"},
-    "interchange": {"report", "drawing", "diagnosis", "runtime", "source", "trace", "words"},
+    "interchange": {"report", "drawing", "diagnosis", "runtime", "trace", "words"},
     "fixing": {"contract", "diagnosis", "source", "runtime", "words"},
 }
 _BELOW_THE_API = set(ALLOWED)
@@ -82,7 +82,7 @@ CONFINED = {
         "recording", "simulation", "explaining", "runtime.mode_stack", "runtime.quiet", "runtime.eager_paths",
         "runtime.profiles", "runtime.scripting",
         "runtime.torch_names", "runtime.values_alone", "runtime.wrapped_numbers",
-        "diagnosis.evidence.access_paths", "api.environment", "interchange.torch_profiler",
+        "diagnosis.evidence.access_paths", "api.environment",
     },
     "IPython": {"notebook.magic"},
     "ipywidgets": {"notebook.live_view"},

@@ -42,9 +42,6 @@ def test_thirty_seconds_of_readme_end_in_a_report() -> None:
 def test_the_lines_for_programs_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [code] = blocks(PAGES["outside-the-notebook.md"])
     monkeypatch.chdir(tmp_path)
-    with torch.profiler.profile() as profiled:
-        torch.ones(2)
-    profiled.export_chrome_trace("profile.json")
     monkeypatch.setenv("WORLD_SIZE", "2")
     for rank in "01":
         monkeypatch.setenv("RANK", rank)

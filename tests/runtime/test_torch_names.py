@@ -28,7 +28,6 @@ NOT_OF_TORCH: Final = frozenset({
     "_queue", "_hf_hook",  # a module of Python; what accelerate keeps of a module that it dispatched
     "_ink", "_on_",  # endings of names of our own
     "_oh", "_raw_saved_",  # IPython; how attributes of a node of autograd begin
-    "_torchdynamo_orig_backend",  # attribute of what wraps a compiler, which no path names; test_cuda_graph needs it
 })  # fmt: skip
 SILENT: Final = ("modules", "trace_impl", "pinned", "calls", "vocabulary")
 """Parts that have another way, or that these programs do not come by."""

@@ -27,7 +27,6 @@ WRITERS: dict[str, Callable[[Report, Path], object]] = {
     "trace": lambda report, path: report.trace.save(path),
     "page": lambda report, path: report.to_html(path),
     "perfetto": lambda report, path: report.trace.to_perfetto(path),
-    "memory": lambda report, path: report.trace.to_memory_viz(path),
     "json": lambda report, path: findings_json.write(findings_json.findings_json(report), path),
     "values": lambda _, path: values.write(path, {"x": 1}),
     "texts": lambda _, path: overlay.write(path, {}),

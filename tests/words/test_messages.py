@@ -170,7 +170,6 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "not-a-function": lambda _: raised(lambda: devtrace.trace()),  # type: ignore[operator]
     "not-written": lambda _: typed("%%devtrace\nimport torch\ntorch.ones(3)", "%devtrace save missing/run.devtrace"),
     "open-quote": lambda _: typed('%%devtrace "a\n1'),
-    "profile-foreign": lambda _: raised(lambda: devtrace.from_profiler(written("a.json", "{}"))),
     "program-missing": lambda _: called("run"),
     "rank-twice": lambda _: raised(two_of_a_rank),
     "recording-not-ended": lambda _: raised(read_within_its_block),

@@ -162,7 +162,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
                 stack.enter_context(simulate(self._simulate))
             self._simulated = running_simulation() is not None
-            recording = Recording(self._max_ops, self._namespace, self._budget, self._memory)
+            recording = Recording(self._max_ops, self._namespace, self._budget, {"memory": self._memory})
             recording.start()
             self._recording = self._running = recording
             self._stack = stack.pop_all()

@@ -55,11 +55,6 @@ class Trace(TraceData):
 
         return to_perfetto(self, path)
 
-    def to_memory_viz(self, path: str | Path) -> Path:
-        from devtrace.interchange.memory_viz import to_memory_viz
-
-        return to_memory_viz(self, path)
-
     def __repr__(self) -> str:
         named = f" {self.title!r}" if self.title else ""
         return f"<Trace{named}: {len(self.ops):,} ops on {', '.join(self.devices) or 'no device'}>"
@@ -148,14 +143,6 @@ def load(*files: str | Path) -> Trace:
     for file in files:
         expect_kind("load", file, str, PathLike, error="wrong-argument.file")
     return Trace.of(merge.load(*files))
-
-
-def from_profiler(path: str | Path) -> Trace:
-    """Read what torch.profiler exported as a Chrome trace."""
-    from devtrace.interchange import torch_profiler
-
-    expect_kind("from_profiler", path, str, PathLike, error="wrong-argument.profile")
-    return Trace.of(torch_profiler.from_profiler(path))
 
 
 def _values(data: TraceData | ReportData) -> dict[str, Any]:

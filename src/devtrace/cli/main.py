@@ -7,13 +7,11 @@ import sys
 import tempfile
 import webbrowser
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from devtrace.api.options import FLAGS, Options
-from devtrace.cli import misplaced
 from devtrace.cli.launch import Launch
 from devtrace.cli.output import FOUND, print_line
 from devtrace.cli.parser import Parser
@@ -82,7 +80,7 @@ def _add_run(commands: Any) -> None:
     run.add_argument("--untraced", action="store_true", help=sentence("cli.untraced"))
     run.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help=sentence("cli.module"))
     run.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help=sentence("cli.script"))
-    run.set_defaults(command=_run, takes_value=run.takes_value)
+    run.set_defaults(command=_run)
 
 
 def _add_gate(parser: Parser) -> None:
@@ -106,7 +104,6 @@ def _run(options: argparse.Namespace) -> int:
     given, known = vars(options), {each.name for each in fields(Options)}
     chosen = Options(**{name: value for name, value in given.items() if name in known})
     chosen.check_files()
-    misplaced.warn_at_exit("run", program, options.takes_value)
     if options.untraced:
         run_untraced(program, chosen)
     else:
@@ -194,11 +191,9 @@ def _write(file: str, what: str, write: Callable[[Path], object]) -> int:
 
 
 def _loaded(files: Sequence[str]) -> Trace:
-    from devtrace.api.results import from_profiler, load
+    from devtrace.api.results import load
 
     try:
-        with suppress(FormatError):
-            return from_profiler(files[0])
         return load(*files)
     except OSError as error:
         raise UsageError.of("file-unreadable", file=repr(error.filename), reason=error.strerror) from None

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from devtrace.contract.entries import Entry
 from devtrace.contract.findings_json import relative
 from devtrace.diagnosis.findings import Edit, Finding, Line, Site
-from devtrace.diagnosis.rules.ordered import RULES
+from devtrace.diagnosis.rules.ordered import rule_slugs
 from devtrace.diagnosis.slug_words import MEANINGS
 from devtrace.diagnosis.slugs import CauseSlug, Severity
 from devtrace.runtime.requirements import own_version
@@ -48,8 +48,9 @@ def sarif(entries: Iterable[Entry], notes: Iterable[str], root: Path) -> dict[st
 
 def _driver() -> dict[str, Any]:
     causes = {slug: sentence(MEANINGS[slug]) for slug in get_args(CauseSlug)}
-    rules = [{"id": slug, "shortDescription": {"text": sentence(MEANINGS[slug])}} for slug in RULES]
-    return {"name": "devtrace", "version": own_version(), "rules": rules, "properties": {"causes": causes}}
+    meanings = {slug: sentence(MEANINGS[slug]) if slug in MEANINGS else slug for slug in rule_slugs()}  # or a package's
+    described = [{"id": slug, "shortDescription": {"text": meaning}} for slug, meaning in meanings.items()]
+    return {"name": "devtrace", "version": own_version(), "rules": described, "properties": {"causes": causes}}
 
 
 def _result(entry: Entry, root: Path) -> dict[str, Any]:
@@ -59,7 +60,6 @@ def _result(entry: Entry, root: Path) -> dict[str, Any]:
     known |= {name: value for name, value in (("limit", entry.limit), ("test", entry.test)) if value}
     found: dict[str, Any] = {
         "ruleId": finding.rule,
-        "ruleIndex": RULES.index(finding.rule),
         "level": entry.level,
         "message": {"text": message_with_help(finding)},
         "occurrenceCount": max(finding.count, 1),

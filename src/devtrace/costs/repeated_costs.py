@@ -3,8 +3,7 @@
     for x, y in loader:                       # a step
         total += loss(x.to(device)).item()    # its habits: a copy to the device, a wait; each once in a step
 
-A kind is a column of the ledger: `syncs`, `cpu_compute`, or a direction of copies (`h2d`, `d2h`, `d2d`). `casts` are
-counted apart.
+A kind is a column of the ledger: `syncs`, `cpu_compute`, or a direction of copies (`h2d`, `d2h`, `d2d`).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from devtrace.costs.steps import Pace, Steps
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Edit
-from devtrace.diagnosis.ledger import Tally, casts, directions, on_host, waits
+from devtrace.diagnosis.ledger import Tally, directions, on_host, waits
 
 OFTEN: Final = 10
 """What a line does so many times, or more, is a habit."""
@@ -30,7 +29,7 @@ SAMPLE: Final = 20
 """So many of a line's ops are looked at."""
 SMALL: Final = 4096
 """Bytes below which a copy costs its launch, not its size (about 10 µs on PCIe, the time that 100 KB take)."""
-_OF_OPS: Final = {"syncs": waits, "cpu_compute": on_host, "casts": casts}
+_OF_OPS: Final = {"syncs": waits, "cpu_compute": on_host}
 """Kinds whose rows are ops."""
 
 
@@ -120,7 +119,7 @@ class Habit:
     @property
     def target(self) -> str:
         """Return the one device to which all copies go, else an empty text."""
-        rows = set(() if self.kind in _OF_OPS else self.queries.trace.copies.ints("to")[self.rows].tolist())
+        rows = set(self.queries.trace.copies.ints("to")[self.rows].tolist())
         return self.queries.device_names[rows.pop()] if len(rows) == 1 else ""
 
     @property
@@ -169,7 +168,7 @@ def together(parts: Sequence[Habit]) -> Habit:
 def habits(queries: TraceQueries, tally: Tally, kind: str) -> Iterator[Habit]:
     """Yield the habit of each line of the user's that did what is of a kind."""
     chosen = np.flatnonzero(_OF_OPS[kind](queries) if kind in _OF_OPS else directions(queries)[kind])
-    users = queries.op_users if kind in ("cpu_compute", "casts") else queries.cost_users
+    users = queries.op_users if kind == "cpu_compute" else queries.cost_users
     sites = users[_ops_of(queries, kind, chosen)]
     order = np.argsort(sites, kind="stable")
     bounds = np.searchsorted(sites[order], np.arange(len(queries.trace.sites) + 1))

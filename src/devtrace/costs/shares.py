@@ -13,13 +13,29 @@ from typing import Final
 
 import numpy as np
 
+from devtrace.costs.cost_findings import one_a_cost
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.diagnosis.findings import Finding, estimated_cost, worst_first
+from devtrace.diagnosis.findings import Finding, Site, estimated_cost, sites_of_errors, worst_first
 from devtrace.words.catalogue import sentence
 
 _COPIES: Final = ("host-to-device-copy", "device-to-host-copy", "device-to-device-copy")
 _NOTHING: Final = 0.05
 """Less than so much of the largest cost is nothing beside it."""
+
+
+def told_once(queries: TraceQueries, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings of which each cost has one warning, with its share, and none is about a line with an error."""
+    return with_shares(queries, one_a_cost(queries, _without_explained(list(findings))))
+
+
+def _without_explained(findings: list[Finding]) -> list[Finding]:
+    """Leave out a module in two halves where an error is about the line that made one half."""
+    explained = {_line(site) for site in sites_of_errors(findings)}
+    return [each for each in findings if each.rule != "split-module" or _line(each.site) not in explained]
+
+
+def _line(site: Site | None) -> tuple[str, str | None, int] | None:
+    return (site.file, site.cell_id, site.line) if site is not None else None
 
 
 def with_shares(queries: TraceQueries, findings: Iterable[tuple[Finding, Sequence[Finding]]]) -> tuple[Finding, ...]:

@@ -236,3 +236,8 @@ def estimated_cost(finding: Finding) -> float:
 def worst_first(findings: Iterable[Finding], cost: Callable[[Finding], float] = estimated_cost) -> tuple[Finding, ...]:
     """Sort by severity; within it what costs the program most comes first, then as the program ran."""
     return tuple(sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), -cost(f), -f.count, f.op)))
+
+
+def sites_of_errors(findings: Iterable[Finding]) -> set[Site | None]:
+    errors = [each for each in findings if each.severity == "error"]
+    return {each.site for each in errors} | {each.culprit.born for each in errors if each.culprit is not None}

@@ -27,16 +27,6 @@ def on_host(queries: TraceQueries) -> Mask:
     return counting.on_host(_ops(queries), queries.host, uses_device=queries.uses_device)
 
 
-def casts(queries: TraceQueries) -> Mask:
-    """Return the ops that cast a tensor where it is; the backward pass casts back what the program cast."""
-    tensors = queries.trace.tensors
-    sources, dtypes, devices = (tensors.ints(name) for name in ("source", "dtype", "device"))
-    is_cast = (sources >= 0) & (dtypes[sources] != dtypes) & (devices[sources] == devices)
-    made = np.zeros(len(queries.trace.ops) + 1, dtype=bool)  # the last: no producer
-    made[tensors.ints("producer")[is_cast]] = True
-    return made[:-1] & queries.is_kind("copy") & ~queries.is_phase("backward")
-
-
 def _ops(queries: TraceQueries) -> counting.Ops:
     device = queries.trace.ops.ints("device")
     inputs, outputs = (queries.trace.ops.lists(column) for column in ("inputs", "outputs"))
@@ -88,15 +78,6 @@ def tally(queries: TraceQueries) -> Tally:
     )
     _add_folded(queries, by_device, counts)
     return Tally(by_device, counts)
-
-
-def counted(queries: TraceQueries, tally: Tally, chosen: Mask) -> Ints:
-    """Count ops that no column has, by line. Of those that were folded away a line's share is that of its ops."""
-    own = queries.op_users >= 0
-    recorded, found = (
-        np.bincount(queries.op_users[own & of], minlength=len(queries.trace.sites)) for of in (own, chosen)
-    )
-    return cast(Ints, np.maximum(found, found * tally.by_device.sum(axis=1) // np.maximum(recorded, 1)))
 
 
 def _add_folded(queries: TraceQueries, by_device: Ints, counts: dict[str, Ints]) -> None:

@@ -13,7 +13,7 @@ MEANINGS: Final = family(
     "device-mismatch.meaning", "dtype-mismatch.meaning", "host-conversion.meaning", "generator-mismatch.meaning",
     "device-refused.meaning", "out-of-memory.meaning", "host-sync.meaning", "host-to-device-copy.meaning",
     "device-to-host-copy.meaning", "device-to-device-copy.meaning", "cpu-compute.meaning", "split-module.meaning",
-    "dtype-cost.meaning", "cuda-graph.meaning", "idle-optimizer.meaning", "memory-growth.meaning",
+    "idle-optimizer.meaning", "memory-growth.meaning",
     "memory-peak.meaning", "device-comparison.meaning", "collective-device.meaning", "moved-after-wrap.meaning",
     "rank-device.meaning", "ranks-differ.meaning",
 )  # fmt: skip

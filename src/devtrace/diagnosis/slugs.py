@@ -16,8 +16,6 @@ RuleSlug = Literal[
     "device-to-device-copy",
     "cpu-compute",
     "split-module",
-    "dtype-cost",
-    "cuda-graph",
     "idle-optimizer",
     "memory-growth",
     "memory-peak",

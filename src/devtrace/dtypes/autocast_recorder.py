@@ -8,7 +8,9 @@ import functools
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Final
 
@@ -16,29 +18,78 @@ import torch
 from torch.compiler import is_compiling
 
 from devtrace.recording.columns import sites
-from devtrace.recording.columns.recorded_ops import Region
-from devtrace.recording.columns.thread_state import ThreadState
-from devtrace.recording.hot.recorder import Recorder
+from devtrace.recording.columns.recorded_ops import RecordedOps
+from devtrace.recording.columns.tensor_rows import Array
+from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT, ThreadState
+from devtrace.recording.finish.assemble import Assembly
+from devtrace.recording.folding.fold import has_ops
+from devtrace.recording.observer import Observer
 from devtrace.runtime.patches import Patches
 
 KINDS: Final = ("cuda", "cpu")
 """Kinds of devices for which a recording may begin within a region."""
 
 
-def install(recorder: Recorder, patches: Patches) -> None:
-    regions = _Regions(recorder)
-    regions.begin()
-    kind = torch.autocast
-    patches.set(kind, "__enter__", regions.entering(kind.__enter__))
-    patches.set(kind, "__exit__", regions.leaving(kind.__exit__))
+@dataclass(slots=True)
+class Region:
+    """A region of `torch.autocast`: the ops of a thread from `op` to `end` (-1: it has not been left)."""
+
+    op: int
+    device: str
+    dtype: str
+    enabled: bool
+    site: int
+    end: int = -1
+    left: int = sites.NOWHERE
 
 
-class _Regions:
-    """Regions that each thread is in."""
+class AutocastObserver(Observer):
+    """Regions that each thread is in, and all that were."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+    def __init__(self, recorder: RecordedOps, asked: Mapping[str, Any]) -> None:
+        super().__init__(recorder, asked)
+        self._regions: list[Region] = []
         self._open: dict[int, list[Region | None]] = defaultdict(list)
+
+    def install(self, patches: Patches, stack: ExitStack) -> None:
+        self.begin()
+        kind = torch.autocast
+        patches.set(kind, "__enter__", self.entering(kind.__enter__))
+        patches.set(kind, "__exit__", self.leaving(kind.__exit__))
+
+    def folded(self, thread: int, numbers: Array, last: int) -> None:
+        """Forget the regions that have been left and all of whose ops are gone."""
+        self._regions[:] = [
+            each
+            for each in self._regions
+            if each.op >> THREAD_SHIFT != thread
+            or each.end < 0
+            or has_ops(each.op & NUMBERS, each.end & NUMBERS, numbers, last)
+        ]
+
+    def sites(self) -> Iterator[int]:
+        for region in self._regions:
+            yield from (region.site, region.left)
+
+    def add_rows(self, assembly: Assembly, rows: Mapping[int, int]) -> None:
+        """Add the regions in which an op ran that is still there."""
+        threads, boundary = self.recorder.threads, assembly.merged.numbering.boundary
+        for region in self._regions:
+            thread = region.op >> THREAD_SHIFT
+            begin = boundary(thread, region.op & NUMBERS)
+            end = boundary(thread, (threads[thread].op if region.end < 0 else region.end) & NUMBERS)
+            if end > begin:
+                assembly.builder.append(
+                    "autocasts",
+                    thread=thread,
+                    begin=begin,
+                    end=end,
+                    device=region.device,
+                    dtype=region.dtype,
+                    enabled=int(region.enabled),
+                    site=rows.get(region.site, -1),
+                    left=rows.get(region.left, -1),
+                )
 
     def begin(self) -> None:
         """Note the regions that the program is in as the recording begins."""
@@ -69,16 +120,16 @@ class _Regions:
         return __exit__
 
     def _noted(self, note: Callable[[ThreadState, FrameType], Region | None]) -> Region | None:
-        state = self._recorder.states.get(threading.get_ident())
-        with self._recorder.faults:
-            is_seen = state is not None and self._recorder.active and not is_compiling()
+        state = self.recorder.states.get(threading.get_ident())
+        with self.recorder.faults:
+            is_seen = state is not None and self.recorder.active and not is_compiling()
             return note(state, sys._getframe(2)) if is_seen and state is not None else None
         return None
 
     def _add(self, region: Region | None) -> None:
         self._open[threading.get_ident()].append(region)
         if region is not None:
-            self._recorder.regions.append(region)
+            self._regions.append(region)
 
     def _entered(self, kind: str, op: int, site: int) -> Region | None:
         """One that is off within nothing changes nothing, as where a checkpoint computes once more."""
@@ -91,6 +142,6 @@ class _Regions:
 
     def _left(self, region: Region, op: int, site: int) -> Region:
         region.end, region.left = op, site
-        if op == region.op and self._recorder.regions[-1] is region:
-            self._recorder.regions.pop()  # no op was recorded in it
+        if op == region.op and self._regions[-1] is region:
+            self._regions.pop()  # no op was recorded in it
         return region

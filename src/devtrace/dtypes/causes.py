@@ -3,6 +3,9 @@
 import ast
 from typing import Final
 
+from devtrace.diagnosis.causes import created_without_device, ordered
+from devtrace.diagnosis.causes.default_device import was_made_by_default
+from devtrace.diagnosis.causes.ordered import Causes
 from devtrace.diagnosis.evidence.case import Case, Predicate, Verdict
 from devtrace.diagnosis.evidence.moves import moves_from
 from devtrace.diagnosis.evidence.origins import factory_call, is_like_data, is_of_an_array
@@ -88,14 +91,6 @@ def default_dtype_was_set(case: Case) -> Verdict | None:
     return Verdict("wrong-device", case.born, case.name) if was_made_by_default(case) else None
 
 
-def was_made_by_default(case: Case) -> bool:
-    """Return whether a tensor of no usual dtype was made without being asked, in a program that sets the default."""
-    is_odd = case.queries.of == "dtype" and case.odd_device in ("float64", "float16", "bfloat16")
-    is_made = case.origin.arrival == ("made" if case.queries.evidence.saw_ops else "given")
-    found = case.queries.source_node(case.born) if is_odd and is_made else None
-    return found is not None and "set_default_" in found.source.text
-
-
 def number_became_a_tensor(case: Case) -> Verdict | None:
     found = case.queries.source_node(case.queries.born(case.origin.row)) if case.origin.op >= 0 else None
     call = factory_call(found) if found is not None else None
@@ -151,13 +146,20 @@ def _of_autocast(case: Case) -> str:
     return sentence(key, odd=case.odd_device, line=line)
 
 
-BY_THE_OP: Final[tuple[Predicate, ...]] = (
+PREDICATES: Final[tuple[Predicate, ...]] = (
     number_does_not_fit,
     op_takes_another,
     model_was_cast_beside_a_scaler,
     region_was_left,
     default_dtype_was_set,
     array_was_float64,
+    *ordered.KEPT,
+    model_was_cast_later,
+    came_from_numpy,
+    number_became_a_tensor,
+    created_without_device.factory_ran_during_the_computation,
+    factory_had_no_dtype,
+    another_dtype_was_computed,
+    *ordered.STAYED,
 )
-BY_ITS_ARRAY: Final[tuple[Predicate, ...]] = (model_was_cast_later, came_from_numpy, number_became_a_tensor)
-BY_ITS_FACTORY: Final[tuple[Predicate, ...]] = (factory_had_no_dtype, another_dtype_was_computed)
+CAUSES: Final = Causes(PREDICATES, reason, ("numpy-boundary", "autocast-off", "python-number"))

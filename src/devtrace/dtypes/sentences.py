@@ -3,22 +3,9 @@
 import re
 from functools import cache
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-Refused = Literal["same", "index", "mask", "float", "single", "whole", "result", "number", "gradients", "numpy"]
-"""What torch refused.
-
-    same          tensors that have to be of one dtype
-    index         an index or a class number that is no whole number
-    mask          a mask that is not of bool
-    float         whole numbers where an op computes with others
-    single        half precision where there is no kernel for it
-    whole         a difference of masks
-    result        a result that does not fit the tensor which an op in place writes to
-    number        a number that the tensor's dtype cannot hold
-    gradients     gradients in half precision, which a scaler does not take
-    numpy         a dtype that numpy does not have
-"""
+from devtrace.diagnosis.evidence.mismatch import Refused
 
 _CPP: Final = {
     "half": "float16", "float": "float32", "double": "float64", "long": "int64", "long int": "int64", "int": "int32",

@@ -11,7 +11,7 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from time import perf_counter_ns
@@ -33,7 +33,6 @@ from devtrace.explaining.reading.reader import Definer, Handler, Reader
 from devtrace.explaining.reading.values import ReadOp, TensorValue, Value, tensors_of
 from devtrace.explaining.stack import CALLS_OF_MODULES, Stack
 from devtrace.explaining.worker_text import read_worker_text
-from devtrace.memory import shortage_recorder
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT
 from devtrace.recording.columns.operator_info import operator_by_name
@@ -44,6 +43,7 @@ from devtrace.recording.context.module_tree import children, is_module, is_train
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
+from devtrace.recording.observer import observers_of
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
 from devtrace.source.flow import statements
@@ -96,6 +96,7 @@ class Explanation:
         self.stack = Stack.of(path)
         self.frames = self.stack.sited()
         self.recorder = RecordedOps()
+        self.recorder.observers = observers_of(self.recorder, {})
         self.recorder.first_tick = next(history.ticks)
         self.modules = Modules(self.recorder)
         self.optimizers = Optimizers(self.recorder)
@@ -146,8 +147,8 @@ class Explanation:
             replay.put_after(self.reader.ops)
             for note in (sentence("explained.not-seen"), *missed()):
                 self.recorder.note(note)
-            is_short = isinstance(self.error, torch.OutOfMemoryError)
-            short = shortage_recorder.at_the_end(self.recorder, [self.error]) if is_short else None
+            for each in self.recorder.observers.values():
+                each.ended([self.error])
             done = assemble(
                 self.recorder,
                 self.modules,
@@ -155,14 +156,9 @@ class Explanation:
                 {names[0].text: module for module in roots if (names := walk.names(module))},
                 title="",
                 simulated=simulated,
-                extra_sites=[site for site, _ in self.frames]
-                + ([self.worker.site] if self.worker else [])
-                + (shortage_recorder.sites_of(short) if short else []),
+                extra_sites=[site for site, _ in self.frames] + ([self.worker.site] if self.worker else []),
             )
-        live = self._live(walk, done)
-        if short is not None:
-            live = replace(live, shortage=shortage_recorder.in_rows(short, done.site_rows, done.tensors.rows_of))
-        return Recorded(done.trace, live)
+        return Recorded(done.trace, self._live(walk, done))
 
     def _roots(self, frame: FrameType) -> dict[str, tuple[Any, ReferenceKind]]:
         """Return the variables of a frame, those that a comprehension in it had when it failed too."""
@@ -234,6 +230,7 @@ class Explanation:
             frames,
             row_of=lambda tensor: found[id(tensor)] if id(tensor) in found else row_of(known(tensor)),
             cells=sites.cells_so_far(),
+            facts=tuple(fact for each in self.recorder.observers.values() for fact in each.facts(done)),
             walk=walk,
             evidence=Evidence(births=frozenset(row for each in born if (row := found[id(each)]) is not None)),
         )

@@ -10,10 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from devtrace.cli import misplaced
-from devtrace.cli.run_program import Program
 from devtrace.contract import findings_json
-from devtrace.fixing.batches import Batches
 from devtrace.fixing.compared import Reference
 from devtrace.fixing.costs import Costs
 from devtrace.fixing.notebooks.runner import NotebookRunner, python_that_forks
@@ -24,7 +21,6 @@ from devtrace.fixing.rounds import MOST_ROUNDS, Change, Rounds, Run, changed_blo
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.writing import write_all
 from devtrace.runtime.device_spec import count_of, with_room
-from devtrace.runtime.size_limits import parted
 from devtrace.runtime.whole_files import put, write_as_asked
 from devtrace.source.user_code import folder_of_packages, owner_of, package_of
 from devtrace.words.catalogue import comma, sentence
@@ -54,7 +50,7 @@ def add_to(commands: Any) -> None:
     fix.add_argument("--json", metavar="F", type=Path, help=sentence("cli.fix.json"))
     fix.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help=sentence("cli.module"))
     fix.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help=sentence("cli.script"))
-    fix.set_defaults(command=run, takes_value=fix.takes_value)
+    fix.set_defaults(command=run)
 
 
 def _count(text: str) -> int:
@@ -75,7 +71,6 @@ def run_rounds(runner: Runner, options: argparse.Namespace) -> int:
     reference = Reference(partial(_of_reference, runner))
     rounds = Rounds(runner.run, _read, options.rounds, reference, announce=_announce)
     rounds.go()
-    Batches(rounds, parted(options.simulate)[1] or 0, partial(_announce_batch, rounds)).go()
     costs = Costs(rounds)
     if options.costs and rounds.is_proven and rounds.last.ending == "ended":
         costs.go()
@@ -122,10 +117,6 @@ def _announce(rounds: Rounds, own: frozenset[str]) -> None:
         _print([sentence("fix.run", number=number)])
 
 
-def _announce_batch(rounds: Rounds, size: int) -> None:
-    _print([sentence("fix.run-batch", number=len(rounds.runs) + 1, size=size)])
-
-
 def _of_reference(runner: Runner) -> Run:
     _print([sentence("fix.run-reference")])
     return replace(runner, one_device=True, simulate=with_room(runner.simulate)).run({}, frozenset())
@@ -140,8 +131,6 @@ def _runner(options: argparse.Namespace) -> Runner:
     if options.module is None and words[0].endswith(".ipynb"):
         path = os.path.abspath(words[0])
         return NotebookRunner(path, options.simulate, options.timeout, forks=python_that_forks())
-    if options.module is None:
-        misplaced.warn_at_exit("fix", Program(words[0], tuple(words[1:])), options.takes_value)
     return ProgramRunner(tuple(words), options.simulate, options.timeout)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,10 +38,6 @@ class SourceText:
     def lines_in(self, _: int | None) -> list[str]:
         """Return the lines of a cell, where the text has any."""
         return self.lines
-
-    def programs(self) -> Iterator[tuple[int | None, str]]:
-        """Yield the programs in it, each with the cell that it is."""
-        yield None, "".join(self.lines)
 
     def edited(self, edits: Iterable[Edit]) -> SourceText:
         """Return the text with all edits, which must fit it and leave it a program."""

@@ -1,1 +1,1 @@
-"""The trace for and from other tools, and two traces compared."""
+"""The trace for other tools, and two traces compared."""

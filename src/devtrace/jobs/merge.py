@@ -158,7 +158,7 @@ class _Rank:
         """Yield the curves of this rank's devices, by the ops of all."""
         for curve in self.trace.memory:
             ops = self.ids["ops"][np.minimum(curve.ops, len(self.ids["ops"]) - 2)]
-            yield replace(curve, ops=ops.astype(np.int64), lives=None)
+            yield replace(curve, ops=ops.astype(np.int64))
 
     def finding(self, finding: Mapping[str, Any]) -> dict[str, Any]:
         lacking = {name: usual for name, usual in _USUAL.items() if name not in finding}

@@ -122,7 +122,7 @@ def loaded_to_the_host(memory: Memory) -> Remedy | None:
 
 
 def to_the_host(memory: Memory, group: Group) -> Remedy | None:
-    """Keep on the CPU what is only collected: `bank[name] = features.cpu()`."""
+    """Keep on the CPU what is only collected: `bank[name] = features.cpu()`; no edit sends back what came from it."""
     keeps = memory.keeper(group)
     if keeps is None:
         return _advised(group, None, "out-of-memory.help-cpu-edit") if group.is_contained else None
@@ -134,7 +134,7 @@ def to_the_host(memory: Memory, group: Group) -> Remedy | None:
         return None
     if (code := _state_on_the_host(memory, keeps, group)) is not None:
         return _advised(group, code, "out-of-memory.help-cpu-edit")
-    if keeps.how == "is" or (keeps.is_a_cache and memory.is_used(group)):
+    if keeps.how == "is" or memory.is_from_the_host(group) or (keeps.is_a_cache and memory.is_used(group)):
         return _advised(group, None, "out-of-memory.help-cpu-edit")
     is_reduced = memory.is_of_reduced(group)
     key = "out-of-memory.help-clone" if is_reduced else "out-of-memory.help-cpu-edit"

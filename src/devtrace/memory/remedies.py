@@ -11,7 +11,6 @@ from typing import Final
 
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.memory import release_advice, step_too_large, untrained
-from devtrace.memory.ahead import moved_ahead
 from devtrace.memory.holdings import Group, Memory
 from devtrace.memory.release_advice import Remedy
 from devtrace.words.catalogue import sentence
@@ -42,7 +41,7 @@ def _of_what_is_needed(memory: Memory) -> Iterator[Remedy]:
         if group.kind == "parameter" and (found := release_advice.copies_to_the_host(memory, group)) is not None:
             yield found
     for group in sorted(memory.worth, key=lambda each: not _grows(memory, each)):
-        if group.kind == "named" and (found := moved_ahead(memory, group) or release_advice.to_the_host(memory, group)):
+        if group.kind == "named" and (found := release_advice.to_the_host(memory, group)) is not None:
             yield found
         elif group.kind == "activation":
             yield step_too_large.rounds(memory) or step_too_large.smaller(memory, group)

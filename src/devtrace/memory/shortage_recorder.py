@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from traceback import walk_tb
 from types import FrameType
-from typing import Any, Final, Protocol
+from typing import Final
 
 import numpy as np
 import torch
 
 from devtrace.memory.census import NOBODY, WORTH, Owned, census
 from devtrace.memory.shortage import Holding, Shortage
+from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.tensor_rows import Array
 from devtrace.runtime.allocations import Alive, knowing
 from devtrace.runtime.tracebacks import outward, text_of
-from devtrace.runtime.watching import Faults
 
 _GPU: Final = re.compile(r"GPU (\d+) has a total capacity of ([\d.]+ \w+)")
 _ASKED: Final = re.compile(r"Tried to allocate ([\d.]+ \w+)")
@@ -37,35 +37,50 @@ class Noted:
     times: int
 
 
-class Recorder(Protocol):
-    """A recorder, as far as it is asked here."""
+class Shortages:
+    """The last allocation of a recording that failed."""
 
-    shortage: Noted | None
-    rows: Any
-    faults: Faults
+    def __init__(self, recorder: RecordedOps) -> None:
+        self._recorder = recorder
+        self.last: Noted | None = None
+        self._ended_it = False
 
-    def note(self, key: str, about: BaseException | str = "", **counts: int) -> None: ...
+    def note_raised(self, error: BaseException) -> None:
+        """Note the shortage of an op, if it is one that raises two frames above."""
+        if isinstance(error, torch.OutOfMemoryError):
+            self._note(error, running(sys._getframe(2)))
 
+    def _note(self, error: BaseException, frames: list[FrameType]) -> None:
+        """Ask who owns the memory of the device that an error names; `frames` are innermost first."""
+        text = text_of(error)
+        found = _GPU.search(text)
+        device = torch.device("cuda", int(found[1]) if found else 0)
+        times = self.last.times + 1 if self.last is not None else 1
+        with self._recorder.faults:  # the error is the program's own
+            alive = alive_on(device) or _real(text, device)
+            stated = _ALLOCATED.search(text)
+            allocated = _bytes(stated[1]) if stated else 0
+            owned = with_rest(census(frames, alive, self._recorder.rows.epochs), allocated)
+            alive = alive._replace(storages=(), allocated=max(allocated, alive.allocated))
+            self.last = Noted(text, alive, owned, times)
 
-def note_raised(recorder: Recorder, error: BaseException) -> None:
-    """Note the shortage of an op, if it is one that raises in the frame above."""
-    if isinstance(error, torch.OutOfMemoryError):
-        _note(recorder, error, running(sys._getframe(1)))
+    def end(self, errors: Iterable[BaseException]) -> None:
+        """Find the shortage that ended the program; one that it caught and went on from is a note of the recording."""
+        ended = next((each for each in errors if isinstance(each, torch.OutOfMemoryError)), None)
+        noted, self._ended_it = self.last, ended is not None
+        if ended is not None and (noted is None or noted.text != text_of(ended)):  # raised where no op was recorded
+            self._note(ended, [frame for frame, _ in walk_tb(ended.__traceback__)][::-1])
+        elif ended is None and noted is not None:
+            self._recorder.note("note.out-of-memory-caught", str(noted.alive.device), count=noted.times)
 
+    def sites(self) -> Iterator[int]:
+        if self.last is not None and self._ended_it:
+            yield from (each.site for each in self.last.owned if each.site >= 0)
 
-def _note(recorder: Recorder, error: BaseException, frames: list[FrameType]) -> None:
-    """Ask who owns the memory of the device that an error names; `frames` are innermost first."""
-    text = text_of(error)
-    found = _GPU.search(text)
-    device = torch.device("cuda", int(found[1]) if found else 0)
-    times = recorder.shortage.times + 1 if recorder.shortage is not None else 1
-    with recorder.faults:  # the error is the program's own
-        alive = alive_on(device) or _real(text, device)
-        stated = _ALLOCATED.search(text)
-        allocated = _bytes(stated[1]) if stated else 0
-        owned = with_rest(census(frames, alive, recorder.rows.epochs), allocated)
-        alive = alive._replace(storages=(), allocated=max(allocated, alive.allocated))
-        recorder.shortage = Noted(text, alive, owned, times)
+    def in_rows(self, rows: Mapping[int, int], rows_of: Callable[[Array], Array]) -> Iterator[Shortage]:
+        """Yield the shortage that ended the program, by the rows of the trace."""
+        if self.last is not None and self._ended_it:
+            yield shortage_of(self.last.alive, self.last.owned, rows, rows_of)
 
 
 def with_rest(owned: list[Owned], allocated: int) -> list[Owned]:
@@ -109,26 +124,6 @@ def _real(text: str, device: torch.device) -> Alive:
 def _bytes(text: str) -> int:
     number, _, unit = text.partition(" ")
     return int(float(number) * _UNITS.get(unit, 0))
-
-
-def at_the_end(recorder: Recorder, errors: Iterable[BaseException]) -> Noted | None:
-    """Return the shortage that ended the program; one that it caught and went on from is a note of the recording."""
-    ended = next((each for each in errors if isinstance(each, torch.OutOfMemoryError)), None)
-    noted = recorder.shortage
-    if ended is not None and (noted is None or noted.text != text_of(ended)):  # raised where no op was recorded
-        _note(recorder, ended, [frame for frame, _ in walk_tb(ended.__traceback__)][::-1])
-    elif ended is None and noted is not None:
-        recorder.note("note.out-of-memory-caught", str(noted.alive.device), count=noted.times)
-    return recorder.shortage if ended is not None else None
-
-
-def sites_of(noted: Noted | None) -> list[int]:
-    return sorted({each.site for each in noted.owned if each.site >= 0}) if noted is not None else []
-
-
-def in_rows(noted: Noted | None, rows: Mapping[int, int], rows_of: Callable[[Array], Array]) -> Shortage | None:
-    """Return what was noted, by the rows of the trace."""
-    return shortage_of(noted.alive, noted.owned, rows, rows_of) if noted is not None else None
 
 
 def shortage_of(

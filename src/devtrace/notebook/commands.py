@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from devtrace.api.options import Options
 from devtrace.explaining.failed_cells import Explainer, Screen
+from devtrace.features import offers
 from devtrace.notebook import usage
 from devtrace.notebook.cells import Traced, Tracing
 from devtrace.runtime.device_spec import count_of, names_of
@@ -181,9 +182,8 @@ class Commands:
 
     def _ignore(self, argument: str) -> None:
         from devtrace.diagnosis import silence
-        from devtrace.diagnosis.rules.ordered import COST_RULES
 
-        slugs = list(COST_RULES)
+        slugs = list(offers("cost rule"))
         if argument == "off":
             silence.by_session.clear()
         elif argument in slugs:

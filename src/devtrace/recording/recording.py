@@ -3,15 +3,13 @@
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from itertools import takewhile
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 import torch
 
-from devtrace.dtypes import autocast_recorder
-from devtrace.memory import growth_samples, shortage_recorder
-from devtrace.memory.growth_samples import Heights
 from devtrace.recording.budget.budget import Budget
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.recorded_ops import thread_name
@@ -22,8 +20,8 @@ from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder
-from devtrace.runtime import compiled, eager_paths, profiles, scripting, settling, warned_lines
-from devtrace.runtime.allocations import watching
+from devtrace.recording.observer import observers_of
+from devtrace.runtime import eager_paths, profiles, scripting, settling, warned_lines
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.rank import rank_of_job
@@ -38,10 +36,14 @@ class Recording:
     """Installs the recorder, takes it out again, and makes the trace: `start`, `stop`, `finish`, in this order."""
 
     def __init__(
-        self, max_ops: int, namespace: Mapping[str, Any] | None, budget: float | None = None, memory: bool = False
+        self,
+        max_ops: int,
+        namespace: Mapping[str, Any] | None,
+        budget: float | None = None,
+        asked: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.recorder = Recorder(max_ops)
-        self.heights = Heights(self.recorder, memory)
+        self.recorder.observers = observers_of(self.recorder, asked)
         self._budget = self.recorder.budget = Budget(self.recorder, budget) if budget is not None else None
         self.modules = Modules(self.recorder)
         self.optimizers = Optimizers(self.recorder)
@@ -71,13 +73,8 @@ class Recording:
                 self.left_out |= {part: fault} if fault else {}
             settling.listeners.append(self.recorder.settled)
             stack.callback(settling.listeners.remove, self.recorder.settled)
-            compiled.listeners.append(self.recorder.took_a_number)
-            stack.callback(compiled.listeners.remove, self.recorder.took_a_number)
             for handle in self.optimizers.install():
                 stack.callback(handle.remove)
-            self.heights.begin()
-            watching.append(self.heights)
-            stack.callback(watching.remove, self.heights)
             state = self.recorder.follow(thread_name())
             stack.callback(self.recorder.leave, state)
             stack.enter_context(on_top(RecordMode(self.recorder, state)))
@@ -95,7 +92,7 @@ class Recording:
         return {
             **dict.fromkeys(("backward", "module_moves", "module_tree", "waits"), lambda _: None),
             "threads": lambda _: threads.install(self.recorder, patches),
-            "autocasts": lambda _: autocast_recorder.install(self.recorder, patches),
+            **{part: partial(each.install, patches) for part, each in self.recorder.observers.items()},
             "jit_tracing": lambda _: jit_tracing.install(self.recorder, patches),
             "synchronizing": lambda _: waits.install_synchronizing(self.recorder, patches),
             "printing": lambda _: waits.install_printing(self.recorder, patches),
@@ -130,7 +127,9 @@ class Recording:
             self._add_refused(origin, frames[0][0] if frames else sites.NOWHERE)
         idle = self.optimizers.idle()
         around = self.recorder.failures[-1].around if self.recorder.failures else []
-        short = shortage_recorder.at_the_end(self.recorder, chain_of(error))
+        observers, errors = self.recorder.observers.values(), [*chain_of(error)]
+        for each in observers:
+            each.ended(errors)
         done = assemble(
             self.recorder,
             self.modules,
@@ -141,8 +140,6 @@ class Recording:
             extra_sites=[
                 *(site for site, _ in (*frames, *idle)),
                 *around,
-                *shortage_recorder.sites_of(short),
-                *growth_samples.sites_of(self.heights),
             ],
         )
         rows, row_of, known = done.site_rows, done.tensors.row_of, self.recorder.rows.row_of
@@ -159,19 +156,19 @@ class Recording:
             sites.cells_so_far(),
             tuple((rows[site], steps) for site, steps in idle),
             evidence=live_objects.Evidence(self._end_of_gap(done), late),
-            shortage=shortage_recorder.in_rows(short, rows, done.tensors.rows_of),
-            heights=growth_samples.in_rows(self.heights, rows, done.tensors.rows_of, done.op_of),
-            in_graphs=tuple({done.op_of(op): region for op, region in self.recorder.in_graphs.items()}.items()),
+            facts=tuple(fact for each in observers for fact in each.facts(done)),
             went_on=frozenset(map(done.op_of, self.recorder.went_on(ended_by))),
         )
-        return Recorded(self._with_memory(done.trace), live)
+        return Recorded(self._completed(done.trace), live)
 
-    def _with_memory(self, trace: TraceData) -> TraceData:
-        try:
-            return replace(trace, memory=growth_samples.curves_of(self.heights, trace, self.recorder.origin))
-        except Exception as fault:  # noqa: BLE001 (the trace has all else)
-            self.recorder.fault(fault)
-            return replace(trace, notes=tuple(self.recorder.noted()))
+    def _completed(self, trace: TraceData) -> TraceData:
+        for each in self.recorder.observers.values():
+            try:
+                trace = each.complete(trace)
+            except Exception as fault:  # noqa: BLE001 (the trace has all else)
+                self.recorder.fault(fault)
+                trace = replace(trace, notes=tuple(self.recorder.noted()))
+        return trace
 
     def _end_of_gap(self, done: Assembled) -> int:
         """Return the first op of the trace, of any thread, after the last one before a gap; -1 without a gap."""

@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from devtrace.runtime import compiled
 from devtrace.runtime.mode_stack import BesideCompile
 from devtrace.simulation import generators, host_numbers, kernels, process_groups, rules, upcast_ops
 from devtrace.simulation.cuda_features import special
@@ -192,7 +191,6 @@ def mixed(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any
         for arg in found:
             if arg.host_scalar and owner is not HOST:
                 host_numbers.keep_gradient_on_host(arg.tensor)
-                compiled.takes_a_number()
     out = func(*args, **kwargs)
     if check == "pairs" and isinstance(out, (list, tuple)):
         for value, row in zip(out, rules.rows(found), strict=False):

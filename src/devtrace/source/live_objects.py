@@ -5,7 +5,9 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+Fact = TypeVar("Fact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,8 @@ class Live:
     """`frames`: of the exception that ended the recording, innermost first, each with its row in the trace's sites.
     `namespace`: the user's variables. `row_of`: the row in the trace's tensors of a tensor that it saw, else None.
     `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
-    `cells`: those that ran so far, oldest first. `shortage`: of the allocation that failed; `heights`: of each device.
+    `cells`: those that ran so far, oldest first. `facts`: what observers of the recording noted, asked for by class.
     `idle`: the rows of the sites of optimizer steps that never found a gradient, with the number of steps.
-    `in_graphs`: ops that took a number of the CPU in what is compiled with CUDA graphs, and that region.
     `walk`: all that the frames' variables lead to, where that has been visited already.
     `went_on`: ops that raised, of which the program caught the error and went on.
     """
@@ -72,10 +73,11 @@ class Live:
     idle: tuple[tuple[int, int], ...] = ()
     walk: Any = None
     evidence: Evidence = field(default_factory=Evidence)
-    shortage: Any = None
-    heights: tuple[Any, ...] = ()
-    in_graphs: tuple[tuple[int, Any], ...] = ()
+    facts: tuple[object, ...] = ()
     went_on: frozenset[int] = frozenset()
+
+    def facts_of(self, kind: type[Fact]) -> tuple[Fact, ...]:
+        return tuple(each for each in self.facts if isinstance(each, kind))
 
 
 _NOT_KEPT: Final = 3  # references to a frame's own copy of its variables: its, ours, the one that counts them

@@ -27,10 +27,6 @@ _TYPED = (
     *("<timed exec>", "<timed eval>", "<magic-timeit>", "<ipython-input-", "<stdin>", "<console>"),
     *(("<string>",) if sys.argv[:1] == ["-c"] else ()),
 )
-# torch.profiler cuts off where Python found a file.
-_IN_PROFILES = re.compile(
-    r"(^|[/\\])(torch|contextlib|functools|threading|site-packages|lib/python[\d.]+)([/\\]|\.py)|^<"
-)
 _distributions = cache(packages_distributions)
 
 
@@ -43,11 +39,6 @@ def owner_of(file: str) -> CodeOwner:
     if _INSTALLED.search(file):
         return "user" if import_name_of(file) in os.environ.get(OWN_PACKAGES, "").split(",") else "package"
     return "hidden" if file.startswith(_STANDARD) else "user"
-
-
-def is_user_code(file: str) -> bool:
-    """Return whether a file of a profile is the user's, though it may be shortened or of another machine."""
-    return owner_of(file) == "user" and not _IN_PROFILES.search(file)
 
 
 def is_torch_or_ours(file: str) -> bool:

@@ -48,17 +48,13 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A device's memory; `limit` 0: nobody knows it. `is_exact`: until release, else until the last use at least.
-
-    `lives` are the pieces that it was made of. They are not saved: a trace that was read, or cut, has none.
-    """
+    """A device's memory; `limit` 0: nobody knows it. `is_exact`: until release, else until the last use at least."""
 
     device: str
     limit: int
     is_exact: bool
     ops: Sizes
     parts: tuple[Part, ...]
-    lives: Lives | None = None
 
     @cached_property
     def total(self) -> Sizes:

@@ -28,14 +28,14 @@ _LEVELS: Final = 2
 def curves(trace: TraceData, lives: Lives, limits: Mapping[str, int], *, is_exact: bool) -> Iterator[Curve]:
     """Yield the curve of each device that held enough to be looked at."""
     names, name = _names(trace, lives)
-    keys = kinds_of(trace, lives) * len(names) + name
+    keys = _kinds_of(trace, lives) * len(names) + name
     for device, text in enumerate(map(str, trace.devices)):
         mine = np.flatnonzero((lives.device == device) & (lives.bytes > 0))
         if len(mine):
             own = Lives(*(column[mine] for column in lives))
             curve = _curve(own, keys[mine], names)
             if int(curve.total.max()) >= LEAST:
-                yield replace(curve, device=text, limit=limits.get(text, 0), is_exact=is_exact, lives=own)
+                yield replace(curve, device=text, limit=limits.get(text, 0), is_exact=is_exact)
 
 
 def _curve(lives: Lives, keys: Ints, names: list[str]) -> Curve:
@@ -74,7 +74,7 @@ def _shown(sizes: dict[tuple[int, str], int]) -> dict[tuple[int, str], int]:
     return shown
 
 
-def kinds_of(trace: TraceData, lives: Lives) -> Ints:
+def _kinds_of(trace: TraceData, lives: Lives) -> Ints:
     """Return the index in KINDS of each piece: by its tensor's role, else by the pass that made it and what took it."""
     optimizer = trace.ops.ints("phase") == trace.string_id("optimizer")
     phase = np.append(trace.ops.ints("phase"), trace.string_id("other"))

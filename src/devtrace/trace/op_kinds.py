@@ -1,4 +1,4 @@
-"""Sorts operators into the kinds of `OP_KINDS`, by name and by what a schema says where one is known."""
+"""Sorts operators into the kinds of `OP_KINDS`, by name and by what its schema says."""
 
 from typing import Final
 
@@ -15,17 +15,6 @@ SYNCS: Final = frozenset({
 })  # fmt: skip
 _CREATES: Final = frozenset({"lift_fresh", "set_", "scalar_tensor"})
 _VIEWS: Final = frozenset({"reshape", "flatten", "lift", "_unsafe_view", "_reshape_alias"})
-
-# Known by their schema where there is one.
-_VIEWS_BY_NAME: Final = frozenset({
-    "alias", "as_strided", "chunk", "detach", "diagonal", "expand", "narrow", "permute", "select", "slice", "split",
-    "split_with_sizes", "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view", "view_as",
-    "resolve_conj", "resolve_neg",
-})  # fmt: skip
-_FACTORIES_BY_NAME: Final = frozenset({
-    "arange", "empty", "empty_strided", "eye", "full", "linspace", "ones", "rand", "randint", "randn", "randperm",
-    "zeros",
-})  # fmt: skip
 
 # By the beginning of their names in a trace.
 INDEXING: Final = (
@@ -55,8 +44,3 @@ def kind_of(name: str, *, is_view: bool, is_factory: bool) -> str:
     if is_factory or name in _CREATES or name.endswith("_like") or name.startswith("new_"):
         return "create"
     return "view" if is_view or name in _VIEWS else "compute"
-
-
-def kind_by_name(name: str) -> str:
-    """Return the kind of an operator whose schema is not at hand."""
-    return kind_of(name, is_view=name in _VIEWS_BY_NAME, is_factory=name in _FACTORIES_BY_NAME)

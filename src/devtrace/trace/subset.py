@@ -47,7 +47,7 @@ def cut(trace: TraceData, keep: Mask) -> TraceData:
             text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… ({len(text):,} characters)"
             for text in trace.strings
         ),
-        memory=tuple(replace(curve, ops=before[np.maximum(curve.ops, 0)], lives=None) for curve in trace.memory),
+        memory=tuple(replace(curve, ops=before[np.maximum(curve.ops, 0)]) for curve in trace.memory),
         truncated=trace.truncated + int(np.count_nonzero(~keep)),
         findings=None
         if trace.findings is None

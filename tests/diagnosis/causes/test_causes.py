@@ -13,10 +13,11 @@ from torch import nn
 import devtrace
 from devtrace.diagnosis import causes
 from devtrace.diagnosis.causes import ordered
-from devtrace.diagnosis.causes.ordered import OF_DTYPES, PREDICATES
+from devtrace.diagnosis.causes.ordered import PREDICATES
 from devtrace.diagnosis.findings import Finding
-from devtrace.diagnosis.rules.ordered import RULES
+from devtrace.diagnosis.rules.ordered import rule_slugs
 from devtrace.diagnosis.slugs import CASTS, CauseSlug, RuleSlug
+from devtrace.dtypes.causes import CAUSES
 from devtrace.words.catalogue import sentence
 
 
@@ -35,7 +36,7 @@ def test_every_cause_that_predicates_claim_has_its_file() -> None:
     files = {path.stem for path in Path(causes.__file__).parent.glob("*.py")} - {"__init__", "ordered", "of_dtypes"}
     others = {*OF_DTYPES_ALONE, *OF_RULES, "unknown"}
     assert files == {slug.replace("-", "_") for slug in get_args(CauseSlug) if slug not in others}
-    assert set(RULES) == set(get_args(RuleSlug)) - {"expectation"}
+    assert set(rule_slugs()) == set(get_args(RuleSlug)) - {"expectation"}
 
 
 @pytest.mark.parametrize("slug", get_args(CauseSlug))
@@ -47,7 +48,7 @@ def test_every_cause_has_a_meaning_and_advice(slug: CauseSlug) -> None:
 
 
 def test_no_predicate_is_asked_twice() -> None:
-    assert len(set(OF_DTYPES)) == len(OF_DTYPES)
+    assert len(set(CAUSES.predicates)) == len(CAUSES.predicates)
     assert len(set(PREDICATES)) == len(PREDICATES)
 
 

@@ -6,7 +6,7 @@ How it was made tells more than that nothing ever moved it.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from devtrace.diagnosis.causes import (
     attached_after_move,
@@ -19,7 +19,7 @@ from devtrace.diagnosis.causes import (
 )
 from devtrace.diagnosis.evidence.case import Case, Predicate, Verdict
 from devtrace.diagnosis.slugs import CASTS, CauseSlug
-from devtrace.dtypes import causes
+from devtrace.features import find
 
 _REASONS: Final[Mapping[CauseSlug, Callable[[Case, Verdict], str]]] = {
     "attached-after-move": attached_after_move.reason,
@@ -29,7 +29,6 @@ _REASONS: Final[Mapping[CauseSlug, Callable[[Case, Verdict], str]]] = {
     "stale-copy": stale_copy.reason,
     "wrong-device": wrong_device.reason,
     "default-device": default_device.reason,
-    **dict.fromkeys(("numpy-boundary", "autocast-off", "python-number"), causes.reason),
 }
 """What a message says of a cause; of the others its first sentence says all."""
 
@@ -59,7 +58,7 @@ def a_root_explains_it(case: Case) -> Verdict | None:
     return None
 
 
-_KEPT: Final[tuple[Predicate, ...]] = (
+KEPT: Final[tuple[Predicate, ...]] = (
     *A_MODULE_OWNS_IT,
     stale_copy.was_copied_before_the_move,
     created_without_device.optimizer_made_it_in_its_step,
@@ -69,7 +68,7 @@ _KEPT: Final[tuple[Predicate, ...]] = (
     never_moved.it_was_computed_from_what_stayed,
     wrong_device.it_was_put_on_this_device,
 )
-_STAYED: Final[tuple[Predicate, ...]] = (
+STAYED: Final[tuple[Predicate, ...]] = (
     never_moved.nobody_kept_the_moved_copy,
     never_moved.nobody_kept_the_moved_whole,
     stale_copy.original_moved_without_it,
@@ -77,19 +76,20 @@ _STAYED: Final[tuple[Predicate, ...]] = (
 )
 PREDICATES: Final[tuple[Predicate, ...]] = (
     wrong_device.it_has_no_data,
-    *_KEPT,
+    *KEPT,
     default_device.factory_made_it_on_an_accelerator,
     created_without_device.factory_ran_during_the_computation,
-    *_STAYED,
+    *STAYED,
 )
-OF_DTYPES: Final[tuple[Predicate, ...]] = (
-    *causes.BY_THE_OP,
-    *_KEPT,
-    *causes.BY_ITS_ARRAY,
-    created_without_device.factory_ran_during_the_computation,
-    *causes.BY_ITS_FACTORY,
-    *_STAYED,
-)
+
+
+class Causes(NamedTuple):
+    """The causes of another trait than the device: in their order, and the sentence on those that it alone has."""
+
+    predicates: tuple[Predicate, ...]
+    reason: Callable[[Case, Verdict], str]
+    own: tuple[CauseSlug, ...]
+
 
 WITHOUT_BIRTHS: Final[tuple[Predicate, ...]] = (attached_after_move.part_was_attached_after_the_move,)
 """Claims that hold whenever the tensor was made: that was while nothing was recorded."""
@@ -107,7 +107,8 @@ def _predicates(case: Case) -> tuple[Predicate, ...]:
         return WITHOUT_BIRTHS
     if case.was_registered_late:
         return A_MODULE_OWNS_IT
-    return OF_DTYPES if case.queries.of == "dtype" else PREDICATES
+    found: Causes | None = find("cause", case.queries.of)
+    return PREDICATES if found is None else found.predicates
 
 
 def _first(predicates: Iterable[Predicate], case: Case) -> Verdict | None:
@@ -116,5 +117,7 @@ def _first(predicates: Iterable[Predicate], case: Case) -> Verdict | None:
 
 def reason(case: Case, verdict: Verdict) -> str:
     """Return the sentence on why; empty where there is none."""
-    words = _REASONS.get(verdict.kind)
+    of_trait: Causes | None = find("cause", case.queries.of)
+    is_own = of_trait is not None and verdict.kind in of_trait.own
+    words = of_trait.reason if is_own and of_trait is not None else _REASONS.get(verdict.kind)
     return words(case, verdict) if words is not None else ""

@@ -2,13 +2,13 @@
 
 import ast
 
+from devtrace.diagnosis.causes.default_device import was_made_by_default
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.accelerate_hooks import owner_without_data
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.origins import trait_argument
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.slugs import Certainty
-from devtrace.dtypes.causes import was_made_by_default
 from devtrace.source.matching import calls_in, given_trait
 from devtrace.source.safe_values import Scope, evaluate
 from devtrace.words.catalogue import sentence

@@ -3,6 +3,8 @@
 import re
 from typing import Final, NamedTuple
 
+from devtrace.features import offered
+
 _DEVICE: Final = r"[a-z]\w*(?::\d+)?\b"
 WRAPPED: Final = "Original Traceback (most recent call last):"
 """torch's own words for an error that it hands on from a worker, as text."""
@@ -60,6 +62,11 @@ _REFUSED: Final = re.compile(
     r"Function (\w+?)(?:Backward\d*)? returned an invalid gradient at index (\d+) - "
     r"expected device (?:type )?(\S+) but got (\S+)"
 )
+
+
+def is_of_another_trait(text: str) -> bool:
+    """Return whether torch's sentence is about something else than devices that tensors have, such as their dtypes."""
+    return any(read(text) is not None for read in offered("error kind").values())
 
 
 class RefusedGradient(NamedTuple):

@@ -19,7 +19,7 @@ from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import Certainty, Trait
 from devtrace.source import parsing
 from devtrace.source.element_types import CASTS
-from devtrace.source.live_objects import Evidence, Live
+from devtrace.source.live_objects import Evidence, Fact, Live
 from devtrace.source.parsing import FunctionNode, Source, Span
 from devtrace.trace.ledger_counts import callers_of_backward
 from devtrace.trace.tables import Ints, TraceData
@@ -254,6 +254,10 @@ class TraceQueries:
     @property
     def evidence(self) -> Evidence:
         return self.live.evidence if self.live is not None else Evidence()
+
+    def facts(self, kind: type[Fact]) -> tuple[Fact, ...]:
+        """Return what observers of the recording noted of a kind."""
+        return self.live.facts_of(kind) if self.live is not None else ()
 
     def certainty(self, tensor: int) -> Certainty:
         """Return whether a tensor's birth was seen, or only the source says where that was."""

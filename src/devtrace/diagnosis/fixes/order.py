@@ -10,40 +10,20 @@ A good PyTorch programmer would take the first that fits: what was meant comes b
 A strategy is asked for its causes alone: each of them is a claim about what happened.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple, get_args
+from collections.abc import Iterator
+from typing import Final, get_args
 
-from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.fixes import at_attachment, at_binding, at_move, at_use, change_move
 from devtrace.diagnosis.fixes.at_construction import hand_device_to_constructor
-from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.fixes.hand_device_down import hand_device_down
 from devtrace.diagnosis.fixes.pass_device_to_factory import move_in_package, pass_device_to_factory
+from devtrace.diagnosis.fixes.ranked import Ranked
 from devtrace.diagnosis.fixes.register_on_module import move_what_a_package_keeps, register_on_module
 from devtrace.diagnosis.slugs import MOVES, CauseSlug
-from devtrace.dtypes import cast_edits
-
-Strategy = Callable[[Case, Verdict], Iterator[Fix]]
-
-
-class Ranked(NamedTuple):
-    """A strategy at its rank: the causes that it is for, and why it comes no later."""
-
-    strategy: Strategy
-    causes: tuple[CauseSlug, ...]
-    why: str
-
+from devtrace.features import find
 
 EVERY: Final[tuple[CauseSlug, ...]] = get_args(CauseSlug)
-ORDER: Final = (
-    Ranked(cast_edits.leave_out_cast, ("wrong-device",), "a scaler needs what was there before the cast"),
-    Ranked(cast_edits.compute_under_autocast, ("autocast-off",), "it is computed as the line before it"),
-    Ranked(
-        cast_edits.cast_for_numpy, ("target-dtype",), "numpy alone has no such dtype, and a model may go on with it"
-    ),
-    Ranked(cast_edits.invert_mask, ("target-dtype",), "masks are inverted, not subtracted"),
-    Ranked(cast_edits.fill_with_what_fits, ("python-number",), "the number alone is wrong"),
-    Ranked(cast_edits.cast_what_numpy_gives, ("numpy-boundary",), "all that is computed of it has the dtype then"),
+_OF_DEVICES: Final = (
     Ranked(change_move.keep_moved_result, ("never-moved",), "the move is there, and only its result was lost"),
     Ranked(change_move.copy_after_move, ("stale-copy",), "two lines change their order, and nothing is added"),
     Ranked(
@@ -95,10 +75,6 @@ ORDER: Final = (
         ),
         "a variable of the function itself, whose value no attribute keeps",
     ),
-    Ranked(
-        cast_edits.cast_what_a_hook_returns, ("wrong-device", "never-moved"), "no line hands over what a hook gives"
-    ),
-    Ranked(cast_edits.cast_below, ("wrong-device",), "no line casts it, and one below what made it can"),
     Ranked(move_in_package, ("never-moved",), "a line of a package is not the user's to change: words"),
     Ranked(pass_device_to_factory, ("never-moved", "target-dtype"), "what is only set up may be wanted on the CPU too"),
     Ranked(at_use.move_at_use, EVERY, "it mends the line, in each run of it anew"),
@@ -107,6 +83,17 @@ ORDER: Final = (
     Ranked(at_move.move_container, EVERY, "a list of a module has no line of its own that could move each part"),
     Ranked(hand_device_down, EVERY, "several lines change where one would do, but nothing is copied"),
 )
+
+
+def _with_features() -> Iterator[Ranked]:
+    """Put those of a feature before all, or right after the one that its key names."""
+    yield from find("strategy", "first") or ()
+    for ranked in _OF_DEVICES:
+        yield ranked
+        yield from find("strategy", ranked.strategy.__name__) or ()
+
+
+ORDER: Final = tuple(_with_features())
 FOR_EVERY_CAUSE: Final = tuple(ranked for ranked in ORDER if ranked.causes == EVERY)
 
 

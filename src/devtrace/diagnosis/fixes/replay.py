@@ -15,9 +15,6 @@ from devtrace.diagnosis.evidence.cpu_only import LENGTHS_ON_HOST, PINNING
 from devtrace.diagnosis.evidence.mismatch import combined
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.fixes.fix import Moved
-from devtrace.dtypes import autocast_regions
-from devtrace.dtypes.mismatch import compared
-from devtrace.source.element_types import CAST_BY_AUTOCAST, NORMS, OF_WEIGHTS, TAKES_ONE
 from devtrace.trace.op_kinds import INDEXING
 
 
@@ -101,14 +98,14 @@ class Replay:
             if op == last:
                 continue
             last, step = op, self.recorded.step(op)
-            odd = self._mixed(step)
+            odd = self.mixed(step)
             if odd:
                 return Conflict(op, odd)
-            for row in self._follow(step):
+            for row in self.follow(step):
                 self._arrive(row, op + 1)
         self.there.update(each.row for each in waiting if each.since <= self.case.op)
-        self._make_for_the_failing_op()
-        left = tuple(row for row in self._failing_inputs() if self._device(row) != self.case.expected_device)
+        self.make_for_the_failing_op()
+        left = tuple(row for row in self.failing_inputs() if self.trait_now(row) != self.case.expected_device)
         return Conflict(self.case.op, left) if left else None
 
     def _arrive(self, row: int, op: int) -> None:
@@ -118,14 +115,14 @@ class Replay:
                 if op <= taker < self.case.op:
                     heapq.heappush(self._next, taker)
 
-    def _make_for_the_failing_op(self) -> None:
+    def make_for_the_failing_op(self) -> None:
         """Let what torch's own code made on the way to the failing op be where that gets its tensors.
 
         No other code runs ops of one site apart: `nn.GRU` makes the first hidden state at the user's call of it.
         """
-        for step in self._beside_the_failing_op():
-            self.there.update(self._follow(step) if step.inputs else step.following)
-        self.there.update(filter(self._is_taken_by_the_line, self._failing_inputs()))
+        for step in self.beside_the_failing_op():
+            self.there.update(self.follow(step) if step.inputs else step.following)
+        self.there.update(filter(self._is_taken_by_the_line, self.failing_inputs()))
 
     def _is_taken_by_the_line(self, row: int) -> bool:
         """Return whether an input is a view of what moved that the line took itself: `head(x.flatten(1))`."""
@@ -133,20 +130,20 @@ class Replay:
         is_read = not queries.evidence.saw_ops and queries.producer(row) < 0
         return is_read and row not in known and queries.base(row) in self.there
 
-    def _beside_the_failing_op(self) -> Iterator[Step]:
+    def beside_the_failing_op(self) -> Iterator[Step]:
         """Yield the steps of the failing op's site that came just before it, if anything has moved."""
         site_of, first = self.queries.trace.ops.ints("site"), self.case.op
         while self.there and first > 0 and site_of[first - 1] == site_of[self.case.op]:
             first -= 1
         yield from map(self.recorded.step, range(first, self.case.op))
 
-    def _failing_inputs(self) -> list[int]:
+    def failing_inputs(self) -> list[int]:
         return [row for row in combined(self.queries, self.case.op) if self.queries.dims[row] != 0]
 
-    def _device(self, row: int) -> str:
+    def trait_now(self, row: int) -> str:
         return self.case.expected_device if row in self.there else self.queries.trait(row)
 
-    def _mixed(self, step: Step) -> tuple[int, ...]:
+    def mixed(self, step: Step) -> tuple[int, ...]:
         """Return the inputs on the odd device of an op that would mix devices because of what moved.
 
         And those that moved from the only device where the op takes them.
@@ -157,56 +154,12 @@ class Replay:
         if step.kind in ("copy", "pinned"):
             return ()
         rows = step.rows
-        if step.kind == "index" and rows and self._device(rows[0]) != HOST:
-            rows = [rows[0], *(row for row in rows[1:] if self._device(row) != HOST)]
-        if len({self._device(row) for row in rows}) < 2 or len({self.queries.trait(row) for row in rows}) > 1:
+        if step.kind == "index" and rows and self.trait_now(rows[0]) != HOST:
+            rows = [rows[0], *(row for row in rows[1:] if self.trait_now(row) != HOST)]
+        if len({self.trait_now(row) for row in rows}) < 2 or len({self.queries.trait(row) for row in rows}) > 1:
             return ()
-        return tuple(row for row in rows if self._device(row) != self.case.expected_device)
+        return tuple(row for row in rows if self.trait_now(row) != self.case.expected_device)
 
-    def _follow(self, step: Step) -> list[int]:
+    def follow(self, step: Step) -> list[int]:
         """Return the outputs that come out on the expected device, because the inputs are there."""
-        return step.following if self._device(step.leading) != self.queries.trait(step.leading) else []
-
-
-class ReplayOfDtypes(Replay):
-    """Runs the ops up to the failing one with what a fix casts.
-
-    Most ops take several dtypes and give the larger; products, convolutions and assignments by index take one alone.
-    """
-
-    def _failing_inputs(self) -> list[int]:
-        mismatch = self.case.mismatch
-        return [mismatch.odd_tensor, *mismatch.others_on_odd_device]
-
-    def _make_for_the_failing_op(self) -> None:
-        """Let views that torch's own code takes on the way to the failing op be of the dtype of what they show."""
-        for step in self._beside_the_failing_op():
-            self.there.update(self._follow(step))
-
-    def _mixed(self, step: Step) -> tuple[int, ...]:
-        name = f"{step.name}."  # a default overload has none after its name
-        if not name.startswith((*TAKES_ONE, *INDEXING)) or "index." in name or self._autocast_casts(step):
-            return ()
-        rows = [row for row in compared(self.queries, step.op) if row in step.inputs]
-        before, now = {self.queries.trait(row) for row in rows}, {self._device(row) for row in rows}
-        if len(now) < 2 or len(before) > 1:
-            return ()
-        return tuple(row for row in rows if self._device(row) != self.case.expected_device)
-
-    def _autocast_casts(self, step: Step) -> bool:
-        """Return whether autocast casts what an op takes; a backward pass has the dtypes of the forward one."""
-        region, of_products = (
-            autocast_regions.region_of(self.queries, step.op),
-            f"{step.name}.".startswith(CAST_BY_AUTOCAST),
-        )
-        is_backward = self.queries.trace.ops.raw("phase", step.op) == "backward"
-        return is_backward or (of_products and region is not None and region.enabled)
-
-    def _follow(self, step: Step) -> list[int]:
-        """Return the outputs that were odd, where none of the inputs that make them so is odd any more."""
-        if step.name == OF_WEIGHTS or self._autocast_casts(step):
-            return []
-        made = [row for row in step.outputs if self.queries.trait(row) == self.case.odd_device]
-        inputs = step.inputs[:1] if step.name.startswith(NORMS) else step.rows or step.inputs
-        odd = [row for row in inputs if self.queries.trait(row) == self.case.odd_device]
-        return made if odd and all(row in self.there for row in odd) else []
+        return step.following if self.trait_now(step.leading) != self.queries.trait(step.leading) else []

@@ -21,8 +21,9 @@ from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.fixes.order import FOR_EVERY_CAUSE, Ranked, of_cause
 from devtrace.diagnosis.fixes.other_way import with_data, with_the_other_way
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
-from devtrace.diagnosis.fixes.replay import Recorded, Replay, ReplayOfDtypes
+from devtrace.diagnosis.fixes.replay import Recorded, Replay
 from devtrace.diagnosis.slug_words import ADVICE
+from devtrace.features import find
 from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.catalogue import sentence
 
@@ -136,7 +137,7 @@ class Search:
         return self._about(self.case.op, rows) if rows else None
 
     def _replay(self, case: Case, parts: list[Fix]) -> Replay:
-        kind = ReplayOfDtypes if case.queries.of == "dtype" else Replay
+        kind: type[Replay] = find("replay", case.queries.of) or Replay
         return kind(self._recorded, case, proof.all_moved(parts))
 
     def _about(self, op: int, rows: tuple[int, ...]) -> Case:

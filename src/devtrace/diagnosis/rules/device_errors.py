@@ -8,11 +8,10 @@ from typing import Final
 from devtrace.diagnosis.evidence import cpu_only
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.finding_parts import of_error
-from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
+from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES, is_of_another_trait
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
-from devtrace.diagnosis.rules.error_rules import ERROR_RULES
-from devtrace.dtypes.sentences import dtype_error
+from devtrace.diagnosis.rules.error_rules import error_rules
 from devtrace.trace.rows import Failure
 from devtrace.words.catalogue import one_after_another, sentence
 
@@ -38,13 +37,13 @@ def device_errors(queries: TraceQueries) -> Iterator[Finding]:
 def _one_by_one(queries: TraceQueries) -> Iterator[Finding]:
     snapshot = FailureSnapshot(queries)
     for error in queries.trace.errors:
-        is_of_dtypes = dtype_error(error.message) is not None
+        is_of_dtypes = is_of_another_trait(error.message)
         is_torchs = ABOUT_DEVICES.search(error.message) is not None and not is_of_dtypes
         names_devices = is_torchs or (_IS_ABOUT_DEVICES.search(error.message) is not None and not is_of_dtypes)
         if not names_devices and not is_of_dtypes and cpu_only.refused(error.message) is None:
             continue
         try:
-            explained = (explain(queries, snapshot, error.op.id, error.message) for explain in ERROR_RULES.values())
+            explained = (explain(queries, snapshot, error.op.id, error.message) for explain in error_rules())
             finding = next((finding for finding in explained if finding is not None), None)
         except Exception as fault:  # noqa: BLE001 (torch's own error is shown all the same)
             yield _in_torchs_words(

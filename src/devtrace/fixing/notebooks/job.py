@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from devtrace.diagnosis.findings import Finding
-from devtrace.fixing.batches import Batches
 from devtrace.fixing.compared import Compared, Reference
 from devtrace.fixing.notebooks.kernel import Kernel
 from devtrace.fixing.notebooks.runner import NotebookRunner, python_that_forks
@@ -76,7 +75,6 @@ class Job:
         try:
             rounds = self._rounds
             rounds.go()
-            left = self._with_batch(rounds) or rounds.left
             is_proven = rounds.is_proven and rounds.last.ending == "ended"
             compared = None
             if is_proven and rounds.changes:
@@ -94,17 +92,10 @@ class Job:
             if self._forks is not None:
                 self._forks.close()
         self._state["bugs"] = [self._bug(change) for change in rounds.changes]
-        if left is not None:
-            self._state["left"] = self._error(left)
+        if rounds.left is not None:
+            self._state["left"] = self._error(rounds.left)
         state = "proven" if is_proven else "left"
         self._report(state=state, closing=self._closing(compared), changed=list(self._changed()))
-
-    def _with_batch(self, rounds: Rounds) -> Finding | None:
-        """Return a shortage of memory with the batch that fits: among its advice, where cells have their numbers."""
-        why_left, limit = rounds.why_left, parted(self._devices)[1] or 0
-        found = Batches(rounds, limit, lambda _: self._report(round=len(rounds.runs) + 1, cell="")).go()
-        rounds.why_left = why_left
-        return found
 
     def _read(self, file: str) -> SourceText:
         return self._text if file == self._path else SourceText(file, Path(file).read_bytes())

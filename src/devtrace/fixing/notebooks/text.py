@@ -56,9 +56,6 @@ class NotebookText(SourceText):
     def lines_in(self, cell: int | None) -> list[str]:
         return self.lines if cell is None else lines_of([*self.sources()][cell - 1])
 
-    def programs(self) -> Iterator[tuple[int | None, str]]:
-        return enumerate(self.sources(), 1)
-
     def line_of(self, cell: int, line: int) -> int:
         """Return the line of the file that holds a line of a cell."""
         span = dict(enumerate(self._sources(), 1))[cell]

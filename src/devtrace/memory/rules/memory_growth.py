@@ -17,7 +17,7 @@ from devtrace.memory import release_advice
 from devtrace.memory.holdings import Group, Memory
 from devtrace.memory.retaining_line import Keeper
 from devtrace.memory.rules.out_of_memory import MOST_HOLDERS, holder_of, lines_of, what
-from devtrace.memory.shortage import Height, Key
+from devtrace.memory.shortage import Height, Key, Shortage
 from devtrace.words.catalogue import family, one_after_another, sentence
 from devtrace.words.text_format import format_memory
 
@@ -47,8 +47,7 @@ def growing_memory(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
 
 
 def _heights(queries: TraceQueries) -> Sequence[Height]:
-    live = queries.live
-    return live.heights if live is not None and live.shortage is None else ()
+    return queries.facts(Height) if not queries.facts(Shortage) else ()
 
 
 def _keeper(memory: Memory, group: Group, counts: Sequence[Mapping[Key, int]]) -> Keeper | None:

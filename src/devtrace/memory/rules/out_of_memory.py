@@ -13,6 +13,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, Holder, Line
 from devtrace.memory import remedies
 from devtrace.memory.holdings import Group, Memory
+from devtrace.memory.shortage import Shortage
 from devtrace.words.catalogue import family, one_after_another, sentence
 from devtrace.words.text_format import format_memory
 
@@ -22,7 +23,7 @@ _ERROR: Final = "out of memory"
 
 
 def out_of_memory(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
-    shortage = queries.live.shortage if queries.live is not None else None
+    shortage = next(iter(queries.facts(Shortage)), None)
     if _ERROR not in text or shortage is None or op != queries.failed:
         return None
     memory = Memory(queries, shortage, op)

@@ -15,7 +15,7 @@ from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT, SEVERAL
 from devtrace.recording.columns.operator_info import operator_by_name
 from devtrace.recording.columns.tensor_rows import Rows
 from devtrace.recording.columns.thread_state import THREAD_SHIFT, ThreadState, current_node, current_task
-from devtrace.runtime.compiled import CompiledRegion
+from devtrace.recording.observer import Observer
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, is_tensor
 from devtrace.runtime.tracebacks import chain_of, text_of
 from devtrace.runtime.watching import Faults
@@ -59,19 +59,6 @@ class Waited:
     device: torch.device
 
 
-@dataclass(slots=True)
-class Region:
-    """A region of `torch.autocast`: the ops of a thread from `op` to `end` (-1: it has not been left)."""
-
-    op: int
-    device: str
-    dtype: str
-    enabled: bool
-    site: int
-    end: int = -1
-    left: int = sites.NOWHERE
-
-
 class Budget(Protocol):
     """`budget.budget`, as far as those below it know it."""
 
@@ -104,7 +91,6 @@ class RecordedOps:
         self.copies: list[Copied] = []
         self.failures: list[Failed] = []
         self.waits: list[Waited] = []
-        self.regions: list[Region] = []
         self.nodes: dict[type, int] = {}
         self.first_tick = 0  # happenings with a lower one were before this recording
         self.rank = -1  # of this process in its job
@@ -112,13 +98,12 @@ class RecordedOps:
         self.origin = perf_counter_ns()
         self._notes: dict[str, str] = {}  # text -> its key
         self._left_out = 0  # notes of a key that has many
-        self.shortage: Any = None  # the last allocation that failed, as `memory.shortages` notes it
+        self.observers: dict[str, Observer] = {}
         self.budget: Budget | None = None
         self.gap = -1  # the first op after some that were not recorded
         # Rows of parameters and buffers that were registered after such a gap, which may have made them: the next op,
         # and whether a layer of torch's made them as it was built.
         self.late: dict[int, tuple[int, bool]] = {}
-        self.in_graphs: dict[int, CompiledRegion] = {}  # of ops that took a number of the CPU in one
         self.lock: Final = threading.RLock()
         self.faults = Faults(self.fault)
 

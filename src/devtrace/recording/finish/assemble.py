@@ -65,10 +65,10 @@ def assemble(
         named.collect(modules, optimizers)
     recorded = datetime.fromtimestamp(recorder.recorded, UTC).isoformat(timespec="microseconds")
     builder = TraceBuilder(title, recorded, f"devtrace {own_version()}")
-    return _Assembly(builder, recorder, modules, named, simulated).run(extra_sites)
+    return Assembly(builder, recorder, modules, named, simulated).run(extra_sites)
 
 
-class _Assembly:
+class Assembly:
     def __init__(
         self,
         builder: TraceBuilder,
@@ -97,8 +97,9 @@ class _Assembly:
     def run(self, extra_sites: Iterable[int]) -> Assembled:
         merged = self.merged
         site = self._sites()
-        regions = [(region.site, region.left) for region in self.recorder.regions]
-        used = {*site.tolist(), *self.tensors.site.tolist(), *self.history.sites(), *chain(*regions), *extra_sites}
+        observers = self.recorder.observers.values()
+        observed = chain.from_iterable(each.sites() for each in observers)
+        used = {*site.tolist(), *self.tensors.site.tolist(), *self.history.sites(), *observed, *extra_sites}
         rows = add_sites(self.builder, used)
         look_up = np.full(max(rows) + 2, -1, dtype=np.int32)
         look_up[list(rows)] = list(rows.values())
@@ -110,7 +111,8 @@ class _Assembly:
         role, name = self.named.columns(self.tensors.rows, self.builder.text)
         self.builder.columns("tensors", self.tensors.columns(self.builder, look_up, role, name))
         self._copies_and_errors()
-        self._autocasts(rows)
+        for each in observers:
+            each.add_rows(self, rows)
         self._folded(look_up[site])
         self.builder.notes = self.recorder.noted()
         return Assembled(self.builder.build(), rows, self.tensors, self._op_of)
@@ -250,26 +252,6 @@ class _Assembly:
         layouts, copies = self.recorder.rows.layouts, self.recorder.copies
         for copied, op in zip(copies, self._ids(copies), strict=True):
             yield copied, op, self._device(layouts[copied.source][2]), self._device(layouts[copied.target][2])
-
-    def _autocasts(self, sites: Mapping[int, int]) -> None:
-        """Add the regions in which an op ran that is still there."""
-        threads, boundary = self.recorder.threads, self.merged.numbering.boundary
-        for region in self.recorder.regions:
-            thread = region.op >> THREAD_SHIFT
-            begin = boundary(thread, region.op & NUMBERS)
-            end = boundary(thread, (threads[thread].op if region.end < 0 else region.end) & NUMBERS)
-            if end > begin:
-                self.builder.append(
-                    "autocasts",
-                    thread=thread,
-                    begin=begin,
-                    end=end,
-                    device=region.device,
-                    dtype=region.dtype,
-                    enabled=int(region.enabled),
-                    site=sites.get(region.site, -1),
-                    left=sites.get(region.left, -1),
-                )
 
     def _ids(self, happened: list[Any]) -> list[int]:
         ids: list[int] = self.merged.numbering.ids(np.array([each.op for each in happened], dtype=np.int64)).tolist()

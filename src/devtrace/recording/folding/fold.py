@@ -32,7 +32,8 @@ def fold(recorded: RecordedOps, state: ThreadState, most: int, limit: int) -> No
     _fold_rows(recorded, state, chunk, kept, left)
     _fold_copies(recorded, state, chunk, into)
     _fold_calls(state, chunk.number[kept], int(chunk.number[-1]))
-    _fold_regions(recorded, state, chunk.number[kept], int(chunk.number[-1]))
+    for observer in recorded.observers.values():
+        observer.folded(state.index, chunk.number[kept], int(chunk.number[-1]))
     state.chunks = [left]
     gone = set((chunk.number[~kept] | state.index << THREAD_SHIFT).tolist())
     recorded.failures[:] = [failed for failed in recorded.failures if failed.op not in gone]
@@ -132,18 +133,11 @@ def _fold_calls(state: ThreadState, numbers: Array, last: int) -> None:
     """Forget the calls all of whose ops are gone."""
     left = array("q")
     for call in state.ended_calls():
-        if _has_ops(call.begin, call.end, numbers, last):
+        if has_ops(call.begin, call.end, numbers, last):
             left.extend(call)
     state.ended = left
 
 
-def _fold_regions(recorded: RecordedOps, state: ThreadState, numbers: Array, last: int) -> None:
-    """Forget the regions of autocast that have been left and all of whose ops are gone."""
-    ended = [each for each in recorded.regions if each.op >> THREAD_SHIFT == state.index and each.end >= 0]
-    gone = {id(each) for each in ended if not _has_ops(each.op & NUMBERS, each.end & NUMBERS, numbers, last)}
-    recorded.regions[:] = [each for each in recorded.regions if id(each) not in gone]
-
-
-def _has_ops(begin: int, end: int, numbers: Array, last: int) -> bool:
+def has_ops(begin: int, end: int, numbers: Array, last: int) -> bool:
     """Return whether an op of a span is among the numbers, or may come after the last that was packed."""
     return end > last or bool(np.diff(np.searchsorted(numbers, (begin, end)))[0])

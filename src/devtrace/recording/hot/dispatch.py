@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from devtrace.memory.shortage_recorder import note_raised
 from devtrace.recording.columns.chunk import COUNT_SHIFT, FULL, GRAD, SEVERAL
 from devtrace.recording.columns.operator_info import FIRST_ARGUMENT, NOTHING, ONE, learn_operator, operators
 from devtrace.recording.columns.thread_state import (
@@ -119,7 +118,8 @@ class RecordMode(BesideCompile):
             tensors = as_tensors(error, func, args)
             if tensors is not None:
                 return self.__torch_dispatch__(func, types, tensors, kwargs, shown)
-            note_raised(recorder, error)
+            for observer in recorder.observers.values():
+                observer.raised(error)
             recorder.raised(state, (head, site, start, number), rows, error)
             leave(error)
             raise

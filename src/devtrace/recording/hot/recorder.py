@@ -15,7 +15,6 @@ from devtrace.recording.columns.recorded_ops import RecordedOps, Waited, thread_
 from devtrace.recording.columns.tensor_rows import SETTLING
 from devtrace.recording.columns.thread_state import THREAD_SHIFT, ThreadState, below_the_mode, current_task
 from devtrace.recording.folding import fold as folding
-from devtrace.runtime.compiled import CompiledRegion
 from devtrace.runtime.interrupts import uninterrupted
 from devtrace.runtime.quiet import Quiet, device_of
 
@@ -103,12 +102,6 @@ class Recorder(RecordedOps):
                     rows.discard(row)
                 if not rows:
                     break
-
-    def took_a_number(self, region: CompiledRegion) -> None:
-        """Note the op that runs: a number of the CPU keeps it out of a CUDA graph."""
-        state = self.states.get(threading.get_ident())
-        if state is not None and self.active and len(self.in_graphs) < self.max_ops:
-            self.in_graphs[state.op] = region
 
     def waited(self, state: ThreadState, name: str, site: int, start: int, what: torch.device | torch.Tensor) -> None:
         """Record a call, not an op, that has waited since `start` for a device, or for a tensor's values."""

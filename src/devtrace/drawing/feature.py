@@ -1,0 +1,7 @@
+"""What `drawing` offers to the kernel."""
+
+from typing import Final
+
+from devtrace.features import Feature
+
+FEATURE: Final[Feature] = {}

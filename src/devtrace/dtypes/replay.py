@@ -1,0 +1,51 @@
+"""The recorded ops once more, with what a fix casts: which op would then get dtypes that it does not combine?"""
+
+from devtrace.diagnosis.fixes.replay import Replay, Step
+from devtrace.dtypes import autocast_regions
+from devtrace.dtypes.mismatch import compared
+from devtrace.source.element_types import CAST_BY_AUTOCAST, NORMS, OF_WEIGHTS, TAKES_ONE
+from devtrace.trace.op_kinds import INDEXING
+
+
+class ReplayOfDtypes(Replay):
+    """Runs the ops up to the failing one with what a fix casts.
+
+    Most ops take several dtypes and give the larger; products, convolutions and assignments by index take one alone.
+    """
+
+    def failing_inputs(self) -> list[int]:
+        mismatch = self.case.mismatch
+        return [mismatch.odd_tensor, *mismatch.others_on_odd_device]
+
+    def make_for_the_failing_op(self) -> None:
+        """Let views that torch's own code takes on the way to the failing op be of the dtype of what they show."""
+        for step in self.beside_the_failing_op():
+            self.there.update(self.follow(step))
+
+    def mixed(self, step: Step) -> tuple[int, ...]:
+        name = f"{step.name}."  # a default overload has none after its name
+        if not name.startswith((*TAKES_ONE, *INDEXING)) or "index." in name or self._autocast_casts(step):
+            return ()
+        rows = [row for row in compared(self.queries, step.op) if row in step.inputs]
+        before, now = {self.queries.trait(row) for row in rows}, {self.trait_now(row) for row in rows}
+        if len(now) < 2 or len(before) > 1:
+            return ()
+        return tuple(row for row in rows if self.trait_now(row) != self.case.expected_device)
+
+    def _autocast_casts(self, step: Step) -> bool:
+        """Return whether autocast casts what an op takes; a backward pass has the dtypes of the forward one."""
+        region, of_products = (
+            autocast_regions.region_of(self.queries, step.op),
+            f"{step.name}.".startswith(CAST_BY_AUTOCAST),
+        )
+        is_backward = self.queries.trace.ops.raw("phase", step.op) == "backward"
+        return is_backward or (of_products and region is not None and region.enabled)
+
+    def follow(self, step: Step) -> list[int]:
+        """Return the outputs that were odd, where none of the inputs that make them so is odd any more."""
+        if step.name == OF_WEIGHTS or self._autocast_casts(step):
+            return []
+        made = [row for row in step.outputs if self.queries.trait(row) == self.case.odd_device]
+        inputs = step.inputs[:1] if step.name.startswith(NORMS) else step.rows or step.inputs
+        odd = [row for row in inputs if self.queries.trait(row) == self.case.odd_device]
+        return made if odd and all(row in self.there for row in odd) else []

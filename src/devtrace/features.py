@@ -1,0 +1,80 @@
+"""What features offer, by point: the kernel asks here, and names none of them.
+
+    for slug, load in offers("cost rule").items(): ...      find("command", "diff")
+
+A feature is a folder beside this file that stands in FEATURES; its `feature.py` has a table FEATURE. Without its folder
+and its name here, what it gave is absent. Another package adds a table under the entry point group `devtrace.features`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Final, Literal
+
+FEATURES: Final = (
+    "simulation", "costs", "memory", "dtypes", "jobs", "fixing", "explaining", "interchange", "drawing",
+)  # fmt: skip
+"""In the order in which they are asked."""
+
+Point = Literal[
+    "observer",  # of a recording: a class as `recording.observer.Observer`, by the part of torch that it needs
+    "sampler",  # decides which steps are recorded: `recording.sampler.Sampler`
+    "error rule",  # by slug: explains an op that raised
+    "cost rule",  # by slug: finds what costs time
+    "job rule",  # by slug: finds what only all ranks together show
+    "error kind",  # by trait: reads what an error's text says of it
+    "cause",  # by trait: why a tensor is odd
+    "strategy",  # by the strategy that it follows: ways to make an edit
+    "replay",  # by trait: runs the recorded ops once more
+    "findings",  # changes the findings of one trace
+    "report",  # adds to a report
+    "picture",  # a static picture for html
+    "page",  # data beside the trace for the page
+    "figure",  # a plotly figure
+    "export",  # a trace in another form
+    "loader",  # reads several files
+    "function",  # a public name of `devtrace`
+    "command",  # of the command line: adds its parser
+    "run",  # another way to run a program, or what goes with one
+    "notebook",  # what a notebook's session has beside tracing
+]
+Feature = Mapping[Point, Mapping[str, str]]
+"""By point and key the name of an object, `module:name`, that is imported when it is asked for."""
+
+_RULES: Final = ("error rule", "cost rule", "job rule")
+"""Points that other packages may add to: who reads the list of all packages pays for that."""
+
+
+@cache
+def offers(point: Point) -> Mapping[str, Callable[[], Any]]:
+    """Return what loads each offer at a point, by its key."""
+    tables = [*_ours(), *(_of_packages() if point in _RULES else ())]
+    return {key: partial(_load, name) for table in tables for key, name in table.get(point, {}).items()}
+
+
+def offered(point: Point) -> dict[str, Any]:
+    """Return all offers at a point, loaded."""
+    return {key: load() for key, load in offers(point).items()}
+
+
+def find(point: Point, key: str) -> Any:
+    """Return one offer; None where no feature makes it."""
+    load = offers(point).get(key)
+    return None if load is None else load()
+
+
+def _ours() -> Iterator[Feature]:
+    for name in FEATURES:
+        yield import_module(f"devtrace.{name}.feature").FEATURE
+
+
+@cache
+def _of_packages() -> list[Feature]:
+    return [each.load() for each in entry_points(group="devtrace.features")]
+
+
+@cache
+def _load(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)

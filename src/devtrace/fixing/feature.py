@@ -1,0 +1,7 @@
+"""What `fixing` offers to the kernel."""
+
+from typing import Final
+
+from devtrace.features import Feature
+
+FEATURE: Final[Feature] = {}

@@ -1,0 +1,7 @@
+"""What `interchange` offers to the kernel."""
+
+from typing import Final
+
+from devtrace.features import Feature
+
+FEATURE: Final[Feature] = {}

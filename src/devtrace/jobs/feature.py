@@ -1,0 +1,14 @@
+"""What `jobs` offers to the kernel."""
+
+from typing import Final
+
+from devtrace.features import Feature
+
+FEATURE: Final[Feature] = {
+    "error rule": {"collective-device": "devtrace.jobs.rules.collective_device:refused_by_nccl"},
+    "job rule": {
+        "rank-device": "devtrace.jobs.rules.rank_device:on_the_device_of_another",
+        "ranks-differ": "devtrace.jobs.rules.ranks_differ:differing_tensors",
+    },
+    "report": {"job": "devtrace.jobs.diagnosis:with_findings_of_the_job"},
+}

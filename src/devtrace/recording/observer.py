@@ -1,0 +1,59 @@
+"""What a feature notes while a recording runs, and what it adds to the trace when that ends.
+
+class Regions(Observer):
+    def install(self, patches, stack): patches.set(torch.autocast, "__enter__", ...)
+    def add_rows(self, assembly): assembly.builder.append("autocasts", ...)
+"""
+
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from devtrace.features import offered
+from devtrace.runtime.patches import Patches
+from devtrace.trace.tables import TraceData
+
+if TYPE_CHECKING:
+    from devtrace.recording.columns.recorded_ops import RecordedOps
+    from devtrace.recording.columns.tensor_rows import Array
+    from devtrace.recording.finish.assemble import Assembled, Assembly
+
+
+class Observer:
+    """One of a recording. Its methods are called in this order, and each of them may do nothing."""
+
+    def __init__(self, recorder: "RecordedOps", asked: Mapping[str, Any]) -> None:
+        """`asked`: the options of the recording, by name."""
+        self.recorder = recorder
+
+    def install(self, patches: Patches, stack: ExitStack) -> None:
+        """Begin; what `stack` gets is undone at the end."""
+
+    def raised(self, error: BaseException) -> None:
+        """An op raised, in the frame that calls this: all frames are still there."""
+
+    def folded(self, thread: int, numbers: "Array", last: int) -> None:
+        """Of a thread's ops up to `last` only these numbers are left."""
+
+    def ended(self, errors: list[BaseException]) -> None:
+        """The program has ended, by an error and those that it came from."""
+
+    def sites(self) -> Iterable[int]:
+        """Return the sites that need a row."""
+        return ()
+
+    def add_rows(self, assembly: "Assembly", rows: Mapping[int, int]) -> None:
+        """Add to the trace that is being made; `rows` are those of sites."""
+
+    def facts(self, done: "Assembled") -> Iterable[object]:
+        """Return what diagnosis may ask for by its class (`Live.fact`)."""
+        return ()
+
+    def complete(self, trace: TraceData) -> TraceData:
+        """Return the trace with what is reckoned from all of it."""
+        return trace
+
+
+def observers_of(recorder: "RecordedOps", asked: Mapping[str, Any]) -> dict[str, Observer]:
+    """Return an observer of each kind, by the part of torch that it needs."""
+    return {part: kind(recorder, asked) for part, kind in offered("observer").items()}
