@@ -22,7 +22,7 @@ FAILED: Final = "failed: "
 def closing(queries: TraceQueries, findings: Sequence[Finding]) -> str:
     """Say which error ended the program, if no finding does, and whether a device had a part in it.
 
-    What torch or `devtrace.expect` says of devices is of devices, even where the program itself raises it.
+    A device error of torch or `devtrace.expect` counts as one even if the program raised it again.
     """
     outcome, frames = queries.trace.outcome, queries.frames
     if not outcome.startswith(FAILED) or not frames or any(each.severity == "error" for each in findings):
@@ -53,7 +53,7 @@ def is_clear(queries: TraceQueries, rows: Sequence[LedgerRow]) -> bool:
 
 
 def _has_a_detour(queries: TraceQueries) -> bool:
-    """Return whether what a device computed was copied to the CPU, and that copy to a device again."""
+    """Return whether a device's result was copied to the CPU, and the copy back to a device."""
     tensors = queries.trace.tensors
     sources, devices = tensors.ints("source"), tensors.ints("device")
     back = np.flatnonzero((sources >= 0) & (queries.producers >= 0) & (devices != queries.host))

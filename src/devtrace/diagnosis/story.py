@@ -1,4 +1,4 @@
-"""The lines of source beside a finding: where its tensor was created, which move missed it, where it came by.
+"""The lines of source beside a finding: where its tensor was created, which move missed it, its way to the use.
 
 Every form of a report shows these, in this order, each line once.
 """
@@ -29,7 +29,7 @@ def with_story(finding: Finding, ran_as: Mapping[str, int] = {}) -> Finding:
 
 
 def _former(site: Site, ran_as: Mapping[str, int]) -> str:
-    """Return which number a cell had when it ran with the text of a site, if it has another now."""
+    """Say which number a cell had when it ran with a site's text, if it has another now."""
     count = ran_as.get(site.file, site.cell)
     return sentence("remark.ran-as", name=f"In[{count}]") if count != site.cell else ""
 
@@ -52,7 +52,7 @@ def _story(finding: Finding, culprit: Culprit) -> Iterator[Line]:
 
 
 def _later(culprit: Culprit) -> tuple[Site, ...]:
-    """Return the lines of a tensor's way below its creation: what it was computed from came before."""
+    """Return the lines of a tensor's way after its creation."""
     born = culprit.born
     is_it = [born is not None and (site.file, site.line) == (born.file, born.line) for site in culprit.chain]
     return culprit.chain[is_it.index(True) + 1 if True in is_it else 1 :]

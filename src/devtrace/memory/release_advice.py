@@ -12,7 +12,7 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
 from devtrace.memory.holdings import Group, Memory
-from devtrace.memory.retaining_line import WRITTEN, Keeper, is_number, parts_of
+from devtrace.memory.retaining_line import WRITTEN, Keeper, has_no_graph, parts_of
 from devtrace.source.flow import LOOPS, binds, path_of, targets
 from devtrace.source.matching import called_name, called_names, calls_in, listed, names_in, variable
 from devtrace.source.object_walk import is_tensor, may_lead, registered
@@ -56,7 +56,7 @@ def _called(memory: Memory, keeps: Keeper, group: Group, method: str) -> Edit | 
     variables = _variables(memory, keeps)
     parts = list(parts_of(keeps.value))
     if isinstance(keeps.value, WRITTEN):
-        if any(not variable(part) and not is_number(part) for part in parts):
+        if any(not variable(part) and not has_no_graph(part) for part in parts):
             return None
         parts = [part for part in parts if is_tensor(variables.get(variable(part)))]
     else:

@@ -95,7 +95,7 @@ def _is_needless(habit: Habit, found: SourceNode) -> bool:
 
 
 def _is_in_a_loop(habit: Habit) -> bool:
-    """Return whether the user's own line waits, no loop that torch has under it, or that line runs again."""
+    """Return whether the user's line waits itself, not a loop inside torch, or runs in each step."""
     found = habit.queries.source_node(habit.site)
     is_torchs = found is not None and reads.is_within_torch(habit.queries, found, habit.ops[0])
     return (habit.is_of_the_user and not is_torchs) or habit.runs_again

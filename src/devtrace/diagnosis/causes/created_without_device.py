@@ -8,7 +8,7 @@ from devtrace.words.catalogue import sentence
 
 
 def module_made_a_cache(case: Case) -> Verdict | None:
-    """A module holds it as a plain attribute, and made it in a call, or a method, after its own move."""
+    """A module keeps it as a plain attribute, and made it in a call or method after its own move."""
     passing = case.passing_move
     if passing is None or case.origin.arrival != "made" or case.former_state >= 0:
         return None
@@ -44,7 +44,7 @@ def factory_ran_during_the_computation(case: Case) -> Verdict | None:
 
 
 def _ran_during_the_computation(case: Case, op: int) -> bool:
-    """Return whether an op ran in a module's call, or in a function with a tensor of the expected device at hand."""
+    """Return whether an op ran in a module's call, or in a function with an argument on the expected device."""
     queries, snapshot, device = case.queries, case.snapshot, case.expected_device
     ops = queries.trace.ops
     if ops.number("call", op) >= 0 or ops.raw("phase", op) in ("backward", "optimizer"):

@@ -26,7 +26,7 @@ def owner_was_not_moved_with_it(case: Case) -> Verdict | None:
 
 
 def optimizer_keeps_it(case: Case) -> Verdict | None:
-    """It is state that an optimizer keeps beside the parameters, and that no line brought there."""
+    """An optimizer keeps it as state, and no line moved it."""
     if case.origin.arrival == "copied":
         return None
     names = [name for name in case.names if name.is_state_of_an_optimizer]
@@ -90,7 +90,7 @@ def reason(case: Case, verdict: Verdict) -> str:
 
 
 def _moved_neighbour(case: Case, verdict: Verdict) -> tuple[Site, str] | None:
-    """Return the line that moved what came with the tensor, and what it moved, where its source shows it."""
+    """Return the line that moved the tensor's neighbour, and the neighbour's code: `x` of `x = x.to(device)`."""
     found = case.queries.source_node(verdict.moved)
     moved = match_code("$x.to(...)", found.node) or match_code("$x.cuda(...)", found.node) if found else None
     if found is None or moved is None or verdict.name is None:

@@ -1,4 +1,4 @@
-"""What takes tensors on the CPU only: torch's sentence of refusal, whose it is, and which argument was refused."""
+"""Functions that take tensors on the CPU only: torch's error text for each, and the refused argument."""
 
 import ast
 import re
@@ -10,7 +10,7 @@ from devtrace.source.matching import called_name, keyword, match_code
 
 @dataclass(frozen=True)
 class CpuOnly:
-    """Something that takes its tensor on the CPU only."""
+    """Something that takes tensors on the CPU only."""
 
     refusal: re.Pattern[str]
     """What torch says; its first group, where it has one, is the device that was given."""
@@ -22,7 +22,7 @@ class CpuOnly:
     """Names of the functions that take it."""
 
     def given_to(self, call: ast.Call) -> ast.expr | None:
-        """Return the argument of one call that is of such a function."""
+        """Return the refused argument in a call of such a function."""
         name, position = self.argument
         positional = call.args[position] if len(call.args) > position else None
         found = keyword(call, name) or positional
@@ -59,12 +59,12 @@ _CPU_ONLY: Final = (
 
 
 def refused(text: str) -> CpuOnly | None:
-    """Return what refused a tensor, by the text of its error."""
+    """Find the CPU-only function behind an error's text."""
     return next((each for each in _CPU_ONLY if each.refusal.search(text)), None)
 
 
 def taken_on_host(call: ast.Call) -> ast.expr | None:
-    """Return what a call takes on the CPU only: an argument, or the tensor of `x.numpy()`."""
+    """Return the CPU-only operand of a call: an argument, or the tensor of `x.numpy()`."""
     method = match_code("$x.numpy()", call)
     given = (each.given_to(call) for each in _CPU_ONLY)
     return method["x"] if method is not None else next((each for each in given if each is not None), None)
