@@ -14,7 +14,7 @@ import torch
 from devtrace.explaining.reading import element_types, hooks
 from devtrace.explaining.reading.attributes import member
 from devtrace.explaining.reading.expressions import computed
-from devtrace.explaining.reading.reader import SOUGHT_TENSOR, MOST_ITEMS, Reader
+from devtrace.explaining.reading.reader import MOST_ITEMS, SOUGHT_TENSOR, Reader
 from devtrace.explaining.reading.returned_calls import (
     Given,
     arguments,

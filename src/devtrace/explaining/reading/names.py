@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from devtrace.explaining.reading.argument_sources import is_as_given, of_only_call, of_parameter
-from devtrace.explaining.reading.reader import SOUGHT_TENSOR, MOST_ITEMS, Reader
+from devtrace.explaining.reading.reader import MOST_ITEMS, SOUGHT_TENSOR, Reader
 from devtrace.explaining.reading.returned_calls import is_passed_by, run_around, stored_in
 from devtrace.explaining.reading.values import END, Activation, Definition, Known, Several, TensorValue, Value
 from devtrace.recording.columns import sites

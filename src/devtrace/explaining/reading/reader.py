@@ -244,16 +244,16 @@ class Reader:
             sought = self._sought[id(tensor)]
             former = found.is_own_move or found.takes_former or found.is_of_repetition
             self._sought[id(tensor)] = MOST_ALIASES + found.is_of_repetition if former else sought
-            made = self.part(self.see(node, activation), position, node, activation)
+            value = self.part(self.see(node, activation), position, node, activation)
+            made = value if isinstance(value, TensorValue) and value.row != SOUGHT_TENSOR else None
             self._sought[id(tensor)] = sought
             site = self._sites.pop(id(tensor), site)
-            is_made = isinstance(made, TensorValue) and made.row != SOUGHT_TENSOR
-            is_other = is_made and dtypes_of.differs(made, device, dtype)
+            is_other = made is not None and dtypes_of.differs(made, device, dtype)
             if site < 0 and (found.is_source or isinstance(node, _MADE)) and not (found.is_one_of_many or is_other):
                 site = self.site(node, activation)
             if self.is_known(tensor):
                 return
-            if isinstance(made, TensorValue) and made.row != SOUGHT_TENSOR:
+            if made is not None:
                 if is_other:
                     others += [] if former and self.of_dtypes else [made]
                 elif made.op is not None:
