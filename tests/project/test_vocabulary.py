@@ -15,24 +15,24 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "tests" / "harness"))  # where this file is run as a program
+
+from trees import nodes  # noqa: E402
+
 PROGRAMS: Final = {"answers", "corpus", "dtypes", "findings", "jobs", "real", "student", "systems", "zoo"}
 TESTS: Final = tuple(path for path in sorted((ROOT / "tests").iterdir()) if path.name not in PROGRAMS)
 NO_OPENING: Final = frozenset({
     "What", "Whether", "The", "Of", "Where", "How", "Which", "Who", "Whose", "That", "Those", "There",
 })  # fmt: skip
 MOST_WORDS: Final = 25
-DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-HOLDERS: Final = (ast.stmt, ast.excepthandler, ast.match_case)
 
 
 def complaints(path: Path) -> Iterator[str]:
     """Yield each docstring of a file that is hard to read, and why."""
-    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
-    for node in waiting:
-        if isinstance(node, DOCUMENTED):
+    for node in nodes(path):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             at = f"{path}:{getattr(node, 'lineno', 1)}"
             yield from (f"{at}: {complaint}" for complaint in _of_text(ast.get_docstring(node) or "", node))
-        waiting += (child for child in ast.iter_child_nodes(node) if isinstance(child, HOLDERS))
 
 
 def _of_text(text: str, node: ast.AST) -> Iterator[str]:

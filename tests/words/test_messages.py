@@ -36,6 +36,7 @@ from folders import ROOT
 from samples import training
 from sentences import parameters
 from shells import new_shell
+from trees import nodes
 
 BEFORE = SourceText("a.py", b"x = 1\n")
 CLASSES = {name for name, value in vars(errors).items() if isinstance(value, type)}
@@ -213,15 +214,11 @@ def slugs_of(path: Path) -> set[str]:
 
 def named_errors(path: Path) -> Iterator[tuple[str, set[str]]]:
     """Yield each name that an error of a file is made by, and the names of its values."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    assigned = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "expect_kind":
-            yield from (
-                (str(each.value.value), {"call", "kind"})
-                for each in node.keywords
-                if isinstance(each.value, ast.Constant)
-            )
+    assigned = [node for node in nodes(path) if isinstance(node, ast.Assign)]
+    for node in nodes(path):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "expect_kind":
+            given = (each.value for each in node.keywords)
+            yield from ((str(each.value), {"call", "kind"}) for each in given if isinstance(each, ast.Constant))
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)

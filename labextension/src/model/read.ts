@@ -1,13 +1,22 @@
 /**
  * From what a notebook or a file holds to a trace whose rules are checked: the mirror of `format.decode`.
  */
-import { columnsOf, isLists, OPTIONAL_TABLES, TABLE_NAMES, type Table, type TableName, type Values } from './columns';
+import {
+  columnsOf,
+  isLists,
+  OPTIONAL_COLUMNS,
+  OPTIONAL_TABLES,
+  TABLE_NAMES,
+  type Table,
+  type TableName,
+  type Values
+} from './columns';
 import { readComparison } from './comparison';
 import { damaged, FormatError, short } from './errors';
 import { isObject, readFinding, type IFinding, type JsonObject } from './findings';
 import { ColumnReader } from './packed';
 import { check } from './rules';
-import type { ITrace } from './trace';
+import { listed, type ITrace } from './trace';
 import { languageOf, sentence, type Language } from './words/catalogue';
 
 const VERSION = 1;
@@ -33,7 +42,6 @@ export async function readTrace(data: unknown, otherwise: Language = 'en'): Prom
     strings: readTexts(object, 'strings'),
     findings: readFindings(object['findings']),
     comparison: null,
-    leftOut: readPairs(object, 'left_out'),
     language: languageOf(readText(object, 'language')) ?? otherwise
   };
   check(trace, reader.extents);
@@ -42,7 +50,15 @@ export async function readTrace(data: unknown, otherwise: Language = 'en'): Prom
     modules: trace.modules.length,
     findings: trace.findings?.length ?? 0
   };
-  return { ...trace, comparison: readComparison(object['comparison'], lengths) };
+  const { copies } = trace;
+  const hasSources = isObject(object['copies']) && 'source' in object['copies'];
+  const source = hasSources ? copies.source : copies.op.map(op => firstInput(trace, op));
+  return { ...trace, copies: { ...copies, source }, comparison: readComparison(object['comparison'], lengths) };
+}
+
+/** What a copy was taken to carry, where a file does not say which tensor that was. */
+function firstInput(trace: ITrace, op: number): number {
+  return op < 0 ? -1 : (listed(trace.ops.inputs, op)[0] ?? -1);
 }
 
 function parse(text: string): unknown {
@@ -84,10 +100,13 @@ async function readTable<T extends TableName>(reader: ColumnReader, name: T, dat
   if (!isObject(data)) {
     throw damaged(`the table ${name} is missing`);
   }
-  const values = await Promise.all(columns.map(([column]) => readValues(reader, name, column, data[column])));
+  const known = columns.filter(([column]) => column in data || !OPTIONAL_COLUMNS.includes(`${name}.${column}`));
+  const values = await Promise.all(known.map(([column]) => readValues(reader, name, column, data[column])));
   const length = isLists(values[0]) ? values[0].offsets.length - 1 : values[0].length;
+  const unknown = new Int32Array(length).fill(-1);
   return {
-    ...Object.fromEntries(columns.map(([column], i) => [column, values[i]])),
+    ...Object.fromEntries(columns.map(([column]) => [column, unknown])),
+    ...Object.fromEntries(known.map(([column], i) => [column, values[i]])),
     length
   } as unknown as Table<T>;
 }
@@ -129,16 +148,6 @@ function readCount(object: JsonObject, key: string): number {
     throw damaged(`${key} is ${short(value)}, expected a count`);
   }
   return value as number;
-}
-
-function readPairs(object: JsonObject, key: string): ReadonlyArray<readonly [number, number]> {
-  const value = object[key] ?? [];
-  const isPair = (pair: unknown): pair is [number, number] =>
-    Array.isArray(pair) && pair.length === 2 && pair.every(Number.isSafeInteger);
-  if (!Array.isArray(value) || !value.every(isPair)) {
-    throw damaged(`${key} is not a list of pairs of ranks`);
-  }
-  return value;
 }
 
 function readTexts(object: JsonObject, key: string): readonly string[] {

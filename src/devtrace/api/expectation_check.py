@@ -73,8 +73,8 @@ def _computing(trace: Trace) -> list[int]:
 def _prepared(trace: Trace, off: set[int], owners: list[int]) -> set[int]:
     """Find the ops whose results, or what was computed from them, were moved to the expected device."""
     ops, device = trace.ops, trace.tensors.ints("device")
-    copies = trace.copies.ints("op")[~np.isin(trace.copies.ints("to"), list(off))]
-    moved = {owners[row] for op in copies.tolist() for row in ops.lists("inputs")[op].tolist() if device[row] in off}
+    carried = trace.copies.ints("source")[~np.isin(trace.copies.ints("to"), list(off))]
+    moved = {owners[row] for row in carried.tolist() if row >= 0 and device[row] in off}
     found = set()
     for op in range(len(ops) - 1, -1, -1):
         if any(owners[row] in moved for row in ops.lists("outputs")[op].tolist()):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from devtrace.diagnosis.findings import SEVERITIES, ReportData
+from devtrace.features import need
 from devtrace.trace.tables import TraceData
 from devtrace.words.errors import expect_kind
 from devtrace.words.text_format import pluralize
@@ -46,14 +47,12 @@ class Trace(TraceData):
         return save(self if source else without_source(self), path)
 
     def to_pandas(self) -> dict[str, pandas.DataFrame]:
-        from devtrace.interchange.pandas_tables import to_pandas
-
-        return to_pandas(self)
+        found: dict[str, pandas.DataFrame] = need("export", "pandas")(self)
+        return found
 
     def to_perfetto(self, path: str | Path) -> Path:
-        from devtrace.interchange.perfetto import to_perfetto
-
-        return to_perfetto(self, path)
+        written: Path = need("export", "perfetto")(self, path)
+        return written
 
     def __repr__(self) -> str:
         named = f" {self.title!r}" if self.title else ""
@@ -85,9 +84,8 @@ class Report(ReportData):
 
     def figure(self, kind: str, theme: Literal["light", "dark"] = "light") -> Figure:
         """A plotly Figure: "devices", "dtypes", "copies", "modules" or "memory"."""
-        from devtrace.drawing.figures import figure
-
-        return figure(self.trace, kind, theme)
+        drawn: Figure = need("figure", "plotly")(self.trace, kind, theme)
+        return drawn
 
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None

@@ -31,7 +31,7 @@ def of_early_writes(habit: Habit) -> Needless | None:
     """Find pinned memory that is written again before anything has waited for the copy from it."""
     queries, waits = habit.queries, _waits(habit.queries)
     for op in _begun(habit, ("non_blocking", "pinned")):
-        bases = [queries.base(row) for row in queries.inputs(op)[-1:]]
+        bases = [queries.base(row) for row in queries.carried(op)]
         later = waits[np.searchsorted(waits, op, "right") :]
         end = int(later[0]) if len(later) else len(queries.trace.ops) - 1
         written = first_write(queries, bases, op, end)

@@ -108,7 +108,7 @@ def of_single_elements(habit: Habit) -> Needless | None:
 def _are_lists_of_numbers(habit: Habit) -> bool:
     """Return whether a line makes tensors of a few of Python's numbers, all alike: `torch.tensor(state).to(device)`."""
     queries, tensors = habit.queries, habit.queries.trace.tensors
-    rows = [row for op in habit.ops for row in (queries.inputs(op) or queries.outputs(op))[:1]]
+    rows = [row for op in habit.ops for row in (queries.carried(op) or queries.outputs(op))[:1]]
     kinds = {(tensors.number("shape", row), str(tensors.raw("dtype", row))) for row in rows}
     made = queries.op_node(queries.producer(rows[0])) if len(kinds) == 1 else None
     makes = made is not None and any(called_name(call) == "tensor" for call in calls_in(made.node))
@@ -128,7 +128,7 @@ def _are_made_one_by_one(habit: Habit) -> bool:
     `set_` makes none: torch.save reads a storage by it. What torch makes of a list it makes and copies in one op.
     """
     queries, ops = habit.queries, sorted(habit.ops)
-    made = [max(map(queries.producer, queries.inputs(op)[-1:]), default=op) for op in ops[1:]]
+    made = [max(map(queries.producer, queries.carried(op)), default=op) for op in ops[1:]]
     fresh = [op > last and "set_" not in queries.op_name(op) for last, op in zip(ops[:-1], made, strict=True)]
     return 2 * sum(fresh) > len(made)
 

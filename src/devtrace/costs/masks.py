@@ -51,7 +51,7 @@ def _is_the_same(habit: Habit) -> bool:
         return False
     if len(bases) == 1:
         return not are_written(queries, bases, habit.ops[0], habit.ops[-1])
-    made = [factories_of(queries, op, since, which=1) for since, op in steps_of(habit)]
+    made = [factories_of(queries, queries.inputs(op)[1:2], op, since) for since, op in steps_of(habit)]
     return all(made) and not are_drawn(queries, made)
 
 

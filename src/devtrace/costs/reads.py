@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Callable
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -41,7 +42,7 @@ def is_a_choice(queries: TraceQueries, op: int) -> bool:
 
     The host goes on with it.
     """
-    row = next(iter(queries.inputs(op)), -1)
+    row = next(iter(queries.carried(op)), -1)
     for _ in range(_STEPS_BACK):
         producer = queries.producer(row) if row >= 0 else -1
         if producer < 0:
@@ -58,11 +59,11 @@ def is_a_choice(queries: TraceQueries, op: int) -> bool:
 
 
 def is_trained(queries: TraceQueries, op: int) -> bool:
-    """Return whether what an op takes is of the work that a backward pass differentiates."""
-    if queries.trace.ops.raw("phase", op) in ("backward", "optimizer") or not queries.inputs(op):
+    """Return whether what an op carried or read is of the work that a backward pass differentiates."""
+    if queries.trace.ops.raw("phase", op) in ("backward", "optimizer"):
         return False
     forward = queries.trace.ops.ints("forward")
-    rows = queries.ancestors(queries.inputs(op)[0], _ANCESTORS)
+    rows = chain.from_iterable(queries.ancestors(row, _ANCESTORS) for row in queries.carried(op))
     made = [queries.producer(row) for row in rows if not queries.is_of_a_module(queries.base(row))]
     return bool(np.isin(forward[forward >= 0], [each for each in made if each >= 0]).any())
 
@@ -113,10 +114,10 @@ def _is_given_to_scheduler(queries: TraceQueries, found: SourceNode, op: int) ->
     What `scaler.step(optimizer)` reads is filled by its own counts, and a closure's loss is its optimizer's.
     """
     is_a_step = match_code("$scheduler.step($value)", found.node) is not None
-    if not is_a_step or not queries.inputs(op) or queries.is_phase("optimizer")[op]:
+    if not is_a_step or queries.is_phase("optimizer")[op]:
         return False
-    made = queries.producer(queries.base(queries.inputs(op)[0]))
-    return made >= 0 and queries.kind(made) == "compute"
+    made = [queries.producer(queries.base(row)) for row in queries.carried(op)]
+    return any(maker >= 0 and queries.kind(maker) == "compute" for maker in made)
 
 
 def is_a_truth_asked(queries: TraceQueries, found: SourceNode, op: int) -> bool:

@@ -29,11 +29,10 @@ _WORD: Final = re.compile(r"\w+")
 
 def of_one_tensor(habit: Habit) -> Needless | None:
     """Find a line that copies the same tensor in every step, or in a module's forward parts of it."""
-    queries, ops = habit.queries, habit.ops
-    severity = _severity(habit)
+    queries, ops, severity = habit.queries, habit.ops, _severity(habit)
     if severity is None:
         return None
-    sources = [queries.inputs(op)[0] for op in ops if queries.inputs(op)]
+    sources = habit.carried
     bases = {queries.base(row) for row in sources}
     least = AGAIN if severity == "warning" else FEWEST
     if not bases or len(sources) < least * len(bases) or are_written(queries, bases, min(ops) - 1, max(ops)):

@@ -78,7 +78,7 @@ def _copies_within_a_model(queries: TraceQueries) -> bool:
     if (with_the_host & ~forward[rows]).any():
         return True
     for op in rows[with_the_host & (outermost[rows] >= 0) & forward[rows]].tolist():
-        base = next(map(queries.base, queries.inputs(op)), -1)
+        base = next(map(queries.base, queries.carried(op)), -1)
         made = queries.producer(base) if base >= 0 else -1
         is_made_here = made >= 0 and outermost[made] == outermost[op]
         if base in seen or (is_made_here and sites[made] != sites[op]):  # `torch.tensor(1.0, device=d)` is one site

@@ -11,7 +11,6 @@ import numpy as np
 from plotly.graph_objects import Figure
 
 from devtrace.drawing import curves
-from devtrace.drawing.lanes import Whole, begins, durations
 from devtrace.drawing.picture import PHASE_NAMES
 from devtrace.report import palette
 from devtrace.report.palette import Theme
@@ -19,6 +18,7 @@ from devtrace.report.parts import MEMORY_KINDS
 from devtrace.trace.columns import PHASES
 from devtrace.trace.memory_curves import lives_until_use
 from devtrace.trace.tables import Ints, TraceData
+from devtrace.trace.views import Whole, begins, durations
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 from devtrace.words.text_format import escape_markup, format_memory, format_time, safe_line

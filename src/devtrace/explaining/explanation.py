@@ -143,12 +143,12 @@ class Explanation:
             if self.worker is not None:
                 self.recorder.note(self.worker.note)
                 site, inputs = self.worker.site, [*map(self.reader.unknown_tensor, self.reader.devices)]
-            self.recorder.refused(replay.state, failed.name, site, [each.row for each in inputs], self.error)
+            self.recorder.note_refusal(replay.state, failed.name, site, [each.row for each in inputs], self.error)
             replay.put_after(self.reader.ops)
             for note in (sentence("explained.not-seen"), *missed()):
                 self.recorder.note(note)
             for each in self.recorder.observers.values():
-                each.ended([self.error])
+                each.end([self.error])
             done = assemble(
                 self.recorder,
                 self.modules,

@@ -4,4 +4,9 @@ from typing import Final
 
 from devtrace.features import Feature
 
-FEATURE: Final[Feature] = {}
+FEATURE: Final[Feature] = {
+    "export": {
+        "pandas": "devtrace.interchange.pandas_tables:to_pandas",
+        "perfetto": "devtrace.interchange.perfetto:to_perfetto",
+    },
+}

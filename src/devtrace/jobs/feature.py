@@ -11,4 +11,7 @@ FEATURE: Final[Feature] = {
         "ranks-differ": "devtrace.jobs.rules.ranks_differ:differing_tensors",
     },
     "report": {"job": "devtrace.jobs.diagnosis:with_findings_of_the_job"},
+    "page": {
+        "ranks": "devtrace.jobs.page:encoded",
+    },
 }

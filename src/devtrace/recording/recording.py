@@ -21,8 +21,9 @@ from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.recording.observer import observers_of
-from devtrace.runtime import eager_paths, profiles, scripting, settling, warned_lines
+from devtrace.runtime import eager_paths, profiles, scripting, warned_lines
 from devtrace.runtime.mode_stack import on_top
+from devtrace.runtime.observers import observers
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.rank import rank_of_job
 from devtrace.runtime.torch_names import install_part
@@ -71,8 +72,8 @@ class Recording:
             for part, install in self._parts(patches).items():
                 fault = install_part(part, install, patches, stack)
                 self.left_out |= {part: fault} if fault else {}
-            settling.listeners.append(self.recorder.settled)
-            stack.callback(settling.listeners.remove, self.recorder.settled)
+            observers.append(self.recorder)
+            stack.callback(observers.remove, self.recorder)
             for handle in self.optimizers.install():
                 stack.callback(handle.remove)
             state = self.recorder.follow(thread_name())
@@ -127,9 +128,9 @@ class Recording:
             self._add_refused(origin, frames[0][0] if frames else sites.NOWHERE)
         idle = self.optimizers.idle()
         around = self.recorder.failures[-1].around if self.recorder.failures else []
-        observers, errors = self.recorder.observers.values(), [*chain_of(error)]
-        for each in observers:
-            each.ended(errors)
+        features, errors = self.recorder.observers.values(), [*chain_of(error)]
+        for each in features:
+            each.end(errors)
         done = assemble(
             self.recorder,
             self.modules,
@@ -156,7 +157,7 @@ class Recording:
             sites.cells_so_far(),
             tuple((rows[site], steps) for site, steps in idle),
             evidence=live_objects.Evidence(self._end_of_gap(done), late),
-            facts=tuple(fact for each in observers for fact in each.facts(done)),
+            facts=tuple(fact for each in features for fact in each.facts(done)),
             went_on=frozenset(map(done.op_of, self.recorder.went_on(ended_by))),
         )
         return Recorded(self._completed(done.trace), live)
@@ -185,10 +186,10 @@ class Recording:
         self.recorder.gather(found.tensors, rows)
         if self._budget is not None and self._budget.ended_off:
             with errors_before_dispatch.calls_again(error, state, self.modules):
-                self.recorder.refused(state, found.name, site, rows, error)
+                self.recorder.note_refusal(state, found.name, site, rows, error)
             return
         errors_before_dispatch.reopen(error, state, self.modules)
-        self.recorder.refused(state, found.name, site, rows, error)
+        self.recorder.note_refusal(state, found.name, site, rows, error)
 
 
 def _rank(known: int) -> int:

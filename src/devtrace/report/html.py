@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from devtrace.diagnosis.findings import Finding, Line, ReportData, Site
-from devtrace.drawing import curves
-from devtrace.drawing.svg import timeline, without_loose_words
+from devtrace.features import find
 from devtrace.report import parts
 from devtrace.words.catalogue import family, sentence
 from devtrace.words.text_format import escape_markup, safe_line, short_op_name
@@ -36,9 +35,8 @@ def fragment(report: ReportData, *, picture: bool = True) -> str:
 
 
 def _picture(report: ReportData) -> str:
-    trace = report.trace
-    ways = [timeline(trace), *(curves.picture(each, len(trace.ops)) for each in parts.curves_of_limits(report))]
-    drawn = without_loose_words("".join(ways))
+    draw = find("picture", "static")
+    drawn = draw(report.trace, parts.curves_of_limits(report)) if draw is not None else ""
     return _HIDING_TEXT.format(drawn) if drawn else ""
 
 

@@ -83,20 +83,20 @@ def move_what_a_call_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
     name, moving, frame = verdict.name, case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
     if name is None or moving is None or frame is None or not case.queries.package(verdict.born):
         return
-    if is_assignable(name) and name.code and moving.function is frame.function and calls_before(moving):
+    if is_assignable(name) and name.code and moving.function is frame.function and _is_called_above(moving):
         anchor = Anchor.below_move(moving, frame)
         proposal = Proposal(anchor, OwnLines.of(name), anchor.device)
         help = sentence("fixed.below-line", code=proposal.code, line=anchor.line)
         yield from proposal.fixes(help, anchor.moved(case, name))
 
 
-def calls_before(move: SourceNode) -> list[ast.Call]:
-    """Return the calls of a moved object in the lines above its move, in the same block."""
+def _is_called_above(move: SourceNode) -> bool:
+    """Return whether a moved object is called in the lines above its move, in the same block."""
     found, block = match_code("$x.$move(...)", move.node), move.source.block(move.statement)
     called = path_of(found["x"]) if found is not None else ""
     above = block[: block.index(move.statement)] if move.statement in block else []
     calls = (call for statement in above for call in calls_in(statement))
-    return [call for call in calls if called and path_of(call.func) == called]
+    return any(called and path_of(call.func) == called for call in calls)
 
 
 def move_container(case: Case, verdict: Verdict) -> Iterator[Fix]:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from devtrace.diagnosis.edits import merged
+from devtrace.diagnosis.evidence.accelerate_hooks import owner_without_data
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.source_text import statement_site
 from devtrace.diagnosis.evidence.trace_queries import META
@@ -19,7 +20,6 @@ from devtrace.diagnosis.findings import Choice
 from devtrace.diagnosis.fixes import about_to_fail, proof
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.fixes.order import FOR_EVERY_CAUSE, Ranked, of_cause
-from devtrace.diagnosis.fixes.other_way import with_data, with_the_other_way
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.diagnosis.fixes.replay import Recorded, Replay
 from devtrace.diagnosis.slug_words import ADVICE
@@ -61,7 +61,7 @@ class Search:
         if case.mismatch.of == "gradient":
             return Fix(sentence("fixed.for-gradient", expected=case.expected_device))
         if case.odd_device == META:
-            return next(pass_device_to_factory(case, self.verdict), None) or Fix(with_data(case))
+            return next(pass_device_to_factory(case, self.verdict), None) or Fix(_with_data(case))
         if "complex" in case.odd_device and "complex" not in case.expected_device:
             return Fix(sentence("fixed.for-complex"))
         advice = sentence(ADVICE[self.verdict.cause], expected=case.expected_device)
@@ -70,8 +70,7 @@ class Search:
         found = {fix.edits: fix for fix in itertools.islice(fixes, most)}
         first, *others = found.values() or [Fix(advice)]
         alike = (each for each in others if each.trains or not first.trains)  # no other could stand for its training
-        help = with_the_other_way(case, self.verdict, first) if case.queries.of == "device" else first.help
-        return replace(first, help=help, others=tuple(Choice(each.help, each.edits) for each in alike))
+        return replace(first, others=tuple(Choice(each.help, each.edits) for each in alike))
 
     def _surest(self) -> Iterator[Fix]:
         """Yield fixes without a guessed line first, then the rest."""
@@ -174,3 +173,9 @@ class Search:
             written.update(part.edits)
         whole = replace(parts[0], help=help, edits=edits, moved=proof.all_moved(parts), because="") if edits else None
         return whole if whole is not None and not proof.refusal(self.case, whole, is_joined=True) else None
+
+
+def _with_data(case: Case) -> str:
+    """Say how a tensor on meta gets its data; that of a module whose hook has it is there while the module runs."""
+    owner = owner_without_data(case)
+    return sentence("fixed.for-meta") if owner is None else sentence("fixed.for-offloaded", module=owner.code or "")

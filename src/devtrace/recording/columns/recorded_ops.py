@@ -29,10 +29,12 @@ MOST_NOTES: Final = 8
 class Copied:
     """Data that crossed devices: from a tensor of one layout (`source`) to one of another (`target`).
 
-    `times` counts this copy and those folded into it, `more` the bytes of the folded ones.
+    `row` is that of the tensor itself, -1 for a list of Python's. `times` counts this copy and those folded into it,
+    `more` the bytes of the folded ones.
     """
 
     op: int
+    row: int
     source: int
     target: int
     pinned: bool
@@ -136,7 +138,7 @@ class RecordedOps:
             for item in value.values():
                 self.gather(item, rows, row_of)
 
-    def raised(self, state: ThreadState, op: tuple[int, int, int, int], rows: list[int], error: BaseException) -> None:
+    def note_error(self, state: ThreadState, op: tuple[int, ...], rows: list[int], error: BaseException) -> None:
         """Record an op that raised: no outputs, and no end."""
         head, site, start, number = op
         around = [] if state is self.threads[0] else sites.stack(sys._getframe(1))
@@ -152,10 +154,10 @@ class RecordedOps:
             if not failed.op >> THREAD_SHIFT and not any(failed.message in text for text in texts):
                 yield failed.op
 
-    def refused(self, state: ThreadState, name: str, site: int, rows: list[int], error: BaseException) -> None:
+    def note_refusal(self, state: ThreadState, name: str, site: int, rows: list[int], error: BaseException) -> None:
         """Record a call that torch refused before there was an op."""
         head = operator_by_name(name).head | (torch.is_grad_enabled() << GRAD_SHIFT)
-        self.raised(state, (head, site, perf_counter_ns(), -1), rows, error)
+        self.note_error(state, (head, site, perf_counter_ns(), -1), rows, error)
 
     def finish(self) -> None:
         """Pack all threads."""

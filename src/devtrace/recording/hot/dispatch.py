@@ -109,7 +109,7 @@ class RecordMode(BesideCompile):
             if operator.special:
                 head |= recorder.special(state, operator, args, kwargs, rows)
         except BaseException as fault:  # noqa: BLE001 (whatever it is, the user's op runs)
-            recorder.lost(state.op, fault)
+            recorder.take_back(state.op, fault)
             return call(*args, **(kwargs or _NONE))
         start = clock()
         try:
@@ -119,8 +119,8 @@ class RecordMode(BesideCompile):
             if tensors is not None:
                 return self.__torch_dispatch__(func, types, tensors, kwargs, shown)
             for observer in recorder.observers.values():
-                observer.raised(error)
-            recorder.raised(state, (head, site, start, number), rows, error)
+                observer.note_error(error)
+            recorder.note_error(state, (head, site, start, number), rows, error)
             leave(error)
             raise
         end = clock()
@@ -134,7 +134,7 @@ class RecordMode(BesideCompile):
                 row, layout = -1, 0
                 head |= SEVERAL
             else:
-                row, layout = -1, recorder.outputs(operator, state.op, site, (args, kwargs), out, rows)
+                row, layout = -1, recorder.add_outputs(operator, state.op, site, (args, kwargs), out, rows)
                 head |= SEVERAL
             heads = state.heads
             heads += (head, site, start, end, number, row, layout)
@@ -143,7 +143,7 @@ class RecordMode(BesideCompile):
             if len(heads) >= FULL:
                 recorder.pack(state)
         except BaseException as fault:  # noqa: BLE001
-            recorder.lost(state.op, fault)
+            recorder.take_back(state.op, fault)
         return out
 
     def _quiet(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
