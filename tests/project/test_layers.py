@@ -53,6 +53,7 @@ INSIDE = {
     "recording": ["columns", "folding", "memory", "hot", "context", "budget", "progress", "finish", "recording"],
     "diagnosis": [
         "slugs",
+        "slug_words",
         "findings",
         "edits",
         "evidence",

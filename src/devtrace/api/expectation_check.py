@@ -13,6 +13,7 @@ import numpy as np
 
 from devtrace.api.options import may_be_a_device
 from devtrace.api.results import Report, Trace, diagnose
+from devtrace.contract.limits import COUNTED
 from devtrace.diagnosis.evidence.tensors_off_device import Elsewhere, matches
 from devtrace.diagnosis.findings import Culprit, Finding, Site, worst_first
 from devtrace.recording.peak import Peak
@@ -135,10 +136,9 @@ def count_error(trace: Trace, what: str, most: int) -> DeviceError | None:
     total = by_line.total()
     if total <= most:
         return None
-    error = DeviceError.of(f"{what}-unexpected", count=total, most=most)
-    return error.with_tensors(
-        f"{sentence(f'{what}-unexpected.got', count=number)}   {line}" for line, number in by_line.most_common()
-    )
+    slug = "syncs-unexpected" if what == "syncs" else "copies-unexpected"
+    counts = ((line, sentence(COUNTED[what], count=number)) for line, number in by_line.most_common())
+    return DeviceError.of(slug, count=total, most=most).with_tensors(f"{count}   {line}" for line, count in counts)
 
 
 def peak_error(peak: Peak | None) -> DeviceError | None:

@@ -118,7 +118,7 @@ def diagnose(trace: TraceData, live: Live | None = None) -> Report:
     """
     from devtrace.diagnosis import diagnose as diagnosis
 
-    expect_kind("diagnose", trace, TraceData, takes="trace")
+    expect_kind("diagnose", trace, TraceData, error="wrong-argument.trace")
     given = Trace.of(trace)
     if not given._report:
         report = Report.of(diagnosis.diagnose(given, live))
@@ -139,7 +139,7 @@ def load(*files: str | Path) -> Trace:
     from devtrace.jobs import merge
 
     for file in files:
-        expect_kind("load", file, str, PathLike, takes="file")
+        expect_kind("load", file, str, PathLike, error="wrong-argument.file")
     return Trace.of(merge.load(*files))
 
 

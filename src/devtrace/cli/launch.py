@@ -214,7 +214,7 @@ class Launch:
 
             self._write(html, sentence("cli.report"), lambda path: to_html(report, path))
         for form in forms.files(self.options.json, self.options.sarif):
-            self._write(path_of(form.path) or Path(form.path), sentence(f"cli.{form.what}"), form.write)
+            self._write(path_of(form.path) or Path(form.path), sentence(form.what), form.write)
         if is_whole and not overlay.is_in_use():
             self._is_over_limit = any(entry.limit for entry in entries)
             print_line(forms.annotations(), but_not_empty=True)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 USAGE = 2
 """The exit code for a command that cannot be followed, as Python's own."""
-_PROGRAM_FLAGS = [flag for flag in FLAGS if flag.for_programs]
+_PROGRAM_FLAGS = [flag for flag in FLAGS if flag.program_key]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -119,11 +119,14 @@ def _program(options: argparse.Namespace) -> Program:
 
 
 def _add_report(commands: Any) -> None:
-    for name, files, read in (("report", "+", _of_files), ("explain", 1, _of_an_error)):
-        parser = commands.add_parser(name, help=sentence(f"cli.{name}-command"))
+    for name, key, files, read in (
+        ("report", "cli.report-command", "+", _of_files),
+        ("explain", "cli.explain-command", 1, _of_an_error),
+    ):
+        parser = commands.add_parser(name, help=sentence(key))
         parser.add_argument("files", metavar="FILE", nargs=files)
-        for form in ("json", "sarif"):
-            parser.add_argument(f"--{form}", metavar="F", help=sentence(f"flag.{form}.program"))
+        parser.add_argument("--json", metavar="F", help=sentence("flag.json.program"))
+        parser.add_argument("--sarif", metavar="F", help=sentence("flag.sarif.program"))
         _add_gate(parser)
         parser.set_defaults(command=_report, read=read)
 
@@ -159,8 +162,8 @@ def _report(options: argparse.Namespace) -> int:
     stream = sys.stderr if options.json in TO_STDOUT else sys.stdout
     print_line(text(report, terminal_width(stream)), stream)
     for path, what, write in forms.files(options.json, options.sarif):
-        write_as_asked(Path(path), write, sentence(f"cli.{what}"))
-        print_line(sentence("cli.written", what=sentence(f"cli.{what}"), path=path), stream)
+        write_as_asked(Path(path), write, sentence(what))
+        print_line(sentence("cli.written", what=sentence(what), path=path), stream)
     print_line(forms.annotations(), stream, but_not_empty=True)
     print_line(forms.line(options.json), sys.stdout, but_not_empty=True)
     return FOUND if any(entry.limit for entry in entries) else 0

@@ -18,7 +18,7 @@ from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.slugs import RuleSlug, Severity
 from devtrace.source.matching import called_name, calls_in, match_code
 from devtrace.source.vocabulary import is_copied_by
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import family, sentence
 
 AGAIN: Final = 5
 """So many copies from one line are a habit, not a set-up."""
@@ -28,6 +28,7 @@ FEW: Final = 3
 _TINY: Final = 256
 BETWEEN: Final = 6
 """So many ops from one copy to the next are next to nothing."""
+_COPIES: Final = family("copy.*", "copy.h2d", "copy.d2h", "copy.d2d")
 
 Find = Callable[[Habit], Needless | None]
 
@@ -51,10 +52,10 @@ def find_copies(
             why = sentence("copy.why", habit=needless[0].why) + of_package
         else:
             is_paced = habit.count >= FEWEST and habit.is_of_each_step
-            often = "once" if is_paced and habit.count == habit.pace.steps else "each"
-            pace = sentence(f"copy.pace-{often}") if is_paced else ""
+            is_once = is_paced and habit.count == habit.pace.steps
+            pace = sentence("copy.pace-once" if is_once else "copy.pace-each") if is_paced else ""
             why = sentence("copy.pace", pace=pace, remark=remark or sentence("copy.nothing"))
-        message = sentence(f"copy.{direction}", count=habit.count, size=habit.all_bytes, why=why)
+        message = sentence(_COPIES[direction], count=habit.count, size=habit.all_bytes, why=why)
         return finding(rule, habit, needless, message, fix)
 
     return lambda queries, tally: findings(queries, tally, direction, judge, word)

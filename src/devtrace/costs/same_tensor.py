@@ -22,6 +22,8 @@ from devtrace.source.flow import own_name
 from devtrace.source.matching import chain, variable
 from devtrace.words.catalogue import sentence
 
+_AGAIN: Final = "copy.same", "copy.same-of-several"
+_IN_STEPS: Final = "copy.same-in-steps", "copy.same-in-steps-of-several"
 _WORD: Final = re.compile(r"\w+")
 
 
@@ -42,9 +44,8 @@ def of_one_tensor(habit: Habit) -> Needless | None:
     text = source_text(habit)
     name = text if '["' in text or "['" in text else name_of(queries, row) or text
     culprit = as_culprit(queries, row, [name], queries.site(queries.born(row)))
-    key = "copy.same-in-steps" if severity == "note" else "copy.same"
-    several = len(bases) > 1
-    why = sentence(f"{key}-of-several", name=name, count=len(bases)) if several else sentence(key, name=name)
+    one, several = _IN_STEPS if severity == "note" else _AGAIN
+    why = sentence(several, name=name, count=len(bases)) if len(bases) > 1 else sentence(one, name=name)
     found = Needless(habit, why, "", culprit, severity=severity)
     return _with_advice(found, name, is_parameter=queries.trace.tensors[row].role == "parameter")
 

@@ -11,8 +11,10 @@ import numpy as np
 from plotly.graph_objects import Figure
 
 from devtrace.drawing import curves
+from devtrace.drawing.picture import PHASE_NAMES
 from devtrace.report import palette
 from devtrace.report.palette import Theme
+from devtrace.report.parts import MEMORY_KINDS
 from devtrace.trace.columns import PHASES
 from devtrace.trace.memory_curves import lives_until_use
 from devtrace.trace.tables import Ints, TraceData
@@ -77,7 +79,7 @@ def _devices(trace: TraceData, theme: Theme) -> Figure:
     for name, opacity in zip(PHASES, (0.65, 0.85, 1.0, 0.4), strict=True):
         chosen = [(phase == trace.string_id(name)) & (device == id) for id in ids]
         spent = [int(duration[ops].sum()) for ops in chosen]
-        phase_name = sentence(f"picture.{name}")
+        phase_name = sentence(PHASE_NAMES[name])
         if sum(spent):
             words = [
                 sentence("figure.phase", phase=phase_name, time=time, count=int(ops.sum()))
@@ -255,7 +257,7 @@ def _owned_memory(trace: TraceData, theme: Theme) -> Figure:
         several = f"{_safe(curve.device)} " if len(trace.memory) > 1 else ""
         for kind, sizes in curve.kinds:
             lines.append({
-                "type": "scatter", "x": times, "y": sizes, "name": f"{several}{sentence(f'memory.{kind}')}",
+                "type": "scatter", "x": times, "y": sizes, "name": f"{several}{sentence(MEMORY_KINDS[kind])}",
                 "line": {"shape": "hv", "width": 0}, "mode": "lines", "stackgroup": curve.device,
                 "fillcolor": curves.colour(kind, theme), "hovertemplate": sentence("figure.at"),
             })  # fmt: skip

@@ -11,6 +11,7 @@ from devtrace.report import palette
 from devtrace.trace.ledger_counts import waits
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.trace.views import alike
+from devtrace.words.catalogue import family
 
 MOST_LANES: Final = 10
 MOST_FLAGS: Final = 8
@@ -78,6 +79,7 @@ def choose(every: Sequence[Lane], flagged: Sequence[int]) -> list[Lane]:
     return [every[at] for at in sorted(at for at, _ in ranked[:MOST_LANES])]
 
 
+PHASE_NAMES: Final = family("picture.*", "picture.forward", "picture.backward", "picture.optimizer", "picture.other")
 _PHASES: Final = (("forward", 0.22), ("backward", 0.45), ("optimizer", 0.75))
 
 

@@ -132,7 +132,7 @@ class AutocastObserver(Observer):
             self._regions.append(region)
 
     def _region(self, kind: str, op: int, site: int) -> Region | None:
-        """One that is off within nothing changes nothing, as where a checkpoint computes once more."""
+        """Ignore a disabled region outside any other: activation checkpointing enters one when it recomputes."""
         enabled = torch.is_autocast_enabled(kind)
         around = self._open[threading.get_ident()]
         if not enabled and not any(region is not None and region.device == kind for region in around):

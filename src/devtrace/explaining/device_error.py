@@ -1,7 +1,7 @@
-"""Tells torch's errors about devices from all others: by the sentences that torch itself writes, and by who raised.
+"""Recognizes torch's errors about devices: by torch's own sentences, and by the code that raised.
 
-An error that is raised in place of torch's (`raise StepFailed from error`, an exception group, a note) counts as well.
-Sentences of a user's own `raise` do not, whatever they say.
+An error in place of torch's (`raise StepFailed from error`, an exception group, a note) counts as well.
+A user's own `raise` does not, whatever its text.
 """
 
 import ast
@@ -30,9 +30,9 @@ def is_device_error(error: BaseException) -> bool:
 
 
 def path_to_origin(error: BaseException) -> list[BaseException]:
-    """Return the exceptions from the given one to torch's own about devices; empty if there is none.
+    """Return the chain of exceptions from the given one to torch's device error; empty if there is none.
 
-    Of several the one nearest to the op counts: the last that was raised from, or while handling, another.
+    Of several device errors the one nearest to the op counts.
     """
     found: list[BaseException] = []
     for path in _paths(error):
@@ -59,7 +59,7 @@ def text_of(error: BaseException) -> str:
 
 
 def dtypes_named(text: str) -> tuple[str, ...] | None:
-    """Return the dtypes that an error of dtypes names; None for one of devices, of which a convolution speaks alike."""
+    """Return the dtypes that an error names; None for a device error; convolutions word both the same way."""
     found = dtype_error(text)
     return found.named if found is not None and (found.named or not ABOUT_DEVICES.search(text)) else None
 
@@ -84,7 +84,7 @@ def _is_raised_in_source(error: BaseException) -> bool:
 
 
 def _paths(error: BaseException) -> Iterator[list[BaseException]]:
-    """Yield an exception and all that it came from, each as the path that leads there, outermost first."""
+    """Yield the path to an exception, and to each of its causes and contexts, outermost first."""
     waiting: list[list[BaseException]] = [[error]]
     seen: set[int] = set()
     while waiting and len(seen) < MOST_RELATED:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from devtrace.diagnosis.findings import ReportData
-from devtrace.report.parts import curves_of_limits, has_holders, where
+from devtrace.report.parts import MEMORY_KINDS, curves_of_limits, has_holders, where
 from devtrace.trace.curve import Curve, Part
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
@@ -31,5 +31,5 @@ def _peak(curve: Curve, trace: TraceData) -> str:
 
 
 def _part(part: Part, size: int) -> str:
-    words = {"size": format_memory(size), "kind": sentence(f"memory.{part.kind}")}
+    words = {"size": format_memory(size), "kind": sentence(MEMORY_KINDS[part.kind])}
     return sentence("memory.part-of", name=part.name, **words) if part.name else sentence("memory.part", **words)

@@ -15,20 +15,20 @@ from devtrace.words.errors import UsageError
 
 # A value in brackets is optional.
 COMMANDS = (
-    Keyword("on", "[--simulate cuda:N]"),
-    Keyword("off", ""),
-    Keyword("status", ""),
-    Keyword("check", ""),
-    Keyword("report", "[name]"),
-    Keyword("save", "FILE"),
-    Keyword("simulate", "cuda:N | off", offers=("cuda:1", "cuda:2", "off")),
-    Keyword("language", "zh | en | auto", offers=("zh", "en", "auto")),
-    Keyword("explain", "[on | off]", offers=("on", "off")),
-    Keyword("renderer", "[auto | script | static]", offers=("auto", "script", "static")),
-    Keyword("ignore", "[RULE | off]", offers=("host-sync", "off")),
-    Keyword("devices", ""),
-    Keyword("fix", ""),
-    Keyword("help", ""),
+    Keyword("command.on", "[--simulate cuda:N]"),
+    Keyword("command.off", ""),
+    Keyword("command.status", ""),
+    Keyword("command.check", ""),
+    Keyword("command.report", "[name]"),
+    Keyword("command.save", "FILE"),
+    Keyword("command.simulate", "cuda:N | off", offers=("cuda:1", "cuda:2", "off")),
+    Keyword("command.language", "zh | en | auto", offers=("zh", "en", "auto")),
+    Keyword("command.explain", "[on | off]", offers=("on", "off")),
+    Keyword("command.renderer", "[auto | script | static]", offers=("auto", "script", "static")),
+    Keyword("command.ignore", "[RULE | off]", offers=("host-sync", "off")),
+    Keyword("command.devices", ""),
+    Keyword("command.fix", ""),
+    Keyword("command.help", ""),
 )
 
 _ANY_MAGIC = re.compile(r"%%(\w+)")

@@ -33,10 +33,10 @@ class Observer:
         """An op raised, in the frame that calls this: all frames are still there."""
 
     def forget_ops(self, thread: int, numbers: "Array", last: int) -> None:
-        """Of a thread's ops up to `last` only these numbers are left."""
+        """Ops of a thread up to `last` were forgotten, except these numbers."""
 
     def end(self, errors: list[BaseException]) -> None:
-        """The program has ended, by an error and those that it came from."""
+        """Called when the program has ended, by an error and its causes."""
 
     def sites(self) -> Iterable[int]:
         """Return the sites that need a row."""

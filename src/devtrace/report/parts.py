@@ -9,9 +9,13 @@ from devtrace.report import palette
 from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.curve import Curve
 from devtrace.trace.tables import TraceData
-from devtrace.words.catalogue import comma, sentence
+from devtrace.words.catalogue import comma, family, sentence
 
 MOST_NOTES: Final = 5
+MEMORY_KINDS: Final = family(
+    "memory.*", "memory.parameter", "memory.buffer", "memory.optimizer-state", "memory.gradient", "memory.named",
+    "memory.activation", "memory.temporary",
+)  # fmt: skip
 
 
 def shown(report: ReportData) -> list[tuple[int, Finding]]:
@@ -28,7 +32,9 @@ def headline(finding: Finding, trace: TraceData) -> tuple[str, str, str]:
 
 def advice(finding: Finding) -> dict[str, str]:
     """Return by label the fix, and what it was proven by, or why it is only safe, if it was run."""
-    graded = {sentence(f"label.{finding.edits[0].grade}"): finding.proof} if finding.proof and finding.edits else {}
+    is_proven = bool(finding.edits) and finding.edits[0].grade == "proven"
+    label = "label.proven" if is_proven else "label.safe"
+    graded = {sentence(label): finding.proof} if finding.proof and finding.edits else {}
     return ({sentence("label.fix"): finding.help} if finding.help else {}) | graded
 
 
@@ -113,9 +119,13 @@ def _ops(report: ReportData) -> str:
     return sentence("report.clean" if report.all_clear else "report.ops", ops=counted)
 
 
+_COUNTS: Final = family(
+    "report.count-*", "report.count-h2d", "report.count-d2h", "report.count-d2d", "report.count-syncs"
+)
+
+
 def _copies_and_syncs(report: ReportData) -> list[str]:
     total = {name: sum(getattr(row, name) for row in report.ledger) for name in LEDGER_COUNTS}
-    kinds = ("h2d", "d2h", "d2d", "syncs")
-    counts = [sentence(f"report.count-{kind}", count=total[kind]) for kind in kinds if total[kind]]
+    counts = [sentence(key, count=total[kind]) for kind, key in _COUNTS.items() if total[kind]]
     copied = sentence("report.copied", size=total["bytes"]) if total["bytes"] else ""
     return [sentence("report.counts", counts=comma().join(counts), copied=copied)] if counts else []

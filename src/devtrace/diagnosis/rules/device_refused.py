@@ -7,7 +7,7 @@ torch.load("best.pt", map_location="cpu")   # good where there is none
 import ast
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.asked_devices import AskedDevice, asked_device
@@ -20,7 +20,18 @@ from devtrace.diagnosis.evidence.who_asked import who_asked
 from devtrace.diagnosis.findings import Edit, Finding, Line
 from devtrace.source.matching import called_name, calls_in, is_path
 from devtrace.source.plain_values import plain
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import family, sentence
+
+_MESSAGES: Final = family(
+    "device-refused.*", "device-refused.absent", "device-refused.absent-unknown", "device-refused.file",
+    "device-refused.forked", "device-refused.misspelt", "device-refused.pinned-unknown", "device-refused.mixed",
+    "device-refused.mixed-unknown", "device-refused.duplicate",
+)  # fmt: skip
+_HELPS: Final = family(
+    "device-refused.*-help", "device-refused.absent-help", "device-refused.file-help", "device-refused.forked-help",
+    "device-refused.misspelt-help", "device-refused.pinned-help", "device-refused.mixed-help",
+    "device-refused.duplicate-help",
+)  # fmt: skip
 
 
 class _Answer(NamedTuple):
@@ -54,8 +65,8 @@ def device_refused(queries: TraceQueries, snapshot: FailureSnapshot, op: int, te
         rule="device-refused",
         **of_error(queries, op),
         devices=tuple(dict.fromkeys(queries.device(row) for row in queries.inputs(op))),
-        message=sentence(f"device-refused.{key}{'' if device else '-unknown'}", plain=len(names), **values),
-        help=answer.help or sentence(f"device-refused.{key}-help"),
+        message=sentence(_MESSAGES[key if device else f"{key}-unknown"], plain=len(names), **values),
+        help=answer.help or sentence(_HELPS[key]),
         edits=answer.edits,
         lines=answer.lines,
     )

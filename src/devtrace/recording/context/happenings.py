@@ -29,7 +29,7 @@ def next_op() -> int:
 
 
 def op_of_attaching(site: int) -> int:
-    """Return the number of the next op; of what a recording left out, as it was there in each repetition, the last."""
+    """Return the number of the next op; inside skipped repetitions, that of the last recorded one."""
     budget = recorders[-1].budget if recorders else None
     if budget is not None and budget.attaching(site):
         return budget.state.op

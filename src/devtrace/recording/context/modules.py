@@ -79,7 +79,7 @@ class Modules:
         patches.set(module_calls, "budget", self.recorder.budget)
 
     def follow_tensors(self) -> Iterator[Any]:
-        """Yield the handles of hooks that note what a known module gets in place of a parameter or buffer."""
+        """Yield the handles of hooks that note replacements of a known module's parameters and buffers."""
         yield registry.register_module_parameter_registration_hook(partial(self._got, "parameter"))
         yield registry.register_module_buffer_registration_hook(partial(self._got, "buffer"))
 

@@ -41,9 +41,9 @@ def install(patches: Patches) -> None:
 
 
 def settle(optimizer: Optimizer) -> None:
-    """Let state without a birth be born where its optimizer was last seen at work: a step that raised, its constructor.
+    """Give state without a birth that of its optimizer's last known work: a step that raised, its constructor.
 
-    State that appeared otherwise (the user filled it in) stays without one.
+    State that a user filled in stays without one.
     """
     found = _known(optimizer)
     if found is not None and found.site >= 0:
@@ -73,7 +73,7 @@ def _constructors(kind: type) -> list[CodeType]:
 
 
 def _begin_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-    """A step begins: what there is without a birth is of the constructor, or of a step that raised."""
+    """A step begins: state without a birth is of the constructor, or of a step that raised."""
     if is_compiling():
         return
     try:
