@@ -99,9 +99,6 @@ export const TABLE_NAMES = Object.keys(TABLES) as TableName[];
 /** Tables that a file leaves out where they have no rows, and columns that older files lack. */
 export const OPTIONAL: readonly string[] = ['autocasts', 'copies.source'];
 
-/** Columns that a file may lack: they came after others wrote files without them. */
-export const OPTIONAL_COLUMNS: readonly string[] = ['copies.source'];
-
 export type Ints = Int32Array | Float64Array;
 
 /** A column of lists: row i holds flat[offsets[i]] up to flat[offsets[i + 1]]. */
