@@ -26,6 +26,7 @@ ALLOWED = {
     "runtime": {"words"},
     "trace": {"runtime", "words"},
     "recording": {"runtime", "source", "trace"},
+    "budget": {"recording", "runtime"},
     "simulation": {"runtime", "words"},
     "diagnosis": {"source", "trace", "words"},
     "explaining": {"diagnosis", "recording", "runtime", "source", "trace", "words"},
@@ -48,7 +49,8 @@ ALLOWED |= {
 
 # Within a package, from the bottom up: a folder may import those before it.
 INSIDE = {
-    "recording": ["columns", "folding", "memory", "hot", "context", "budget", "progress", "finish", "recording"],
+    "budget": ["segments", "reads", "lines", "budget"],
+    "recording": ["columns", "folding", "memory", "hot", "context", "progress", "finish", "recording"],
     "diagnosis": [
         "slugs",
         "findings",
