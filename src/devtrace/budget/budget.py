@@ -8,7 +8,6 @@ attached or moved, a parameter, a thread) is recorded from there on, until all i
 
 import sys
 from collections import Counter
-from collections.abc import Callable
 from math import isfinite
 from threading import get_ident
 from time import thread_time_ns
@@ -25,38 +24,35 @@ from devtrace.runtime.tracebacks import outward
 from devtrace.runtime.watched_reads import READS
 from devtrace.runtime.watching import Faults
 
-_SHARE_OF_RECORDING: Final = 0.25
-"""Part of the budget for recorded repetitions. What is learned, and what stays of the hooks, takes the rest."""
+_SHARE_OF_RECORDING: Final = 0.25  # of the budget: what is learned, and what stays of the hooks, takes the rest
 _MANY_OPS: Final = 50_000
 _MOST_EVENTS: Final = 512
 _CHANGE: Final[Key] = ()
-_LINE: Final = 2
-_READ_AT: Final = -1
-_ATTACHED_AT: Final = -2
-_OWN_FRAMES: Final = 2
+_LINE: Final = 2  # numbers of such a key
+_READ_AT, _ATTACHED_AT = -1, -2
 
 
 class Budget:
     """The `Sampler` of a recording that may take a `share` of the program's time."""
 
-    def __init__(self, recorder: Recorder, share: float, clock: Callable[[], int] = thread_time_ns) -> None:
+    def __init__(self, recorder: Recorder, share: float) -> None:
         self.off = self._given_up = self._changed = False
         self.ident = self.inside = -1
-        self._recorder, self._share, self._clock = recorder, share, clock
+        self._recorder, self._share = recorder, share
         self._faults = Faults(self._give_up)
         self._lines = Lines(self._is_known)
         self._known: set[Key] = set()  # lines of segments that are known
         self._ran: set[Key] = set()  # ... of this one
         self._events: dict[Key, Event] = {}
         self._event = Event((), is_line=False)  # the last one
-        self._run = Run(recorder)  # what is recorded after it
+        self._run = Run(recorder, 0)  # what is recorded after it
         self._whole: Run | None = None  # like which the segment is of which only the rest is recorded
         self._number = self._quiet = 0  # of recorded events; of the last ones, each after a segment that is known
         self._top: Event | None = None  # whose repetitions are left out; so many are still to come
         self._left = self._since = 0  # and began then, or the recorded one after them; 0 where something else ran too
         self._lengths: dict[Key, int] = {}  # by place: repetitions until the loop there ended
         self._due: Counter[Segment] = Counter()  # how often they were left out
-        self._ops = 0  # of what was left out, those that are counted
+        self._loop = self._ops = 0  # loops that have ended; ops that are counted
 
     def begin(self, state: ThreadState) -> None:
         self._state, self.ident = state, state.ident
@@ -65,7 +61,7 @@ class Budget:
     def leaves_out(self, module: Any) -> bool:
         if not self._is_between():
             return False
-        key, frame = [id(module), is_training(module)], sys._getframe(_OWN_FRAMES)
+        key, frame = [id(module), is_training(module)], sys._getframe(2)
         while frame is not None:
             code = id(frame.f_code)
             key += (code, frame.f_lasti)
@@ -102,7 +98,7 @@ class Budget:
                 self._end_run()
             elif self.inside < 0 and self._event.last is not None:
                 self._ops += self._event.last.count(1)  # what came after the event has ended
-            self._apply()
+            self._count_left_out()
             self._lines.forget()
             READS.forget()
             self._note()
@@ -122,10 +118,9 @@ class Budget:
                 self._pass(segment)
             else:
                 self._whole, self._since = self._event.last, 0
-                event = self._event_at(key)
-                if not event.is_line:
+                if len(key) != _LINE:
                     self._end_loop()
-                self._arrive(event)
+                self._arrive(self._event_at(key))
                 self._resume()
         return self.off
 
@@ -152,7 +147,7 @@ class Budget:
         if self._left > 0 and self._is_alone():
             event.repetitions += 1
             return
-        now = self._clock()
+        now = thread_time_ns()
         if self._since:
             event.plain = min(event.plain, (now - self._since) / (event.batch - self._left))
             self._since = now
@@ -173,16 +168,15 @@ class Budget:
             self._quiet += 1
         else:
             self._end_loop()
-        event = segment.end
-        length = self._arrive(event)
-        self._left -= event is self._top
+        length = self._arrive(segment.end)
+        self._left -= segment.end is self._top
         if not self._recorder.active or self._given_up or not mode_stack.all_are_ours() or not self._is_alone():
             self._end_loop()
         elif before.is_line and self._left > 0:  # a line that is new time and again, and what followed it is known
             self._pause()
         elif 0 < length <= self._quiet:
-            self._leave_out(event)
-        self._run, self._ran = Run(self._recorder), set()
+            self._leave_out(segment.end)
+        self._run, self._ran = Run(self._recorder, self._loop), set()
 
     def _end_run(self) -> Run:
         """End what was recorded of a segment, and count what came before it."""
@@ -210,22 +204,20 @@ class Budget:
         """Something is new: all is recorded until it is known."""
         if self._top is not None:
             self._lengths[self._top.place] = self._top.repetitions
+            self._loop += 1
             for event in self._events.values():
                 event.repetitions = 0
         self._top, self._quiet, self._since, self._left = None, 0, 0, 0
 
     def _leave_out(self, event: Event) -> None:
-        """Leave out so many repetitions of an event that the budget is kept.
-
-        Not the last one of a loop, which is taken to be as long as the last time: what follows it is new.
-        """
-        now = self._clock()
+        """Leave out so many repetitions of an event that the budget is kept, but not the last one of a loop."""
+        now = thread_time_ns()
         if event is self._top and self._since:
             event.dear = min(event.dear, now - self._since)
         if isfinite(extra := event.dear - event.plain):
             enough = int(extra / (self._share * _SHARE_OF_RECORDING * max(event.plain, 1.0))) + 1
             event.batch = max(min(2 * event.batch, enough), FIRST_BATCH)
-        last = self._lengths.get(event.place, 0) - event.repetitions
+        last = self._lengths.get(event.place, 0) - event.repetitions  # it is mostly as long as before
         if last == 0:
             self._quiet = 0
             return
@@ -239,9 +231,7 @@ class Budget:
         return not any(other.mode is not None and other.op & NUMBERS for other in others)
 
     def _pause(self) -> None:
-        """Record nothing from here on; all that there is is packed, so that it can count for more."""
-        for state in self._recorder.threads:
-            state.pack()
+        """Record nothing from here on."""
         self.off = self._state.mode.pause()
         if self.off and not self._lines.are_seen:
             READS.watch(lambda frame: self._is_known((_READ_AT, site_of(frame))))
@@ -250,9 +240,9 @@ class Budget:
         self.off = self._changed = False
         READS.forget()
         self._state.mode.resume()
-        self._apply()
+        self._count_left_out()
         self._recorder.pack(self._state)
-        self._quiet, self._ran, self._run = 0, set(), Run(self._recorder)
+        self._quiet, self._ran, self._run = 0, set(), Run(self._recorder, self._loop)
 
     def _give_up(self, fault: Exception) -> None:
         """Record all from here on, after a fault of ours."""
@@ -262,8 +252,7 @@ class Budget:
             self._due.clear()
             self._resume()
 
-    def _apply(self) -> None:
-        """Let the ops that were recorded count for those that were left out like them."""
+    def _count_left_out(self) -> None:
         self._ops += sum(segment.count(times) for segment, times in self._due.items())
         self._due.clear()
 

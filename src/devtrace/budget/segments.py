@@ -19,29 +19,29 @@ from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.tensor_rows import size_of
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT, ThreadState
 
-NEEDED: Final = 6
-"""A segment that ran the same so often is known. The rules on copies ask for five."""
+NEEDED: Final = 6  # runs that are alike: then a segment is known; the rules on copies ask for five
 FIRST_BATCH: Final = 32
-_MOST_RUNS: Final = 8
 
 Key = tuple[int, ...]
 
 
 class Run:
-    """What is recorded from here on, until `end`: ops of each thread, as number, head, site and layout."""
+    """What is recorded from here on, until `end`: ops of each thread, as number, head, site and layout.
 
-    def __init__(self, recorded: RecordedOps) -> None:
-        self._recorded = recorded
+    `seen`: how often one like it ran until now; `lately`: in the same `loop`.
+    """
+
+    def __init__(self, recorded: RecordedOps, loop: int) -> None:
+        self._recorded, self.loop = recorded, loop
+        self.seen = self.lately = 1
         self._begins = {state.index: state.op & NUMBERS for state in recorded.threads}
         self._first_copy = len(recorded.copies)
 
-        self.seen = 1  # so often until now, with those that it is like
-
     def end(self) -> None:
-        recorded, begins = self._recorded, self._begins
-        self.copies = recorded.copies[self._first_copy :]
-        self.parts = [(state, _ops_since(state, begins.get(state.index, 0))) for state in recorded.threads]
-        self.ops = np.concatenate([ops for _, ops in self.parts])
+        self.copies = self._recorded.copies[self._first_copy :]
+        parts = [(state, _ops_since(state, self._begins.get(state.index, 0))) for state in self._recorded.threads]
+        self.ops = np.concatenate([ops for _, ops in parts])
+        self.parts = [part for part in parts if len(part[1])]
 
     def is_like(self, other: "Run") -> bool:
         """Return whether the same ops ran at the same lines, and copied the same, with layouts that both may have."""
@@ -55,11 +55,12 @@ class Run:
         """Let the ops count for so many times more, but for those that ran `later` instead; return how many."""
         ran, total = Counter(map(tuple, later.ops[:, 1:3].tolist() if later is not None else ())), 0
         for state, ops in self.parts:
+            state.pack()
             more = np.full(len(ops), times, dtype=np.int32)
             for at, op in enumerate(map(tuple, ops[:, 1:3].tolist()) if ran else ()):
                 more[at] -= ran[op] > 0
                 ran[op] -= 1
-            for chunk in _chunks_since(state, int(ops[0, 0]) if len(ops) else state.packed):
+            for chunk in _chunks_since(state, ops[0, 0]):
                 first, last = np.searchsorted(chunk.number, (ops[0, 0], ops[-1, 0] + 1))
                 chunk.times[first:last] += more[np.searchsorted(ops[:, 0], chunk.number[first:last])]
             for copied in self.copies:
@@ -95,14 +96,17 @@ class Segment:
 
     def note(self, run: Run) -> None:
         alike = next((each for each in self.runs if run.is_like(each)), None)
-        run.seen += alike.seen if alike is not None else 0
-        self.runs = [*(each for each in self.runs[-_MOST_RUNS:] if each is not alike), run]
+        if alike is not None:
+            self.runs.remove(alike)
+            run.seen += alike.seen
+            run.lately += alike.lately if alike.loop == run.loop else 0
+        self.runs = [*self.runs[-NEEDED:], run]
         self.is_known = run.seen >= NEEDED
 
     def count(self, times: int) -> int:
         """Let the known runs count for so many times more in all, each by how often it was seen; return their ops."""
-        known = [run for run in self.runs if run.seen >= NEEDED]
-        seen = np.cumsum([0, *(run.seen for run in known)])
+        known = [run for run in self.runs if run.seen >= NEEDED and run.loop == self.runs[-1].loop]
+        seen = np.cumsum([0, *(run.lately for run in known)])
         parts = np.diff(times * seen // seen[-1]).tolist()
         return sum(run.count(part) for run, part in zip(known, parts, strict=True))
 
