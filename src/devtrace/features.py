@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from devtrace.words.errors import UsageError
 
 FEATURES: Final = (
-    "simulation", "costs", "dtypes", "memory", "jobs", "fixing", "explaining", "interchange", "drawing",
+    "simulation", "costs", "dtypes", "memory", "jobs", "budget", "fixing", "explaining", "interchange", "drawing",
 )  # fmt: skip
 """In the order in which they are asked."""
 

@@ -28,6 +28,7 @@ ALLOWED = {
     "runtime": {"words"},
     "trace": {"runtime", "words"},
     "recording": {"runtime", "source", "trace"},
+    "budget": {"recording", "runtime"},
     "simulation": {"runtime", "words"},
     "diagnosis": {"source", "trace", "words"},
     "explaining": {"diagnosis", "recording", "runtime", "source", "trace", "words"},
@@ -50,7 +51,8 @@ ALLOWED |= {
 
 # Within a package, from the bottom up: a folder may import those before it.
 INSIDE = {
-    "recording": ["columns", "folding", "memory", "hot", "context", "budget", "progress", "finish", "recording"],
+    "budget": ["segments", "reads", "lines", "budget"],
+    "recording": ["columns", "folding", "memory", "hot", "context", "progress", "finish", "recording"],
     "diagnosis": [
         "slugs",
         "slug_words",

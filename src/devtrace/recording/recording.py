@@ -10,9 +10,8 @@ from typing import Any
 
 import torch
 
-from devtrace.recording.budget.budget import Budget
 from devtrace.recording.columns import sites, stamps
-from devtrace.recording.columns.recorded_ops import thread_name
+from devtrace.recording.columns.recorded_ops import Sampler, thread_name
 from devtrace.recording.context import errors_before_dispatch, hooks, jit_tracing, threads, waits
 from devtrace.recording.context.happenings import recorders
 from devtrace.recording.context.modules import Modules
@@ -40,12 +39,12 @@ class Recording:
         self,
         max_ops: int,
         namespace: Mapping[str, Any] | None,
-        budget: float | None = None,
+        sampler: Callable[[Recorder], Sampler] | None = None,
         asked: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.recorder = Recorder(max_ops)
         self.recorder.observers = observers_of(self.recorder, asked)
-        self._budget = self.recorder.budget = Budget(self.recorder, budget) if budget is not None else None
+        self._sampler = self.recorder.sampler = sampler(self.recorder) if sampler is not None else None
         self.modules = Modules(self.recorder)
         self.optimizers = Optimizers(self.recorder)
         self.namespace = namespace
@@ -79,9 +78,9 @@ class Recording:
             state = self.recorder.follow(thread_name())
             stack.callback(self.recorder.leave, state)
             stack.enter_context(on_top(RecordMode(self.recorder, state)))
-            if self._budget is not None:
-                self._budget.begin(state)
-                stack.callback(self._budget.stop)
+            if self._sampler is not None:
+                self._sampler.begin(state)
+                stack.callback(self._sampler.stop)
             stack.callback(_resume, _pause())
             stack.callback(setattr, self.recorder, "active", False)
             self.recorder.active = True
@@ -118,8 +117,8 @@ class Recording:
         error = ended_by if isinstance(ended_by, Exception) else None  # no `sys.exit()`, no Ctrl-C
         if not self._ended:
             raise RuntimeError("finish() of a running recording: ops would come into the trace that is being made")
-        if self._budget is not None:
-            self._budget.stop()  # after `halt` it is still in place
+        if self._sampler is not None:
+            self._sampler.stop()  # after `halt` it is still in place
         origin = errors_before_dispatch.origin_of(error, self.recorder) if error is not None else None
         frames = _frames(error, origin)
         if origin is not None and not errors_before_dispatch.was_recorded(origin, self.recorder):
@@ -184,7 +183,7 @@ class Recording:
         state = self.recorder.threads[0]
         rows: list[int] = []
         self.recorder.gather(found.tensors, rows)
-        if self._budget is not None and self._budget.ended_off:
+        if self._sampler is not None and self._sampler.off:
             with errors_before_dispatch.calls_again(error, state, self.modules):
                 self.recorder.note_refusal(state, found.name, site, rows, error)
             return

@@ -24,6 +24,7 @@ from devtrace.recording.columns.thread_state import (
     sequence_number,
 )
 from devtrace.recording.hot.recorder import Recorder
+from devtrace.runtime import mode_stack
 from devtrace.runtime.mode_stack import BesideCompile
 from devtrace.runtime.quiet import ALL_DISABLED, Restored, function_state, set_function_state
 from devtrace.runtime.tracebacks import leave
@@ -145,6 +146,24 @@ class RecordMode(BesideCompile):
         except BaseException as fault:  # noqa: BLE001
             recorder.take_back(state.op, fault)
         return out
+
+    def pause(self) -> bool:
+        """Record no more of this thread; return False where somebody else took the mode off its stack."""
+        recorder, state = self.recorder, self.state
+        if mode_stack.take_out(self) is None:
+            return False
+        self._height = mode_stack.height()
+        recorder.gap = state.op if recorder.gap < 0 else recorder.gap
+        recorder.leave(state)
+        return True
+
+    def resume(self) -> None:
+        """Go on where the mode was, below those that were put on since."""
+        recorder, state = self.recorder, self.state
+        mode_stack.push_under(self, max(mode_stack.height() - self._height, 0))
+        state.number = sequence_number()
+        with recorder.lock:
+            recorder.states[state.ident] = state
 
     def _quiet(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Record while a TorchFunctionMode is on: it sees what the op does, and nothing that we read."""

@@ -121,8 +121,6 @@ class Recorder(RecordedOps, Observer):
         """Make columns of a thread's full lists, and fold repetitions if there are too many ops."""
         with uninterrupted():
             state.pack()
-            if self.budget is not None:
-                self.budget.apply(state)
             if self.kept() > self._limit:
                 with self.lock:
                     self._fold(state, self.max_ops // 2)
