@@ -43,7 +43,7 @@ class Optimizers:
     def _begin(self, optimizer: Any, args: Any, kwargs: Any, state: ThreadState, frame: FrameType) -> None:
         self.seen[id(optimizer)] = weakref.ref(optimizer)
         state.begin_step()
-        # torch's own optimizers run none of the user's code, but for a closure: all their ops are at the line of `step`.
+        # Without a closure torch's own optimizers run none of the user's code: all ops are at the line of `step`.
         if not has_closure(args, kwargs) and class_name(type(optimizer), "__module__").startswith("torch.optim"):
             state.fixed = state.find(frame)
 
