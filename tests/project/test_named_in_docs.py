@@ -91,7 +91,7 @@ def path(span: str, *, for_users: bool) -> bool:
 
 
 def name(span: str) -> bool:
-    """Whether an identifier, alone or as an attribute of a file, is in our code, or claims to be nothing of it."""
+    """Return whether an identifier, alone or as an attribute of a file, is in our code or claims nothing of it."""
     if f'"{span}"' in texts()["en"] or f"'{span}'" in texts()["english"]:
         return True
     if found := re.fullmatch(r"([a-z_]+)\.(\w+)(?:\(.*\))?", span):

@@ -21,6 +21,7 @@ import torch
 import devtrace
 import devtrace.recording
 import documents
+from devtrace import features
 from devtrace.cli.main import main
 from devtrace.diagnosis.findings import Edit
 from devtrace.fixing.source_text import SourceText
@@ -151,6 +152,7 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "expect-device": lambda _: raised(lambda: devtrace.expect(torch.ones(1), device="")),
     "expect-peak": lambda _: raised(simulated(lambda x: devtrace.expect(peak="20GB").__enter__())),
     "expect-value": lambda _: typed("%%devtrace --expect gpu\n1"),
+    "feature-absent": lambda _: raised(lambda: features.need("function", "nothing")),
     "folder-missing": lambda _: typed("%%devtrace --save missing/run.devtrace\n1"),
     "figure-unknown": lambda _: raised(lambda: devtrace.diagnose(training(1)).figure("pie")),
     "fail-on": lambda _: called("run", "--fail-on", "note", "a.py"),
