@@ -16,10 +16,11 @@ from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
+from devtrace.api.module_watch import watch_modules
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.requirements import sentence_of_fault
-from devtrace.runtime.watching import ERRORS, MODULES
+from devtrace.runtime.watching import ERRORS
 from devtrace.words.catalogue import sentence
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def install() -> None:
     elif not _on.is_set():
         _on.set()
         _installed.callback(_on.clear)
-        _watch_modules(_installed)
+        _installed.callback(watch_modules())
         _chain(_installed)
 
 
@@ -71,27 +72,6 @@ def report_on(error: BaseException | None) -> Report | None:
         return None
     report = explain(error)
     return report if report.findings else None
-
-
-def watch_modules() -> Callable[[], None]:
-    """Note where modules are attached and moved, from torch's import on; the returned function ends that."""
-    undo = ExitStack()
-    _watch_modules(undo)
-    return undo.close
-
-
-def _watch_modules(undo: ExitStack) -> None:
-    def hook() -> None:
-        """Within the user's `import torch`, into which no exception of ours may come."""
-        with MODULES:
-            from devtrace.recording.context import hooks
-
-            hooks.install()
-            undo.callback(hooks.uninstall)
-
-    watcher = ImportWatcher("torch")
-    undo.callback(watcher.cancel, hook)
-    watcher.call_when_imported(hook)
 
 
 def _chain(undo: ExitStack) -> None:

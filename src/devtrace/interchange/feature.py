@@ -4,4 +4,7 @@ from typing import Final
 
 from devtrace.features import Feature
 
-FEATURE: Final[Feature] = {}
+FEATURE: Final[Feature] = {
+    "function": {"diff": "devtrace.interchange.diff:diff"},
+    "command": {"diff": "devtrace.interchange.command:COMMAND"},
+}
