@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { collectiveFacts, opFacts, opSentence, type IFact } from '../src/layout/describe';
+import { opFacts, opSentence, type IFact } from '../src/layout/describe';
 import { EVERYTHING } from '../src/layout/filter';
 import { plainText } from '../src/layout/finding-text';
 import { nowhere } from '../src/layout/nowhere';
@@ -54,7 +54,6 @@ const FIELDS = ['op', 'ops', 'site', 'born', 'moved', 'chain', 'line', 'device']
 
 /** Every table has rows, and every id of them leads somewhere. */
 function story(isJob: boolean): Story {
-  const isCollective = (op: number): boolean => isJob && op % 4 >= 2;
   return {
     title: 'In[7]',
     devices: ['cpu', 'cuda:0', 'cuda:1'].map((name, simulated) => ({ name, simulated })),
@@ -85,7 +84,7 @@ function story(isJob: boolean): Story {
       ...{ producer: tensor, role: ['parameter', 'buffer', ''][tensor % 3], name: `model.a.w${tensor}`, source: 0 }
     })),
     ops: opsInTurn(COUNT, op => ({
-      ...{ name: isCollective(op) ? 'c10d.allreduce_' : NAMES[op % 4], device: op % 3, kind: KINDS[op % 4] },
+      ...{ name: NAMES[op % 4], device: op % 3, kind: KINDS[op % 4] },
       ...{
         phase: PHASES[op % 4],
         call: op % 4,
@@ -140,8 +139,7 @@ function fileWithout(absent: Absent, isJob: boolean): Record<string, unknown> {
   return {
     ...fileOf({ ...Object.fromEntries(tables), title: 'In[7]', findings: findingsOf(absent) }),
     comparison: { headline: 'a → b', totals: [], worse: true, changes: ids, more: 1 },
-    memory: [-1, COUNT - 1, COUNT].map(op => ({ ...curve, ops: [op], bytes: [7] })),
-    left_out: isJob ? [[1, -1]] : []
+    memory: [-1, COUNT - 1, COUNT].map(op => ({ ...curve, ops: [op], bytes: [7] }))
   };
 }
 
@@ -159,10 +157,7 @@ function picksOf(trace: ITrace): IPicked[] {
 function timelineOf(trace: ITrace, page: HTMLElement): string[] {
   const shown: string[] = [];
   const card = new Card(trace, page);
-  let start = steps.resize(steps.startTimeline(trace), WIDTH);
-  for (const group of start.timeline.ranks.groups) {
-    start = steps.toggleRanks(start, group.ranks[0]);
-  }
+  const start = steps.resize(steps.startTimeline(trace), WIDTH);
   const states = [start, steps.setClock(start, 'order'), steps.grow(steps.find(start, 'mm'), trace)];
   for (const [at, state] of states.entries()) {
     // Each pick in one of the three: a pick leads through the same code in all of them.
@@ -170,7 +165,7 @@ function timelineOf(trace: ITrace, page: HTMLElement): string[] {
       const { op, module, finding } = picked;
       const now = steps.showPicked(steps.pick(state, picked));
       nowhere(now);
-      const marks = { ...NO_MARKS, selected: op, hovered: op, module, finding, collective: 0, pins: pinsOf(now) };
+      const marks = { ...NO_MARKS, selected: op, hovered: op, module, finding, pins: pinsOf(now) };
       shown.push(...painted(now, { ...marks, found: now.found?.tracks ?? null }));
       if (op >= 0) {
         const point = pointOfOp(now, op, scrollToOp(now, op, 0, HEIGHT), HEIGHT);
@@ -218,14 +213,12 @@ function cardsOf(state: steps.ITimelineState, card: Card): string[] {
           card.showOp(item.op, point);
         } else if (item?.kind === 'call') {
           card.showCall(item.call, point);
-        } else if (item?.kind === 'collective') {
-          card.showCollective(timeline.collectives.ops[item.collective], point);
         }
         shown.push(...writtenIn(card.node));
       }
     }
   }
-  return [...shown, ...timeline.collectives.ops.flatMap(ops => textsOf(collectiveFacts(timeline.trace, ops)))];
+  return shown;
 }
 
 function textsOf(facts: readonly IFact[]): string[] {

@@ -66,7 +66,7 @@ export function recordingContext(): [Context, IRecord] {
 
 export const COLOURS = ['#cpu', '#gpu0', '#gpu1'];
 export const NO_MARKS: IMarks = {
-  ...{ selected: -1, finding: -1, hovered: -1, collective: -1, module: -1 },
+  ...{ selected: -1, finding: -1, hovered: -1, module: -1 },
   pins: [],
   found: null
 };

@@ -5,7 +5,7 @@ import { paintMinimap } from '../src/paint/header';
 import { severityLook } from '../src/paint/palette';
 import { waitTicks } from '../src/paint/waits';
 import { COLOURS, frameOf, NO_MARKS, paint, recordingContext, type IRecord, type IRect } from './canvas';
-import { jobOf, opsInTurn, traceOf } from './traces';
+import { opsInTurn, traceOf } from './traces';
 
 function boxes(record: IRecord, frame: IFrame): IRect[] {
   return record.rects.filter(({ fill, x }) => COLOURS.includes(fill) && x >= frame.gutter);
@@ -86,7 +86,6 @@ test('a finding has its pin, its outline, and its tensor’s name in the lane th
   assert.equal(outlines.filter(({ fill }) => fill === severityLook('error', false).fill).length, 1);
   const name = texts.find(({ text }) => text === 'model.out_head.weight');
   const [lane] = frame.stack.lanes;
-  assert(lane);
   const top = frame.timeline.header.height + lane.y;
   assert(name && name.y >= top && name.y <= top + lane.height);
 });
@@ -123,25 +122,14 @@ test('the minimap shows every lane over the whole time', async () => {
   assert.deepEqual(new Set(record.rects.map(({ fill }) => fill)), new Set(COLOURS));
 });
 
-test('a collective of several ranks is one bar over the rows of all that took part', async () => {
-  const frame = frameOf(await jobOf([0, 1, 2, 3], [2]));
-  const { rects, texts } = paint(frame);
-  const { groups } = frame.timeline.ranks;
-  const stretches = [...frame.stack.ranks.values()];
-  const [top, bottom] = [Math.min(...stretches.map(each => each.top)), Math.max(...stretches.map(each => each.bottom))];
-  const bars = rects.filter(({ fill, height }) => fill === '#text' && height === bottom - top);
-  assert.equal(groups.length, 2);
-  assert.equal(bars.length, 1);
-  assert(bars.every(({ y }) => y === frame.timeline.header.height + top));
-  assert(texts.some(({ text }) => text === 'd1') || frame.stack.shownLanes === 2);
-});
-
-test('bars that stand closer than pixels are one grey', async () => {
-  const ops = opsInTurn(4000, op => ({ name: 'c10d.allreduce_', thread: op % 2, device: 1 + (op % 2) }));
-  const threads = [0, 1].map(rank => ({ name: 'MainThread', rank }));
-  const { rects } = paint(frameOf(await traceOf({ ops, threads })));
-  const grey = rects.filter(({ fill }) => fill === '#text');
-  assert(grey.length > 500 && grey.length <= 801, String(grey.length));
+test('the lanes of each rank of a job stand below its number', async () => {
+  const ops = opsInTurn(4, op => ({ thread: op % 2, device: op % 3 }));
+  const threads = [3, 5].map(rank => ({ name: 'MainThread', rank }));
+  const titles = paint(frameOf(await traceOf({ ops, threads }))).texts.filter(({ text }) => text.startsWith('rank'));
+  assert.deepEqual(
+    titles.map(({ text }) => text.slice(0, 8)),
+    ['rank 3 ·', 'rank 5 ·']
+  );
 });
 
 test('how long an idle stretch was stands in the axis, where no time is written over it', async () => {

@@ -154,7 +154,6 @@ test('the pointer finds the ops, the calls, the pins and the minimap where they 
   const lane = stack.lanes[timeline.lanes.laneOf[41]];
   const xOf = (op: number): number =>
     GUTTER + ((timeline.start[op] + 5 - state.range.begin) / lengthOf(state)) * steps.plotWidth(state);
-  assert(lane);
   const y = header.height + lane.y + lane.height / 2;
   assert.deepEqual(itemAt(state, { x: xOf(41), y }, 0), { kind: 'op', op: 41 });
   assert.deepEqual(itemAt(state, { x: xOf(41), y: y - 30 }, 30), { kind: 'op', op: 41 });
@@ -176,7 +175,7 @@ test('the rows scroll only as far as a picked op needs', async () => {
   const { header } = state.timeline;
   assert.equal(scrollToOp(state, 0, 0, 400), 0);
   const row = state.stack.lanes[state.timeline.lanes.laneOf[1]];
-  assert.equal(scrollToOp(state, 1, 0, header.height + 20), (row?.y ?? 0) - 10);
+  assert.equal(scrollToOp(state, 1, 0, header.height + 20), row.y - 10);
 });
 
 test('the card of a picked op has its point in the op while that is in view, and none where it is not', async () => {

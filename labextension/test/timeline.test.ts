@@ -238,9 +238,7 @@ test('a point picks the op that is drawn there', async () => {
   const stack = buildStack(timeline);
   const view = { timeline, stack, range: timeline.whole, width: 4000 };
   for (let op = 0; op < 80; op++) {
-    const row = stack.lanes[timeline.lanes.laneOf[op]];
-    assert(row);
-    const { y, height } = row;
+    const { y, height } = stack.lanes[timeline.lanes.laneOf[op]];
     const middle = (timeline.start[op] + timeline.end[op]) / 2;
     assert.deepEqual(pickAt(view, xOf(view.range, 4000, middle), y + height / 2), { kind: 'op', op });
   }

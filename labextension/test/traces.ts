@@ -99,30 +99,6 @@ export function opsInTurn(count: number, fields: (op: number) => Row = () => ({}
   }));
 }
 
-/**
- * The ranks of a job, `gap` ns one after the other: each multiplies on its own device, copies to the cpu, and takes part in a collective.
- * A rank in `odd` has one op more.
- */
-export function jobOf(
-  ranks: readonly number[],
-  odd: readonly number[] = [],
-  more: Partial<Story> = {}
-): Promise<ITrace> {
-  const ops = ranks.flatMap((rank, at) => {
-    const op = (name: string, start: number, duration: number): Row => ({
-      ...{ name, start: start + at * 10, duration, device: at + 1, thread: at }
-    });
-    const last = odd.includes(rank) ? [op('aten.item', 700, 50)] : [];
-    return [op('aten.mm', 0, 100), op('c10d.allreduce_', 300, 200), op('aten.add', 600, 50), ...last];
-  });
-  return traceOf({
-    ops: ops.sort((a, b) => Number(a['start']) - Number(b['start'])),
-    threads: ranks.map(rank => ({ name: 'MainThread', rank })),
-    devices: [{ name: 'cpu' }, ...ranks.map(rank => ({ name: `cuda:${rank}`, simulated: 1 }))],
-    ...more
-  });
-}
-
 /** Numbers from 0 to 1 that are the same in every run. */
 export function seeded(seed: number): () => number {
   let state = seed;

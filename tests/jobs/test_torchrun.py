@@ -18,17 +18,12 @@ from warm import LIMIT
 pytestmark = pytest.mark.slow
 
 TRAIN = """
-import os, pathlib, resource, signal, sys, torch
+import os, pathlib, signal, sys, torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 failing, how = int(sys.argv[1]), sys.argv[2]
-
-
-def wait_until_rank_is_in(text):
-    while text not in pathlib.Path(f"train.rank{failing}.devtrace.last").read_text():
-        pass
 
 
 def leave_after_it():
@@ -48,16 +43,15 @@ for step in range(3):
     out = ddp(x)
     if step == 2 and how == "hangs":
         if rank == failing:
+            pathlib.Path("hangs").touch()
             dist.recv(torch.empty(1, device=device), 0)
         if rank == 0:
-            wait_until_rank_is_in("dist.recv")
+            while not pathlib.Path("hangs").exists():
+                pass
             signal.signal(signal.SIGTERM, lambda *_: leave_after_it())
             os.kill(os.getppid(), signal.SIGTERM)
             signal.pause()
-    if step == 2 and how == "full" and rank == failing:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
     if step == 2 and how == "killed" and rank == failing:
-        wait_until_rank_is_in("while text")
         os.kill(os.getpid(), signal.SIGKILL)
     if step == 2 and how == "fails" and rank == failing:
         mask = torch.ones(2)
@@ -158,41 +152,20 @@ def test_a_bug_that_only_four_ranks_together_show_fails_the_job_with_its_line_in
     assert results[0]["locations"][0]["physicalLocation"]["region"]["startLine"] == line
 
 
-def line_of(text: str) -> int:
-    return next(number for number, line in enumerate(TRAIN.splitlines(), 1) if line.strip().startswith(text))
-
-
 @pytest.mark.breadth
-def test_of_a_job_in_which_one_rank_is_killed_that_one_is_named_with_the_line_in_which_it_was(tmp_path: Path) -> None:
+def test_of_a_job_in_which_one_rank_is_killed_the_others_are_saved_and_all_is_not_clear(tmp_path: Path) -> None:
     got = torchrun(tmp_path, 3, 1, "killed")
     assert got.returncode == 1
     files = sorted(tmp_path.glob("train.rank*.devtrace"))
     assert [file.name for file in files] == ["train.rank0.devtrace", "train.rank2.devtrace"], got.stderr
-    [note] = [note for note in devtrace.load(*files).notes if note.startswith("rank 1")]
-    assert note.startswith("rank 1 left no trace: killed, or still running; last seen in train.py line ")
-    alone = [note for note in devtrace.load(files[0]).notes if note.startswith("rank 1")]
-    assert alone == [note]
+    assert "(ranks 0, 2)" in devtrace.load(*files).title
+    assert "✓" not in got.stderr
 
 
 @pytest.mark.breadth
-def test_of_a_job_in_which_one_rank_hangs_all_are_saved_and_that_one_is_named_with_its_line(tmp_path: Path) -> None:
+def test_of_a_job_in_which_one_rank_hangs_all_are_saved_with_what_ended_it(tmp_path: Path) -> None:
     got = torchrun(tmp_path, 3, 1, "hangs")
     assert got.returncode != 0
     files = sorted(tmp_path.glob("train.rank*.devtrace*"))
     assert [file.name for file in files] == [f"train.rank{rank}.devtrace" for rank in range(3)], got.stderr
-    where = f"train.py line {line_of('dist.recv')}: dist.recv(torch.empty(1, device=device), 0)"
-    assert f"rank 1: SIGTERM ended it; last seen in {where}" in devtrace.load(*files).notes
-
-
-@pytest.mark.breadth
-def test_of_a_job_in_which_one_rank_has_no_disk_left_the_others_are_saved_and_its_reason_is_reported(
-    tmp_path: Path,
-) -> None:
-    got = torchrun(tmp_path, 2, 1, "full")
-    assert got.returncode == 0, got.stderr
-    files = sorted(tmp_path.glob("train.rank*.devtrace"))
-    assert [file.name for file in files] == ["train.rank0.devtrace"]
-    reason = "the trace could not be written to train.rank1.devtrace (File too large); it is lost"
-    assert f"devtrace: {reason}" in got.stderr
-    [note] = devtrace.load(*files).notes
-    assert note.startswith(f"rank 1: {reason}")
+    assert any("SIGTERM ended it" in note for note in devtrace.load(*files).notes)

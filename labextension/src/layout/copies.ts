@@ -59,19 +59,13 @@ function fromLane(trace: ITrace, lanes: ILanes, op: number, device: number): num
  */
 const GAP = 76;
 
-/** The arrows in view between lanes that are shown. */
-export function arrowsIn(
-  copies: ICopies,
-  range: IRange,
-  width: number,
-  isShown: (lane: number) => boolean = () => true
-): IArrow[] {
+/** The arrows in view. */
+export function arrowsIn(copies: ICopies, range: IRange, width: number): IArrow[] {
   const arrows: IArrow[] = [];
   const perGap = ((range.end - range.begin) / width) * GAP;
   copies.pairs.forEach(([from, to], pair) => {
     const { start, order, rows } = copies.tracks;
-    const both = isShown(from) && isShown(to);
-    let at = both ? search(start, range.begin, rows[pair], rows[pair + 1]) : rows[pair + 1];
+    let at = search(start, range.begin, rows[pair], rows[pair + 1]);
     while (at < rows[pair + 1] && start[at] <= range.end) {
       const next = search(start, (Math.floor(start[at] / perGap) + 1) * perGap, at + 1, rows[pair + 1]);
       const x = xOf(range, width, start[at]);

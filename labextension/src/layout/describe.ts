@@ -15,11 +15,10 @@ import {
 } from '../model/trace';
 import { joined, sentence, type Key } from '../model/words/catalogue';
 import { unusualDtypesOfOp, withDtype } from './dtypes';
-import { rankOfOp, rankRanges } from './ranks';
 import { formatBytes, formatTime } from './units';
 
 /** What a fact is about. */
-type FactKey = Exclude<Extract<Key, `fact.${string}`>, 'fact.tensor' | 'fact.late'>;
+type FactKey = Exclude<Extract<Key, `fact.${string}`>, 'fact.tensor'>;
 
 export interface IFact {
   readonly key: FactKey;
@@ -38,7 +37,7 @@ export function opFacts(trace: ITrace, op: number): IFact[] {
   const failure = failureOf(trace, op);
   return [
     fact(trace, 'fact.device', whereOpRan(trace, op), ops.device[op]),
-    fact(trace, 'fact.rank', isOfJob(trace) ? String(rankOfOp(trace, op)) : ''),
+    fact(trace, 'fact.rank', isOfJob(trace) ? String(trace.threads.rank[ops.thread[op]] ?? -1) : ''),
     fact(trace, 'fact.took', failure ? sentence(trace.language, 'fact.raised') : opDuration(trace, op)),
     ...tensorFacts(trace, 'fact.in', listed(ops.inputs, op)),
     ...tensorFacts(trace, 'fact.out', listed(ops.outputs, op)),
@@ -56,22 +55,8 @@ export function whereOpRan(trace: ITrace, op: number): string {
   return withDtype(deviceName(trace, trace.ops.device[op]), unusualDtypesOfOp(trace, op));
 }
 
-function isOfJob({ threads }: ITrace): boolean {
+export function isOfJob({ threads }: ITrace): boolean {
   return threads.rank.some(rank => rank !== threads.rank[0]);
-}
-
-/** What is told of a collective, of its ops in the order in which the ranks came. */
-export function collectiveFacts(trace: ITrace, collective: readonly number[]): IFact[] {
-  const { start, duration } = trace.ops;
-  const [first, last] = [collective[0], collective[collective.length - 1]];
-  const end = Math.max(...collective.map(op => start[op] + Math.max(duration[op], 0)));
-  const ranks = collective.map(op => rankOfOp(trace, op)).sort((a, b) => a - b);
-  const late = { rank: String(rankOfOp(trace, last)), time: formatTime(start[last] - start[first]) };
-  return [
-    fact(trace, 'fact.ranks', rankRanges(ranks)),
-    fact(trace, 'fact.took', formatTime(end - start[first])),
-    fact(trace, 'fact.last', sentence(trace.language, 'fact.late', late))
-  ];
 }
 
 export function fact({ language }: ITrace, key: FactKey, text: string, device = -1): IFact {

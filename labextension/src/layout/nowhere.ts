@@ -11,24 +11,21 @@ export interface INowhere {
 }
 
 /** Null where some op is in view. */
-export function nowhere({ timeline, stack, range, animation }: ITimelineState): INowhere | null {
+export function nowhere({ timeline, range, animation }: ITimelineState): INowhere | null {
   const { lanes, start, end } = timeline;
   const { tracks } = lanes;
   if (start.length === 0 || animation !== null) {
     return null;
   }
-  const shown = lanes.lanes.map((_, lane) => lane).filter(lane => stack.lanes[lane] !== undefined);
-  for (const lane of shown) {
+  for (let lane = 0; lane < lanes.lanes.length; lane++) {
     const [from, to] = visible(tracks, lane, range.begin, range.end);
     if (to > from) {
       return null;
     }
   }
-  let after = start.length;
+  const after = search(start, range.end, 0, start.length);
   let before = -1;
-  for (const lane of shown) {
-    const next = search(tracks.start, range.end, tracks.rows[lane], tracks.rows[lane + 1]);
-    after = next < tracks.rows[lane + 1] ? Math.min(after, tracks.order[next]) : after;
+  for (let lane = 0; lane < lanes.lanes.length; lane++) {
     const at = search(tracks.end, range.begin, tracks.rows[lane], tracks.rows[lane + 1]) - 1;
     const op = at < tracks.rows[lane] ? -1 : tracks.order[at];
     before = op >= 0 && (before < 0 || end[op] > end[before]) ? op : before;

@@ -1,7 +1,6 @@
 /**
  * Finds the item under a point of the timeline: the painters' geometry, read backwards.
  */
-import { stretchOf } from './collective-bars';
 import { arrowsIn } from './copies';
 import { timeOf, xOf, type IRange } from './scale';
 import { rowsIn, type IStack } from './stack';
@@ -9,10 +8,7 @@ import type { ITimeline } from './timeline';
 import { search, type ITracks } from './tracks';
 
 export type Picked =
-  | { readonly kind: 'op'; readonly op: number }
-  | { readonly kind: 'call'; readonly call: number }
-  | { readonly kind: 'collective'; readonly collective: number }
-  | null;
+  { readonly kind: 'op'; readonly op: number } | { readonly kind: 'call'; readonly call: number } | null;
 
 export interface IView {
   readonly timeline: ITimeline;
@@ -28,12 +24,12 @@ const REACH = 4;
 export function pickAt(view: IView, x: number, y: number): Picked {
   for (const row of rowsIn(view.stack, y, y)) {
     const tracks = row.kind === 'lane' ? view.timeline.lanes.tracks : view.timeline.calls.tracks;
-    const item = row.kind === 'lane' || row.kind === 'calls' ? nearest(view, tracks, row.index, x) : -1;
+    const item = row.kind === 'thread' ? -1 : nearest(view, tracks, row.index, x);
     if (item >= 0) {
       return row.kind === 'lane' ? { kind: 'op', op: item } : { kind: 'call', call: item };
     }
   }
-  return pickArrow(view, x, y) ?? pickCollective(view, x, y);
+  return pickArrow(view, x, y);
 }
 
 /** The span under x, else one that ends or starts within reach. */
@@ -49,20 +45,11 @@ function nearest(view: IView, tracks: ITracks, row: number, x: number): number {
 
 function pickArrow(view: IView, x: number, y: number): Picked {
   const { stack, timeline } = view;
-  for (const arrow of arrowsIn(timeline.copies, view.range, view.width, lane => stack.lanes[lane] !== undefined)) {
-    const [top, bottom] = [stack.lanes[arrow.from], stack.lanes[arrow.to]]
-      .filter(row => row !== undefined)
-      .sort((a, b) => a.y - b.y);
+  for (const arrow of arrowsIn(timeline.copies, view.range, view.width)) {
+    const [top, bottom] = [stack.lanes[arrow.from], stack.lanes[arrow.to]].sort((a, b) => a.y - b.y);
     if (Math.abs(arrow.x - x) <= REACH && y >= top.y && y <= bottom.y + bottom.height) {
       return { kind: 'op', op: timeline.trace.copies.op[arrow.copy] };
     }
   }
   return null;
-}
-
-function pickCollective(view: IView, x: number, y: number): Picked {
-  const { timeline, stack } = view;
-  const collective = nearest(view, timeline.collectives.tracks, 0, x);
-  const bar = collective < 0 ? null : stretchOf(timeline, stack, collective);
-  return bar && y >= bar.top && y <= bar.bottom ? { kind: 'collective', collective } : null;
 }

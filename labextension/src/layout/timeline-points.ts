@@ -50,9 +50,6 @@ export function pinsOf(state: ITimelineState): IPin[] {
 export function scrollToOp({ timeline, stack }: ITimelineState, op: number, scrolled: number, height: number): number {
   const row = stack.lanes[timeline.lanes.laneOf[op]];
   const room = height - timeline.header.height;
-  if (row === undefined) {
-    return scrolled;
-  }
   return row.y < scrolled || row.y + row.height > scrolled + room ? row.y - room / 2 : scrolled;
 }
 
@@ -61,7 +58,7 @@ export function pointOfOp(state: ITimelineState, op: number, scrolled: number, h
   const { timeline, stack, range } = state;
   const row = stack.lanes[timeline.lanes.laneOf[op]];
   const x = xOf(range, plotWidth(state), (timeline.start[op] + timeline.end[op]) / 2);
-  const y = row === undefined ? -1 : row.y + row.height / 2 - scrolled;
+  const y = row.y + row.height / 2 - scrolled;
   const isIn = x >= 0 && x <= plotWidth(state) && y >= 0 && y + timeline.header.height <= height;
   return isIn ? { x: gutterOf(state) + x, y: timeline.header.height + y } : null;
 }

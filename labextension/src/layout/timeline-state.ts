@@ -7,7 +7,6 @@ import type { ITrace } from '../model/trace';
 import { EVERYTHING, filterOps } from './filter';
 import { flagsOf, type IFlag } from './flags';
 import { momentAt, onAxis } from './folds';
-import { rankOfOp } from './ranks';
 import { isOver, rangeAt, type IRangeAnimation } from './range-animation';
 import { closeTo, grown, revealing } from './reveal';
 import { around, panned, zoomed, type IRange } from './scale';
@@ -18,8 +17,6 @@ import { buildTracks, type ITracks } from './tracks';
 export interface ITimelineState {
   readonly timeline: ITimeline;
   readonly stack: IStack;
-  /** The groups of ranks of which every rank is shown, each by its lowest rank. */
-  readonly opened: ReadonlySet<number>;
   /** Width of the canvas (px), labels included; 0 before it is known. */
   readonly width: number;
   /** The stretch of time in view. */
@@ -30,8 +27,6 @@ export interface ITimelineState {
   readonly flags: readonly IFlag[];
   /** The op under the pointer, -1 for none. */
   readonly hovered: number;
-  /** The collective under the pointer, -1 for none. */
-  readonly hoveredCollective: number;
   readonly query: string;
   /** The ops that match the query; null without a query. */
   readonly found: IFound | null;
@@ -50,14 +45,12 @@ export function startTimeline(trace: ITrace, picked: IPicked = NOTHING_PICKED): 
   return {
     timeline,
     stack: buildStack(timeline),
-    opened: new Set(),
     width: 0,
     range: timeline.whole,
     animation: null,
     picked,
     flags: flagsOf(trace, picked.finding),
     hovered: -1,
-    hoveredCollective: -1,
     query: '',
     found: null
   };
@@ -125,8 +118,7 @@ export function showPicked(state: ITimelineState, now: Moment = null): ITimeline
 /** Let the axis count time or ops, and show all. */
 export function setClock(state: ITimelineState, clock: Clock): ITimelineState {
   const timeline = buildTimeline(state.timeline.trace, clock);
-  const stack = buildStack(timeline, state.opened);
-  return find({ ...state, timeline, stack, range: timeline.whole, animation: null }, state.query);
+  return find({ ...state, timeline, stack: buildStack(timeline), range: timeline.whole, animation: null }, state.query);
 }
 
 /** Go on with a longer trace of the same ops; a view of the whole, or of its end, follows. */
@@ -136,8 +128,7 @@ export function grow(state: ITimelineState, trace: ITrace): ITimelineState {
   const moved = ({ begin, end }: IRange): IRange => ({ begin: again(begin), end: again(end) });
   const range = grown(moved(state.range), moved(state.timeline.whole), timeline.whole);
   const flags = flagsOf(trace, state.picked.finding);
-  const stack = buildStack(timeline, state.opened);
-  return find({ ...state, timeline, stack, range, flags }, state.query);
+  return find({ ...state, timeline, stack: buildStack(timeline), range, flags }, state.query);
 }
 
 /** Look for ops by words; the ones that do not match fade. */
@@ -157,35 +148,16 @@ function tracksOf({ lanes, start, end }: ITimeline, ops: Uint32Array): ITracks {
   return buildTracks(row, lanes.lanes.length, start, end);
 }
 
-/** Show each rank of a group, or again the one that stands for it. */
-export function toggleRanks(state: ITimelineState, lowest: number): ITimelineState {
-  const opened = new Set(state.opened);
-  if (!opened.delete(lowest)) {
-    opened.add(lowest);
-  }
-  return { ...state, opened, stack: buildStack(state.timeline, opened) };
-}
-
-/** Open the group of an op's rank where another rank stands for it. */
-function unfolded(state: ITimelineState, op: number): ITimelineState {
-  const { timeline, stack } = state;
-  const rank = op < 0 ? -1 : rankOfOp(timeline.trace, op);
-  const group = timeline.ranks.groups.find(({ ranks }) => ranks.includes(rank));
-  const isHidden = op >= 0 && stack.lanes[timeline.lanes.laneOf[op]] === undefined;
-  return group && isHidden ? toggleRanks(state, group.ranks[0]) : state;
-}
-
 /** Take over what is picked, and bring a picked op into view: close enough to be seen where it belongs to a finding. */
 export function pick(state: ITimelineState, picked: IPicked, now: Moment = null): ITimelineState {
   const { timeline, range } = state;
-  const next = { ...unfolded(state, picked.op), picked, flags: flagsOf(timeline.trace, picked.finding) };
+  const next = { ...state, picked, flags: flagsOf(timeline.trace, picked.finding) };
   const target = picked.op < 0 ? null : revealing(timeline, range, plotWidth(state), picked.op, picked.finding >= 0);
   return target ? show(next, target, now) : next;
 }
 
-export function hover(state: ITimelineState, op: number, collective = -1): ITimelineState {
-  const isSame = op === state.hovered && collective === state.hoveredCollective;
-  return isSame ? state : { ...state, hovered: op, hoveredCollective: collective };
+export function hover(state: ITimelineState, op: number): ITimelineState {
+  return op === state.hovered ? state : { ...state, hovered: op };
 }
 
 /** Go on with the jump that is under way. */

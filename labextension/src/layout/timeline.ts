@@ -5,13 +5,11 @@ import { autocastOfOps } from '../model/autocasts';
 import { waitingOps } from '../model/syncs';
 import type { ITrace } from '../model/trace';
 import { buildCalls, type ICallRows } from './calls';
-import { buildCollectives, type ICollectives } from './collectives';
 import { buildCopies, type ICopies } from './copies';
 import { makeHeader, type IHeader } from './header';
 import { culpritLanes, type ICulpritLanes } from './culprit-lanes';
 import { buildLanes, type ILanes } from './lanes';
 import { foldsOf, onAxis, type IFold } from './folds';
-import { groupRanks, type IRanks } from './ranks';
 import type { IRange } from './scale';
 import { buildTracks, type ITracks } from './tracks';
 
@@ -43,8 +41,6 @@ export interface ITimeline {
   readonly phases: ITracks;
   /** Runs of ops under `torch.autocast`, a row for each lane. */
   readonly autocasts: ITracks;
-  readonly ranks: IRanks;
-  readonly collectives: ICollectives;
 }
 
 export function buildTimeline(trace: ITrace, clock: Clock): ITimeline {
@@ -64,8 +60,6 @@ export function buildTimeline(trace: ITrace, clock: Clock): ITimeline {
     syncs: buildSyncs(trace, lanes, start),
     phases,
     autocasts: buildAutocasts(trace, lanes, start, end),
-    ranks: groupRanks(trace),
-    collectives: buildCollectives(trace, start, end),
     culprits: culpritLanes(trace, lanes),
     header: makeHeader(
       (trace.findings ?? []).some(({ op }) => op >= 0),

@@ -94,7 +94,7 @@ export class LiveOps {
         closing: '',
         strings
       },
-      ...{ findings: [], comparison: null, memory: [], leftOut: [], language: 'en' },
+      ...{ findings: [], comparison: null, memory: [], language: 'en' },
       devices: {
         name: Int32Array.from(this._devices, (_, i) => devices + i),
         simulated: Int32Array.from(this._devices, name => Number(this._simulated.has(name))),

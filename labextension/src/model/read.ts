@@ -33,7 +33,6 @@ export async function readTrace(data: unknown, otherwise: Language = 'en'): Prom
     strings: readTexts(object, 'strings'),
     findings: readFindings(object['findings']),
     comparison: null,
-    leftOut: readPairs(object, 'left_out'),
     language: languageOf(readText(object, 'language')) ?? otherwise
   };
   check(trace, reader.extents);
@@ -129,16 +128,6 @@ function readCount(object: JsonObject, key: string): number {
     throw damaged(`${key} is ${short(value)}, expected a count`);
   }
   return value as number;
-}
-
-function readPairs(object: JsonObject, key: string): ReadonlyArray<readonly [number, number]> {
-  const value = object[key] ?? [];
-  const isPair = (pair: unknown): pair is [number, number] =>
-    Array.isArray(pair) && pair.length === 2 && pair.every(Number.isSafeInteger);
-  if (!Array.isArray(value) || !value.every(isPair)) {
-    throw damaged(`${key} is not a list of pairs of ranks`);
-  }
-  return value;
 }
 
 function readTexts(object: JsonObject, key: string): readonly string[] {

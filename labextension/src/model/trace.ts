@@ -26,8 +26,6 @@ export interface ITrace extends Tables {
   readonly findings: readonly IFinding[] | null;
   /** The changes since another trace, where this one was compared. */
   readonly comparison: IComparison | null;
-  /** Ranks of which only the collectives are here, each with the rank that did the same; -1 where none did. */
-  readonly leftOut: ReadonlyArray<readonly [rank: number, like: number]>;
   /** In which it was diagnosed, and is shown. */
   readonly language: Language;
 }

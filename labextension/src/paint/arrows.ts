@@ -12,9 +12,7 @@ import { fitted, textWidth } from './text';
 import { waitTicks } from './waits';
 
 export function paintArrows(ctx: Context, frame: IFrame): void {
-  const { timeline, stack, range, width } = frame;
-  const isShown = (lane: number): boolean => stack.lanes[lane] !== undefined;
-  const arrows = arrowsIn(timeline.copies, range, width, isShown).flatMap(arrow => drawn(frame, arrow));
+  const arrows = arrowsIn(frame.timeline.copies, frame.range, frame.width).map(arrow => drawn(frame, arrow));
   // The light edges of all come first: else one arrow would cut the head of the next.
   for (const { line } of arrows) {
     paintShaft(ctx, line, frame.theme.ground, 4);
@@ -37,17 +35,14 @@ interface IDrawn {
   readonly labelY: number;
 }
 
-function drawn(frame: IFrame, arrow: IArrow): IDrawn[] {
+function drawn(frame: IFrame, arrow: IArrow): IDrawn {
   const from = frame.stack.lanes[arrow.from];
   const to = frame.stack.lanes[arrow.to];
-  if (!from || !to) {
-    return [];
-  }
   const down = to.y > from.y;
   const begin = (down ? from.y + from.height - 5 : from.y + 5) - frame.scrolled;
   const end = (down ? to.y : to.y + to.height) - frame.scrolled;
   const labelY = (down ? from.y + from.height + CLEAR : from.y - LANE_GAP + CLEAR) - frame.scrolled;
-  return [{ arrow, line: { x: snap(frame, arrow.x), begin, end }, labelY }];
+  return { arrow, line: { x: snap(frame, arrow.x), begin, end }, labelY };
 }
 
 /** An arrow straight up or down. */
@@ -129,9 +124,6 @@ export function paintCulprits(ctx: Context, frame: IFrame): void {
     }
     const colour = severityLook(pin.severity, frame.theme.dark).fill;
     const [own, other] = [stack.lanes[from], stack.lanes[to]];
-    if (!own || !other) {
-      continue;
-    }
     const down = other.y > own.y;
     const begin = (down ? own.y + own.height - 5 : own.y + 5) - frame.scrolled;
     const end = (down ? other.y : other.y + other.height) - frame.scrolled;

@@ -65,8 +65,6 @@ export interface IMarks {
   readonly selected: number;
   readonly finding: number;
   readonly hovered: number;
-  /** The collective under the pointer, -1 for none. */
-  readonly collective: number;
   readonly module: number;
   readonly pins: readonly IPin[];
   /** The ops that a search found; the others fade. */

@@ -1,13 +1,13 @@
 /**
  * One frame of the timeline: labels at the left, the header above, the rows that are in view, and what stands out.
  */
+import { isOfJob } from '../layout/describe';
 import type { IStackRow } from '../layout/stack';
-import { deviceOrNone } from '../model/trace';
+import { deviceOrNone, type ITrace } from '../model/trace';
 import { sentence } from '../model/words/catalogue';
 import { paintArrows, paintCulprits } from './arrows';
 import { paintAutocasts } from './autocasts';
 import { paintCalls } from './calls';
-import { paintCollectives } from './collectives';
 import { paintOf, visibleRows, type Context, type IFrame } from './context';
 import { paintAxis, paintPins, paintPhases, paintWindow } from './header';
 import { edges, paintLane } from './lanes';
@@ -29,7 +29,6 @@ export function paintFrame(ctx: Context, frame: IFrame, drawMinimap: () => void)
     paintPhases(ctx, frame);
   });
   inPlot(ctx, frame, frame.timeline.header.height, () => {
-    paintCollectives(ctx, frame);
     paintRows(ctx, frame);
     ctx.translate(0, frame.timeline.header.height);
     paintArrows(ctx, frame);
@@ -78,10 +77,10 @@ function paintLabels(ctx: Context, frame: IFrame): void {
     const middle = y + row.height / 2 + 0.5;
     if (row.kind === 'lane') {
       paintLaneLabel(ctx, frame, row, y, middle);
-    } else if (row.kind === 'thread' || row.kind === 'rank') {
+    } else if (row.kind === 'thread') {
       ctx.fillStyle = frame.theme.faintText;
-      drawFitted(ctx, titleOf(frame, row), 0, middle, frame.gutter);
-    } else if (row.kind === 'calls' && frame.timeline.calls.rows[row.index].depth === 0) {
+      drawFitted(ctx, threadTitle(frame.timeline.trace, row.index), 0, middle, frame.gutter);
+    } else if (frame.timeline.calls.rows[row.index].depth === 0) {
       ctx.fillStyle = frame.theme.faintText;
       drawFitted(ctx, sentence(frame.timeline.trace.language, 'timeline.modules'), 0, middle, frame.gutter - 8);
     }
@@ -89,12 +88,13 @@ function paintLabels(ctx: Context, frame: IFrame): void {
   ctx.restore();
 }
 
-function titleOf({ timeline: { trace } }: IFrame, { kind, index }: IStackRow): string {
-  if (kind === 'rank') {
-    const key = trace.leftOut.some(([rank]) => rank === index) ? 'timeline.rank-left-out' : 'timeline.rank';
-    return sentence(trace.language, key, { rank: String(index) });
+/** `MainThread`, in a job `rank 1 · MainThread`. */
+function threadTitle(trace: ITrace, thread: number): string {
+  if (thread < 0 || thread >= trace.threads.length) {
+    return '';
   }
-  return index >= 0 && trace.threads.length > index ? trace.strings[trace.threads.name[index]] : '';
+  const name = trace.strings[trace.threads.name[thread]];
+  return isOfJob(trace) ? `${sentence(trace.language, 'fact.rank')} ${trace.threads.rank[thread]} · ${name}` : name;
 }
 
 function paintLaneLabel(ctx: Context, frame: IFrame, row: IStackRow, y: number, middle: number): void {
@@ -130,9 +130,6 @@ function outline(ctx: Context, frame: IFrame, op: number, colour: string, line: 
     return;
   }
   const row = stack.lanes[timeline.lanes.laneOf[op]];
-  if (!row) {
-    return;
-  }
   const [left, right] = edges(frame, timeline.start[op], timeline.end[op]);
   const room = Math.max(right - left, 5);
   ctx.strokeStyle = colour;

@@ -16,21 +16,20 @@ import { drawFitted, textWidth } from './text';
 
 /** The lanes of the whole trace, a few pixels each; drawn once into a picture of its own. */
 export function paintMinimap(ctx: Context, frame: IFrame): void {
-  const { lanes: every, tracks } = frame.timeline.lanes;
-  const lanes = every.map((_, lane) => lane).filter(lane => frame.stack.lanes[lane] !== undefined);
+  const { lanes, tracks } = frame.timeline.lanes;
   const { whole } = frame.timeline;
   const height = (frame.timeline.header.minimap.height - 4) / Math.max(lanes.length, 1);
-  lanes.slice(0, frame.timeline.header.minimap.height * 2).forEach((lane, at) => {
+  for (let lane = 0; lane < Math.min(lanes.length, frame.timeline.header.minimap.height * 2); lane++) {
     const { share, count } = busyColumns(frame, tracks, lane, whole);
-    ctx.fillStyle = paintOf(frame, every[lane].device).colour;
-    const y = frame.timeline.header.minimap.y + 2 + at * height;
+    ctx.fillStyle = paintOf(frame, lanes[lane].device).colour;
+    const y = frame.timeline.header.minimap.y + 2 + lane * height;
     for (let x = 0; x < count.length; x++) {
       if (count[x] > 0 || share[x] > 0) {
         ctx.globalAlpha = 0.3 + 0.7 * Math.min(share[x], 1);
         ctx.fillRect(x / frame.ratio, y, 1 / frame.ratio, Math.max(height - 1, 0.5));
       }
     }
-  });
+  }
   ctx.globalAlpha = 1;
 }
 

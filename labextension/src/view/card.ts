@@ -1,7 +1,7 @@
 /**
  * The card that follows the pointer over the timeline.
  */
-import { collectiveFacts, fact, opFacts, timeOfOps, type IFact } from '../layout/describe';
+import { fact, opFacts, timeOfOps, type IFact } from '../layout/describe';
 import type { IPoint } from '../layout/point';
 import { formatTime } from '../layout/units';
 import { modulePath, opName, type ITrace } from '../model/trace';
@@ -35,12 +35,6 @@ export class Card {
       fact(this._trace, 'fact.took', this._timeOf(begin[call], end[call]))
     ];
     this._show(point, `call ${call}`, modulePath(this._trace, module[call]), facts);
-  }
-
-  /** Show a collective, by its ops in the order in which the ranks came. */
-  showCollective(ops: readonly number[], point: IPoint): void {
-    const first = ops[0];
-    this._show(point, `collective ${first}`, opName(this._trace, first), () => collectiveFacts(this._trace, ops));
   }
 
   /** Go on with a longer trace of the same ops. */

@@ -23,11 +23,10 @@ export interface IFrameContent {
 
 type IColours = Pick<IFrame, 'theme' | 'devices'>;
 
-/** The small picture of the whole trace, and the timeline and rows that it is of. */
+/** The small picture of the whole trace, and the timeline that it is of. */
 interface IMinimap {
   readonly picture: HTMLCanvasElement;
   readonly timeline: ITimeline;
-  readonly stack: IStack;
 }
 
 export class TimelineCanvas {
@@ -121,9 +120,8 @@ export class TimelineCanvas {
   }
 
   private _minimapOf(frame: IFrame): HTMLCanvasElement {
-    const { timeline, stack } = frame;
-    if (this._minimap?.timeline !== timeline || this._minimap.stack !== stack) {
-      this._minimap = { picture: this._drawMinimap(frame), timeline, stack };
+    if (this._minimap?.timeline !== frame.timeline) {
+      this._minimap = { picture: this._drawMinimap(frame), timeline: frame.timeline };
     }
     return this._minimap.picture;
   }

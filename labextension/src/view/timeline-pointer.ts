@@ -1,7 +1,6 @@
 /**
  * Wheel, drag, pinch and click on a timeline.
  */
-import { lastToCome } from '../layout/collective-bars';
 import type { Picked } from '../layout/pick';
 import type { IPoint } from '../layout/point';
 import { findingAt, isOnMinimap, itemAt, minimapTime, timeAt } from '../layout/timeline-points';
@@ -152,8 +151,6 @@ class Pointers {
       selection.pickOp(item.op);
     } else if (item?.kind === 'call') {
       selection.pickModule(state.timeline.trace.calls.module[item.call]);
-    } else if (item?.kind === 'collective') {
-      selection.pickOp(lastToCome(state.timeline, state.stack, item.collective));
     } else if (!isOnMinimap(state, point)) {
       selection.clear();
     }

@@ -30,7 +30,6 @@ import { TimelineCanvas, type IFrameContent } from './timeline-canvas';
 import { listenToKeys } from './timeline-keys';
 import { listenToPointer, type IPlot } from './timeline-pointer';
 import { NowhereHint } from './timeline-nowhere';
-import { RankTitles } from './timeline-ranks';
 import { timelineTools } from './timeline-tools';
 
 const NOWHERE: IPoint = { x: 0, y: 0 };
@@ -63,7 +62,6 @@ class TimelineView implements IPlot {
   private readonly _readout: HTMLElement;
   private readonly _card: Card;
   private readonly _nowhere: NowhereHint;
-  private readonly _ranks: RankTitles;
   /** The card is the picked op's, not that of what is under the pointer. */
   private _isFollowing = false;
 
@@ -82,8 +80,7 @@ class TimelineView implements IPlot {
     const frame = h(el, 'div', { class: 'dt-plot-frame' }, this.node);
     this._card = new Card(trace, frame);
     this._nowhere = new NowhereHint(frame, this, this._disposables);
-    this._ranks = new RankTitles(frame, this, this._disposables);
-    frame.append(this._ranks.node, this._card.node, this._nowhere.node);
+    frame.append(this._card.node, this._nowhere.node);
     this._root.append(timelineTools(this._root, this, this._disposables), frame, this._readout);
     el.append(this._root);
     this._listen(theme);
@@ -99,12 +96,7 @@ class TimelineView implements IPlot {
 
   change(state: ITimelineState): void {
     if (state !== this._state) {
-      const hasOtherRows = state.stack !== this._state.stack;
       this._state = state;
-      if (hasOtherRows) {
-        this._ranks.update();
-        this._resize();
-      }
       this._nowhere.update();
       this._canvas.redraw();
     }
@@ -129,13 +121,10 @@ class TimelineView implements IPlot {
       this._card.hide();
     } else if (item.kind === 'op') {
       this._card.showOp(item.op, point);
-    } else if (item.kind === 'call') {
-      this._card.showCall(item.call, point);
     } else {
-      this._card.showCollective(this._state.timeline.collectives.ops[item.collective], point);
+      this._card.showCall(item.call, point);
     }
-    const collective = item?.kind === 'collective' ? item.collective : -1;
-    this.change(hover(this._state, item?.kind === 'op' ? item.op : -1, collective));
+    this.change(hover(this._state, item?.kind === 'op' ? item.op : -1));
   }
 
   follow(): void {
@@ -203,7 +192,7 @@ class TimelineView implements IPlot {
     if (this._isFollowing) {
       this._moveCard();
     }
-    const { timeline, stack, range, picked, hovered, hoveredCollective: collective, found } = this._state;
+    const { timeline, stack, range, picked, hovered, found } = this._state;
     const { op: selected, finding, module } = picked;
     return {
       timeline,
@@ -211,7 +200,7 @@ class TimelineView implements IPlot {
       range,
       scrolled: this.node.scrollTop,
       gutter: gutterOf(this._state),
-      marks: { selected, finding, hovered, collective, module, pins: pinsOf(this._state), found: found?.tracks ?? null }
+      marks: { selected, finding, hovered, module, pins: pinsOf(this._state), found: found?.tracks ?? null }
     };
   }
 }
@@ -228,10 +217,8 @@ function plotElement(owner: Node, state: ITimelineState, ...children: Node[]): H
 }
 
 function labelOf({ timeline }: ITimelineState): string {
-  const { trace, whole, ranks, folds } = timeline;
+  const { trace, whole, folds } = timeline;
   const time = formatTime(momentAt(folds, whole.end) - momentAt(folds, whole.begin));
   const counts = { ops: trace.ops.length, devices: trace.devices.length };
-  return ranks.groups.length > 0
-    ? sentence(trace.language, 'timeline.label-ranks', { ...counts, time, ranks: ranks.total })
-    : sentence(trace.language, 'timeline.label', { ...counts, time });
+  return sentence(trace.language, 'timeline.label', { ...counts, time });
 }

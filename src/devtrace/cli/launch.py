@@ -20,11 +20,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.api.options import Options
-from devtrace.cli.last_line import LastLine, position_of, position_of_main_thread
 from devtrace.cli.output import FOUND, begin, print_line
 from devtrace.cli.progress import Progress, on_terminal
 from devtrace.cli.run_program import Program, print_as_its_own
@@ -33,8 +31,7 @@ from devtrace.runtime import last_at_exit, overlay  # noqa: F401 (it registers a
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.rank import ENDING, rank_of_job, ranked_path
 from devtrace.runtime.requirements import sentence_of_fault
-from devtrace.runtime.whole_files import prefixless, write_somewhere
-from devtrace.trace.lost_ranks import LastWords
+from devtrace.runtime.whole_files import write_somewhere
 from devtrace.words.catalogue import sentence
 
 if TYPE_CHECKING:
@@ -68,7 +65,6 @@ class Launch:
         self._namespace: dict[str, Any] = {}
         self._companions: list[Any] = []
         self._progress: Progress | None = None
-        self._last_line: LastLine | None = None
         self._ended_by = ""
         self._has_torch = False
         self._is_over_limit = False
@@ -117,8 +113,6 @@ class Launch:
         )
         recording.__enter__()
         self.recording = recording
-        if self.rank is not None and self._save_path is not None:
-            self._last_line = LastLine(self.folder / self._save_path)
         if on_terminal():
             self._progress = Progress(recording.counter())
 
@@ -151,8 +145,6 @@ class Launch:
         try:
             if self._progress is not None:
                 self._progress.stop()
-            if self._last_line is not None:
-                self._last_line.stop()
             with contextlib.suppress(AttributeError, OSError, ValueError, RuntimeError):  # the last as in print_line
                 sys.stdout.flush()
             end()
@@ -182,9 +174,7 @@ class Launch:
             report = replace(report, trace=replace(trace, all_clear=False))  # nobody knows of the others yet
         self._print(report)
         if self._save_path:
-            lost = self._write(self._save_path, sentence("cli.trace"), trace.save)
-            if self._last_line is not None:
-                self._last_line.lost(lost) if lost else self._last_line.saved()
+            self._write(self._save_path, sentence("cli.trace"), trace.save)
         self._give(report, self._ranked, is_whole=is_whole)
         if self._job is not None and self.rank == 0 and not is_whole and not overlay.is_in_use():
             how = "stopped" if self._ended_by else "failed" if self.error is not None else "ended"
@@ -257,12 +247,10 @@ class Launch:
     def _ranked(self, path: str | None) -> Path | None:
         return ranked_path(path, self.rank) if path else None
 
-    def _write(self, path: Path, what: str, write: Callable[[Path], object]) -> str:
-        """Write a file; return why it is not as asked, or nothing."""
+    def _write(self, path: Path, what: str, write: Callable[[Path], object]) -> None:
         as_asked, written = write_somewhere(self.folder, path, what, write)
         if not (as_asked and overlay.is_in_use()):
             print_line(written)
-        return "" if as_asked else prefixless(written)
 
     def _warn_of_bad_paths(self) -> None:
         """Warn before hours of training, not after."""
@@ -286,18 +274,16 @@ class Launch:
             os.register_at_fork(after_in_child=self._leave_child)
         _thread.start_new_thread(self._wait_for_signal, (receive,))
 
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, _frame: object) -> None:
         if self._reporter == threading.get_ident() and not self._postponed:
             self._postponed = number  # in the middle of the report, which would wait for itself
             return
         if os.getpid() == self.process:
-            self._end_by(number, position_of(frame))
+            self._end_by(number)
         _die_of(number)
 
-    def _end_by(self, number: int, position: LastWords) -> None:
-        self._ended_by = self._ended_by or sentence(
-            "rank.ended", signal=signal.Signals(number).name, position=position.position
-        )
+    def _end_by(self, number: int) -> None:
+        self._ended_by = self._ended_by or sentence("rank.ended", signal=signal.Signals(number).name)
         self._report(self._conclude)
 
     def _wait_for_signal(self, receive: socket.socket) -> None:
@@ -305,7 +291,7 @@ class Launch:
         while received := receive.recv(1):
             number = received[0]
             if number in ENDING and not self.reported.wait(PATIENCE):
-                self._end_by(number, position_of_main_thread())
+                self._end_by(number)
                 if signal.getsignal(number) == self._on_signal and not self._postponed:
                     _die_of(number)
 

@@ -44,8 +44,6 @@ def foot(picture: Picture) -> tuple[str, int]:
         words += [sentence("picture.copies", count=len(trace.copies), size=copied)]
         words += [sentence("picture.pinned", count=pinned)] if pinned else []
     words += [sentence("picture.syncs", count=syncs)] if syncs else []
-    together = len(picture.bars.begin) if picture.bars is not None else 0
-    words += [sentence("picture.collectives", count=together)] if together else []
     words += [sentence("picture.cut", time=cuts[0].nanoseconds)] if cuts else []
     rows = _rows_of([*words, format_time(picture.scale.total)])
     apart = 1 if wide and wide + LETTER * columns(rows[0]) > SMALL else 0

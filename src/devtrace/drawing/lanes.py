@@ -4,6 +4,7 @@ Time runs to the right, but a long stretch in which nothing begins or ends (a ke
 shortened. Else it would press all others into a line. Order and overlaps stay true.
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from devtrace.report import palette
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.words.catalogue import sentence
+from devtrace.words.ranges import in_short
 from devtrace.words.text_format import safe_line
 from devtrace.words.wrapping import columns
 
@@ -130,9 +132,9 @@ def _idle(trace: TraceData, made: list[Lane]) -> list[Lane]:
     return [Lane(device, 0, np.zeros(0, np.int64)) for device in sorted(touched - seen) if device >= 0]
 
 
-def details(trace: TraceData, lane: Lane, *, threads: bool) -> list[str]:
+def details(trace: TraceData, lane: Lane, ranks: Sequence[int], *, threads: bool) -> list[str]:
     """Describe a lane in short lines, what matters most first; what has no room is left out."""
-    parts = []
+    parts = [sentence("picture.ranks", count=len(ranks), ranks=in_short(ranks))] if ranks else []
     if threads and len(trace.threads):
         parts.append(trace.threads[lane.thread].name)
     parts.append(sentence("picture.ops", count=len(lane.ops)))

@@ -10,8 +10,6 @@ from devtrace.drawing.lanes import Floats, Lane, Scale, lanes
 from devtrace.report import palette
 from devtrace.trace.ledger_counts import waits
 from devtrace.trace.tables import Ints, TraceData
-from devtrace.words.catalogue import sentence
-from devtrace.words.ranges import in_short
 
 MOST_LANES: Final = 10
 MOST_FLAGS: Final = 8
@@ -20,8 +18,6 @@ MOST_PHASES: Final = 300
 TOP: Final = 22
 BAR: Final = 22
 LANE: Final = BAR + 18
-TITLE: Final = 18
-"""Above the first lane of some ranks, for their title."""
 
 
 class Row(NamedTuple):
@@ -51,7 +47,6 @@ class Picture:
         ][:MOST_FLAGS]
         flagged = [int(finding["op"]) for _, finding in self.flagged]
         self.ranks = rank_lanes.alike(trace, flagged)
-        self.bars = rank_lanes.collectives(trace) if self.is_job else None
         every = rank_lanes.drawn(lanes(trace), trace, self.ranks)
         chosen = choose(every, flagged)
         self.rows = list(self._rows(chosen))
@@ -65,27 +60,15 @@ class Picture:
     def is_job(self) -> bool:
         return sum(map(len, self.ranks.values())) > 1
 
-    def title_of(self, row: Row) -> str:
-        """Return the title of a job's ranks: the same above all their lanes."""
-        rank = self.trace.threads[row.lane.thread].rank if len(self.trace.threads) else -1
-        if not self.is_job or rank < 0:
-            return ""
-        total, ranks = sum(map(len, self.ranks.values())), self.ranks.get(rank, [rank])
-        return sentence("picture.ranks", count=len(ranks), ranks=in_short(ranks), total=total)
+    def ranks_of(self, lane: Lane) -> list[int]:
+        """Return the ranks of a job for which a lane is drawn."""
+        rank = self.trace.threads[lane.thread].rank if len(self.trace.threads) else -1
+        return self.ranks.get(rank, []) if self.is_job else []
 
     def _rows(self, chosen: Sequence[Lane]) -> Iterator[Row]:
-        top, above = TOP, ""
-        for lane in chosen:
-            row = self._row(lane, top)
-            title = self.title_of(row)
-            if title and title != above:
-                row = row._replace(top=top + TITLE)
-            top, above = row.top + LANE, title
-            yield row
-
-    def _row(self, lane: Lane, top: int) -> Row:
-        device = self.trace.devices[lane.device].name
-        return Row(lane, top, device, palette.shade(device), *self.scale.spans(lane.ops))
+        for at, lane in enumerate(chosen):
+            device = self.trace.devices[lane.device].name
+            yield Row(lane, TOP + at * LANE, device, palette.shade(device), *self.scale.spans(lane.ops))
 
 
 def choose(every: Sequence[Lane], flagged: Sequence[int]) -> list[Lane]:

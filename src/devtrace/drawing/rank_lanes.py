@@ -1,23 +1,11 @@
-"""Ranks of one job in a picture: those that did the same are drawn once, a collective of several is one bar."""
+"""Ranks of one job in a picture: those that did the same are drawn once."""
 
 from collections.abc import Collection, Sequence
-from typing import Final, NamedTuple
 
 import numpy as np
 
-from devtrace.drawing.lanes import Lane, begins, durations
+from devtrace.drawing.lanes import Lane
 from devtrace.trace.tables import Ints, TraceData
-
-_NAMESPACES: Final = ("c10d.", "_c10d_functional.")
-_OF_TWO: Final = ("send", "recv", "isend", "irecv")
-_NO_WORK: Final = ("wait_tensor", "wait_tensors")
-
-
-class Bars(NamedTuple):
-    """Collectives: from when the first rank came to when the last one left, in ns."""
-
-    begin: Ints
-    end: Ints
 
 
 def rank_of_ops(trace: TraceData) -> Ints:
@@ -52,26 +40,3 @@ def drawn(every: Sequence[Lane], trace: TraceData, shown: dict[int, list[int]]) 
     """Return the lanes of those ranks that are drawn; what belongs to no rank stays."""
     ranks = trace.threads.ints("rank")
     return [lane for lane in every if not len(ranks) or ranks[lane.thread] < 0 or int(ranks[lane.thread]) in shown]
-
-
-def collectives(trace: TraceData) -> Bars:
-    """Return the collectives in which several ranks took part: the n-th of a name in each rank is the same."""
-    names = [id for id, text in enumerate(trace.strings) if is_collective(text)]
-    ops = np.flatnonzero(np.isin(trace.ops.ints("name"), names))
-    ranks = rank_of_ops(trace)[ops]
-    seen: dict[tuple[int, int], int] = {}
-    gathered: dict[tuple[int, int], list[int]] = {}
-    for op, rank, name in zip(ops.tolist(), ranks.tolist(), trace.ops.ints("name")[ops].tolist(), strict=True):
-        seen[rank, name] = number = seen.get((rank, name), 0) + 1
-        gathered.setdefault((name, number), []).append(op)
-    of_several = [np.array(each) for each in gathered.values() if len(each) > 1]
-    start, end = begins(trace), begins(trace) + durations(trace)
-    return Bars(
-        np.array([start[each].min() for each in of_several], np.int64),
-        np.array([end[each].max() for each in of_several], np.int64),
-    )
-
-
-def is_collective(name: str) -> bool:
-    short = name.partition(".")[2].partition(".")[0].rstrip("_")
-    return name.startswith(_NAMESPACES) and not short.startswith(_OF_TWO) and short not in _NO_WORK

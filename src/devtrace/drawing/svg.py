@@ -15,7 +15,7 @@ import numpy as np
 
 from devtrace.drawing.foot import GUTTER, LAST, LETTER, SMALL, WIDE, foot, ribbon
 from devtrace.drawing.lanes import details
-from devtrace.drawing.picture import BAR, MOST_FLAGS, MOST_LANES, TITLE, TOP, Picture, Row
+from devtrace.drawing.picture import BAR, MOST_FLAGS, MOST_LANES, TOP, Picture, Row
 from devtrace.drawing.strokes import run, stretched, unstretched
 from devtrace.report import palette
 from devtrace.trace.tables import TraceData
@@ -39,7 +39,6 @@ def timeline(trace: TraceData) -> str:
     if not picture.rows:
         return ""  # an op that failed before it had a device
     labels, bars, names = ("".join(draw(picture, row) for row in picture.rows) for draw in (_label, _bar, _names))
-    bars = _collectives(picture) + bars
     flags = "".join(_flag(picture, number, finding) for number, finding in reversed(picture.flagged))
     above = f"{_arrows(picture)}{flags}{ribbon(picture)}{_cuts(picture)}"
     below, height = foot(picture)
@@ -47,7 +46,7 @@ def timeline(trace: TraceData) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{picture.bottom + 21 + height}" role="img" '
         f'visibility="visible" aria-label="{_summary(picture)}" font-family="system-ui, sans-serif" '
         f'font-size="11" fill="currentColor">'
-        f'<svg width="{GUTTER - 1}%" overflow="visible">{labels}</svg>{_titles(picture)}'
+        f'<svg width="{GUTTER - 1}%" overflow="visible">{labels}</svg>'
         f'<svg x="{GUTTER}%" width="{WIDE}%" overflow="visible">{bars}{names}{above}</svg>{below}</svg>'
     )
 
@@ -78,7 +77,7 @@ def _label(picture: Picture, row: Row) -> str:
     shade = row.shade
     wide = 7 + 6 * len(shade.letter)
     threads = _several_threads(picture)
-    lines = details(picture.trace, row.lane, threads=threads)
+    lines = details(picture.trace, row.lane, picture.ranks_of(row.lane), threads=threads)
     return (
         f'<rect y="{row.top - 1}" width="{wide}" height="12" rx="3" fill="{shade.fill}"/>'
         f'<text x="{wide / 2}" y="{row.top + 8.5}" font-size="9" font-weight="600" text-anchor="middle" '
@@ -95,27 +94,6 @@ def _several_threads(picture: Picture) -> bool:
     threads = {row.lane.thread for row in picture.rows}
     ranks = {picture.trace.threads[thread].rank for thread in threads} if len(picture.trace.threads) else threads
     return len(threads) > len(ranks) or (len(threads) > 1 and ranks == {-1})
-
-
-def _titles(picture: Picture) -> str:
-    """Write above the first lane of a job's ranks which they are, with a line that sets them off."""
-    parts, above = [], ""
-    for row in picture.rows:
-        title = picture.title_of(row)
-        if title and title != above:
-            line = f'y="{row.top - TITLE - 3}" width="100%" height="1" fill="currentColor" fill-opacity="0.25"'
-            parts.append(f"<rect {line}/>" if above else "")
-            parts.append(f'<text y="{row.top - 7}" font-weight="600">{escape_markup(title)}</text>')
-        above = title
-    return "".join(parts)
-
-
-def _collectives(picture: Picture) -> str:
-    """Draw each collective as one bar across the lanes."""
-    if picture.bars is None or not len(picture.bars.begin):
-        return ""
-    boxes = run(picture.scale(picture.bars.begin), picture.scale(picture.bars.end), 3)
-    return stretched(TOP - 3, picture.bottom - TOP + 6, boxes, 'stroke="currentColor" stroke-opacity="0.22"')
 
 
 def _bar(picture: Picture, row: Row) -> str:

@@ -1,20 +1,19 @@
 """The report of a job, made by its first rank when the others have ended: no rank alone knows what differs.
 
-Traces that lie beside its own are merged. It waits for ranks that still run, as long as that can end: not where they
-may wait for this rank. `devtrace report FILES...` says the same later, with all of them.
+Traces that lie beside its own are merged. It waits for those that are not there yet, as long as they can still come:
+not where their ranks may wait for this one. `devtrace report FILES...` says the same later, with all of them.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from devtrace.runtime.rank import LAUNCHERS, ranked_path
-from devtrace.trace.lost_ranks import LastWords, last_words_file
 
 if TYPE_CHECKING:
     from devtrace.api.results import Report
@@ -46,17 +45,16 @@ class Job:
         from devtrace.api.results import diagnose, load
 
         end = time.monotonic() + PATIENCE[how]
-        while any(self._runs(rank) for rank in range(self.size)) and time.monotonic() < end and not is_called_off():
+        while len(files := self._saved()) < self.size and time.monotonic() < end and not is_called_off():
             time.sleep(0.05)
-        files = list(self._ended())
-        return diagnose(load(*files)) if files else None
+        if not files:
+            return None
+        report = diagnose(load(*files))
+        if len(files) == self.size:
+            return report
+        return replace(report, trace=replace(report.trace, all_clear=False))  # nobody knows of the others
 
-    def _runs(self, rank: int) -> bool:
-        words = LastWords.read(last_words_file(ranked_path(self.trace, rank)))
-        return words is not None and not words.unsaved
-
-    def _ended(self) -> Iterator[Path]:
-        """Yield the traces that were saved since the job began; those of an older run are not of it."""
-        for path in (ranked_path(self.trace, rank) for rank in range(self.size)):
-            if not last_words_file(path).exists() and path.exists() and path.stat().st_mtime >= self.began:
-                yield path
+    def _saved(self) -> list[Path]:
+        """Return the traces that were saved since the job began; those of an older run are not of it."""
+        paths = [ranked_path(self.trace, rank) for rank in range(self.size)]
+        return [path for path in paths if path.exists() and path.stat().st_mtime >= self.began]

@@ -23,7 +23,6 @@ from devtrace.trace import format
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import LEDGER_COUNTS, OP_POSITIONS, SEVERITIES, TABLES, Column
 from devtrace.trace.curve import Curve
-from devtrace.trace.lost_ranks import LastWords, lost_ranks, missing
 from devtrace.trace.subset import renumbered
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
 from devtrace.words.catalogue import sentence
@@ -79,15 +78,12 @@ def load(*files: str | Path) -> TraceData:
     """Read a saved trace; of several files, the ranks of one job, one trace with lanes for each."""
     if not files:
         raise UsageError.of("load-nothing")
-    lost = lost_ranks(files)
     if len(files) > 1:
-        return merge((in_own_pages(format.load(file)) for file in files), lost)
-    trace = format.load(files[0])
-    known = list(missing([_rank_of(trace)], lost, trace.recorded)) if lost else []
-    return replace(trace, notes=(*trace.notes, *known))
+        return merge(in_own_pages(format.load(file)) for file in files)
+    return format.load(files[0])
 
 
-def merge(traces: Iterable[TraceData], lost: Mapping[int, LastWords] | None = None) -> TraceData:
+def merge(traces: Iterable[TraceData]) -> TraceData:
     """Make one trace of the ranks of one job. A trace that knows no rank gets its index in the list.
 
     Each column is let go of when it is merged, so of traces that nobody else keeps there is never a second copy.
@@ -98,7 +94,7 @@ def merge(traces: Iterable[TraceData], lost: Mapping[int, LastWords] | None = No
         twice = next(rank for rank in ranks if ranks.count(rank) > 1)
         raise UsageError.of("rank-twice", count=len(ranks), rank=twice)
     ranked.sort(key=_rank_of)
-    merging = _Merge(ranked, lost or {})
+    merging = _Merge(ranked)
     for trace in ranked:
         trace.forget_tables()
     ranked.clear()
@@ -166,8 +162,7 @@ class _Rank:
 
 
 class _Merge:
-    def __init__(self, traces: Sequence[TraceData], lost: Mapping[int, LastWords]) -> None:
-        self.lost = lost
+    def __init__(self, traces: Sequence[TraceData]) -> None:
         self.lines: list[dict[int, tuple[dict[str, int], int, int]]] = []  # by rank and site: ops, copies, waits
         producer = traces[0].producer
         self.builder = TraceBuilder(_title(traces), min(trace.recorded for trace in traces), producer)
@@ -192,12 +187,10 @@ class _Merge:
         self.builder.notes = list(self._notes())
         self.builder.language = self.ranks[0].trace.language
         merged = self.builder.build()
-        numbers = [rank.number for rank in self.ranks]
-        lost = list(missing(numbers, self.lost, self.builder.recorded))
-        of_job = (*filter(None, [_first_to_fail(merged)]), *lost, *self._differences(merged))
+        of_job = (*filter(None, [_first_to_fail(merged)]), *self._differences(merged))
         ends = [rank.trace for rank in self.ranks]
         last = next((each for each in ends if each.outcome != "ended"), ends[0])
-        is_clear = all(each.all_clear for each in ends) and not lost
+        is_clear = all(each.all_clear for each in ends)
         closing = next((each.closing for each in ends if each.closing), "")
         notes = (*of_job, *merged.notes)
         memory = tuple(chain.from_iterable(rank.memory() for rank in self.ranks))

@@ -1,6 +1,6 @@
 """What a page takes of a job that has more ops than a page can show: of ranks that did the same, one rank.
 
-All ranks keep their collectives, so that who waited for whom is there. The ledger and the findings are of all ops.
+The ledger and the findings are of all ops.
 """
 
 from collections.abc import Collection, Iterator
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from devtrace.drawing.rank_lanes import alike, is_collective, rank_of_ops
+from devtrace.drawing.rank_lanes import alike, rank_of_ops
 from devtrace.trace.format import encode
 from devtrace.trace.subset import cut
 from devtrace.trace.tables import TraceData
@@ -20,7 +20,7 @@ MOST_OPS: Final = 1_000_000
 
 
 def encoded(trace: TraceData, most: int = MOST_OPS) -> dict[str, Any]:
-    """Return a trace as a page takes it: whole, or with the ranks that it leaves out, each with the one like it."""
+    """Return a trace as a page takes it: whole, or without the ranks that have no room."""
     if len(trace.ops) <= most or len(np.unique(trace.threads.ints("rank"))) < 2:
         return encode(trace)
     alarms = [finding for finding in trace.findings or () if finding.get("severity") != "note"]
@@ -28,15 +28,12 @@ def encoded(trace: TraceData, most: int = MOST_OPS) -> dict[str, Any]:
     groups = alike(trace, flagged)
     of_op = rank_of_ops(trace)
     kept = list(_fitting(groups, np.bincount(of_op[of_op >= 0]).tolist(), most))
-    left_out = [
-        [rank, shown if shown in kept else -1] for shown, ranks in groups.items() for rank in ranks if rank not in kept
-    ]
-    names = [id for id, text in enumerate(trace.strings) if is_collective(text)]
-    keep = np.isin(of_op, kept) | np.isin(trace.ops.ints("name"), names) | (of_op < 0)
+    keep = np.isin(of_op, kept) | (of_op < 0)
     keep[flagged] = True
     shorter = replace(cut(trace, keep), truncated=trace.truncated)
-    note = sentence("note.ranks-left-out", count=len(left_out), kept=len(kept), most=most)
-    return {**encode(replace(shorter, notes=(*trace.notes, note))), "left_out": left_out}
+    left_out = sum(map(len, groups.values())) - len(kept)
+    note = sentence("note.ranks-left-out", count=left_out, kept=len(kept), most=most)
+    return encode(replace(shorter, notes=(*trace.notes, note)))
 
 
 def _fitting(groups: Collection[int], ops: list[int], most: int) -> Iterator[int]:

@@ -14,11 +14,6 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError, UsageError
 
 
-def prefixless(text: str) -> str:
-    """Return a sentence of `write_somewhere` without the name of who says it."""
-    return text.removeprefix("devtrace").lstrip("：: ")
-
-
 def write_somewhere(folder: Path, path: Path, what: str, write: Callable[[Path], object]) -> tuple[bool, str]:
     """Write a file, or a spare one where that fails; return whether it is as asked, and the sentence about it."""
     reason = write_whole(folder / path, write)

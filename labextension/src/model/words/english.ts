@@ -111,9 +111,6 @@ export const ENGLISH = {
   // An op or a call in words.
   'fact.device': 'device',
   'fact.rank': 'rank',
-  'fact.ranks': 'ranks',
-  'fact.last': 'last to come',
-  'fact.late': 'rank {rank}, {time} after the first',
   'fact.took': 'took',
   'fact.in': 'in',
   'fact.out': 'out',
@@ -144,15 +141,9 @@ export const ENGLISH = {
 
   // The timeline.
   'timeline.label': 'Timeline of {ops:op|ops} on {devices:device|devices} over {time}',
-  'timeline.label-ranks': 'Timeline of {ranks:rank|ranks} with {ops:op|ops} on {devices:device|devices} over {time}',
   'timeline.idle': '{time} idle',
   'timeline.role': 'timeline',
   'timeline.modules': 'modules',
-  'timeline.ranks-alike': 'ranks {ranks} of {total} did the same: {ops:op|ops} each',
-  'timeline.ranks-left-out': '{count:=rank|ranks} {ranks} of {total}: only {count:=its|their} collectives are here',
-  'timeline.one-of-ranks': 'rank {ranks} of {total}: {ops:op|ops}',
-  'timeline.rank': 'rank {rank}',
-  'timeline.rank-left-out': 'rank {rank}, collectives',
   'timeline.search': 'Highlight ops',
   'timeline.search-for': 'Highlight ops, modules, lines',
   'timeline.equal': 'Equal steps',
