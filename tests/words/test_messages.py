@@ -21,11 +21,13 @@ import torch
 import devtrace
 import devtrace.recording
 import documents
+from devtrace import features
 from devtrace.cli.main import main
 from devtrace.diagnosis.findings import Edit
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.writing import write_all
 from devtrace.notebook.cells import Tracing
+from devtrace.notebook.panel.panel import Panel
 from devtrace.notebook.panel.trace_summaries import find
 from devtrace.runtime import requirements, torch_names
 from devtrace.runtime.requirements import versions
@@ -142,6 +144,23 @@ def in_a_block(call: Callable[[torch.Tensor], object], **counts: Any) -> Callabl
     return run
 
 
+def without_features(call: Callable[[], object]) -> Callable[[pytest.MonkeyPatch], str]:
+    def provoke(monkeypatch: pytest.MonkeyPatch) -> str:
+        monkeypatch.setattr(features, "offers", lambda _: {})
+        return raised(call)
+
+    return provoke
+
+
+def refused_in_the_panel(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(features, "offers", lambda _: {})
+    answers: list[dict[str, Any]] = []
+    panel = Panel(Tracing({}), None)
+    panel.connect(answers.append)({"kind": "fix", "request": 1, "cells": []})
+    panel.close()
+    return str(answers[0]["reason"])
+
+
 PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "command-argument": lambda _: typed("%devtrace on now"),
     "computed-elsewhere": lambda _: raised(in_a_block(lambda x: torch.ones(3) + 1)),
@@ -161,7 +180,9 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "fix-unfit": lambda _: raised(lambda: OLD.edited([Edit("a.py", None, 1, "x = 2", "x = 3")])),
     "flag-value": lambda _: typed("%%devtrace --save\n1"),
     "language": lambda _: typed("%devtrace language fr"),
+    "feature-absent": refused_in_the_panel,
     "load-nothing": lambda _: raised(devtrace.load),
+    "load-several": without_features(lambda: devtrace.load("a.devtrace", "b.devtrace")),
     "magic-line": lambda _: typed("1\n%%devtrace\n2"),
     "budget-value": lambda _: typed("%%devtrace --budget many\n1"),
     "max-ops": lambda _: typed("%%devtrace --max-ops many\n1"),
@@ -176,6 +197,7 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "untraced-flag": lambda _: called("run", "--untraced", "--html", "page.html", written("script.py", "")),
     "nothing-to-explain": lambda _: typed("%devtrace explain"),
     "script-missing": lambda _: called("run", "missing.py"),
+    "simulate-absent": without_features(lambda: devtrace.simulate("cuda:1")),
     "simulate-memory": lambda _: raised(lambda: devtrace.simulate("cuda:1,24")),
     "simulate-devices": lambda _: raised(lambda: devtrace.simulate("tpu:9")),
     "simulate-ended": lambda _: raised(used_after_its_simulation),

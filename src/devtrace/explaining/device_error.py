@@ -14,13 +14,8 @@ from devtrace.features import find
 _OUT_OF_MEMORY: Final = "CUDA out of memory. Tried to allocate"
 
 
-def is_device_error(error: BaseException) -> bool:
-    """Return whether an exception, or one that it came from, is torch's about devices. Cheap where it is not."""
-    return path_to_origin(error) != []
-
-
 def path_to_origin(error: BaseException) -> list[BaseException]:
-    """Return the exceptions from the given one to torch's own about devices; empty if there is none.
+    """Return the exceptions from the given one to torch's own about devices; empty if there is none. Cheap then.
 
     Of several the one nearest to the op counts: the last that was raised from, or while handling, another.
     """

@@ -56,20 +56,12 @@ def uninstall() -> None:
     _installed.close()
 
 
-def explained(error: BaseException | None) -> str:
-    """Return the report on a device error as text, empty for any other error. Imports nothing where torch is not."""
-    report = report_on(error)
-    return report.text if report is not None else ""
-
-
 def report_on(error: BaseException | None) -> Report | None:
-    """Return the report on a device error, if it finds something; None for any other error."""
+    """Return the report on a device error, if it finds something; None for any other. Imports nothing without torch."""
     if error is None or "torch" not in sys.modules:
         return None
-    from devtrace.explaining.explain import explain, is_device_error
+    from devtrace.explaining.explain import explain
 
-    if not is_device_error(error):
-        return None
     report = explain(error)
     return report if report.findings else None
 
@@ -138,9 +130,9 @@ def _explain(error: BaseException | None) -> None:
     if not _on.is_set() or sys.stderr is None:
         return
     try:
-        text = explained(error)
-        if text:
-            sys.stderr.write(_encodable(f"\n{sentence('explained.untraced')}\n\n{text}\n"))
+        report = report_on(error)
+        if report is not None:
+            sys.stderr.write(_encodable(f"\n{sentence('explained.untraced')}\n\n{report.text}\n"))
             sys.stderr.flush()
     except Exception as fault:  # noqa: BLE001 (a fault of ours is a line)
         with suppress(Exception):

@@ -6,6 +6,6 @@ from devtrace.features import Feature
 
 FEATURE: Final[Feature] = {
     "command": {"fix": "devtrace.fixing.command:COMMAND"},
-    "run": {"values": "devtrace.fixing.values_of_run:ValuesOfRun"},
-    "notebook": {"fix": "devtrace.fixing.notebooks.in_session:FixOfSession"},
+    "run": {"values": "devtrace.fixing.captured_locals:ValuesOfRun"},
+    "notebook": {"fix": "devtrace.fixing.notebooks.session:FixOfSession"},
 }

@@ -6,28 +6,21 @@ with simulate("cuda:2"): ...
 from __future__ import annotations
 
 import os
-from types import TracebackType
-from typing import Protocol
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 from devtrace.features import find
 from devtrace.runtime.device_spec import ONE_DEVICE
 from devtrace.words.errors import SimulateError
 
 
-class Simulation(Protocol):
+class Simulation(AbstractContextManager[Any, None], Protocol):
     """Pretended CUDA devices, from `start` (or `with`) to `stop`."""
 
     spec: str | int
 
     def start(self) -> Simulation: ...
-
     def stop(self) -> None: ...
-
-    def __enter__(self) -> Simulation: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None, /
-    ) -> None: ...
 
 
 def simulate(devices: str | int, *, force: bool = False, one_device: bool = False) -> Simulation:

@@ -5,5 +5,5 @@ from typing import Final
 from devtrace.features import Feature
 
 FEATURE: Final[Feature] = {
-    "devices": {"cuda": "devtrace.simulation.simulation:Simulation"},
+    "devices": {"cuda": "devtrace.simulation.entry:Simulation"},
 }
