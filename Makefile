@@ -12,6 +12,7 @@ MAKEFLAGS += --no-builtin-rules
 
 VENV ?= .venv
 ARGS ?=
+FILES ?=
 BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 PYTEST := $(BIN)/python -m pytest -q
@@ -23,6 +24,10 @@ ACCELERATED := tests/diagnosis/test_accelerator_programs.py
 OF_E2E := tests/e2e
 OF_NOTEBOOKS := tests/project/test_notebooks.py
 OF_WHEEL := tests/project/test_wheel.py
+# What holds of all code and all sentences, in seconds: no program is run.
+QUICK := tests/project/test_layers.py tests/project/test_named_in_docs.py tests/project/test_near.py \
+	tests/project/test_vocabulary.py tests/recording/test_one_liners.py tests/words/test_catalogue.py \
+	tests/words/test_messages.py tests/words/test_prose.py tests/words/test_text_format.py
 JLPM := YARN_ENABLE_TELEMETRY=0 $(BIN)/jlpm
 export PATH := $(BIN):$(PATH)
 # The sources of this folder, also where the environment belongs to another checkout.
@@ -56,7 +61,7 @@ OLDEST := $(VENV)-oldest
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test durations check lint types layers unit breadth breadth-e2e breadth-notebooks coverage ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo ticks \
+.PHONY: help lab test near near-record durations check lint types quick unit breadth breadth-e2e breadth-notebooks coverage ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo ticks \
 	build dev format golden docs bench suites sweep real ray long-runs harm site \
 	gallery notebook-outputs screenshot test-newest test-released test-cuda test-oldest torch-newest torch-cuda torch-oldest clean distclean
 
@@ -70,11 +75,17 @@ lab: $(READY) ## open JupyterLab on your copy of the first notebook (ARGS are it
 # there is what needs one processor; `unit`, which needs two, comes alone.
 test: ## all that gates a change
 	@$(MAKE) --no-print-directory -j3 $(READY) chromium
-	@$(MAKE) --no-print-directory -j2 $(IN_TURN) $(SYSTEMS) e2e lint types layers ts wheel compiler notebooks
+	@$(MAKE) --no-print-directory -j2 $(IN_TURN) $(SYSTEMS) e2e lint types quick ts wheel compiler notebooks
 	@$(MAKE) --no-print-directory unit
 	@echo "make test: all passed"
 
-check: lint types layers ## the gates that take seconds: lint, types, layers
+check: lint quick ## the gates that take seconds, before each commit; types come beside them
+
+near: check ## the tests that a change can reach, after the gates of seconds (FILES="a.py b.tsv", ARGS="--since main --list")
+	@$(BIN)/python tools/near.py $(ARGS) $(FILES)
+
+near-record: $(READY) $(SYSTEMS) compiler ## record anew which test file runs which function, for `near` (FILES: only these test files)
+	@$(BIN)/python tools/near_record.py $(FILES)
 
 lint: $(READY) ## ruff, ESLint, prettier
 	$(BIN)/ruff check .
@@ -85,12 +96,12 @@ types: $(READY) ## mypy --strict and the TypeScript compiler
 	$(BIN)/mypy
 	$(JLPM) types
 
-layers: $(READY) ## who may import whom, in both languages
-	$(PYTEST) tests/project/test_layers.py
+quick: $(READY) ## layers, words, vocabulary, one-liners, names in the docs
+	$(PYTEST) $(QUICK)
 
 unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser
 	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not foreign and not notebook and not wheel and not real and not breadth" \
-		--ignore=tests/project/test_layers.py
+		$(addprefix --ignore=,$(QUICK))
 
 durations: $(READY) ## what took longest in the last tests, and what is over its limit
 	$(BIN)/python tests/harness/durations.py

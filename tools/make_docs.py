@@ -16,10 +16,11 @@ from typing import Any, Final, get_args
 import devtrace
 from devtrace.api.options import FLAGS, Keyword
 from devtrace.diagnosis.rules.ordered import rule_slugs
+from devtrace.diagnosis.slug_words import MEANINGS
 from devtrace.diagnosis.slugs import CauseSlug, RuleSlug
 from devtrace.notebook.usage import COMMANDS
 from devtrace.words import language
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import family, sentence
 
 ROOT: Final = Path(__file__).parents[1]
 DOCS: Final = ROOT / "docs"
@@ -31,15 +32,22 @@ COSTS: Final[dict[RuleSlug, str]] = {
     "device-to-host-copy": "augment_host",
 }
 """Of the rules for what costs time, a short program that each finds something in."""
+HELPS: Final = family(
+    "*.helps", "attached-after-move.helps", "not-registered.helps", "created-without-device.helps",
+    "never-moved.helps", "stale-copy.helps", "wrong-device.helps", "host-boundary.helps", "generator-device.helps",
+    "default-device.helps", "attached-after-cast.helps", "created-without-dtype.helps", "never-cast.helps",
+    "wrong-dtype.helps", "numpy-boundary.helps", "autocast-off.helps", "python-number.helps", "target-dtype.helps",
+    "unknown.helps",
+)  # fmt: skip
 
 
 def rules() -> str:
-    rows = [(f"`{slug}`", sentence(f"{slug}.meaning")) for slug in get_args(RuleSlug) if slug in rule_slugs()]
+    rows = [(f"`{slug}`", sentence(MEANINGS[slug])) for slug in get_args(RuleSlug) if slug in rule_slugs()]
     return _table(("rule", "it means"), *rows)
 
 
 def causes() -> str:
-    rows = [(f"`{slug}`", sentence(f"{slug}.meaning"), sentence(f"{slug}.helps")) for slug in get_args(CauseSlug)]
+    rows = [(f"`{slug}`", sentence(MEANINGS[slug]), sentence(HELPS[slug])) for slug in get_args(CauseSlug)]
     return _table(("cause", "it means", "what helps"), *rows)
 
 
@@ -55,9 +63,9 @@ def examples() -> str:
     """Show the shortest program of each cause, and one of the costs, each with its report."""
     causes = (slug for slug in get_args(CauseSlug) if slug != "unknown")
     costs = (rule for rule in rule_slugs() if rule in COSTS)
-    shown = [_example(slug, sentence(f"{slug}.meaning"), _shortest(slug)) for slug in causes]
+    shown = [_example(slug, sentence(MEANINGS[slug]), _shortest(slug)) for slug in causes]
     return "".join(
-        (*shown, *(_example(rule, sentence(f"{rule}.meaning"), CORPUS / "costs" / COSTS[rule]) for rule in costs))
+        (*shown, *(_example(rule, sentence(MEANINGS[rule]), CORPUS / "costs" / COSTS[rule]) for rule in costs))
     )
 
 

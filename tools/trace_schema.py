@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from devtrace.trace.columns import OPTIONAL_TABLES, TABLES, Column
+from devtrace.trace.columns import OPTIONAL_COLUMNS, OPTIONAL_TABLES, TABLES, Column
 
 FILE: Final = Path(__file__).parents[1] / "src" / "devtrace" / "devtrace.schema.json"
 
@@ -78,7 +78,7 @@ _FINDING: Final = {
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of format version 1."""
-    tables = {name: _object({column.name: _column(column) for column in columns}) for name, columns in TABLES.items()}
+    tables = {name: _table(name, columns) for name, columns in TABLES.items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "devtrace trace, version 1",
@@ -119,6 +119,12 @@ def schema() -> dict[str, Any]:
 def text() -> str:
     """Return the file's content."""
     return json.dumps(schema(), indent=1) + "\n"
+
+
+def _table(name: str, columns: tuple[Column, ...]) -> dict[str, Any]:
+    described = {column.name: _column(column) for column in columns}
+    optional = {each: described.pop(each) for table, each in OPTIONAL_COLUMNS if table == name}
+    return _object(described, optional)
 
 
 def _column(column: Column) -> dict[str, str]:

@@ -127,7 +127,7 @@ function moved(copied: number, used: number): Promise<ITrace> {
       { start: 0, device: 1, kind: 'copy', call: copied, inputs: [0], outputs: [1] },
       { start: 20, device: 1, call: used, inputs: [1] }
     ],
-    copies: [{ op: 0, from: 0, to: 1, bytes: 64 }]
+    copies: [{ op: 0, from: 0, to: 1, bytes: 64, source: 0 }]
   });
 }
 
@@ -246,7 +246,7 @@ function crossing(): Promise<ITrace> {
       { start: 40, device: 2, call: 0, kind: 'copy', inputs: [1], outputs: [2] },
       { start: 60, device: 2, call: 3, inputs: [2], outputs: [3] }
     ],
-    copies: [{ op: 2, from: 1, to: 2, bytes: 512 }]
+    copies: [{ op: 2, from: 1, to: 2, bytes: 512, source: 1 }]
   });
 }
 

@@ -12,8 +12,10 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Final, Literal
 
+from devtrace.words.errors import UsageError
+
 FEATURES: Final = (
-    "simulation", "costs", "memory", "dtypes", "jobs", "fixing", "explaining", "interchange", "drawing",
+    "simulation", "costs", "dtypes", "memory", "jobs", "budget", "fixing", "explaining", "interchange", "drawing",
 )  # fmt: skip
 """In the order in which they are asked."""
 
@@ -29,8 +31,9 @@ Point = Literal[
     "replay",  # by trait: runs the recorded ops once more
     "findings",  # changes the findings of one trace
     "report",  # adds to a report
+    "report part",  # sentences at the end of a report
     "picture",  # a static picture for html
-    "page",  # data beside the trace for the page
+    "page",  # a trace as a page takes it
     "figure",  # a plotly figure
     "export",  # a trace in another form
     "loader",  # reads several files
@@ -65,6 +68,14 @@ def find(point: Point, key: str) -> Any:
     """Return one offer; None where no feature makes it."""
     load = offers(point).get(key)
     return None if load is None else load()
+
+
+def need(point: Point, key: str) -> Any:
+    """Return one offer; where no feature makes it, raise a sentence that says so."""
+    found = find(point, key)
+    if found is None:
+        raise UsageError.of("feature-absent", name=key)
+    return found
 
 
 def _ours() -> Iterator[Feature]:

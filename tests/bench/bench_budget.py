@@ -15,11 +15,13 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import nn
 
+from devtrace.budget.budget import Budget
 from devtrace.recording.recording import Recording
 
 BUDGET, AT_ANY_RATE = 1.10, 0.2
@@ -110,7 +112,7 @@ ROWS = [*((name, STEPS) for name in PROGRAMS), ("mlp", LONG), ("mlp_sgd", LONG)]
 
 def seconds(step: Step, steps: int, *, recorded: bool) -> float:
     start = time.thread_time()
-    recording = Recording(100_000, None, BUDGET - 1) if recorded else None
+    recording = Recording(100_000, None, partial(Budget, share=BUDGET - 1)) if recorded else None
     if recording is not None:
         recording.start()
     try:

@@ -73,7 +73,8 @@ def loop_trace(count: int = OPS) -> TraceData:
         },
     )
     for op in np.flatnonzero(which == 2).tolist():
-        builder.append("copies", op=op, **{"from": cpu}, to=gpu, bytes=256, pinned=0, non_blocking=0)
+        ends = {"from": cpu, "to": gpu, "source": max(op - 1, 0)}
+        builder.append("copies", op=op, bytes=256, pinned=0, non_blocking=0, **ends)
     builder.append("errors", op=count - 1, type="RuntimeError", message="Expected all tensors to be on the same device")
     return builder.build()
 

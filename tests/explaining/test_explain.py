@@ -611,7 +611,7 @@ def test_an_attribute_that_moves_itself_was_put_there_by_that_line() -> None:
     assert finding.culprit.born.text == "self.rows = self.rows.cpu()"
 
 
-def test_a_statement_that_was_not_believed_moves_nothing() -> None:
+def test_a_statement_that_was_not_confirmed_moves_nothing() -> None:
     def program(flag: bool = False) -> None:
         table = torch.zeros(4)
         if flag:

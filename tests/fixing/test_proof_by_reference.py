@@ -205,33 +205,6 @@ def test_a_patch_that_lets_parameters_be_trained_is_not_given_up_for_one_with_th
     assert {edit.grade for change in rounds.changes for edit in change.finding.edits} == {"safe"}
 
 
-def test_a_fix_that_copies_in_each_step_is_given_up_for_one_that_copies_nothing(warm: Warm, tmp_path: Path) -> None:
-    rounds, after = fixed_text(
-        warm,
-        tmp_path,
-        """
-        def ramp(count):
-            at = torch.arange(count)
-            return at / count
-
-        def run(device):
-            torch.manual_seed(0)
-            net = nn.Linear(3, 4).to(device)
-            rule = torch.optim.SGD(net.parameters(), lr=0.1)
-            for _ in range(5):
-                rule.zero_grad()
-                out = net(torch.ones(2, 3, device=device))
-                cost = out * ramp(out.shape[1])
-                cost.sum().backward()
-                rule.step()
-            return list(net.parameters())
-        """,
-    )
-    assert "ramp(out.shape[1], device=" in after
-    assert rounds.compared is not None
-    assert (rounds.compared.is_proof, rounds.compared.more) == (True, 0), story(rounds)
-
-
 def test_what_two_runs_of_one_program_do_not_share_is_no_difference() -> None:
     clock = iter(range(1, 9))
     reference = Reference(lambda: Run("ended", (), values={"time": next(clock), "loss": 0.5}, output="took 3 s"))

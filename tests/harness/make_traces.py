@@ -144,7 +144,8 @@ class Sketch:
         moved = self.op(name, [source], dims, to, kind="copy", took=took + size // 40)
         builder.set("tensors", moved, source=source)
         here = self.device(to)
-        builder.append("copies", op=id, **{"from": origin}, to=here, bytes=size, pinned=0, non_blocking=0)
+        ends = {"from": origin, "to": here, "source": source}
+        builder.append("copies", op=id, bytes=size, pinned=0, non_blocking=0, **ends)
         key = "h2d" if origin == self.device("cpu") else "d2h" if to == "cpu" else "d2d"
         self._row()[key] += 1
         self._row()["bytes"] += size
@@ -473,6 +474,7 @@ def repeated(trace: Trace, ops: int) -> Trace:
         ("ops", "outputs"): per["tensors"],
         ("ops", "forward"): per["ops"],
         ("copies", "op"): per["ops"],
+        ("copies", "source"): per["tensors"],
     }
     values: dict[str, Mapping[str, Values]] = dict(trace.values)
     for table in per:

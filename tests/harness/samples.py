@@ -82,7 +82,8 @@ class Sample:
             **fields,
         )
         from_ = builder.get("tensors", source, "device")
-        builder.append("copies", op=op, to=self.device(to), bytes=bytes, pinned=0, non_blocking=0, **{"from": from_})
+        ends = {"from": from_, "to": self.device(to), "source": source}
+        builder.append("copies", op=op, bytes=bytes, pinned=0, non_blocking=0, **ends)
         return builder.append(
             "tensors",
             device=self.device(to),

@@ -117,7 +117,7 @@ def odd_trace() -> Trace:
     for at in range(30):
         b.append("ops", name=f"my.op{at % 3}", start=at * 10**12, duration=at - 1, device=cpu, kind="compute",
                  phase="other", site=site, thread=thread, inputs=(scalar,) * (at % 4), outputs=(), grad=0)  # fmt: skip
-    b.append("copies", op=29, to=cpu, bytes=2**40, pinned=1, non_blocking=1, **{"from": cpu})
+    b.append("copies", op=29, to=cpu, bytes=2**40, pinned=1, non_blocking=1, source=scalar, **{"from": cpu})
     b.append("autocasts", thread=thread, begin=3, end=9, device="cpu", dtype="bfloat16", enabled=1, site=site)
     b.truncated = 12345
     b.notes.append("the recorder left out 1 op: <b>bold</b>")

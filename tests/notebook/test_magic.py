@@ -781,8 +781,8 @@ def test_while_on_a_long_loop_is_recorded_with_a_budget_and_in_full_where_the_ce
     shell.run(*TRAINING)
     shell.run("%%devtrace", *TRAINING)
     standing, asked = (traced.report for traced in shell.traced)
-    assert any("repetitions were recorded" in note for note in standing.notes)
-    assert not any("repetitions were recorded" in note for note in asked.notes)
+    assert any("counted as repeating them" in note for note in standing.notes)
+    assert not any("counted as repeating them" in note for note in asked.notes)
     assert [sum(row.ops.values()) for row in standing.ledger] == [sum(row.ops.values()) for row in asked.ledger]
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 from folders import ROOT
+from trees import nodes
 
 PYTHON = ROOT / "src" / "devtrace"
 TYPESCRIPT = ROOT / "labextension" / "src"
@@ -26,6 +28,7 @@ ALLOWED = {
     "runtime": {"words"},
     "trace": {"runtime", "words"},
     "recording": {"runtime", "source", "trace"},
+    "budget": {"recording", "runtime"},
     "simulation": {"runtime", "words"},
     "diagnosis": {"source", "trace", "words"},
     "explaining": {"diagnosis", "recording", "runtime", "source", "trace", "words"},
@@ -48,9 +51,11 @@ ALLOWED |= {
 
 # Within a package, from the bottom up: a folder may import those before it.
 INSIDE = {
-    "recording": ["columns", "folding", "memory", "hot", "context", "budget", "progress", "finish", "recording"],
+    "budget": ["segments", "reads", "lines", "budget"],
+    "recording": ["columns", "folding", "memory", "hot", "context", "progress", "finish", "recording"],
     "diagnosis": [
         "slugs",
+        "slug_words",
         "findings",
         "edits",
         "evidence",
@@ -159,17 +164,17 @@ def python_violations(root: Path) -> list[str]:
     return [
         f"{path.relative_to(root)}: {reason}"
         for path in sorted(root.rglob("*.py"))
-        for module, inside in _imports(path, root)
-        if (reason := _python_reason(path.relative_to(root), module, inside))
+        for module, typing in _imports(path, root)
+        if (reason := _python_reason(path.relative_to(root), module, typing=typing))
     ]
 
 
-def _python_reason(path: Path, module: str, inside: str) -> str | None:
+def _python_reason(path: Path, module: str, *, typing: bool) -> str | None:
     here = ".".join(path.with_suffix("").parts)
     top, _, target = module.partition(".")
     if top == "devtrace":
         return _reason_of_ours(here, target or "__init__")
-    if inside == "typing" or not (allowed := CONFINED.get(top)):
+    if typing or not (allowed := CONFINED.get(top)):
         return None
     known = any(here == name or here.startswith(f"{name}.") for name in allowed)
     return None if known else f"{top} is for {sorted(allowed)} only"
@@ -201,19 +206,15 @@ def _file_of(module: str, files: Mapping[str, Path]) -> str | None:
     return next((found for found in candidates if found in files), None) if module.startswith("devtrace.") else None
 
 
-def _imports(path: Path, root: Path) -> Iterator[tuple[str, str]]:
-    """Each imported module of a file, fully named, and where: in a "typing" block, a "function", the "file"."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    inside: dict[int, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            inside |= {id(inner): "function" for inner in ast.walk(node)}
-        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            inside |= {id(inner): "typing" for statement in node.body for inner in ast.walk(statement)}
+@cache
+def _imports(path: Path, root: Path) -> list[tuple[str, bool]]:
+    """Each imported module of a file, fully named, and whether only the type checker imports it."""
+    typing: set[int] = set()
+    for node in nodes(path):
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            typing |= {id(inner) for statement in node.body for inner in ast.walk(statement)}
     package = ["devtrace", *path.relative_to(root).parts[:-1]]
-    for node in ast.walk(tree):
-        for name in _names(node, package):
-            yield name, inside.get(id(node), "file")
+    return [(name, id(node) in typing) for node in nodes(path) for name in _names(node, package)]
 
 
 def _names(node: ast.AST, package: list[str]) -> list[str]:
@@ -336,8 +337,8 @@ def test_a_package_keeps_its_budget_of_lines() -> None:
 
 
 def test_trees_are_asked_in_few_ways() -> None:
-    calls = [node for path in PYTHON.rglob("*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
-    asked = [node for node in calls if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"]
+    calls = [node for path in PYTHON.rglob("*.py") for node in nodes(path) if isinstance(node, ast.Call)]
+    asked = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "isinstance"]
     assert sum("ast." in ast.unparse(node.args[1]) for node in asked) <= MOST_TREE_QUESTIONS
 
 

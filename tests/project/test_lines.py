@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -29,9 +30,4 @@ def test_a_part_has_no_more_lines_than_its_cap(part: str) -> None:
 def test_no_cap_has_ever_risen() -> None:
     commits = git("log", "--format=%h", "--", str(CAPS)).split()[::-1]
     versions = [json.loads(git("show", f"{commit}:{CAPS}")) for commit in commits]
-    assert [
-        part
-        for before, after in zip(versions, versions[1:], strict=False)
-        for part in PARTS
-        if after[part] > before[part]
-    ] == []
+    assert [part for before, after in pairwise(versions) for part in PARTS if after[part] > before[part]] == []

@@ -125,14 +125,6 @@ def test_what_each_one_liner_copies_and_waits_for(genuine: dict[str, one_liners.
     assert {code: seen.carried for code, seen in genuine.items()} == one_liners.GENUINE
 
 
-def test_simulated_devices_copy_and_wait_likewise_but_where_cuda_is_known_to(
-    simulated: dict[str, one_liners.Seen],
-) -> None:
-    of_cuda = {code: carried for code, (carried, _) in one_liners.OF_CUDA.items()}
-    assert {code: seen.carried for code, seen in simulated.items()} == one_liners.GENUINE | of_cuda
-    assert all(one_liners.GENUINE[code] != carried for code, carried in of_cuda.items())
-
-
 def test_simulated_devices_run_the_same_ops_but_where_the_reason_is_known(
     genuine: dict[str, one_liners.Seen], simulated: dict[str, one_liners.Seen]
 ) -> None:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import devtrace
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.recording.recording import Recording
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.rows import Op
@@ -96,6 +97,21 @@ def test_a_copy_between_devices_is_a_row_with_its_bytes() -> None:
     copied = trace.copies[0].op.outputs[0]
     assert copied.source is not None
     assert copied.source.device == "cpu"
+
+
+def test_a_copy_has_the_row_of_the_tensor_that_it_carried_whichever_input_that_is() -> None:
+    with devtrace.record(simulate="cuda:1") as recording:
+        batch, state, more = torch.ones(2), torch.zeros(2, device="cuda"), torch.zeros(3, device="cuda")
+        batch.cuda()
+        state.copy_(batch)
+        torch._foreach_copy_([state, more], [batch, torch.ones(3)])
+        torch.tensor([1, 2], device="cuda")
+    queries, copies = TraceQueries(recording.trace), recording.trace.copies
+    made = [queries.outputs(op)[0] for op in range(len(recording.trace.ops)) if queries.kind(op) == "create"]
+    row, other, of_list = made[0], made[3], made[4]
+    assert copies.ints("source").tolist() == [row, row, row, other, of_list]
+    carried = [queries.carried(op) for op in dict.fromkeys(copies.ints("op").tolist())]
+    assert carried == [[row], [row], [row, other], [of_list]]
 
 
 def test_what_a_legacy_constructor_makes_is_recorded_on_its_device_whatever_was_used_before() -> None:

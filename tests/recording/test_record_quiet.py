@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
-from devtrace.recording.columns.copies import pinned
+from devtrace.recording.columns.copies import is_pinned
 
 
 def scripted() -> Any:
@@ -234,5 +234,5 @@ def test_modes_and_subclasses_of_the_users_see_nothing_of_a_recording(mode: Any,
 def test_the_question_whether_a_copied_tensor_is_pinned_reaches_no_mode_of_the_users() -> None:
     x = torch.ones(2)
     with SeenOps() as ops, SeenFunctions() as functions:
-        assert not pinned(x)
+        assert not is_pinned(x)
     assert (ops.seen, functions.seen) == ([], [])

@@ -15,7 +15,9 @@ from devtrace.words import language
 from devtrace.words.catalogue import sentence, templates
 from devtrace.words.language import Language
 from devtrace.words.wrapping import columns, wrap
+from folders import ROOT
 from sentences import SOURCES, TERMS, parameters
+from trees import nodes
 
 
 @pytest.fixture(autouse=True)
@@ -29,12 +31,14 @@ def _no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
 def _calls() -> Iterator[tuple[str, str, set[str] | None]]:
     """Yield each `sentence("key", name=...)`: where it is, its key, its names (None where it passes on a dict)."""
     for path in SOURCES.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sentence":
                 names = [keyword.arg for keyword in node.keywords]
                 for key in _keys(node.args[0]):
                     where = f"{path.relative_to(SOURCES)}:{node.lineno}"
                     yield where, key, None if None in names else {name for name in names if name}
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "family":
+                yield from ((f"{path.name}:{node.lineno}", str(key.value), None) for key in node.args[1:])
 
 
 def _keys(node: ast.expr) -> Iterator[str]:
@@ -82,6 +86,42 @@ def test_every_sentence_that_the_code_asks_for_exists_and_gets_exactly_itsparame
         elif names is not None and names != parameters(templates("en")[key]):
             wrong.append(f"{where}: {key!r} takes {parameters(templates('en')[key])}, got {names}")
     assert wrong == []
+
+
+def test_every_sentence_is_asked_for_by_a_key_that_a_search_finds() -> None:
+    """`f"copy.{direction}"` hides three keys from a search, and a key that nobody asks for is dead."""
+    files = [*SOURCES.rglob("*.py"), *(ROOT / "tools").glob("*.py")]
+    constants = (node for path in files for node in nodes(path) if isinstance(node, ast.Constant))
+    texts = (node.value for node in constants if isinstance(node.value, str))
+    asked = {text.partition("\t")[0] for text in texts}  # a note is its key, a tab and its values
+    errors = asked | {text.partition(".")[0] for text in asked}
+    assert [
+        key
+        for key in templates("en")
+        if key.removeprefix("dtype:") not in asked
+        and not (key.endswith((".got", ".expected", ".do")) and key.rpartition(".")[0] in errors)
+    ] == []
+
+
+def test_no_key_is_put_together_where_it_is_asked_for() -> None:
+    """An error is asked for by its slug, and `DevtraceError.of` adds the part."""
+    calls = [
+        (path, node)
+        for path in SOURCES.rglob("*.py")
+        if path.name != "errors.py"
+        for node in nodes(path)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("sentence", "family")
+    ]
+    built = (ast.JoinedStr, ast.BinOp)
+    assert [
+        f"{path}: {ast.unparse(node)}"
+        for path, node in calls
+        if any(isinstance(key, built) for given in node.args for key in (given, *_choices(given)))
+    ] == []
+
+
+def _choices(node: ast.expr) -> tuple[ast.expr, ...]:
+    return (node.body, node.orelse) if isinstance(node, ast.IfExp) else ()
 
 
 def test_a_sentence_in_chinese_has_no_english_but_code_and_names() -> None:

@@ -6,7 +6,7 @@ import ast
 import io
 import re
 import string
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
@@ -14,7 +14,6 @@ import pytest
 import torch
 
 import devtrace
-from corpus_programs import SHOWN_IN_CHINESE, Program, one_a_cause
 from devtrace.api.environment import describe
 from devtrace.api.options import FLAGS
 from devtrace.cli.main import main
@@ -23,11 +22,8 @@ from devtrace.report.html import fragment
 from devtrace.report.text import text
 from devtrace.words import language
 from devtrace.words.catalogue import templates
-from devtrace.words.wrapping import columns
-from folders import TESTS
-from programs import pseudo_report_of, run_in
 from sentences import CLOSE, OPEN, SOURCES, wrap_all
-from warm import Warm
+from trees import nodes
 
 from .test_messages import PROVOKED
 
@@ -108,24 +104,6 @@ def words_outside(shown: str) -> list[str]:
     return re.findall(r"[a-z]{2,} [a-z]{2,}", outside(shown))
 
 
-PROGRAMS = (
-    "attached-after-move", "not-registered", "created-without-device", "never-moved", "stale-copy", "wrong-device",
-    "host-boundary", "generator-device", "default-device", "costs",
-)  # fmt: skip
-
-
-@pytest.mark.one_in(5)
-@pytest.mark.parametrize("cause", PROGRAMS)
-def test_every_sentence_of_a_finding_is_of_the_catalogue(cause: str, warm: Warm) -> None:
-    folders = (TESTS / "corpus" / cause).iterdir()
-    folder = min(folders, key=lambda folder: (len((folder / "bug.py").read_text()), folder.name))
-    findings = warm.call("programs", pseudo_report_of.__name__, str(folder / "bug.py"))
-    assert findings
-    for message, help, remarks in findings:
-        for each in filter(None, (message, help, *remarks)):
-            assert (each[0], each[-1]) == (OPEN, CLOSE)
-
-
 def test_a_report_without_findings_is_of_the_catalogue(pseudo: None) -> None:
     with devtrace.record() as recording:
         torch.ones(3) + 1
@@ -162,25 +140,6 @@ def test_the_command_lines_help_is_of_the_catalogue(
     assert words_outside(re.sub(r"--\S+ \S+", "", "\n".join(left))) == []
 
 
-INDENT = 12
-"""Columns that a label and its indent take at most."""
-
-
-@every
-@one_a_cause(SHOWN_IN_CHINESE)
-def test_the_text_form_fits_its_width_and_breaks_no_code_that_fits_on_a_line(
-    of: language.Language, program: Program, warm: Warm
-) -> None:
-    outcome = run_in(of, warm, program.folder / "bug.py", program.arguments)
-    serious = [finding for finding in outcome.findings if finding.severity != "note"]
-    sentences = [sentence for finding in serious for sentence in (finding.message, finding.help)]
-    codes = {code for each in sentences for code in re.findall("`[^`\n]*`", each)}
-    assert len(outcome.by_width) == 4
-    for width, report in outcome.by_width.items():
-        assert max(map(columns, report.splitlines())) <= width
-        assert [code for code in codes if columns(code) <= width - INDENT and code not in report] == []
-
-
 ELSEWHERE = {
     "__init__.py": ("python-too-old: ",),  # said by a Python that cannot read the catalogues
     "api/pytest_plugin.py": ("run every test ",),  # read at the start of every project's tests
@@ -208,10 +167,9 @@ def _written_in_code() -> Iterator[tuple[str, str]]:
         name = path.relative_to(SOURCES).as_posix()
         if name.startswith(("words/", "simulation/", "explaining/")):  # these know torch's own words
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-        inner |= _documentation(tree)
-        for node in ast.walk(tree):
+        inner = {id(part) for node in nodes(path) if isinstance(node, ast.JoinedStr) for part in node.values}
+        inner |= _documentation(nodes(path))
+        for node in nodes(path):
             if id(node) in inner:
                 continue
             shown = _literal(node)
@@ -219,8 +177,8 @@ def _written_in_code() -> Iterator[tuple[str, str]]:
                 yield name, shown
 
 
-def _documentation(tree: ast.AST) -> set[int]:
-    bodies = (getattr(node, "body", None) for node in ast.walk(tree))
+def _documentation(nodes: Iterable[ast.AST]) -> set[int]:
+    bodies = (getattr(node, "body", None) for node in nodes)
     nodes = (each for body in bodies if isinstance(body, list) for each in body)
     return {id(each.value) for each in nodes if isinstance(each, ast.Expr)}
 

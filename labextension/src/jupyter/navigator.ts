@@ -22,6 +22,8 @@ import type { Session } from './session';
 import type { Sessions } from './sessions';
 
 /** A text that is open, and its undo history where that is not the editor's own. */
+const MISFITS = { changed: 'notice.changed', done: 'notice.done' } as const;
+
 interface ITarget {
   readonly view: EditorView;
   readonly undo?: IUndoManager | null;
@@ -90,7 +92,7 @@ export class EditorNavigator {
       make(parts);
       near?.noteInserted(edits);
     } else {
-      Notification.warning(sentence(this._language, `notice.${misfit}`), { autoClose: 6000 });
+      Notification.warning(sentence(this._language, MISFITS[misfit]), { autoClose: 6000 });
     }
   }
 

@@ -24,12 +24,12 @@ export function crossings(trace: ITrace): ICrossing[] {
   const flow = new Flow(trace);
   const stateRoles = new Set(['parameter', 'buffer'].map(role => trace.strings.indexOf(role)));
   const crossing = Array.from({ length: copies.length }, (_, copy) => copy).filter(
-    copy => !isMove(trace, copies.op[copy], stateRoles)
+    copy => !isMove(trace, copy, stateRoles)
   );
   return crossing.map(copy => {
     const op = copies.op[copy];
     return {
-      source: op < 0 ? -1 : flow.sourceOf(op),
+      source: op < 0 ? -1 : flow.sourceOf(op, copies.source[copy]),
       target: op < 0 ? -1 : flow.targetOf(op),
       from: copies.from[copy],
       to: copies.to[copy],
@@ -39,9 +39,9 @@ export function crossings(trace: ITrace): ICrossing[] {
 }
 
 /** `model.to(device)` takes a module elsewhere: no data that crosses between modules. A weight that a call copies is. */
-function isMove(trace: ITrace, op: number, stateRoles: ReadonlySet<number>): boolean {
-  const [input = -1] = op < 0 ? [] : listed(trace.ops.inputs, op);
-  return input >= 0 && moduleOf(trace, op) < 0 && stateRoles.has(trace.tensors.role[input]);
+function isMove(trace: ITrace, copy: number, stateRoles: ReadonlySet<number>): boolean {
+  const { op, source } = trace.copies;
+  return source[copy] >= 0 && moduleOf(trace, op[copy]) < 0 && stateRoles.has(trace.tensors.role[source[copy]]);
 }
 
 class Flow {
@@ -64,9 +64,10 @@ class Flow {
     }
   }
 
-  sourceOf(copy: number): number {
+  /** The module that made what a copy carries; other ops are followed by their first input. */
+  sourceOf(copy: number, carried: number): number {
     return this._follow(copy, op => {
-      const [input = -1] = listed(this._trace.ops.inputs, op);
+      const [input = -1] = op === copy ? [carried] : listed(this._trace.ops.inputs, op);
       return input < 0 ? -1 : this._trace.tensors.producer[input];
     });
   }

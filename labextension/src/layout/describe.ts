@@ -63,10 +63,16 @@ export function fact({ language }: ITrace, key: FactKey, text: string, device = 
   return { key, label: sentence(language, key), text, device };
 }
 
+const PHASE_NAMES = new Map<string, 'phase.forward' | 'phase.backward' | 'phase.optimizer' | 'phase.other'>([
+  ['forward', 'phase.forward'],
+  ['backward', 'phase.backward'],
+  ['optimizer', 'phase.optimizer'],
+  ['other', 'phase.other']
+]);
+
 export function phaseName({ language }: ITrace, phase: string): string {
-  return phase === 'forward' || phase === 'backward' || phase === 'optimizer' || phase === 'other'
-    ? sentence(language, `phase.${phase}`)
-    : phase;
+  const key = PHASE_NAMES.get(phase);
+  return key === undefined ? phase : sentence(language, key);
 }
 
 export function opDuration(trace: ITrace, op: number): string {

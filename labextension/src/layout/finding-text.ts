@@ -24,16 +24,16 @@ export function storyOf(trace: ITrace, finding: IFinding): readonly IStoryLine[]
   if (lines !== null || culprit === null) {
     return lines ?? [];
   }
-  const line = (key: 'created' | 'missed' | 'moved' | 'then', site: number): IStoryLine => {
-    return { label: sentence(trace.language, `label.${key}`), site, remark: '' };
+  const line = (key: 'label.created' | 'label.missed' | 'label.moved' | 'label.then', site: number): IStoryLine => {
+    return { label: sentence(trace.language, key), site, remark: '' };
   };
   const made = [
-    line('created', culprit.born),
-    line(severity === 'error' ? 'missed' : 'moved', culprit.moved),
+    line('label.created', culprit.born),
+    line(severity === 'error' ? 'label.missed' : 'label.moved', culprit.moved),
     ...culprit.chain
       .slice(1, -1)
       .slice(-MOST_STEPS)
-      .map(site => line('then', site))
+      .map(site => line('label.then', site))
   ].filter(({ site }) => site >= 0);
   const seen = made.map(({ site }) => fileAndLine(trace, site));
   const shown = fileAndLine(trace, finding.site);

@@ -74,7 +74,8 @@ export const TABLES = {
     to: row('devices'),
     bytes: wide,
     pinned: int,
-    non_blocking: int
+    non_blocking: int,
+    source: row('tensors')
   },
   moves: { module: row('modules'), site: row('sites'), op: int, device: row('devices'), tensors: int },
   errors: { op: row('ops'), type: text, message: text },
@@ -95,8 +96,8 @@ export type TableName = keyof typeof TABLES;
 
 export const TABLE_NAMES = Object.keys(TABLES) as TableName[];
 
-/** Tables that a file leaves out where they have no rows. */
-export const OPTIONAL_TABLES: readonly TableName[] = ['autocasts'];
+/** Tables that a file leaves out where they have no rows, and columns that older files lack. */
+export const OPTIONAL: readonly string[] = ['autocasts', 'copies.source'];
 
 export type Ints = Int32Array | Float64Array;
 

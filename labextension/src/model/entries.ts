@@ -34,6 +34,9 @@ export function latest(all: readonly IEntry[]): readonly IEntry[] {
 
 const SEVERITIES: readonly Severity[] = ['error', 'warning', 'note'];
 
+/** `1 error` */
+export const COUNTS = { error: 'count.error', warning: 'count.warning', note: 'count.note' } as const;
+
 export type Counts = ReadonlyArray<readonly [severity: Severity, count: number]>;
 
 /** How many findings of each severity some traces have, without those that are none. */
@@ -48,7 +51,7 @@ export function countsOf(entries: readonly IEntry[]): Counts {
 export function countsInWords(language: Language, counts: Counts): string {
   return joined(
     language,
-    counts.map(([severity, count]) => sentence(language, `count.${severity}`, { count }))
+    counts.map(([severity, count]) => sentence(language, COUNTS[severity], { count }))
   );
 }
 

@@ -1,13 +1,13 @@
 /**
  * From what a notebook or a file holds to a trace whose rules are checked: the mirror of `format.decode`.
  */
-import { columnsOf, isLists, OPTIONAL_TABLES, TABLE_NAMES, type Table, type TableName, type Values } from './columns';
+import { columnsOf, isLists, OPTIONAL, TABLE_NAMES, type Table, type TableName, type Values } from './columns';
 import { readComparison } from './comparison';
 import { damaged, FormatError, short } from './errors';
 import { isObject, readFinding, type IFinding, type JsonObject } from './findings';
 import { ColumnReader } from './packed';
 import { check } from './rules';
-import type { ITrace } from './trace';
+import { listed, type ITrace } from './trace';
 import { languageOf, sentence, type Language } from './words/catalogue';
 
 const VERSION = 1;
@@ -41,6 +41,11 @@ export async function readTrace(data: unknown, otherwise: Language = 'en'): Prom
     modules: trace.modules.length,
     findings: trace.findings?.length ?? 0
   };
+  const { copies } = trace;
+  if (isObject(object['copies']) && !('source' in object['copies'])) {
+    // Each copy was taken to carry the first input of its op.
+    copies.source.set(copies.op.map(op => [...(op < 0 ? [] : listed(trace.ops.inputs, op)), -1][0]));
+  }
   return { ...trace, comparison: readComparison(object['comparison'], lengths) };
 }
 
@@ -77,16 +82,19 @@ function upgrade(data: unknown): JsonObject {
 
 async function readTable<T extends TableName>(reader: ColumnReader, name: T, data: unknown): Promise<Table<T>> {
   const columns = columnsOf(name);
-  if (data === undefined && OPTIONAL_TABLES.includes(name)) {
+  if (data === undefined && OPTIONAL.includes(name)) {
     return readTable(reader, name, Object.fromEntries(columns.map(([column]) => [column, []])));
   }
   if (!isObject(data)) {
     throw damaged(`the table ${name} is missing`);
   }
-  const values = await Promise.all(columns.map(([column]) => readValues(reader, name, column, data[column])));
+  const known = columns.filter(([column]) => column in data || !OPTIONAL.includes(`${name}.${column}`));
+  const values = await Promise.all(known.map(([column]) => readValues(reader, name, column, data[column])));
   const length = isLists(values[0]) ? values[0].offsets.length - 1 : values[0].length;
+  const unknown = new Int32Array(length).fill(-1);
   return {
-    ...Object.fromEntries(columns.map(([column], i) => [column, values[i]])),
+    ...Object.fromEntries(columns.map(([column]) => [column, unknown])),
+    ...Object.fromEntries(known.map(([column], i) => [column, values[i]])),
     length
   } as unknown as Table<T>;
 }

@@ -48,8 +48,23 @@ export const NOWHERE: ISidebar = {
   refused: ''
 };
 
+const LINKS = {
+  nowhere: 'link.nowhere',
+  'no-kernel': 'link.no-kernel',
+  starting: 'link.starting',
+  restarting: 'link.restarting',
+  disconnected: 'link.disconnected',
+  dead: 'link.dead',
+  foreign: 'link.foreign',
+  connecting: 'link.connecting',
+  busy: 'link.busy',
+  absent: 'link.absent',
+  older: 'link.older',
+  newer: 'link.newer'
+} as const;
+
 export function linkSentence(language: Language, { link, version }: ISidebar): string {
-  const text = link === 'connected' ? '' : sentence(language, `link.${link}`);
+  const text = link === 'connected' ? '' : sentence(language, LINKS[link]);
   const isKnown = (link === 'older' || link === 'newer') && version !== '';
   return isKnown ? sentence(language, 'link.version', { sentence: text, version }) : text;
 }

@@ -26,7 +26,7 @@ const SETTLE = 250;
 const SLOW = 400;
 
 /** Why a request gets no answer: the kernel has gone, or there was none to ask. */
-type Loss = 'gone' | 'unreachable';
+type Loss = 'kernel.gone' | 'kernel.unreachable';
 
 export function step(state: IConnection, happening: Happening): readonly [IConnection, readonly Effect[]] {
   const turn = new Turn(state);
@@ -94,14 +94,14 @@ function followKernel(turn: Turn, kernel: IKernel, isAnother: boolean): void {
   if (isAnother) {
     drop(turn, 'connecting');
     if (!isUntried) {
-      giveUp(turn, 'gone');
+      giveUp(turn, 'kernel.gone');
     }
     turn.set({ loading: 'no' });
     connect(turn);
   } else if (kernel.presence === 'restarting' || kernel.presence === 'dead') {
     turn.do({ kind: 'forget' });
     drop(turn, 'connecting');
-    giveUp(turn, 'gone');
+    giveUp(turn, 'kernel.gone');
     turn.set({ isUntried: true, loading: 'no' });
   } else if (kernel.isReady && isUntried) {
     setTimer(turn, 'settle', SETTLE);
@@ -168,14 +168,14 @@ function drop(turn: Turn, phase: Phase): void {
   turn.set({ ...UNKNOWN, phase, isFresh: false, attempt: turn.state.attempt + 1 });
   setTimer(turn, null, null);
   turn.do({ kind: 'close' });
-  giveUp(turn, 'gone', ({ isSent }) => isSent);
+  giveUp(turn, 'kernel.gone', ({ isSent }) => isSent);
   turn.set({ chosen: turn.state.pending });
 }
 
 /** Ends the channel, and all that waits for one. */
 function end(turn: Turn, phase: Phase): void {
   drop(turn, phase);
-  giveUp(turn, 'unreachable');
+  giveUp(turn, 'kernel.unreachable');
 }
 
 /** There is no devtrace in the kernel: it is loaded, once, for those who asked the kernel for something. */
@@ -184,7 +184,7 @@ function becomeAbsent(turn: Turn): void {
   if (turn.state.requests.length > 0) {
     if (turn.state.loading === 'done') {
       turn.set({ loading: 'no' });
-      giveUp(turn, 'unreachable');
+      giveUp(turn, 'kernel.unreachable');
     } else {
       load(turn);
     }
@@ -213,7 +213,7 @@ function request(turn: Turn, message: ToKernel): void {
   if (phase === 'connected') {
     send(turn);
   } else if (!isShown(asked) || isHopeless(phase, kernel)) {
-    giveUp(turn, 'unreachable', each => each.number === number);
+    giveUp(turn, 'kernel.unreachable', each => each.number === number);
   } else if (phase === 'absent') {
     load(turn);
   } else {
@@ -242,7 +242,7 @@ function send(turn: Turn): void {
 }
 
 function giveUp(turn: Turn, loss: Loss, which?: (request: IRequest) => boolean): void {
-  reject(turn, sentence(turn.state.language, `kernel.${loss}`), which);
+  reject(turn, sentence(turn.state.language, loss), which);
 }
 
 function reject(turn: Turn, reason: string, which: (request: IRequest) => boolean = () => true): void {

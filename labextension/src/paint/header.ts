@@ -1,12 +1,12 @@
 /**
  * Above the lanes: the whole trace in small with the view's window on it, the axis, the flags of findings, the phases.
  */
+import { phaseName } from '../layout/describe';
 import { foldedTicks } from '../layout/folds';
 import { xOf } from '../layout/scale';
 import { PHASES } from '../layout/timeline';
 import { visible } from '../layout/tracks';
 import { countTicks } from '../layout/units';
-import { sentence } from '../model/words/catalogue';
 import { busyColumns } from './busy-columns';
 import { paintOf, snap, type Context, type IFrame } from './context';
 import { paintFolds } from './folds';
@@ -86,13 +86,7 @@ export function paintPhases(ctx: Context, frame: IFrame): void {
       ctx.globalAlpha = PHASE_SHADES[row];
       ctx.fillRect(left, band.y, right - left, band.height);
       ctx.globalAlpha = 1;
-      drawFitted(
-        ctx,
-        sentence(timeline.trace.language, `phase.${phase}`),
-        left + 5,
-        band.y + band.height / 2 + 0.5,
-        right - left - 8
-      );
+      drawFitted(ctx, phaseName(timeline.trace, phase), left + 5, band.y + band.height / 2 + 0.5, right - left - 8);
     }
   });
 }

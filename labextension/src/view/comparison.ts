@@ -11,12 +11,12 @@ import { listenToRows } from './rows';
 import { Disposables } from './disposables';
 import type { Selection } from './selection';
 
-const COLUMNS = ['how', 'what', 'where', 'before', 'after'] as const;
+const COLUMNS = ['diff.how', 'diff.what', 'diff.where', 'diff.before', 'diff.after'] as const;
 /** The signs in words, for a screen reader. */
 const SIGNS = new Map([
-  ['+', 'new'],
-  ['-', 'gone'],
-  ['~', 'changed']
+  ['+', 'diff.new'],
+  ['-', 'diff.gone'],
+  ['~', 'diff.changed']
 ] as const);
 
 export function mountComparison(el: HTMLElement, trace: ITrace, selection: Selection): () => void {
@@ -59,8 +59,8 @@ function table(context: IViewContext, { changes, more }: IComparison): HTMLEleme
   const { owner, trace, selection, disposables } = context;
   const rows = changes.map(change => changeRow(owner, trace, change));
   const { language } = trace;
-  const names = COLUMNS.map((name, i) => {
-    const text = sentence(language, `diff.${name}`);
+  const names = COLUMNS.map((key, i) => {
+    const text = sentence(language, key);
     return h(owner, 'span', { role: 'columnheader' }, h(owner, 'span', { class: i === 0 ? 'dt-hidden' : '', text }));
   });
   const top = h(owner, 'div', { class: 'dt-change dt-change-names', role: 'row' }, ...names);
@@ -113,8 +113,8 @@ function changeRow(owner: Node, trace: ITrace, change: IChange): HTMLElement {
 }
 
 function signWord(language: Language, sign: string): string {
-  const word = [...SIGNS].find(([each]) => each === sign)?.[1];
-  return word === undefined ? '' : sentence(language, `diff.${word}`);
+  const key = [...SIGNS].find(([each]) => each === sign)?.[1];
+  return key === undefined ? '' : sentence(language, key);
 }
 
 /** Devices look as they do everywhere. */

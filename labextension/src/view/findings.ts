@@ -148,6 +148,8 @@ function fixInOneLine({ owner, trace }: IViewContext, { help }: IFinding): HTMLE
   return help === '' ? [] : [h(owner, 'p', { class: 'dt-fix-line' }, label, ...withCode(owner, help))];
 }
 
+const SEVERITIES = { error: 'severity.error', warning: 'severity.warning', note: 'severity.note' } as const;
+
 /** `✗ model.out_head.weight is on cpu …`: what a reader would paste into a chat comes first. */
 function message({ owner, trace }: IViewContext, { severity, message: text }: IFinding): HTMLElement {
   return h(
@@ -155,7 +157,7 @@ function message({ owner, trace }: IViewContext, { severity, message: text }: IF
     'p',
     { class: 'dt-message' },
     h(owner, 'span', { class: 'dt-sign', text: severityLook(severity, false).sign, aria: { hidden: 'true' } }),
-    h(owner, 'span', { class: 'dt-hidden', text: sentence(trace.language, `severity.${severity}`) }),
+    h(owner, 'span', { class: 'dt-hidden', text: sentence(trace.language, SEVERITIES[severity]) }),
     h(owner, 'span', {}, ...withCode(owner, text))
   );
 }
@@ -203,8 +205,8 @@ function details(context: IViewContext, finding: IFinding): HTMLElement {
     add(sentence(trace.language, 'label.fix'), help, ...fixButtons(context, finding));
   }
   if (finding.proof) {
-    const grade = finding.edits[0]?.grade ?? 'safe';
-    add(sentence(trace.language, `label.${grade}`), h(owner, 'span', { text: finding.proof }));
+    const label = finding.edits[0]?.grade === 'proven' ? 'label.proven' : 'label.safe';
+    add(sentence(trace.language, label), h(owner, 'span', { text: finding.proof }));
   }
   for (const edit of finding.edits.slice(0, MOST_STEPS)) {
     add(sentence(trace.language, 'label.edit'), changePreview(owner, editLabel(trace.language, edit), edit));

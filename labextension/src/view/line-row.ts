@@ -11,12 +11,21 @@ import { joined, sentence, type Language } from '../model/words/catalogue';
 import { severityLook } from '../paint/palette';
 import { h } from './dom';
 
-const COUNTS = ['ops', 'time', 'copies', 'waits', 'moved'] as const;
+const COUNTS = [
+  ['lines.ops', 'lines.ops-title'],
+  ['lines.time', 'lines.time-title'],
+  ['lines.copies', 'lines.copies-title'],
+  ['lines.waits', 'lines.waits-title'],
+  ['lines.moved', 'lines.moved-title']
+] as const;
 
 export function columnHeads(owner: Node, language: Language): HTMLElement[] {
-  const head = (name: 'line' | 'source' | (typeof COUNTS)[number], title = ''): HTMLElement =>
-    h(owner, 'span', { role: 'columnheader', text: sentence(language, `lines.${name}`), title });
-  return [head('line'), ...COUNTS.map(name => head(name, sentence(language, `lines.${name}-title`))), head('source')];
+  const head = (text: string, title = ''): HTMLElement => h(owner, 'span', { role: 'columnheader', text, title });
+  return [
+    head(sentence(language, 'lines.line')),
+    ...COUNTS.map(([name, title]) => head(sentence(language, name), sentence(language, title))),
+    head(sentence(language, 'lines.source'))
+  ];
 }
 
 /** No more of a line is shown. */

@@ -80,10 +80,10 @@ class LiveTimeline {
   readonly update = (): void => {
     const { _language: language } = this;
     const { progress, title, isRunning } = this._ops;
-    const state = isRunning ? 'running' : progress.ops > 0 ? 'done' : 'waiting';
+    const state = isRunning ? 'live.running' : progress.ops > 0 ? 'live.done' : 'live.waiting';
     const facts = [
       title.slice(0, 80),
-      sentence(language, `live.${state}`),
+      sentence(language, state),
       ...(progress.ops > 0
         ? [sentence(language, 'count.ops', { count: progress.ops }), formatTime(progress.seconds * 1e9)]
         : []),

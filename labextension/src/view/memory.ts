@@ -26,6 +26,15 @@ import type { Selection } from './selection';
 import { svgElement } from './svg';
 import type { Theme } from './theme';
 
+const KINDS = {
+  parameter: 'memory.parameter',
+  buffer: 'memory.buffer',
+  'optimizer-state': 'memory.optimizer-state',
+  gradient: 'memory.gradient',
+  named: 'memory.named',
+  activation: 'memory.activation',
+  temporary: 'memory.temporary'
+} as const;
 const POINT_KEYS = { ArrowRight: 1, ArrowLeft: -1, PageDown: 10, PageUp: -10 };
 
 export function mountMemory(el: HTMLElement, trace: ITrace, selection: Selection, theme: Theme): () => void {
@@ -229,7 +238,7 @@ class CurveView {
     const entries = this._layers.map((layer, i) => {
       const { fill, ink, letter } = memoryLook(layer.kind, theme.appearance);
       const style = { '--dt-fill': fill, '--dt-ink': ink };
-      const text = this._opened === null ? sentence(trace.language, `memory.${layer.kind}`) : nameOf(trace, layer);
+      const text = this._opened === null ? sentence(trace.language, KINDS[layer.kind]) : nameOf(trace, layer);
       const opacity = this._opened === null ? '1' : String(1 - 0.55 * (i / this._layers.length));
       const parts = [
         h(root, 'i', { class: 'dt-swatch', text: letter, style: { ...style, opacity }, aria: { hidden: 'true' } }),

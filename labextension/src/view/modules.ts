@@ -62,9 +62,8 @@ class ModulesView {
 
   private _tools(): HTMLElement {
     const { language } = this._trace;
-    const act = (name: 'open' | 'close' | 'fold', run: () => void): HTMLElement => {
-      const title = sentence(language, `modules.${name}-title`);
-      const result = button(this._root, sentence(language, `modules.${name}`), { title });
+    const act = (name: string, title: string, run: () => void): HTMLElement => {
+      const result = button(this._root, name, { title });
       this._disposables.listen(result, 'click', run);
       return result;
     };
@@ -74,13 +73,13 @@ class ModulesView {
       { class: 'dt-tools' },
       h(this._root, 'span', { class: 'dt-faint', text: this._caption() }),
       h(this._root, 'span', { class: 'dt-grow' }),
-      act('open', () => {
+      act(sentence(language, 'modules.open'), sentence(language, 'modules.open-title'), () => {
         this._openAll(true);
       }),
-      act('close', () => {
+      act(sentence(language, 'modules.close'), sentence(language, 'modules.close-title'), () => {
         this._openAll(false);
       }),
-      act('fold', () => {
+      act(sentence(language, 'modules.fold'), sentence(language, 'modules.fold-title'), () => {
         this._opened.clear();
         this._unfolded.clear();
         this._draw();

@@ -46,10 +46,16 @@ export function opFilters(
   ];
 }
 
+const WORDS = {
+  device: { label: 'ops.filter-device', any: 'ops.any-device' },
+  module: { label: 'ops.filter-module', any: 'ops.any-module' },
+  line: { label: 'ops.filter-line', any: 'ops.any-line' }
+} as const;
+
 /** A list to choose one value of a filter from. */
 interface IList {
   readonly language: Language;
-  readonly by: 'device' | 'module' | 'line';
+  readonly by: keyof typeof WORDS;
   readonly none: Partial<IFilter>;
   readonly choices: readonly IChoice[];
 }
@@ -62,9 +68,9 @@ function choice(
 ): HTMLElement {
   const select = h(owner, 'select', {
     class: 'dt-input dt-choice',
-    aria: { label: sentence(language, `ops.filter-${by}`) }
+    aria: { label: sentence(language, WORDS[by].label) }
   });
-  [sentence(language, `ops.any-${by}`), ...choices.map(({ label }) => label)].forEach((label, i) => {
+  [sentence(language, WORDS[by].any), ...choices.map(({ label }) => label)].forEach((label, i) => {
     select.append(h(owner, 'option', { text: label.slice(0, 80), attributes: { value: String(i) } }));
   });
   disposables.listen(select, 'change', () => {

@@ -49,13 +49,13 @@ export function mountReport(
   }
   const mountViews = (): (() => void) =>
     mountTabs(root, { id, language: trace.language }, [
-      { name: 'timeline', mount: panel => mountTimeline(panel, trace, selection, theme) },
+      { name: 'tab.timeline', mount: panel => mountTimeline(panel, trace, selection, theme) },
       ...(trace.memory.length > 0
-        ? [{ name: 'memory' as const, mount: (panel: HTMLElement) => mountMemory(panel, trace, selection, theme) }]
+        ? [{ name: 'tab.memory' as const, mount: (panel: HTMLElement) => mountMemory(panel, trace, selection, theme) }]
         : []),
-      { name: 'modules', mount: panel => mountModules(panel, trace, selection) },
-      { name: 'lines', mount: panel => mountLines(panel, trace, selection) },
-      { name: 'ops', mount: panel => mountOps(panel, trace, selection, id) }
+      { name: 'tab.modules', mount: panel => mountModules(panel, trace, selection) },
+      { name: 'tab.lines', mount: panel => mountLines(panel, trace, selection) },
+      { name: 'tab.ops', mount: panel => mountOps(panel, trace, selection, id) }
     ]);
   if (untraced === null) {
     disposables.add(mountViews());

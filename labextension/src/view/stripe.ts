@@ -56,11 +56,11 @@ export function stripeElement(owner: Node, stripe: IStripe, first: boolean, stal
 export function stripeCard(owner: HTMLElement, stripe: IStripe, stale: boolean): HTMLElement {
   const language = languageAround(owner);
   const facts = [
-    ['h2d', stripe.h2d],
-    ['d2h', stripe.d2h],
-    ['d2d', stripe.d2d],
-    ['syncs', stripe.syncs],
-    ['cpu', stripe.cpuCompute]
+    ['stripe.h2d', stripe.h2d],
+    ['stripe.d2h', stripe.d2h],
+    ['stripe.d2d', stripe.d2d],
+    ['stripe.syncs', stripe.syncs],
+    ['stripe.cpu', stripe.cpuCompute]
   ] as const;
   const list = h(owner, 'ul', { class: 'dt-tip-list' });
   for (const { device, ops, simulated } of stripe.devices) {
@@ -69,7 +69,7 @@ export function stripeCard(owner: HTMLElement, stripe: IStripe, stale: boolean):
     );
   }
   for (const [what, count] of facts.filter(([, each]) => each > 0)) {
-    list.append(h(owner, 'li', { text: sentence(language, `stripe.${what}`, { count }) }));
+    list.append(h(owner, 'li', { text: sentence(language, what, { count }) }));
   }
   if (stripe.isCounting) {
     list.append(h(owner, 'li', { class: 'dt-faint', text: sentence(language, 'stripe.counting') }));

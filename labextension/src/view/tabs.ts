@@ -9,7 +9,7 @@ import { steppedTo } from './rows';
 const TAB_KEYS = { ArrowRight: 1, ArrowLeft: -1 };
 
 export interface ITab {
-  readonly name: 'timeline' | 'memory' | 'modules' | 'lines' | 'ops';
+  readonly name: 'tab.timeline' | 'tab.memory' | 'tab.modules' | 'tab.lines' | 'tab.ops';
   readonly mount: (panel: HTMLElement) => () => void;
 }
 
@@ -22,7 +22,7 @@ interface ITabLook {
 export function mountTabs(el: HTMLElement, { id, language }: ITabLook, tabs: readonly ITab[]): () => void {
   const disposables = new Disposables();
   const bar = h(el, 'div', { class: 'dt-tabs', role: 'tablist', aria: { label: sentence(language, 'report.views') } });
-  const heads = tabs.map(({ name }, i) => tabHead(el, id, sentence(language, `tab.${name}`), i));
+  const heads = tabs.map(({ name }, i) => tabHead(el, id, sentence(language, name), i));
   const panels = tabs.map((_, i) => tabPanel(el, id, i));
   const mounted = new Set<number>();
   const choose = (at: number): void => {

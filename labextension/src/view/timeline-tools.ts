@@ -39,19 +39,19 @@ function buttons(owner: Node, plot: IPlot, disposables: Disposables): HTMLElemen
   });
   const act = (
     label: string,
-    name: 'zoom-out' | 'zoom-in' | 'all' | 'picked',
+    key: 'timeline.zoom-out' | 'timeline.zoom-in' | 'timeline.all' | 'timeline.picked',
     step: (state: ITimelineState) => ITimelineState
   ): HTMLElement => {
-    const title = sentence(language, `timeline.${name}`);
+    const title = sentence(language, key);
     const result = button(owner, label, { title, aria: { label: title }, class: 'dt-icon' });
     disposables.listen(result, 'click', () => plot.change(step(plot.state)));
     return result;
   };
   return [
     clock,
-    act('−', 'zoom-out', state => zoom(state, 1.8, undefined, plot.now)),
-    act('+', 'zoom-in', state => zoom(state, 1 / 1.8, undefined, plot.now)),
-    act('⤢', 'all', state => showAll(state, plot.now)),
-    act('◎', 'picked', state => showPicked(state, plot.now))
+    act('−', 'timeline.zoom-out', state => zoom(state, 1.8, undefined, plot.now)),
+    act('+', 'timeline.zoom-in', state => zoom(state, 1 / 1.8, undefined, plot.now)),
+    act('⤢', 'timeline.all', state => showAll(state, plot.now)),
+    act('◎', 'timeline.picked', state => showPicked(state, plot.now))
   ];
 }

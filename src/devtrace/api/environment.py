@@ -16,24 +16,24 @@ _PACKAGES: Final = ("numpy", "ipython", "ipykernel", "ipywidgets", "jupyterlab",
 
 def describe() -> str:
     """A few lines: versions, torch's build, devices real and simulated, what a program would choose."""
-    return table((sentence(f"check.{name}"), text) for name, text in _lines())
+    return table((sentence(key), text) for key, text in _lines())
 
 
 def _lines() -> Iterator[tuple[str, str]]:
     ours, python, system = _version("devtrace"), platform.python_version(), platform.system()
-    yield "devtrace", sentence("check.versions", version=ours, python=python, system=system)
+    yield "check.devtrace", sentence("check.versions", version=ours, python=python, system=system)
     try:
         need_torch()
         import torch
     except SetupError as error:
-        yield "torch", str(error)
+        yield "check.torch", str(error)
     except Exception as error:  # noqa: BLE001 (a broken torch fails in many ways, and this command is where one asks)
-        yield "torch", sentence("check.not-imported", version=_version("torch"), fault=named(error))
+        yield "check.torch", sentence("check.not-imported", version=_version("torch"), fault=named(error))
     else:
-        yield "torch", sentence("check.build", version=str(torch.__version__), build=_build(torch))
-        yield "tested", untested() or sentence("check.tested-range", **versions())
+        yield "check.torch", sentence("check.build", version=str(torch.__version__), build=_build(torch))
+        yield "check.tested", untested() or sentence("check.tested-range", **versions())
         yield from _devices(torch)
-    yield "jupyter", comma().join(f"{name} {_version(name)}" for name in _PACKAGES)
+    yield "check.jupyter", comma().join(f"{name} {_version(name)}" for name in _PACKAGES)
 
 
 def _version(package: str) -> str:
@@ -56,18 +56,18 @@ def _devices(torch: ModuleType) -> Iterator[tuple[str, str]]:
     if torch.backends.mps.is_available():
         found.append("mps")
     if simulation:
-        yield "real", sentence("check.hidden")
-        yield "simulated", comma().join(found)
+        yield "check.real", sentence("check.hidden")
+        yield "check.simulated", comma().join(found)
     else:
-        yield "real", comma().join(["cpu", *found])
-        yield "simulated", sentence("check.not-needed" if found else "check.none-simulated")
-    yield "default", sentence("check.new-tensors", device=str(torch.get_default_device()))
+        yield "check.real", comma().join(["cpu", *found])
+        yield "check.simulated", sentence("check.not-needed" if found else "check.none-simulated")
+    yield "check.default", sentence("check.new-tensors", device=str(torch.get_default_device()))
     chosen = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     for name in simulation.kept_answers if simulation else ():
-        yield "remembered", sentence("check.kept-answer", name=name)
+        yield "check.remembered", sentence("check.kept-answer", name=name)
     is_other = accelerator not in ("", chosen)
     key = "check.usual-and-torch" if is_other else "check.usual"
-    yield "chosen", sentence(key, device=chosen, **({"accelerator": accelerator} if is_other else {}))
+    yield "check.chosen", sentence(key, device=chosen, **({"accelerator": accelerator} if is_other else {}))
 
 
 def running_simulation() -> Any:

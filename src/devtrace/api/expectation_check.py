@@ -13,6 +13,7 @@ import numpy as np
 
 from devtrace.api.options import may_be_a_device
 from devtrace.api.results import Report, Trace, diagnose
+from devtrace.contract.limits import COUNTED
 from devtrace.diagnosis.evidence.tensors_off_device import Elsewhere, matches
 from devtrace.diagnosis.findings import Culprit, Finding, Site, worst_first
 from devtrace.recording.peak import Peak
@@ -72,8 +73,8 @@ def _computing(trace: Trace) -> list[int]:
 def _prepared(trace: Trace, off: set[int], owners: list[int]) -> set[int]:
     """Find the ops whose results, or what was computed from them, were moved to the expected device."""
     ops, device = trace.ops, trace.tensors.ints("device")
-    copies = trace.copies.ints("op")[~np.isin(trace.copies.ints("to"), list(off))]
-    moved = {owners[row] for op in copies.tolist() for row in ops.lists("inputs")[op].tolist() if device[row] in off}
+    carried = trace.copies.ints("source")[~np.isin(trace.copies.ints("to"), list(off))]
+    moved = {owners[row] for row in carried.tolist() if row >= 0 and device[row] in off}
     found = set()
     for op in range(len(ops) - 1, -1, -1):
         if any(owners[row] in moved for row in ops.lists("outputs")[op].tolist()):
@@ -135,10 +136,9 @@ def count_error(trace: Trace, what: str, most: int) -> DeviceError | None:
     total = by_line.total()
     if total <= most:
         return None
-    error = DeviceError.of(f"{what}-unexpected", count=total, most=most)
-    return error.with_tensors(
-        f"{sentence(f'{what}-unexpected.got', count=number)}   {line}" for line, number in by_line.most_common()
-    )
+    slug = "syncs-unexpected" if what == "syncs" else "copies-unexpected"
+    counts = ((line, sentence(COUNTED[what], count=number)) for line, number in by_line.most_common())
+    return DeviceError.of(slug, count=total, most=most).with_tensors(f"{count}   {line}" for line, count in counts)
 
 
 def peak_error(peak: Peak | None) -> DeviceError | None:

@@ -61,15 +61,19 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """A subcommand or flag, the name of its value ("" if it takes none), and values to complete."""
+    """A subcommand or flag by the key of its help, the name of its value ("" if it takes none), values to complete."""
 
-    name: str
+    key: str
     metavar: str
     offers: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
+    def name(self) -> str:
+        return self.key.removeprefix("command.").replace("flag.", "--")
+
+    @property
     def help(self) -> str:
-        return sentence(f"command.{self.name}")
+        return sentence(self.key)
 
     def __str__(self) -> str:
         return f"{self.name} {self.metavar}".rstrip()
@@ -77,19 +81,19 @@ class Keyword:
 
 @dataclass(frozen=True, slots=True)
 class Flag(Keyword):
-    """A flag of `%%devtrace`, and of `devtrace run` if it is for programs; `read` makes its value of text."""
+    """A flag of `%%devtrace`, and of `devtrace run` if it has words for that; `read` makes its value of text."""
 
+    program_key: str = ""
     read: Callable[[str], Any] = str
-    for_programs: bool = field(default=True, kw_only=True)
     alone: str = field(default="", kw_only=True)  # its value where none follows
 
     @property
     def help(self) -> str:
-        return sentence(f"flag.{self.name.removeprefix('--')}", usual=MAX_OPS)
+        return sentence(self.key, usual=MAX_OPS)
 
     @property
     def program_help(self) -> str:
-        return sentence(f"flag.{self.name.removeprefix('--')}.program", usual=MAX_OPS)
+        return sentence(self.program_key, usual=MAX_OPS)
 
     @property
     def field(self) -> str:
@@ -173,15 +177,15 @@ def unknown_flag(word: str, flags: Sequence[object], *, command: str, help: str)
 
 
 FLAGS: Final = (
-    Flag("--simulate", "cuda:N", spec_of, offers=("cuda:1", "cuda:2"), alone="cuda:1"),
-    Flag("--max-ops", "N", _read_count),
-    Flag("--budget", "P", _read_budget, offers=("10%",)),
-    Flag("--save", "FILE", os.path.expanduser),
-    Flag("--html", "FILE", os.path.expanduser),
-    Flag("--json", "FILE", os.path.expanduser),
-    Flag("--sarif", "FILE", os.path.expanduser),
-    Flag("--memory", ""),
-    Flag("--no-timeline", "", for_programs=False),
-    Flag("--expect", "DEVICE", _read_device, offers=("cpu", "cuda:0", "cuda:1")),
+    Flag("flag.simulate", "cuda:N", "flag.simulate.program", spec_of, offers=("cuda:1", "cuda:2"), alone="cuda:1"),
+    Flag("flag.max-ops", "N", "flag.max-ops.program", _read_count),
+    Flag("flag.budget", "P", "flag.budget.program", _read_budget, offers=("10%",)),
+    Flag("flag.save", "FILE", "flag.save.program", os.path.expanduser),
+    Flag("flag.html", "FILE", "flag.html.program", os.path.expanduser),
+    Flag("flag.json", "FILE", "flag.json.program", os.path.expanduser),
+    Flag("flag.sarif", "FILE", "flag.sarif.program", os.path.expanduser),
+    Flag("flag.memory", "", "flag.memory.program"),
+    Flag("flag.no-timeline", ""),
+    Flag("flag.expect", "DEVICE", "flag.expect.program", _read_device, offers=("cpu", "cuda:0", "cuda:1")),
 )
 _ALONE: Final = {flag.name: flag.alone for flag in FLAGS if flag.alone}

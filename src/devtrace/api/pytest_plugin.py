@@ -79,13 +79,14 @@ class MarkerOptions:
 def _beyond(recording: record, name: str, most: int) -> str:
     """Make the sentence for one limit; "" where the test kept it."""
     from devtrace.api.expectation_check import lines_that
+    from devtrace.contract.limits import COUNTED
     from devtrace.words.catalogue import sentence
 
-    if name in ("syncs", "copies"):
-        key, by_line = f"{name}-unexpected.got", lines_that(recording.trace, name)
+    if name in COUNTED:
+        key, by_line = COUNTED[name], lines_that(recording.trace, name)
         count, lines = by_line.total(), [f"  {made:,}×  {line}" for line, made in by_line.most_common()]
     else:
-        key, lines = f"pytest.{name}", []
+        key, lines = "pytest.errors" if name == "errors" else "pytest.warnings", []
         count = sum(finding.severity == name.removesuffix("s") for finding in recording.report.findings)
     if count <= most:
         return ""

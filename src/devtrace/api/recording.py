@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from devtrace.api.environment import is_simulated, running_simulation
 from devtrace.api.options import MAX_OPS, checked_budget
 from devtrace.api.results import Report, Trace, diagnose
+from devtrace.features import need
 from devtrace.runtime.collecting import no_collecting
 from devtrace.runtime.rank import rank_of_job, ranked_path
 from devtrace.runtime.requirements import sentence_of_fault, untested
@@ -28,6 +30,8 @@ from devtrace.words.errors import UsageError, named
 from devtrace.words.text_format import one_line
 
 if TYPE_CHECKING:
+    from devtrace.recording.columns.recorded_ops import Sampler
+    from devtrace.recording.hot.recorder import Recorder
     from devtrace.recording.progress.counts import Counter
     from devtrace.recording.progress.growth import Growth
     from devtrace.recording.recording import Recording
@@ -161,12 +165,15 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
             if self._simulate:
                 stack.enter_context(simulate(self._simulate))
             self._simulated = running_simulation() is not None
-            recording = Recording(self._max_ops, self._namespace, self._budget, {"memory": self._memory})
+            recording = Recording(self._max_ops, self._namespace, self._sampler(), {"memory": self._memory})
             recording.start()
             self._recording = self._running = recording
             self._stack = stack.pop_all()
         _notify("began", self)
         return self
+
+    def _sampler(self) -> Callable[[Recorder], Sampler] | None:
+        return None if self._budget is None else partial(need("sampler", "budget"), share=self._budget)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

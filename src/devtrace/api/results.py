@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from devtrace.diagnosis.findings import SEVERITIES, ReportData
-from devtrace.features import find
+from devtrace.features import need
 from devtrace.trace.tables import TraceData
 from devtrace.words.errors import UsageError, expect_kind
 from devtrace.words.text_format import pluralize
@@ -47,14 +47,12 @@ class Trace(TraceData):
         return save(self if source else without_source(self), path)
 
     def to_pandas(self) -> dict[str, pandas.DataFrame]:
-        from devtrace.interchange.pandas_tables import to_pandas
-
-        return to_pandas(self)
+        found: dict[str, pandas.DataFrame] = need("export", "pandas")(self)
+        return found
 
     def to_perfetto(self, path: str | Path) -> Path:
-        from devtrace.interchange.perfetto import to_perfetto
-
-        return to_perfetto(self, path)
+        written: Path = need("export", "perfetto")(self, path)
+        return written
 
     def __repr__(self) -> str:
         named = f" {self.title!r}" if self.title else ""
@@ -86,9 +84,8 @@ class Report(ReportData):
 
     def figure(self, kind: str, theme: Literal["light", "dark"] = "light") -> Figure:
         """A plotly Figure: "devices", "dtypes", "copies", "modules" or "memory"."""
-        from devtrace.drawing.figures import figure
-
-        return figure(self.trace, kind, theme)
+        drawn: Figure = need("figure", "plotly")(self.trace, kind, theme)
+        return drawn
 
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None
@@ -121,7 +118,7 @@ def diagnose(trace: TraceData, live: Live | None = None) -> Report:
     """
     from devtrace.diagnosis import diagnose as diagnosis
 
-    expect_kind("diagnose", trace, TraceData, takes="trace")
+    expect_kind("diagnose", trace, TraceData, error="wrong-argument.trace")
     given = Trace.of(trace)
     if not given._report:
         report = Report.of(diagnosis.diagnose(given, live))
@@ -142,15 +139,12 @@ def load(*files: str | Path) -> Trace:
     from devtrace.trace import format
 
     for file in files:
-        expect_kind("load", file, str, PathLike, takes="file")
+        expect_kind("load", file, str, PathLike, error="wrong-argument.file")
     if len(files) == 1:
         return Trace.of(format.load(files[0]))
     if not files:
         raise UsageError.of("load-nothing")
-    merged = find("loader", "job")
-    if merged is None:
-        raise UsageError.of("load-several", count=len(files))
-    return Trace.of(merged(files))
+    return Trace.of(need("loader", "job")(files))
 
 
 def _values(data: TraceData | ReportData) -> dict[str, Any]:

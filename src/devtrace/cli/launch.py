@@ -27,7 +27,7 @@ from devtrace.cli.output import FOUND, begin, print_line
 from devtrace.cli.progress import Progress, on_terminal
 from devtrace.cli.run_program import Program, print_as_its_own
 from devtrace.features import find, offered
-from devtrace.runtime import last_at_exit, overlay  # noqa: F401 (it registers ahead of the program and the report)
+from devtrace.runtime import observers, overlay  # noqa: F401 (it registers ahead of the program and the report)
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.rank import ENDING, rank_of_job, ranked_path
 from devtrace.runtime.requirements import sentence_of_fault
@@ -209,7 +209,7 @@ class Launch:
 
             self._write(html, sentence("cli.report"), lambda path: to_html(report, path))
         for form in forms.files(self.options.json, self.options.sarif):
-            self._write(path_of(form.path) or Path(form.path), sentence(f"cli.{form.what}"), form.write)
+            self._write(path_of(form.path) or Path(form.path), sentence(form.what), form.write)
         if is_whole and not overlay.is_in_use():
             self._is_over_limit = any(entry.limit for entry in entries)
             print_line(forms.annotations(), but_not_empty=True)

@@ -24,7 +24,7 @@ from devtrace.words.errors import DevtraceError, UsageError
 
 USAGE = 2
 """The exit code for a command that cannot be followed, as Python's own."""
-_PROGRAM_FLAGS = [flag for flag in FLAGS if flag.for_programs]
+_PROGRAM_FLAGS = [flag for flag in FLAGS if flag.program_key]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -23,8 +23,8 @@ def add_report(commands: Any, name: str, help: str, read: Callable[[Sequence[str
     """Add a command that prints the report which `read` makes of so many files."""
     parser = commands.add_parser(name, help=help)
     parser.add_argument("files", metavar="FILE", nargs=files)
-    for form in ("json", "sarif"):
-        parser.add_argument(f"--{form}", metavar="F", help=sentence(f"flag.{form}.program"))
+    parser.add_argument("--json", metavar="F", help=sentence("flag.json.program"))
+    parser.add_argument("--sarif", metavar="F", help=sentence("flag.sarif.program"))
     add_gate(parser)
     parser.set_defaults(command=_report, read=read)
 
@@ -72,8 +72,8 @@ def _report(options: argparse.Namespace) -> int:
     stream = sys.stderr if options.json in TO_STDOUT else sys.stdout
     print_line(text(report, terminal_width(stream)), stream)
     for path, what, write_to in forms.files(options.json, options.sarif):
-        write_as_asked(Path(path), write_to, sentence(f"cli.{what}"))
-        print_line(sentence("cli.written", what=sentence(f"cli.{what}"), path=path), stream)
+        write_as_asked(Path(path), write_to, sentence(what))
+        print_line(sentence("cli.written", what=sentence(what), path=path), stream)
     print_line(forms.annotations(), stream, but_not_empty=True)
     print_line(forms.line(options.json), sys.stdout, but_not_empty=True)
     return FOUND if any(entry.limit for entry in entries) else 0

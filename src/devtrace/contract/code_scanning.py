@@ -14,6 +14,7 @@ from devtrace.contract.entries import Entry
 from devtrace.contract.findings_json import relative
 from devtrace.diagnosis.findings import Edit, Finding, Line, Site
 from devtrace.diagnosis.rules.ordered import rule_slugs
+from devtrace.diagnosis.slug_words import MEANINGS
 from devtrace.diagnosis.slugs import CauseSlug, Severity
 from devtrace.runtime.requirements import own_version
 from devtrace.words.catalogue import sentence
@@ -46,8 +47,9 @@ def sarif(entries: Iterable[Entry], notes: Iterable[str], root: Path) -> dict[st
 
 
 def _driver() -> dict[str, Any]:
-    causes = {slug: sentence(f"{slug}.meaning") for slug in get_args(CauseSlug)}
-    described = [{"id": slug, "shortDescription": {"text": sentence(f"{slug}.meaning")}} for slug in rule_slugs()]
+    causes = {slug: sentence(MEANINGS[slug]) for slug in get_args(CauseSlug)}
+    meanings = {slug: sentence(MEANINGS[slug]) if slug in MEANINGS else slug for slug in rule_slugs()}  # or a package's
+    described = [{"id": slug, "shortDescription": {"text": meaning}} for slug, meaning in meanings.items()]
     return {"name": "devtrace", "version": own_version(), "rules": described, "properties": {"causes": causes}}
 
 

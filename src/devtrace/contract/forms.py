@@ -13,7 +13,7 @@ TO_STDOUT: Final = (findings_json.COMPACT, "-")
 
 
 class Form(NamedTuple):
-    """A file that was asked for, what it has ("findings" or "sarif", as words are keyed), and what writes it."""
+    """A file that was asked for, the key of its name, what writes it."""
 
     path: str
     what: str
@@ -37,10 +37,10 @@ class Forms(NamedTuple):
         """Yield the files; none for what goes to stdout."""
         if json and json not in TO_STDOUT:
             whole = findings_json.findings_json(self.report, self.error, self.entries)
-            yield Form(json, "findings", lambda path: findings_json.write(whole, path))
+            yield Form(json, "cli.findings", lambda path: findings_json.write(whole, path))
         if sarif:
             log = code_scanning.sarif(self.shown, self.report.notes, self.root)
-            yield Form(sarif, "sarif", lambda path: findings_json.write(log, path))
+            yield Form(sarif, "cli.sarif", lambda path: findings_json.write(log, path))
 
     def line(self, json: str | None) -> str:
         """Return what goes to stdout, in one line; "" for nothing."""

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Final
 
 from devtrace.contract.entries import Entry, in_order
 from devtrace.diagnosis.findings import Finding, ReportData, Site
 from devtrace.words.catalogue import sentence
 
-_COUNTED = ("syncs", "copies")
+COUNTED: Final = {"syncs": "syncs-unexpected.got", "copies": "copies-unexpected.got"}
 
 
 def entries_of_test(report: ReportData, test: str, broken: Mapping[str, int]) -> list[Entry]:
@@ -16,7 +17,7 @@ def entries_of_test(report: ReportData, test: str, broken: Mapping[str, int]) ->
     known = {(entry.limit.partition("=")[0], _line(entry.finding.site)) for entry in found if entry.limit}
     added = [
         Entry(finding, f"{name}={broken[name]}", test)
-        for name in _COUNTED
+        for name in COUNTED
         if name in broken
         for finding in _lines(report, name, broken[name])
         if (name, _line(finding.site)) not in known
@@ -35,7 +36,7 @@ def _lines(report: ReportData, name: str, most: int) -> Iterator[Finding]:
     for row in report.ledger:
         count: int = getattr(row, name)
         if count:
-            message = sentence("limit.message", found=sentence(f"{name}-unexpected.got", count=count), most=most)
+            message = sentence("limit.message", found=sentence(COUNTED[name], count=count), most=most)
             yield Finding("expectation", "error", "unknown", site=row.site, count=count, message=message)
 
 

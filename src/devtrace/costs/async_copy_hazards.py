@@ -23,7 +23,7 @@ def of_early_reads(habit: Habit) -> Needless | None:
         takes = inputs.rows[np.isin(queries.bases[inputs.flat], queries.outputs(op))]
         first = next((each for each in takes[works[takes]].tolist() if each > op), op)
         if first > op and np.searchsorted(waits, first) == np.searchsorted(waits, op, "right"):
-            return _needless(habit, first, "copy.too-soon")
+            return _needless(habit, first, "copy.too-soon", "copy.too-soon.help")
     return None
 
 
@@ -31,18 +31,18 @@ def of_early_writes(habit: Habit) -> Needless | None:
     """Find pinned memory that is written again before anything has waited for the copy from it."""
     queries, waits = habit.queries, _waits(habit.queries)
     for op in _begun(habit, ("non_blocking", "pinned")):
-        bases = [queries.base(row) for row in queries.inputs(op)[-1:]]
+        bases = [queries.base(row) for row in queries.carried(op)]
         later = waits[np.searchsorted(waits, op, "right") :]
         end = int(later[0]) if len(later) else len(queries.trace.ops) - 1
         written = first_write(queries, bases, op, end)
         if written > op:
-            return _needless(habit, written, "copy.overwritten")
+            return _needless(habit, written, "copy.overwritten", "copy.overwritten.help")
     return None
 
 
-def _needless(habit: Habit, at: int, key: str) -> Needless:
+def _needless(habit: Habit, at: int, key: str, help_key: str) -> Needless:
     site = habit.queries.site(int(habit.queries.op_users[at]))
-    return Needless(habit, sentence(key, name=source_text(habit), site=site), sentence(f"{key}.help"))
+    return Needless(habit, sentence(key, name=source_text(habit), site=site), sentence(help_key))
 
 
 def _begun(habit: Habit, columns: tuple[str, ...] = ("non_blocking",)) -> list[int]:

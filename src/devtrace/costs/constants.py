@@ -28,18 +28,18 @@ def of_constants(habit: Habit) -> Needless | None:
     """Find what is copied in each step and comes from factories alone, by ops since the copy before."""
     if not habit.is_of_many_steps:
         return None
-    pairs = steps_of(habit)
-    made = [factories_of(habit.queries, op, since, habit.queries.host) for since, op in pairs]
+    queries, pairs = habit.queries, steps_of(habit)
+    made = [factories_of(queries, queries.carried(op), op, since, queries.host) for since, op in pairs]
     if not all(made):
         return None
-    first, is_drawn = made[0][0], are_drawn(habit.queries, made)
-    is_of_a_layer = int(habit.queries.trace.ops.ints("call")[first]) >= 0  # a program draws its own data before
+    first, is_drawn = made[0][0], are_drawn(queries, made)
+    is_of_a_layer = int(queries.trace.ops.ints("call")[first]) >= 0  # a program draws its own data before
     if is_drawn and not is_of_a_layer and not _is_noise(habit, first) and not _joins_what_is_there(habit, pairs):
         return None  # a program's own data may be drawn too
     new = _made_there(habit)
-    code = one_line(new) or f"torch.{short_op_name(habit.queries.op_name(first))}(..., device=...)"
+    code = one_line(new) or f"torch.{short_op_name(queries.op_name(first))}(..., device=...)"
     why = sentence("copy.constant", name=source_text(habit))
-    is_of_weights = is_drawn and bool(habit.queries.inputs(first))
+    is_of_weights = is_drawn and bool(queries.inputs(first))
     help = sentence("copy.draw.help") if is_of_weights else sentence("copy.constant.help", code=code)
     return Needless(habit, why, help, _made_above(habit, first), edits=habit.replaced_by("" if is_drawn else new))
 
@@ -50,7 +50,7 @@ def _made_above(habit: Habit, factory: int) -> Culprit | None:
     born = queries.site(queries.op_site(factory))
     if born is None or site is None or (born.file, born.line) == (site.file, site.line):
         return None
-    return as_culprit(queries, queries.inputs(habit.ops[1])[0], [source_text(habit)], born)
+    return as_culprit(queries, queries.carried(habit.ops[1])[0], [source_text(habit)], born)
 
 
 def _made_there(habit: Habit) -> str:
@@ -110,7 +110,7 @@ def _is_of_before(queries: TraceQueries, row: int, size: int, since: int) -> boo
         is_large = queries.size(each) >= size
         if maker <= since:
             is_old |= is_large and not queries.is_of_a_module(queries.base(each))
-        elif queries.kind(maker) == "copy" and HOST in map(queries.device, queries.inputs(maker)):
+        elif queries.kind(maker) == "copy" and HOST in map(queries.device, queries.carried(maker)):
             if is_large:
                 return False
         elif len(queue) < _ANCESTORS:
@@ -128,9 +128,7 @@ def _is_noise(habit: Habit, drawn: int) -> bool:
     functions = {(site.file, site.cell_id, site.function) for site in sites if site is not None}
     copies = np.flatnonzero(queries.is_kind("copy") & (queries.trace.ops.ints("device") != queries.host))
     between = copies[(copies > first) & (copies < habit.ops[-1])][: 10 * SAMPLE]
-    rows = [
-        queries.inputs(op)[0] for op in between.tolist() if queries.op_users[op] != habit.site and queries.inputs(op)
-    ]
+    rows = [row for op in between[queries.op_users[between] != habit.site].tolist() for row in queries.carried(op)]
     made = [list(queries.ancestors(row, _MOST)) for row in dict.fromkeys(rows)]
     is_old = [min(map(queries.producer, of)) < first and {HOST}.issuperset(map(queries.device, of)) for of in made]
     return len(functions) == 1 and sum(is_old) * 2 >= min(len(habit.ops), SAMPLE)

@@ -18,7 +18,7 @@ from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.slugs import RuleSlug, Severity
 from devtrace.source.matching import called_name, calls_in, match_code
 from devtrace.source.vocabulary import is_copied_by
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import family, sentence
 
 AGAIN: Final = 5
 """So many copies from one line are a habit, not a set-up."""
@@ -28,6 +28,7 @@ FEW: Final = 3
 _TINY: Final = 256
 BETWEEN: Final = 6
 """So many ops from one copy to the next are next to nothing."""
+_COPIES: Final = family("copy.*", "copy.h2d", "copy.d2h", "copy.d2d")
 
 Find = Callable[[Habit], Needless | None]
 
@@ -51,10 +52,10 @@ def find_copies(
             why = sentence("copy.why", habit=needless[0].why) + of_package
         else:
             is_paced = habit.count >= FEWEST and habit.is_of_each_step
-            often = "once" if is_paced and habit.count == habit.pace.steps else "each"
-            pace = sentence(f"copy.pace-{often}") if is_paced else ""
+            is_once = is_paced and habit.count == habit.pace.steps
+            pace = sentence("copy.pace-once" if is_once else "copy.pace-each") if is_paced else ""
             why = sentence("copy.pace", pace=pace, remark=remark or sentence("copy.nothing"))
-        message = sentence(f"copy.{direction}", count=habit.count, size=habit.all_bytes, why=why)
+        message = sentence(_COPIES[direction], count=habit.count, size=habit.all_bytes, why=why)
         return finding(rule, habit, needless, message, fix)
 
     return lambda queries, tally: findings(queries, tally, direction, judge, word)
@@ -107,7 +108,7 @@ def of_single_elements(habit: Habit) -> Needless | None:
 def _are_lists_of_numbers(habit: Habit) -> bool:
     """Return whether a line makes tensors of a few of Python's numbers, all alike: `torch.tensor(state).to(device)`."""
     queries, tensors = habit.queries, habit.queries.trace.tensors
-    rows = [row for op in habit.ops for row in (queries.inputs(op) or queries.outputs(op))[:1]]
+    rows = [row for op in habit.ops for row in (queries.carried(op) or queries.outputs(op))[:1]]
     kinds = {(tensors.number("shape", row), str(tensors.raw("dtype", row))) for row in rows}
     made = queries.op_node(queries.producer(rows[0])) if len(kinds) == 1 else None
     makes = made is not None and any(called_name(call) == "tensor" for call in calls_in(made.node))
@@ -127,7 +128,7 @@ def _are_made_one_by_one(habit: Habit) -> bool:
     `set_` makes none: torch.save reads a storage by it. What torch makes of a list it makes and copies in one op.
     """
     queries, ops = habit.queries, sorted(habit.ops)
-    made = [max(map(queries.producer, queries.inputs(op)[-1:]), default=op) for op in ops[1:]]
+    made = [max(map(queries.producer, queries.carried(op)), default=op) for op in ops[1:]]
     fresh = [op > last and "set_" not in queries.op_name(op) for last, op in zip(ops[:-1], made, strict=True)]
     return 2 * sum(fresh) > len(made)
 

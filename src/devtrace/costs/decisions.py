@@ -122,9 +122,9 @@ def _leaves(found: SourceNode, branch: ast.If) -> bool:
 
 
 def comes_back(found: SourceNode) -> bool:
-    """Return whether the next round reads what came of this value: what an environment is told, it answers by.
+    """Return whether the value comes back in the next round: `state = env.step(action.item())`.
 
-    The value goes to code that is not torch's, and what that gives, or whose method it is, leads to what is read.
+    It is passed to code outside torch, whose result, or object, the next round reads.
     """
     loop = next(iter(loops_around(found)), None)
     reached = {path for use in results_of(found) for path in _changed_by(found, use)}
@@ -138,7 +138,7 @@ def comes_back(found: SourceNode) -> bool:
 
 
 def _changed_by(found: SourceNode, use: ast.AST) -> Iterator[str]:
-    """Yield what a call of another's code changes that takes a value: its object, and what is given its result."""
+    """Yield the object of a call outside torch that takes a value, and the variables for its result."""
     statement = found.source.statement(use)
     calls = (each for each in found.source.ancestors(use) if each is not use and called_name(each))
     taker = next((each for each in calls if use not in ast.walk(each.func)), None)  # type: ignore[attr-defined]

@@ -63,8 +63,7 @@ def move_above_loop(habit: Habit) -> Edit | None:
 
 def _is_of_a_small_table(habit: Habit) -> bool:
     """Return whether the line takes the parts itself, of one tensor: `x[i]` may be an item of a dictionary."""
-    queries = habit.queries
-    rows = [row for op in habit.ops for row in queries.inputs(op)[:1]]
+    queries, rows = habit.queries, habit.carried
     lines = {queries.op_users[queries.producer(row)] for row in rows if queries.producer(row) >= 0}
     bases = {queries.base(row) for row in rows if queries.base(row) != row}
     is_small = len(bases) == 1 and all(queries.trace.tensors[base].bytes <= _TABLE for base in bases)

@@ -36,7 +36,7 @@ def is_drawn_from_nothing(habit: Habit) -> bool:
     """Return whether a line reads what each step draws by factories alone: a coin, a shift, the corner of a crop."""
     queries = habit.queries
     numbers = [pair for pair in steps_of(habit) if "_local_scalar_dense" in queries.op_name(pair[1])]
-    made = [factories_of(queries, op, since) for since, op in numbers]
+    made = [factories_of(queries, queries.inputs(op), op, since) for since, op in numbers]
     rows = [row for ops in made for op in ops for row in queries.outputs(op)]
     return bool(made) and all(made) and are_drawn(queries, made) and max(map(queries.size, rows), default=0) <= _FEW
 
@@ -68,12 +68,12 @@ def _is_tensor(habit: Habit, given: ast.expr) -> bool:
     )
 
 
-def factories_of(queries: TraceQueries, op: int, since: int, device: int | None = None, *, which: int = 0) -> list[int]:
-    """Return the factories' ops that an input of an op comes from alone, none of them before `since`; else nothing.
+def factories_of(queries: TraceQueries, rows: list[int], op: int, since: int, device: int | None = None) -> list[int]:
+    """Return the factories' ops that inputs of an op come from alone, none of them before `since`; else nothing.
 
     All of it was made on the device, if one is given.
     """
-    queue, found = queries.inputs(op)[which : which + 1], list[int]()
+    queue, found = list(rows), list[int]()
     for row in queue:
         maker = queries.producer(row)
         taken = queries.inputs(maker) if maker > since else []

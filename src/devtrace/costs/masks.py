@@ -35,11 +35,11 @@ def of_masks(habit: Habit) -> tuple[str, str] | None:
     if kept:
         return sentence("host-sync.to-count"), sentence("host-sync.to-count-all.help", mask=names["mask"], kept=kept)
     taken = _taken_by(queries, habit.ops[0])
-    way = next((way for way, ops in _WAYS.items() if not ops.isdisjoint(taken)), "to-count")
-    return sentence("host-sync.to-count"), sentence(f"host-sync.{way}.help", **names)
+    help = next((key for key, ops in _HELPS.items() if not ops.isdisjoint(taken)), "host-sync.to-count.help")
+    return sentence("host-sync.to-count"), sentence(help, **names)
 
 
-_WAYS: Final = {"to-count-labels": IGNORES_LABELS, "to-count-mean": AVERAGES}
+_HELPS: Final = {"host-sync.to-count-labels.help": IGNORES_LABELS, "host-sync.to-count-mean.help": AVERAGES}
 
 
 def _is_the_same(habit: Habit) -> bool:
@@ -51,7 +51,7 @@ def _is_the_same(habit: Habit) -> bool:
         return False
     if len(bases) == 1:
         return not are_written(queries, bases, habit.ops[0], habit.ops[-1])
-    made = [factories_of(queries, op, since, which=1) for since, op in steps_of(habit)]
+    made = [factories_of(queries, queries.inputs(op)[1:2], op, since) for since, op in steps_of(habit)]
     return all(made) and not are_drawn(queries, made)
 
 

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Callable
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -41,7 +42,7 @@ def is_a_choice(queries: TraceQueries, op: int) -> bool:
 
     The host goes on with it.
     """
-    row = next(iter(queries.inputs(op)), -1)
+    row = next(iter(queries.carried(op)), -1)
     for _ in range(_STEPS_BACK):
         producer = queries.producer(row) if row >= 0 else -1
         if producer < 0:
@@ -58,11 +59,11 @@ def is_a_choice(queries: TraceQueries, op: int) -> bool:
 
 
 def is_trained(queries: TraceQueries, op: int) -> bool:
-    """Return whether what an op takes is of the work that a backward pass differentiates."""
-    if queries.trace.ops.raw("phase", op) in ("backward", "optimizer") or not queries.inputs(op):
+    """Return whether what an op carried or read is of the work that a backward pass differentiates."""
+    if queries.trace.ops.raw("phase", op) in ("backward", "optimizer"):
         return False
     forward = queries.trace.ops.ints("forward")
-    rows = queries.ancestors(queries.inputs(op)[0], _ANCESTORS)
+    rows = chain.from_iterable(queries.ancestors(row, _ANCESTORS) for row in queries.carried(op))
     made = [queries.producer(row) for row in rows if not queries.is_of_a_module(queries.base(row))]
     return bool(np.isin(forward[forward >= 0], [each for each in made if each >= 0]).any())
 
@@ -113,10 +114,10 @@ def _is_given_to_scheduler(queries: TraceQueries, found: SourceNode, op: int) ->
     What `scaler.step(optimizer)` reads is filled by its own counts, and a closure's loss is its optimizer's.
     """
     is_a_step = match_code("$scheduler.step($value)", found.node) is not None
-    if not is_a_step or not queries.inputs(op) or queries.is_phase("optimizer")[op]:
+    if not is_a_step or queries.is_phase("optimizer")[op]:
         return False
-    made = queries.producer(queries.base(queries.inputs(op)[0]))
-    return made >= 0 and queries.kind(made) == "compute"
+    made = [queries.producer(queries.base(row)) for row in queries.carried(op)]
+    return any(maker >= 0 and queries.kind(maker) == "compute" for maker in made)
 
 
 def is_a_truth_asked(queries: TraceQueries, found: SourceNode, op: int) -> bool:
@@ -140,16 +141,17 @@ def is_within_torch(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     return package(node.func, found.source) == "torch"
 
 
-def spared_by(queries: TraceQueries, found: SourceNode, op: int) -> str:
-    """Return for what a function of torch's waits that an argument would spare; empty for other waits."""
+def spared_by(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str] | None:
+    """Return in words why a function of torch's waits, and the argument that spares it; None for other waits."""
     call, node = queries.trace.ops[op].call, found.node
     given = {word.arg for word in node.keywords} if isinstance(node, ast.Call) else {None}
     if None in given:  # `**options` may have it
-        return ""
+        return None
     if "repeat_interleave" in queries.op_name(op) and "output_size" not in given:
-        return "size"
+        return worded("host-sync.to-size", "host-sync.to-size.help")
     is_encoder = call is not None and call.module.type == "TransformerEncoder"
-    return "compare" if is_encoder and "is_causal" not in given else ""
+    is_spared = is_encoder and "is_causal" not in given
+    return worded("host-sync.to-compare", "host-sync.to-compare.help") if is_spared else None
 
 
 def is_written(queries: TraceQueries, op: int) -> bool:
@@ -189,43 +191,39 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
     is_short = isinstance(read["x"], ast.Call | ast.Attribute | ast.Subscript | ast.Name) and len(text) <= _LONGEST
     kept = f"`{text}.detach()`" if is_short else sentence("host-sync.its-tensor")
     if spared := spared_by(queries, found, op):
-        return worded(spared)
+        return spared
     if is_index:
-        return worded("read", kept=kept)
+        return worded("host-sync.to-read", "host-sync.to-read.help", kept=kept)
     if is_written(queries, op) and queries.package(queries.op_site(op)):
-        return worded("format")
+        return worded("host-sync.to-format", "host-sync.to-format.help")
     if is_printed(found) or is_written(queries, op) or isinstance(node, ast.FormattedValue | ast.JoinedStr):
         step = counter(found, read["x"])
-        return (
-            worded("write", step=step) if step else (sentence("host-sync.to-write"), sentence("host-sync.now-and-then"))
-        )
+        return worded("host-sync.to-write", "host-sync.to-write.help" if step else "host-sync.now-and-then", step=step)
     if _is_counted(queries, op):
-        return worded("ask", name=_first_path(found, read["x"]))
+        return worded("host-sync.to-ask", "host-sync.to-ask.help", name=_first_path(found, read["x"]))
     if updated(statement) is not None and not _gathered_in(found):
-        return worded("add", kept=kept)
+        return worded("host-sync.to-add", "host-sync.to-add.help", kept=kept)
     if called_name(node) in ("max", "min") and owner_of(node) is None:
-        return worded("order", name=called_name(node))
+        return worded("host-sync.to-order", "host-sync.to-order.help", name=called_name(node))
     if (test := getattr(statement, "test", None)) is not None and node in (statement, *ast.walk(test)):
-        return worded("decide")
+        return worded("host-sync.to-decide", "host-sync.to-decide.help")
     if argument := factor_of(found):
-        return worded("scale", argument=argument)
+        return worded("host-sync.to-scale", "host-sync.to-scale.help", argument=argument)
     if is_rate(found):
-        return worded("schedule")
+        return worded("host-sync.to-schedule", "host-sync.to-schedule.help")
     function = taken_by(found)
     if is_size(found) or (function and is_whole(queries, op)):
-        return worded("bound")
+        return worded("host-sync.to-bound", "host-sync.to-bound.help")
     if decides_later(found):
-        return worded("decide")
+        return worded("host-sync.to-decide", "host-sync.to-decide.help")
     if function:
-        return worded("give", function=function)
+        return worded("host-sync.to-give", "host-sync.to-give.help", function=function)
     if gathered := _gathered_in(found):
         flat = ".flatten()" if any(queries.dims[row] for row in queries.inputs(op)[:1]) else ""
-        return worded("keep", kept=kept, list=f"torch.stack({gathered}){flat}")
+        return worded("host-sync.to-keep", "host-sync.to-keep.help", kept=kept, list=f"torch.stack({gathered}){flat}")
     if match_code("bool($x)", node) is not None and not _is_kept(found):
-        return worded("decide")  # by what is called with it
-    return sentence(f"host-sync.to-{'keep' if _is_kept(found) else 'read'}"), sentence(
-        "host-sync.to-read.help", kept=kept
-    )
+        return worded("host-sync.to-decide", "host-sync.to-decide.help")  # by what is called with it
+    return worded("host-sync.to-keep" if _is_kept(found) else "host-sync.to-read", "host-sync.to-read.help", kept=kept)
 
 
 def _is_counted(queries: TraceQueries, op: int) -> bool:
@@ -255,9 +253,9 @@ def _first_path(found: SourceNode, code: ast.AST) -> str:
     return one_line(source.segment(next(read, code)))
 
 
-def worded(purpose: str, **names: str) -> tuple[str, str]:
+def worded(key: str, help_key: str, **names: str) -> tuple[str, str]:
     """Return what a value is read for, in words, and what to do instead."""
-    return sentence(f"host-sync.to-{purpose}", **names), sentence(f"host-sync.to-{purpose}.help", **names)
+    return sentence(key, **names), sentence(help_key, **names)
 
 
 def expression(queries: TraceQueries, site: int) -> str:

@@ -102,6 +102,11 @@ class Habit:
 
     # Of copies.
 
+    @property
+    def carried(self) -> list[int]:
+        """Return the tensors that the line copied, each as often as it did."""
+        return [row for op in dict.fromkeys(self.ops) for row in self.queries.carried(op)]
+
     @cached_property
     def bytes(self) -> int:
         """Bytes of the recorded copies."""

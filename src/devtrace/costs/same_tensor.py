@@ -22,16 +22,17 @@ from devtrace.source.flow import own_name
 from devtrace.source.matching import chain, variable
 from devtrace.words.catalogue import sentence
 
+_AGAIN: Final = "copy.same", "copy.same-of-several"
+_IN_STEPS: Final = "copy.same-in-steps", "copy.same-in-steps-of-several"
 _WORD: Final = re.compile(r"\w+")
 
 
 def of_one_tensor(habit: Habit) -> Needless | None:
     """Find a line that copies the same tensor in every step, or in a module's forward parts of it."""
-    queries, ops = habit.queries, habit.ops
-    severity = _severity(habit)
+    queries, ops, severity = habit.queries, habit.ops, _severity(habit)
     if severity is None:
         return None
-    sources = [queries.inputs(op)[0] for op in ops if queries.inputs(op)]
+    sources = habit.carried
     bases = {queries.base(row) for row in sources}
     least = AGAIN if severity == "warning" else FEWEST
     if not bases or len(sources) < least * len(bases) or are_written(queries, bases, min(ops) - 1, max(ops)):
@@ -43,9 +44,8 @@ def of_one_tensor(habit: Habit) -> Needless | None:
     text = source_text(habit)
     name = text if '["' in text or "['" in text else name_of(queries, row) or text
     culprit = as_culprit(queries, row, [name], queries.site(queries.born(row)))
-    key = "copy.same-in-steps" if severity == "note" else "copy.same"
-    several = len(bases) > 1
-    why = sentence(f"{key}-of-several", name=name, count=len(bases)) if several else sentence(key, name=name)
+    one, several = _IN_STEPS if severity == "note" else _AGAIN
+    why = sentence(several, name=name, count=len(bases)) if len(bases) > 1 else sentence(one, name=name)
     found = Needless(habit, why, "", culprit, severity=severity)
     return _with_advice(found, name, is_parameter=queries.trace.tensors[row].role == "parameter")
 

@@ -40,7 +40,7 @@ def of_unchanged(habit: Habit) -> Needless | None:
 
 def _roots(queries: TraceQueries, op: int, since: int) -> set[int]:
     """Return what was there before, of all that an op takes; nothing if some of it is new data, a part, or drawn."""
-    rows, roots, makers = queries.inputs(op)[:1], set[int](), list[int]()
+    rows, roots, makers = queries.carried(op), set[int](), list[int]()
     for row in rows:
         maker, base = queries.producer(row), queries.base(row)
         if queries.size(row) < queries.size(base):

@@ -22,7 +22,7 @@ FAILED: Final = "failed: "
 def closing(queries: TraceQueries, findings: Sequence[Finding]) -> str:
     """Say which error ended the program, if no finding does, and whether a device had a part in it.
 
-    What torch or `devtrace.expect` says of devices is of devices, even where the program itself raises it.
+    A device error of torch or `devtrace.expect` counts as one even if the program raised it again.
     """
     outcome, frames = queries.trace.outcome, queries.frames
     if not outcome.startswith(FAILED) or not frames or any(each.severity == "error" for each in findings):
@@ -32,14 +32,15 @@ def closing(queries: TraceQueries, findings: Sequence[Finding]) -> str:
     if name == DeviceError.__name__ or ABOUT_DEVICES.search(text):
         text = shorten(BEFORE_ITS_ERROR.sub("", text), 120)
         return sentence("report.failed-of-devices", error=name, site=site, text=text)
-    return sentence(f"report.failed{part_of_a_device(error)}", error=name, site=site)
+    keys = "report.failed", "report.failed-in-a-kernel", "report.failed-unknown"
+    return sentence(by_part_of_a_device(error, *keys), error=name, site=site)
 
 
-def part_of_a_device(error: str) -> str:
-    """Return the end of a sentence's key: by the words of an error that is not about devices, had one a part in it?"""
+def by_part_of_a_device(error: str, none: str, in_a_kernel: str, unknown: str) -> str:
+    """Choose a sentence's key for an error that is not about devices, by the part that one had in it."""
     if _REFUSED_BY_A_KERNEL in error:
-        return "-in-a-kernel"
-    return "-unknown" if _OF_DEVICES.search(error) else ""
+        return in_a_kernel
+    return unknown if _OF_DEVICES.search(error) else none
 
 
 def is_clear(queries: TraceQueries, rows: Sequence[LedgerRow]) -> bool:
@@ -52,7 +53,7 @@ def is_clear(queries: TraceQueries, rows: Sequence[LedgerRow]) -> bool:
 
 
 def _has_a_detour(queries: TraceQueries) -> bool:
-    """Return whether what a device computed was copied to the CPU, and that copy to a device again."""
+    """Return whether a device's result was copied to the CPU, and the copy back to a device."""
     tensors = queries.trace.tensors
     sources, devices = tensors.ints("source"), tensors.ints("device")
     back = np.flatnonzero((sources >= 0) & (queries.producers >= 0) & (devices != queries.host))
@@ -77,7 +78,7 @@ def _copies_within_a_model(queries: TraceQueries) -> bool:
     if (with_the_host & ~forward[rows]).any():
         return True
     for op in rows[with_the_host & (outermost[rows] >= 0) & forward[rows]].tolist():
-        base = next(map(queries.base, queries.inputs(op)), -1)
+        base = next(map(queries.base, queries.carried(op)), -1)
         made = queries.producer(base) if base >= 0 else -1
         is_made_here = made >= 0 and outermost[made] == outermost[op]
         if base in seen or (is_made_here and sites[made] != sites[op]):  # `torch.tensor(1.0, device=d)` is one site

@@ -1,6 +1,7 @@
 """The sentences of a mismatch: which tensor is where, and why it did not come along."""
 
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from devtrace.diagnosis.evidence.source_text import statement_site
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.findings import Site
 from devtrace.source.object_walk import registered
-from devtrace.words.catalogue import one_after_another, sentence
+from devtrace.words.catalogue import family, one_after_another, sentence
 from devtrace.words.text_format import one_line
 
 
@@ -78,12 +79,19 @@ def _others(case: Case, verdict: Verdict, named: int) -> str:
     return sentence(key, count=count, module=verdict.module.text, expected=case.expected_device)
 
 
+_REFUSED: Final = family(
+    "mismatch.*", "mismatch.gradient", "mismatch.copy", "mismatch.index", "mismatch.mask", "mismatch.float",
+    "mismatch.single", "mismatch.result", "mismatch.gradients", "mismatch.numpy", "mismatch.copy-somewhere",
+    "mismatch.number-somewhere", "mismatch.whole-somewhere",
+)  # fmt: skip
+
+
 def _other_inputs(case: Case) -> str:
     """Say where the other inputs are, or what else torch refused."""
     if case.mismatch.of != "inputs":
         if not case.expected_device or case.mismatch.of == "number":
-            return sentence(f"mismatch.{case.mismatch.of}-somewhere")
-        return sentence(f"mismatch.{case.mismatch.of}", expected=case.expected_device)
+            return sentence(_REFUSED[f"{case.mismatch.of}-somewhere"])
+        return sentence(_REFUSED[case.mismatch.of], expected=case.expected_device)
     expected = [row for row in case.queries.inputs(case.op) if case.is_expected(row)]
     return sentence("mismatch.inputs", count=len(set(expected)), expected=case.expected_device)
 

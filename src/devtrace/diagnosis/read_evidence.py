@@ -1,4 +1,4 @@
-"""Evidence that was read from the source of a program that nobody recorded: a verdict on it is only probable."""
+"""Evidence inferred from the source of a program without a recording: verdicts on it are only probable."""
 
 import ast
 from typing import Final
@@ -22,16 +22,16 @@ _BY_HOOKS: Final[tuple[CauseSlug, ...]] = ("attached-after-move", "not-registere
 
 
 def is_only_read(case: Case, verdict: Verdict) -> bool:
-    """Return whether a verdict rests on what was read from the source, and not on what the hooks saw."""
+    """Return whether a verdict rests on the source alone, without evidence from hooks."""
     may_be_read = verdict.kind not in _BY_HOOKS or case.queries.certainty(case.row) == "inferred"
     return may_be_read and not case.queries.evidence.saw_ops
 
 
 def changes_a_guess(case: Case, verdict: Verdict, fix: Fix) -> bool:
-    """Return whether a fix changes the line of a birth that only the source tells, in code that has ended.
+    """Return whether a fix edits a creation line that is only inferred from the source.
 
-    What an attribute of a live object is assigned to is no guess, where its class assigns it once; nor is a line of a
-    function that still runs, or of a hook that a module has. The same goes for a plain function that such a line calls.
+    No guess: a line of a function that still runs, of a module's hook, or of a function without branches that one of
+    these calls; and the only assignment of an attribute in its class.
     """
     born = statement_site(case.queries, verdict.born)
     is_seen = verdict.cause == "not-registered" or case.queries.certainty(case.row) == "seen"
@@ -48,9 +48,9 @@ def changes_a_guess(case: Case, verdict: Verdict, fix: Fix) -> bool:
 
 
 def _is_of_a_plain_call(case: Case, verdict: Verdict) -> bool:
-    """Return whether a function made it that has one way through, for the one line that gave a variable its value.
+    """Return whether a function without branches created it, called by the variable's only assignment.
 
-    hidden = net.begin(len(x))     # that line is of a frame; so is the one that reads `self.causal`, a property
+    hidden = net.begin(len(x))     # a line of a live frame; a property that such a line reads counts as well
     """
     found = case.queries.source_node(verdict.born)
     function = found.function if found is not None else None
@@ -75,7 +75,7 @@ def _has_one_way(function: NamedFunction) -> bool:
 
 
 def _is_in_a_hook(case: Case, site: Site) -> bool:
-    """Return whether a line is in a hook of a live module: torch has run it with what the module was given or gave."""
+    """Return whether a line is in a hook of a live module, which torch has called."""
     modules = [each for each in case.snapshot.walk.objects.values() if is_module(each)]
     hooks = [hook for each in modules for before in (True, False) for hook, _ in hooks_of(each, before=before)]
     name = site.function.rpartition(".")[2]
@@ -83,14 +83,14 @@ def _is_in_a_hook(case: Case, site: Site) -> bool:
 
 
 def _only_assignment(case: Case, name: AccessPath | None) -> SourceNode | None:
-    """Return what gives what is named its value, if that is an attribute which its class assigns once."""
+    """Return the only assignment of the named attribute in its class; None if there are several."""
     last = name.last if name is not None else None
     is_own = last is not None and last.kind == "attribute"
     return only_assignment(case.queries, last.owner, last.key) if last is not None and is_own else None
 
 
 def birth_by_name(case: Case) -> Site | None:
-    """Return the line that gave a tensor's name its value, for a dtype whose birth was not read: `load(file)`."""
+    """Return the line that assigned a tensor's name, as `x = load(file)`, if its creation is unknown."""
     queries = case.queries
     if queries.of == "device" or queries.evidence.saw_ops:
         return None

@@ -40,7 +40,7 @@ def unsilenced(queries: TraceQueries, findings: Iterable[Finding]) -> tuple[list
 
 
 def _who_asks(queries: TraceQueries, finding: Finding, rules: set[str], known: set[tuple[str, ...]]) -> str:
-    """Return what silences a finding; empty for nothing."""
+    """Return the setting that silences a finding; empty for none."""
     if finding.rule in by_session:
         return "`%devtrace ignore`"
     if finding.rule in rules:
@@ -73,7 +73,7 @@ def _project_files() -> list[Path]:
 
 
 def _key(finding: Finding) -> tuple[str, ...]:
-    """Return what is the same of a finding when lines were added above it, or the folder is another."""
+    """Return the identity of a finding, which stays when lines are added above it or the folder changes."""
     site = finding.site
     return (finding.rule, *((os.path.basename(site.file), site.function, site.text) if site is not None else ()))
 

@@ -1,14 +1,14 @@
-"""The lines of source beside a finding: where its tensor was created, which move missed it, where it came by.
+"""The lines of source beside a finding: where its tensor was created, which move missed it, its way to the use.
 
 Every form of a report shows these, in this order, each line once.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final, get_args
+from typing import Final
 
 from devtrace.diagnosis.findings import Culprit, Finding, Line, Site
-from devtrace.diagnosis.slugs import CauseSlug
+from devtrace.diagnosis.slug_words import CREATED
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.topic import speaking_of
 
@@ -29,7 +29,7 @@ def with_story(finding: Finding, ran_as: Mapping[str, int] = {}) -> Finding:
 
 
 def _former(site: Site, ran_as: Mapping[str, int]) -> str:
-    """Return which number a cell had when it ran with the text of a site, if it has another now."""
+    """Say which number a cell had when it ran with a site's text, if it has another now."""
     count = ran_as.get(site.file, site.cell)
     return sentence("remark.ran-as", name=f"In[{count}]") if count != site.cell else ""
 
@@ -40,19 +40,19 @@ def _numbered(line: Line, ran_as: Mapping[str, int]) -> Line:
 
 
 def _story(finding: Finding, culprit: Culprit) -> Iterator[Line]:
-    is_known = finding.severity == "error" and finding.cause in get_args(CauseSlug)
-    cause = finding.cause if is_known else ""
+    cause = finding.cause if finding.severity == "error" else ""
     if culprit.born is not None:
-        yield Line(sentence("label.created"), culprit.born, sentence(f"{cause}.created") if cause else "")
+        yield Line(sentence("label.created"), culprit.born, sentence(CREATED[cause]) if cause in CREATED else "")
     if culprit.moved is not None:
         label = "label.missed" if finding.severity == "error" else "label.moved"
-        yield Line(sentence(label), culprit.moved, sentence(f"{cause}.missed") if cause else "")
+        ran_before = cause in ("created-without-device", "created-without-dtype")
+        yield Line(sentence(label), culprit.moved, sentence("remark.ran-before") if ran_before else "")
     for site in _later(culprit)[:-1][-MOST_STEPS:]:
         yield Line(sentence("label.then"), site)
 
 
 def _later(culprit: Culprit) -> tuple[Site, ...]:
-    """Return the lines of a tensor's way below its creation: what it was computed from came before."""
+    """Return the lines of a tensor's way after its creation."""
     born = culprit.born
     is_it = [born is not None and (site.file, site.line) == (born.file, born.line) for site in culprit.chain]
     return culprit.chain[is_it.index(True) + 1 if True in is_it else 1 :]

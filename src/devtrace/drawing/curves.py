@@ -14,6 +14,7 @@ import numpy as np
 
 from devtrace.drawing.strokes import COLUMNS
 from devtrace.report.palette import Theme
+from devtrace.report.parts import MEMORY_KINDS
 from devtrace.trace.curve import Curve
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import escape_markup, format_memory
@@ -123,7 +124,7 @@ def _legend(curve: Curve, kinds: Sequence[tuple[str, Any]], theme: Theme) -> str
         look = looks()[kind]
         x = 100 * (at % LEGEND_COLUMNS) // LEGEND_COLUMNS
         y = TITLE + HEIGHT + 8 + ROW * (at // LEGEND_COLUMNS)
-        words = sentence("memory.part", size=format_memory(int(sizes[curve.peak])), kind=sentence(f"memory.{kind}"))
+        words = sentence("memory.part", size=format_memory(int(sizes[curve.peak])), kind=sentence(MEMORY_KINDS[kind]))
         entries.append(
             f'<svg x="{x}%" y="{y}" overflow="visible"><rect width="13" height="12" rx="3" fill="{look[theme]}"/>'
             f'<text x="6.5" y="9.5" font-size="9" font-weight="600" text-anchor="middle" '

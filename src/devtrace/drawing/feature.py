@@ -4,4 +4,11 @@ from typing import Final
 
 from devtrace.features import Feature
 
-FEATURE: Final[Feature] = {}
+FEATURE: Final[Feature] = {
+    "picture": {
+        "static": "devtrace.drawing.pictures:pictures",
+    },
+    "figure": {
+        "plotly": "devtrace.drawing.figures:figure",
+    },
+}

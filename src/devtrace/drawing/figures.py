@@ -11,12 +11,14 @@ import numpy as np
 from plotly.graph_objects import Figure
 
 from devtrace.drawing import curves
-from devtrace.drawing.lanes import Whole, begins, durations
+from devtrace.drawing.picture import PHASE_NAMES
 from devtrace.report import palette
 from devtrace.report.palette import Theme
+from devtrace.report.parts import MEMORY_KINDS
 from devtrace.trace.columns import PHASES
 from devtrace.trace.memory_curves import lives_until_use
 from devtrace.trace.tables import Ints, TraceData
+from devtrace.trace.views import Whole, begins, durations
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 from devtrace.words.text_format import escape_markup, format_memory, format_time, safe_line
@@ -77,7 +79,7 @@ def _devices(trace: TraceData, theme: Theme) -> Figure:
     for name, opacity in zip(PHASES, (0.65, 0.85, 1.0, 0.4), strict=True):
         chosen = [(phase == trace.string_id(name)) & (device == id) for id in ids]
         spent = [int(duration[ops].sum()) for ops in chosen]
-        phase_name = sentence(f"picture.{name}")
+        phase_name = sentence(PHASE_NAMES[name])
         if sum(spent):
             words = [
                 sentence("figure.phase", phase=phase_name, time=time, count=int(ops.sum()))
@@ -255,14 +257,14 @@ def _owned_memory(trace: TraceData, theme: Theme) -> Figure:
         several = f"{_safe(curve.device)} " if len(trace.memory) > 1 else ""
         for kind, sizes in curve.kinds:
             lines.append({
-                "type": "scatter", "x": times, "y": sizes, "name": f"{several}{sentence(f'memory.{kind}')}",
+                "type": "scatter", "x": times, "y": sizes, "name": f"{several}{sentence(MEMORY_KINDS[kind])}",
                 "line": {"shape": "hv", "width": 0}, "mode": "lines", "stackgroup": curve.device,
                 "fillcolor": curves.colour(kind, theme), "hovertemplate": sentence("figure.at"),
             })  # fmt: skip
         if curve.limit:
             lines.append({
                 "type": "scatter", "x": times[[0, -1]], "y": [curve.limit] * 2, "mode": "lines",
-                "name": several + sentence("curves.limit", size=format_memory(curve.limit)),
+                "name": several + sentence("memory.limit", size=format_memory(curve.limit)),
                 "line": {"dash": "dash", "color": "#808080"},
             })  # fmt: skip
     return _canvas(lines, " · ".join(_safe(curves.title(curve)) for curve in trace.memory), theme, **_OF_BYTES)

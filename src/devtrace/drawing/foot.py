@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from devtrace.drawing.picture import Picture, phases
+from devtrace.drawing.picture import PHASE_NAMES, Picture, phases
 from devtrace.drawing.strokes import run, stretched
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import format_time
@@ -71,7 +71,7 @@ def _legend(picture: Picture) -> tuple[str, int]:
     """Name the phases of the ribbon; return that with its width."""
     parts, x, y = [], 0, picture.bottom + 27
     for name, opacity, _ in phases(picture):
-        word = sentence(f"picture.{name}")
+        word = sentence(PHASE_NAMES[name])
         parts.append(f'<rect x="{x}" y="{y - 8}" width="8" height="8" rx="1" fill-opacity="{opacity}"/>')
         parts.append(f'<text x="{x + 12}" y="{y}" font-size="10" opacity="0.85">{word}</text>')
         x += 24 + 6 * columns(word)

@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from devtrace.report import palette
 from devtrace.trace.tables import Ints, TraceData
+from devtrace.trace.views import begins, durations
 from devtrace.words.catalogue import sentence
 from devtrace.words.ranges import in_short
 from devtrace.words.text_format import safe_line
 from devtrace.words.wrapping import columns
 
 Floats = npt.NDArray[np.float64]
-Whole = npt.NDArray[np.int64]
 
 LONGEST_SHARE: Final = 0.05
 """A stretch without change may take this share of the width: twenty of them fill it."""
@@ -84,15 +84,6 @@ def _limit(stretches: Ints) -> float:
     for _ in range(60):  # it converges geometrically, by a factor below 1 - share
         limit = min(limit, share * float(np.minimum(stretches, limit).sum()))
     return limit
-
-
-def begins(trace: TraceData) -> Whole:
-    return trace.ops.ints("start").astype(np.int64)
-
-
-def durations(trace: TraceData) -> Whole:
-    """Return the ns of each op; 0 for an op that raised."""
-    return np.maximum(trace.ops.ints("duration").astype(np.int64), 0)
 
 
 def _ends(trace: TraceData) -> Ints:

@@ -10,6 +10,8 @@ from devtrace.drawing.lanes import Floats, Lane, Scale, lanes
 from devtrace.report import palette
 from devtrace.trace.ledger_counts import waits
 from devtrace.trace.tables import Ints, TraceData
+from devtrace.trace.views import alike
+from devtrace.words.catalogue import family
 
 MOST_LANES: Final = 10
 MOST_FLAGS: Final = 8
@@ -46,7 +48,7 @@ class Picture:
             if int(finding.get("op", -1)) >= 0 and finding.get("severity") != "note"
         ][:MOST_FLAGS]
         flagged = [int(finding["op"]) for _, finding in self.flagged]
-        self.ranks = rank_lanes.alike(trace, flagged)
+        self.ranks = alike(trace, flagged)
         every = rank_lanes.drawn(lanes(trace), trace, self.ranks)
         chosen = choose(every, flagged)
         self.rows = list(self._rows(chosen))
@@ -77,6 +79,7 @@ def choose(every: Sequence[Lane], flagged: Sequence[int]) -> list[Lane]:
     return [every[at] for at in sorted(at for at, _ in ranked[:MOST_LANES])]
 
 
+PHASE_NAMES: Final = family("picture.*", "picture.forward", "picture.backward", "picture.optimizer", "picture.other")
 _PHASES: Final = (("forward", 0.22), ("backward", 0.45), ("optimizer", 0.75))
 
 

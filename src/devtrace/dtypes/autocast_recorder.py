@@ -57,7 +57,7 @@ class AutocastObserver(Observer):
         patches.set(kind, "__enter__", self.entering(kind.__enter__))
         patches.set(kind, "__exit__", self.leaving(kind.__exit__))
 
-    def folded(self, thread: int, numbers: Array, last: int) -> None:
+    def forget_ops(self, thread: int, numbers: Array, last: int) -> None:
         """Forget the regions that have been left and all of whose ops are gone."""
         self._regions[:] = [
             each
@@ -95,13 +95,13 @@ class AutocastObserver(Observer):
         """Note the regions that the program is in as the recording begins."""
         for kind in KINDS:
             if torch.is_autocast_enabled(kind):
-                self._add(self._entered(kind, 0, sites.NOWHERE))
+                self._add(self._region(kind, 0, sites.NOWHERE))
 
     def entering(self, original: Callable[[Any], Any]) -> Callable[[Any], Any]:
         @functools.wraps(original)
         def __enter__(self: Any) -> Any:  # noqa: N807
             entered, kind = original(self), self.device
-            regions._add(regions._noted(lambda state, frame: regions._entered(kind, state.op, state.here(frame))))
+            regions._add(regions._note(lambda state, frame: regions._region(kind, state.op, state.here(frame))))
             return entered
 
         regions = self
@@ -113,13 +113,13 @@ class AutocastObserver(Observer):
             around = regions._open[threading.get_ident()]
             region = around.pop() if around else None
             if region is not None:
-                regions._noted(lambda state, frame: regions._left(region, state.op, state.here(frame)))
+                regions._note(lambda state, frame: regions._end(region, state.op, state.here(frame)))
             return original(self, *raised)
 
         regions = self
         return __exit__
 
-    def _noted(self, note: Callable[[ThreadState, FrameType], Region | None]) -> Region | None:
+    def _note(self, note: Callable[[ThreadState, FrameType], Region | None]) -> Region | None:
         state = self.recorder.states.get(threading.get_ident())
         with self.recorder.faults:
             is_seen = state is not None and self.recorder.active and not is_compiling()
@@ -131,8 +131,8 @@ class AutocastObserver(Observer):
         if region is not None:
             self._regions.append(region)
 
-    def _entered(self, kind: str, op: int, site: int) -> Region | None:
-        """One that is off within nothing changes nothing, as where a checkpoint computes once more."""
+    def _region(self, kind: str, op: int, site: int) -> Region | None:
+        """Ignore a disabled region outside any other: activation checkpointing enters one when it recomputes."""
         enabled = torch.is_autocast_enabled(kind)
         around = self._open[threading.get_ident()]
         if not enabled and not any(region is not None and region.device == kind for region in around):
@@ -140,7 +140,7 @@ class AutocastObserver(Observer):
         dtype = str(torch.get_autocast_dtype(kind)).removeprefix("torch.")
         return Region(op, kind, dtype, enabled, site)
 
-    def _left(self, region: Region, op: int, site: int) -> Region:
+    def _end(self, region: Region, op: int, site: int) -> Region:
         region.end, region.left = op, site
         if op == region.op and self._regions[-1] is region:
             self._regions.pop()  # no op was recorded in it

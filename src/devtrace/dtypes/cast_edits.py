@@ -46,7 +46,7 @@ def cast_what_numpy_gives(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 
 def cast_for_numpy(case: Case, verdict: Verdict) -> Iterator[Fix]:
-    """Turn `out.numpy()` into `out.float().numpy()`: what else takes it computes in the dtype that it has."""
+    """Turn `out.numpy()` into `out.float().numpy()`; other uses keep their dtype."""
     frame = failing_frame(case)
     node = frame.node_of(case.odd_tensor) if frame is not None and case.mismatch.of == "numpy" else None
     if frame is not None and node is not None:
@@ -66,7 +66,7 @@ def fill_with_what_fits(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 
 def numbers_that_fit(frame: FailingFrame, dtype: str, code: str = "") -> Iterator[tuple[str, Edit | None]]:
-    """Yield the largest number of a dtype, or the smallest, for one in the failing line that it cannot hold."""
+    """Yield the largest, or smallest, number of a dtype in place of one that overflows it."""
     root = torch_dtype(frame.source, "").removesuffix(".")
     for call in calls_in(frame.expression):
         words = [keyword(call, word) for word in NUMBERS]
@@ -134,7 +134,7 @@ def _number(node: ast.expr, scope: object) -> float | None:
 
 
 def leave_out_cast(case: Case, verdict: Verdict) -> Iterator[Fix]:
-    """Take out `model.half()`, where autocast and a scaler do what it was for."""
+    """Take out `model.half()`: autocast and a scaler replace it."""
     found = case.queries.own_node(verdict.sent_by.site) if verdict.sent_by is not None else None
     if case.mismatch.of != "gradients" or found is None or verdict.sent_by is None:
         return
@@ -175,7 +175,7 @@ def compute_under_autocast(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 
 def _is_for_promoting_ops(frame: FailingFrame, statement: ast.stmt) -> bool:
-    """Return whether what a statement gives stays in its function, and no layer there takes it."""
+    """Return whether a statement's result stays in its function, away from layers."""
     given = assigned_names(*getattr(statement, "targets", ()))
     if not given:
         return False

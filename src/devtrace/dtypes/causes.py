@@ -26,7 +26,7 @@ def op_takes_another(case: Case) -> Verdict | None:
 
 
 def _carried_from(case: Case) -> int:
-    """Return the tensor whose values it has, by views, copies and collected parts alone."""
+    """Return the origin of a tensor's values, through views, copies and concatenations only."""
     queries, found, path = case.queries, case.row, case.origin.path
     for row in path[path.index(case.row) if case.row in path else 0 :]:
         found = row
@@ -44,7 +44,7 @@ def model_was_cast_beside_a_scaler(case: Case) -> Verdict | None:
 
 
 def region_was_left(case: Case) -> Verdict | None:
-    """An op under autocast made it, and what computes with it now is outside of that."""
+    """An op under autocast made it, and the failing op is outside."""
     origin, found = case.origin, case.queries.source_node(case.born) or case.queries.op_node(case.op)
     if case.queries.evidence.saw_ops:
         is_left = autocast_regions.made_it(case.queries, origin, case.odd_device)
@@ -55,7 +55,7 @@ def region_was_left(case: Case) -> Verdict | None:
 
 
 def model_was_cast_later(case: Case) -> Verdict | None:
-    """A model computed it before that was cast: it was meant for what the model gives now."""
+    """A model computed it before the model was cast."""
     queries = case.queries
     weights = {queries.base(row) for row in case.queries.ancestors(case.row) if queries.is_of_a_module(row)}
     moves = moves_from(queries, weights, case.expected_device, case.op)
@@ -81,7 +81,7 @@ def _is_collated(case: Case) -> bool:
 
 
 def array_was_float64(case: Case) -> Verdict | None:
-    """It has numpy's float64, whoever holds it, where all else has the usual dtype."""
+    """It has numpy's float64, while all else is float32."""
     is_usual = case.odd_device == "float64" and case.expected_device == "float32"
     return came_from_numpy(case) if is_usual else None
 
@@ -103,7 +103,7 @@ def number_became_a_tensor(case: Case) -> Verdict | None:
 
 
 def factory_had_no_dtype(case: Case) -> Verdict | None:
-    """A factory fills with the default dtype, and what is computed of whole numbers has that too."""
+    """A factory used the default dtype, or an op on whole numbers did."""
     origin = case.origin
     if origin.arrival not in ("made", "computed"):
         return None
@@ -125,7 +125,8 @@ def reason(case: Case, verdict: Verdict) -> str:
         return ""
     if verdict.cause == "autocast-off":
         return _of_autocast(case)
-    return sentence(f"{verdict.cause}.reason", odd=case.odd_device, expected=case.expected_device)
+    key = "numpy-boundary.reason" if verdict.cause == "numpy-boundary" else "python-number.reason"
+    return sentence(key, odd=case.odd_device, expected=case.expected_device)
 
 
 def _of_autocast(case: Case) -> str:
@@ -139,8 +140,10 @@ def _of_autocast(case: Case) -> str:
     if here is not None and here.enabled:
         return sentence("autocast-off.reason-inside", odd=case.odd_device)
     line = autocast_regions.entered(queries, here) if here else autocast_regions.left(queries, made) if made else None
-    variant = "" if line is None else "-disabled" if here else "-left"
-    return sentence(f"autocast-off.reason{variant}", odd=case.odd_device, line=line)
+    if line is None:
+        return sentence("autocast-off.reason", odd=case.odd_device)
+    key = "autocast-off.reason-disabled" if here else "autocast-off.reason-left"
+    return sentence(key, odd=case.odd_device, line=line)
 
 
 PREDICATES: Final[tuple[Predicate, ...]] = (

@@ -14,4 +14,7 @@ FEATURE: Final[Feature] = {
         "move_where_made": "devtrace.dtypes.strategies:BELOW_WHERE_IT_IS_MADE",
     },
     "replay": {"dtype": "devtrace.dtypes.replay:ReplayOfDtypes"},
+    "report part": {
+        "autocasts": "devtrace.dtypes.report:under_autocast",
+    },
 }

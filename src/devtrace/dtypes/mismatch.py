@@ -112,7 +112,7 @@ def _refused(queries: TraceQueries, op: int, error: DtypeError) -> Mismatch | No
 
 
 def _given_to_numpy(queries: TraceQueries, op: int) -> list[int]:
-    """Return what numpy was given: of `policy(state).numpy()` what the line made last, not what its variables hold."""
+    """Return the tensor that numpy got: for `policy(state).numpy()` the line's last result."""
     found = queries.op_node(op)
     if found is None or not called_name(found.node) or all(map(is_path, operands(found.node))):
         return queries.inputs(op)
@@ -194,9 +194,9 @@ def _odd(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[i
 
 
 def _of_whole_numbers(queries: TraceQueries, op: int, rows: list[int], dtypes: list[str]) -> str:
-    """Return the dtype of whole numbers that an op combines with others: as such these would lose what they are.
+    """Return the dtype of whole numbers that an op mixes with floats: floats would lose their fraction.
 
-    Where it writes into whole numbers, ones or zeros that a factory made can be whole as well.
+    Written into whole numbers, a factory's ones or zeros can be whole as well.
     """
     whole = [dtype for dtype in dtypes if not is_floating(dtype)]
     is_mixed = 0 < len(whole) < len(dtypes)
@@ -267,9 +267,9 @@ def _of_all_models(queries: TraceQueries, row: int) -> Counter[str]:
 def _is_left_among_models(
     queries: TraceQueries, snapshot: FailureSnapshot, owned: list[int], given: list[int], rest: Counter[str]
 ) -> bool:
-    """Return whether the other models have the dtype of what this one was given, which none of them computed.
+    """Return whether the other models have the dtype of this model's input, which none of them computed.
 
-    What an optimizer trains may well be meant to stay in full precision.
+    A trained model may be meant to stay in full precision.
     """
     walk = list(snapshot.walk.objects.values()) if snapshot.frames else []
     own = {queries.base(row) for row in owned}
@@ -325,14 +325,14 @@ def _is_a_cast(queries: TraceQueries, op: int) -> bool:
 
 
 def _beside_a_layer(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:
-    """Return the dtype of what no layer made, where the source says that a layer made the rest."""
+    """Return the dtype of the input that no layer made, if by the source a layer made the rest."""
     made = {queries.trait(row) for row in rows if queries.op_name(queries.producer(row)) == OF_WEIGHTS}
     others = [dtype for dtype in dtypes if dtype not in made]
     return others[0] if len(made) == len(others) == 1 else ""
 
 
 def _beside_a_gradient(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:
-    """Return the dtype of what meets a gradient in a backward pass: gradients have the dtype of the forward one."""
+    """Return the dtype of a gradient's partner in a backward pass: gradients have the dtype of the forward pass."""
     ops = queries.trace.ops
     makers = {row: queries.producer(row) for row in rows if queries.producer(row) >= 0}
     passed = [row for row, op in makers.items() if ops.raw("phase", op) == "backward" and queries.kind(op) != "copy"]
@@ -341,7 +341,7 @@ def _beside_a_gradient(queries: TraceQueries, rows: list[int], dtypes: list[str]
 
 
 def _made_by_default(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:
-    """Return the dtype of what a factory made without being asked, where the rest came otherwise."""
+    """Return the default dtype of a factory's result, if the other inputs are from elsewhere."""
     origins = {queries.trait(row): find_origin(queries, row) for row in rows}
     made = {dtype: "" if _is_of_a_layer(queries, each) else each.arrival for dtype, each in origins.items()}
     by_default = made.get(DEFAULT) == "made" and list(made.values()).count("made") == 1
@@ -350,7 +350,7 @@ def _made_by_default(queries: TraceQueries, rows: list[int], dtypes: list[str]) 
 
 
 def _is_of_a_layer(queries: TraceQueries, origin: Origin) -> bool:
-    """Return whether a layer computed a tensor, which has the layer's dtype then, whoever filled its input."""
+    """Return whether a layer computed a tensor, and so set its dtype."""
     made_of = (row for each in origin.path for row in queries.made_from(each))
     return any(mismatch.is_owned(queries, row) for row in made_of)
 

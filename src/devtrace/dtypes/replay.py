@@ -1,4 +1,4 @@
-"""The recorded ops once more, with what a fix casts: which op would then get dtypes that it does not combine?"""
+"""Replays the recorded ops with a fix's casts: which op would then get dtypes that it does not combine?"""
 
 from devtrace.diagnosis.fixes.replay import Replay, Step
 from devtrace.dtypes import autocast_regions
@@ -18,7 +18,7 @@ class ReplayOfDtypes(Replay):
         return [mismatch.odd_tensor, *mismatch.others_on_odd_device]
 
     def make_for_the_failing_op(self) -> None:
-        """Let views that torch's own code takes on the way to the failing op be of the dtype of what they show."""
+        """Give views that torch's own code takes for the failing op the dtype of their base."""
         for step in self.beside_the_failing_op():
             self.there.update(self.follow(step))
 
@@ -42,7 +42,7 @@ class ReplayOfDtypes(Replay):
         return is_backward or (of_products and region is not None and region.enabled)
 
     def follow(self, step: Step) -> list[int]:
-        """Return the outputs that were odd, where none of the inputs that make them so is odd any more."""
+        """Return the odd outputs whose odd inputs were all cast."""
         if step.name == OF_WEIGHTS or self._autocast_casts(step):
             return []
         made = [row for row in step.outputs if self.queries.trait(row) == self.case.odd_device]

@@ -1,7 +1,7 @@
-"""Tells torch's errors about devices from all others: by the sentences that torch itself writes, and by who raised.
+"""Recognizes torch's errors about devices: by torch's own sentences, and by the code that raised.
 
-An error that is raised in place of torch's (`raise StepFailed from error`, an exception group, a note) counts as well.
-Sentences of a user's own `raise` do not, whatever they say.
+An error in place of torch's (`raise StepFailed from error`, an exception group, a note) counts as well.
+A user's own `raise` does not, whatever its text.
 """
 
 from typing import Final
@@ -15,9 +15,9 @@ _OUT_OF_MEMORY: Final = "CUDA out of memory. Tried to allocate"
 
 
 def path_to_origin(error: BaseException) -> list[BaseException]:
-    """Return the exceptions from the given one to torch's own about devices; empty if there is none. Cheap then.
+    """Return the chain of exceptions from the given one to torch's device error; empty if there is none. Cheap then.
 
-    Of several the one nearest to the op counts: the last that was raised from, or while handling, another.
+    Of several device errors the one nearest to the op counts.
     """
     found: list[BaseException] = []
     for path in paths(error):
@@ -27,7 +27,7 @@ def path_to_origin(error: BaseException) -> list[BaseException]:
 
 
 def dtypes_named(text: str) -> tuple[str, ...] | None:
-    """Return the dtypes that an error of dtypes names; None for one of devices, of which a convolution speaks alike."""
+    """Return the dtypes that an error names; None for a device error; convolutions word both the same way."""
     read = find("error kind", "dtype")
     found = read(text) if read is not None else None
     return found.named if found is not None and (found.named or not ABOUT_DEVICES.search(text)) else None

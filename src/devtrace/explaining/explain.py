@@ -14,7 +14,7 @@ import numpy as np
 
 from devtrace.api.environment import is_simulated
 from devtrace.api.results import Report
-from devtrace.diagnosis.ending import part_of_a_device
+from devtrace.diagnosis.ending import by_part_of_a_device
 from devtrace.diagnosis.evidence.error_origins import text_of
 from devtrace.diagnosis.evidence.torchs_sentences import WRAPPED
 from devtrace.diagnosis.store import report_of
@@ -34,14 +34,14 @@ def explain(error: BaseException | None = None) -> Report:
 
     The report of an error that is not about devices has no finding.
     """
-    expect_kind("explain", error, BaseException, NoneType, takes="error")
+    expect_kind("explain", error, BaseException, NoneType, error="wrong-argument.error")
     error = (sys.exc_info()[1] or last_shown()) if error is None else error
     path = path_to_origin(error) if error is not None else []
     if error is None:
         return without_findings(sentence("explained.no-error"))
     if not path:
-        part = part_of_a_device(f"{type(error).__name__}: {text_of(error)}")
-        return without_findings(sentence(f"explained.other-error{part}"))
+        keys = "explained.other-error", "explained.other-error-in-a-kernel", "explained.other-error-unknown"
+        return without_findings(sentence(by_part_of_a_device(f"{type(error).__name__}: {text_of(error)}", *keys)))
     try:
         return _explained(path)
     except Exception as fault:  # noqa: BLE001 (a failing explanation is never the user's exception)

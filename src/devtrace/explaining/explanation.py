@@ -114,7 +114,7 @@ class Explanation:
         )
 
     def forget(self) -> None:
-        """Leave all as it was: stamps on storages, and copies of variables in frames."""
+        """Restore stamps on storages, and drop copies of variables in frames."""
         with Quiet():
             self.reader.forget()
         self.stack.forget_locals()
@@ -135,7 +135,7 @@ class Explanation:
             self.reader.steps = 0  # the failed op has as many of its own
             failed = self._failed()
             for value in failed.inputs:
-                self._believe(value)
+                self._confirm(value)
             self._add_deep_copies(modules, failed.inputs)
             for tensor in walk.tensors:
                 self.reader.row(tensor) if self.reader.is_known(tensor) else self.reader.live(tensor)
@@ -144,12 +144,12 @@ class Explanation:
             if self.worker is not None:
                 self.recorder.note(self.worker.note)
                 site, inputs = self.worker.site, [*map(self.reader.unknown_tensor, self.reader.devices)]
-            self.recorder.refused(replay.state, failed.name, site, [each.row for each in inputs], self.error)
+            self.recorder.note_refusal(replay.state, failed.name, site, [each.row for each in inputs], self.error)
             replay.put_after(self.reader.ops)
             for note in (sentence("explained.not-seen"), *missed()):
                 self.recorder.note(note)
             for each in self.recorder.observers.values():
-                each.ended([self.error])
+                each.end([self.error])
             done = assemble(
                 self.recorder,
                 self.modules,
@@ -162,7 +162,7 @@ class Explanation:
         return Recorded(done.trace, self._live(walk, done))
 
     def _roots(self, frame: FrameType) -> dict[str, tuple[Any, ReferenceKind]]:
-        """Return the variables of a frame, those that a comprehension in it had when it failed too."""
+        """Return the variables of a frame, and those of a comprehension that failed in it."""
         found = access_paths.roots(frame)
         for depth in (at for at, level in enumerate(self.stack.levels) if level.frame is frame):
             turn = self.stack.turn(depth, self.reader.trait)
@@ -185,7 +185,7 @@ class Explanation:
             self.recorder.note(sentence("explained.most-items", count=MOST_ITEMS, longest=longest))
 
     def _read_variables(self) -> None:
-        """Read how the frames' other tensors came to be: they show what was moved beside the odd one."""
+        """Read the history of the frames' other tensors: it shows moves beside the odd one."""
         for run in self.reader.user_activations():
             scope = run.scope
             if scope is None or scope.locals is scope.globals:
@@ -196,11 +196,11 @@ class Explanation:
             for statement in statements(run.body):  # `x.to(device)` alone leaves a tensor where it is
                 move = alone(statement)
                 if move and owner_of(move) and is_move(called_name(move)) and run.source.span(move).line <= run.line:
-                    self._believe(self.reader.see(move, run.at_node(move)))
+                    self._confirm(self.reader.see(move, run.at_node(move)))
 
-    def _believe(self, value: Value | None) -> None:
+    def _confirm(self, value: Value | None) -> None:
         for tensor in tensors_of(value):
-            self.reader.pasts.believe(tensor.row)
+            self.reader.pasts.confirm(tensor.row)
 
     def _add_deep_copies(self, modules: list[Any], inputs: list[TensorValue]) -> None:
         tensors = [each.live for each in inputs if each.live is not None]
@@ -248,7 +248,7 @@ class _Replay:
 
     def run(self, ops: list[ReadOp], depth: int) -> int:
         """Record the ops, and open the calls down to a level of the stack. Return the site there."""
-        ops = [op for op in ops if op.is_seen or op.is_believed]
+        ops = [op for op in ops if op.is_seen or op.is_confirmed]
         for op in sorted((op for op in ops if op.depth == BEFORE_ALL), key=lambda op: op.tick):
             self._put_in_call([op], sys._getframe())
         levels = self.stack.levels[: depth + 1]
@@ -264,7 +264,7 @@ class _Replay:
         return next((site for site, _ in Stack(levels).sited()), sites.NOWHERE)
 
     def put_after(self, ops: list[ReadOp]) -> None:
-        """Record the moves of those who handled the error: a trainer that clears up."""
+        """Record moves by handlers of the error, such as a trainer that cleans up."""
         for op in sorted((op for op in ops if op.depth == AFTER_ALL), key=lambda op: op.tick):
             self._put(op, perf_counter_ns())
 
@@ -292,7 +292,7 @@ class _Replay:
 
 
 def _in_order(ops: list[ReadOp]) -> list[ReadOp]:
-    """Return ops of one frame in the order of its lines, each behind what it was made of: they were read as needed."""
+    """Sort ops of one frame by line, each after the ops of its inputs."""
     lines: dict[int, int] = {}
     for op in ops:
         lines[op.row] = max([op.line, *(lines.get(row, 0) for row in op.inputs)])

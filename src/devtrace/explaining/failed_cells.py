@@ -28,7 +28,7 @@ VARIABLE: Final = "DEVTRACE_EXPLAIN"
 class Explainer(Companion):
     """Explains errors in one notebook session. It keeps no error: the last one is where Python keeps it."""
 
-    magic = Magic("explain", "[on | off]", offers=("on", "off"), after="language")
+    magic = Magic("command.explain", "[on | off]", offers=("on", "off"), after="language")
 
     def __init__(self, tracing: Tracing) -> None:
         super().__init__(tracing)

@@ -1,7 +1,7 @@
-"""Tensors that the hooks know of: when each was attached, and which are copies of others that have moved since.
+"""Births and copies known from hooks: registration, optimizer state, deep copies.
 
-State that an optimizer made before the model moved is where the parameters were. So is a deep copy of a model that an
-EMA keeps. The hooks know the line; that the parameter has moved from there shows the order.
+State that an optimizer made before the model moved stayed where the parameters were; so did the deep copy of an EMA.
+The hooks noted the line, and the parameter's later move shows the order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from devtrace.source.object_walk import registered, states_of
 
 
 def add_attached(reader: Reader, walk: Walk) -> None:
-    """Note when each parameter and buffer was registered that has not moved since."""
+    """Note the registration of each parameter and buffer that has not moved since."""
     for tensor in walk.tensors:
         stamp = stamps.get(tensor)
         if stamp[2] < 0 or stamp[3] is not None or stamp[0] == reader.rows.epoch:
@@ -41,7 +41,7 @@ def add_attached(reader: Reader, walk: Walk) -> None:
 
 
 def add_states(reader: Reader, optimizers: Iterable[Any]) -> None:
-    """Note the state that optimizers made while its parameter was where the state still is."""
+    """Note optimizer state that was made where its parameter was before it moved."""
     for optimizer in optimizers:
         for parameter, _, value in states_of(optimizer):
             if is_tensor(parameter) and shape_of(value) == shape_of(parameter) and shape_of(value):
@@ -49,7 +49,7 @@ def add_states(reader: Reader, optimizers: Iterable[Any]) -> None:
 
 
 def add_deep_copies(reader: Reader, tensors: Iterable[Any], modules: list[Any]) -> None:
-    """Note which of some tensors is a deep copy of one that has moved since."""
+    """Note which tensors are deep copies of ones that have moved since."""
     for tensor in tensors:
         for source in _sources_of_deep_copy(reader, tensor, modules):
             if _copied_while_there(reader, tensor, source, "aten.clone"):
@@ -70,7 +70,7 @@ def _copied_while_there(reader: Reader, tensor: Any, source: Any, name: str) -> 
 
 
 def _sources_of_deep_copy(reader: Reader, tensor: Any, modules: list[Any]) -> Iterator[Any]:
-    """Yield the tensors at the same path of the module that the line of a tensor's birth makes a deep copy of."""
+    """Yield the tensors at the same path in modules that the creation line deep-copies."""
     for value in _copied_at(reader, stamps.get(tensor)[2]):
         alike = [each for each in modules if type(each) is type(value) and each is not value]
         paths = [path for module in alike for path, inner in registered(module) if stamps.share_storage(inner, tensor)]

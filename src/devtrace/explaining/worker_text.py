@@ -11,9 +11,12 @@ from devtrace.explaining.reading.file_index import site_of
 from devtrace.recording.columns import sites
 from devtrace.source import parsing
 from devtrace.source.parsing import Span
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import family, sentence
 
 _CAUGHT: Final = re.compile(r"Caught [\w ]+ in (DataLoader worker|replica|file)")
+_HOW: Final = family(
+    "explained.how-*", "explained.how-worker", "explained.how-replica", "explained.how-file", "explained.how-other"
+)
 _LINE: Final = re.compile(r'^  File "(.+)", line (\d+), in ', re.M)
 
 
@@ -32,7 +35,7 @@ def read_worker_text(text: str) -> WorkerText | None:
     lines = _LINE.findall(text.partition(WRAPPED)[2])
     theirs = [(file, int(line)) for file, line in lines if sites.files[file] in (sites.USER, sites.LIBRARY)]
     how = caught[1].rpartition(" ")[2] if caught is not None else "other"
-    note = sentence("explained.as-text", how=sentence(f"explained.how-{how}"))
+    note = sentence("explained.as-text", how=sentence(_HOW[how]))
     return WorkerText(_site(*theirs[-1]) if theirs else sites.NOWHERE, note)
 
 

@@ -66,8 +66,7 @@ class Rounds:
         self._descend()
         if self.is_proven and self.changes and self.last.ending == "ended" and self.reference is not None:
             self.compared = self.reference.compared(self.last, self.is_of_memory)
-            is_dear = self.compared.more > len(self.changes)  # one copy each is what a move before the loop costs
-            if not self.compared.is_proof or is_dear or self._pays_at_its_lines():
+            if not self.compared.is_proof or self._pays_at_its_lines():
                 self._look_for_a_better_one(self.reference)
             self._grade(self.compared)
 

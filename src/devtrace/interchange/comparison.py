@@ -11,7 +11,7 @@ from devtrace.report.mime import BUDGET, mime_bundle
 from devtrace.report.page import to_html
 from devtrace.trace.format import encode
 from devtrace.trace.tables import TraceData
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import family, sentence
 from devtrace.words.text_format import escape_markup, safe_line
 from devtrace.words.wrapping import columns, cut, pad
 
@@ -24,6 +24,9 @@ MOST_ROWS: Final = 1000
 """Changes that a view is given: more than anyone reads, and no weight beside the trace."""
 
 What = Literal["finding", "error", "device", "compute", "copies", "syncs"]
+_WHATS: Final = family(
+    "diff.*", "diff.finding", "diff.error", "diff.device", "diff.compute", "diff.copies", "diff.syncs"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Change:
         """Return what a table shows of it, fit to be read."""
         texts = {
             "sign": self.sign,
-            "what": sentence(f"diff.{self.what}"),
+            "what": sentence(_WHATS[self.what]),
             "where": self.where,
             "before": self.before,
             "after": self.after,
@@ -60,7 +63,7 @@ class Change:
 
     def __str__(self) -> str:
         values = " → ".join(filter(None, (self.before, self.after)))
-        left = f"{self.sign} {pad(sentence(f'diff.{self.what}'), 8)} {safe_line(self.where)}"
+        left = f"{self.sign} {pad(sentence(_WHATS[self.what]), 8)} {safe_line(self.where)}"
         beside = f"{pad(left, VALUES)}  {safe_line(values)}".rstrip()
         if columns(left) <= VALUES and columns(beside) <= WIDTH:
             return beside
@@ -139,7 +142,7 @@ class Comparison:
         cells = ([f"<td>{escape_markup(text)}</td>" for text in change.cells.values()] for change in self.changes)
         rows = "".join(f"<tr>{''.join(row)}</tr>" for row in islice(cells, MOST_LINES))
         rest = "".join(f"<p>{more}</p>" for more in self._more)
-        heads = "".join(f"<th>{sentence(f'diff.{name}')}</th>" for name in ("what", "where", "before", "after"))
+        heads = "".join(f"<th>{sentence(key)}</th>" for key in ("diff.what", "diff.where", "diff.before", "diff.after"))
         table = f"<table><tr><th></th>{heads}</tr>{rows}</table>"
         top = "<br>".join(map(escape_markup, [self.headline, *self.totals]))
         return f'<div data-devtrace="diff"><p>{top}</p>{table if self.changes else ""}{rest}</div>'

@@ -30,9 +30,9 @@ from devtrace.words.text_format import one_line
 _MODULE_ROLES: Final = ("parameter", "buffer", "attribute")
 
 _COUNTS: Final[dict[str, Callable[[LedgerRow], int]]] = {
-    "ops": lambda row: sum(row.ops.values()),
-    "copies": lambda row: row.copies,
-    "syncs": lambda row: row.syncs,
+    "diff.ops": lambda row: sum(row.ops.values()),
+    "diff.copies": lambda row: row.copies,
+    "diff.syncs": lambda row: row.syncs,
 }
 
 Given = TraceData | ReportData | str | int | Path
@@ -70,22 +70,22 @@ def _failed(trace: TraceData) -> Failure | None:
 
 def _totals(sides: _Sides) -> Iterable[str]:
     """Return the sums that changed, and which run did less because it failed."""
-    sums = [(name, *(sum(map(count, report.ledger)) for report in sides)) for name, count in _COUNTS.items()]
+    sums = {key: [sum(map(count, report.ledger)) for report in sides] for key, count in _COUNTS.items()}
     changed = comma().join(
-        sentence("diff.total", name=sentence(f"diff.{name}"), before=before, after=after)
-        for name, before, after in sums
+        sentence("diff.total", name=sentence(key), before=before, after=after)
+        for key, (before, after) in sums.items()
         if before != after
     )
     return filter(None, (changed, _stopping(sides)))
 
 
 def _stopping(sides: _Sides) -> str:
-    for which, report, stopped in zip(("first", "second"), sides, sides.stopped, strict=True):
+    for key, report, stopped in zip(("diff.first-stopped", "diff.second-stopped"), sides, sides.stopped, strict=True):
         failure = _failed(report.trace)
         if stopped and failure is not None:
             site = failure.op.site
             where = sentence("diff.at", site=site.caller or site) if site else ""
-            return sentence(f"diff.{which}-stopped", type=failure.type, where=where)
+            return sentence(key, type=failure.type, where=where)
     return ""
 
 
@@ -98,7 +98,7 @@ def _report(given: Given) -> ReportData:
         return given
     if isinstance(given, TraceData):
         return diagnose(given)
-    expect_kind("diff", given, str, int, PathLike, takes="traces")
+    expect_kind("diff", given, str, int, PathLike, error="wrong-argument.traces")
     name = str(given)
     named = kept(name) if not Path(name).exists() else None
     return named or diagnose(load(name))
@@ -222,7 +222,7 @@ def _computing_devices(trace: TraceData) -> dict[str, str]:
 
 def _counted(sides: _Sides, what: Literal["copies", "syncs"]) -> Iterable[Change]:
     """Yield lines at which a count changed, the largest change first."""
-    count = _COUNTS[what]
+    count = _COUNTS["diff.copies" if what == "copies" else "diff.syncs"]
     sums: tuple[Counter[Key], Counter[Key]] = (Counter(), Counter())
     sites: dict[Key, Site] = {}
     for side, report in zip(sums, sides, strict=True):

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from devtrace.drawing.lanes import begins, durations
 from devtrace.runtime.whole_files import whole
 from devtrace.trace.rows import Copy
 from devtrace.trace.tables import Ints, TraceData
+from devtrace.trace.views import begins, durations
 from devtrace.words.text_format import format_bytes, safe_line
 
 JsonEntry = dict[str, Any]

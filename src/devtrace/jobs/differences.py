@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import family, sentence
 
 MOST_LINES: Final = 5
 
@@ -24,6 +24,7 @@ class Did(NamedTuple):
 
 KINDS: Final = ("elsewhere", "copies", "waits", "ops")
 """What is told of a line is the first of these that differs."""
+_COUNTS: Final = family("ranks.*", "ranks.copies", "ranks.waits", "ranks.ops")
 
 
 class Difference(NamedTuple):
@@ -98,4 +99,4 @@ def _worded(kind: str, did: Did) -> str:
     if kind == "elsewhere":
         devices = [sentence("report.ops-of-device", count=count, device=device) for device, count in did.elsewhere]
         return ", ".join(devices) or sentence("ranks.own-device")
-    return sentence(f"ranks.{kind}", count=getattr(did, kind))
+    return sentence(_COUNTS[kind], count=getattr(did, kind))

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from devtrace.drawing.rank_lanes import alike, rank_of_ops
 from devtrace.trace.format import encode
 from devtrace.trace.subset import cut
 from devtrace.trace.tables import TraceData
+from devtrace.trace.views import alike, rank_of_ops
 from devtrace.words.catalogue import sentence
 
 MOST_OPS: Final = 1_000_000

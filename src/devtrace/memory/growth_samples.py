@@ -67,7 +67,7 @@ class Heights(Log):
         self._spent = 0.0
         self._looking = threading.Lock()
 
-    def passed(self, device: Any, allocated: int) -> None:
+    def look_above(self, device: Any, allocated: int) -> None:
         now = process_time()
         self.marks[device] = int(allocated * self._step)
         last = self.seen[device].alive.allocated if device in self.seen else 0

@@ -47,4 +47,6 @@ def _memory_row(found: Holders) -> Row:
 def _what(kind: str, name: str) -> str:
     if kind == "temporary":
         return sentence("devices.unnamed")
-    return sentence(f"out-of-memory.of-{kind}", name=safe_line(name, _LONGEST))
+    from devtrace.memory.rules.out_of_memory import what
+
+    return what(kind, safe_line(name, _LONGEST))

@@ -29,10 +29,10 @@ class MemoryObserver(Observer):
         watching.append(self.heights)
         stack.callback(watching.remove, self.heights)
 
-    def raised(self, error: BaseException) -> None:
+    def note_error(self, error: BaseException) -> None:
         self.shortages.note_raised(error)
 
-    def ended(self, errors: list[BaseException]) -> None:
+    def end(self, errors: list[BaseException]) -> None:
         self.shortages.end(errors)
 
     def sites(self) -> Iterable[int]:

@@ -12,7 +12,7 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
 from devtrace.memory.holdings import Group, Memory
-from devtrace.memory.retaining_line import WRITTEN, Keeper, is_number, parts_of
+from devtrace.memory.retaining_line import WRITTEN, Keeper, has_no_graph, parts_of
 from devtrace.source.flow import LOOPS, binds, path_of, targets
 from devtrace.source.matching import called_name, called_names, calls_in, listed, names_in, variable
 from devtrace.source.object_walk import is_tensor, may_lead, registered
@@ -32,14 +32,14 @@ def of_graphs(memory: Memory, group: Group) -> Remedy:
         return each_backward(keeps)
     else:
         edit = _called(memory, keeps, group, "detach()") if keeps is not None else None
-    return _advised(group, edit, "detach", "graph")
+    return _advised(group, edit, "out-of-memory.help-detach", "out-of-memory.help-graph")
 
 
-def _advised(group: Group, edit: Edit | None, key: str, without: str = "cpu") -> Remedy:
+def _advised(group: Group, edit: Edit | None, key: str, without: str = "out-of-memory.help-cpu") -> Remedy:
     """Return an edit with its words; where none can be written the words of another key."""
     if edit is None:
-        return sentence(f"out-of-memory.help-{without}", name=group.name), ()
-    return sentence(f"out-of-memory.help-{key}", name=group.name, code=edit.after.strip()), (edit,)
+        return sentence(without, name=group.name), ()
+    return sentence(key, name=group.name, code=edit.after.strip()), (edit,)
 
 
 def each_backward(keeps: Keeper) -> Remedy:
@@ -56,7 +56,7 @@ def _called(memory: Memory, keeps: Keeper, group: Group, method: str) -> Edit | 
     variables = _variables(memory, keeps)
     parts = list(parts_of(keeps.value))
     if isinstance(keeps.value, WRITTEN):
-        if any(not variable(part) and not is_number(part) for part in parts):
+        if any(not variable(part) and not has_no_graph(part) for part in parts):
             return None
         parts = [part for part in parts if is_tensor(variables.get(variable(part)))]
     else:
@@ -102,7 +102,9 @@ def of_traceback(memory: Memory, group: Group) -> Remedy:
     keeps = memory.keeper(group)
     name = variable(keeps.value) if keeps is not None else ""
     edit = keeps.code.replaced(keeps.value, f"str({name})") if keeps is not None and name else None
-    return _advised(group, edit, "str", "traceback-sys" if group.name.startswith("sys.") else "traceback")
+    is_of_sys = group.name.startswith("sys.")
+    without = "out-of-memory.help-traceback-sys" if is_of_sys else "out-of-memory.help-traceback"
+    return _advised(group, edit, "out-of-memory.help-str", without)
 
 
 def loaded_to_the_host(memory: Memory) -> Remedy | None:
@@ -123,7 +125,7 @@ def to_the_host(memory: Memory, group: Group) -> Remedy | None:
     """Keep on the CPU what is only collected: `bank[name] = features.cpu()`; no edit sends back what came from it."""
     keeps = memory.keeper(group)
     if keeps is None:
-        return _advised(group, None, "cpu-edit") if group.is_contained else None
+        return _advised(group, None, "out-of-memory.help-cpu-edit") if group.is_contained else None
     if keeps.runs_backward:
         return None
     if keeps.how == "carried":
@@ -131,10 +133,12 @@ def to_the_host(memory: Memory, group: Group) -> Remedy | None:
     if not group.is_contained:
         return None
     if (code := _state_on_the_host(memory, keeps, group)) is not None:
-        return _advised(group, code, "cpu-edit")
+        return _advised(group, code, "out-of-memory.help-cpu-edit")
     if keeps.how == "is" or memory.is_from_the_host(group) or (keeps.is_a_cache and memory.is_used(group)):
-        return _advised(group, None, "cpu-edit")
-    method, key = ("clone()", "clone") if memory.is_of_reduced(group) else ("cpu()", "cpu-edit")
+        return _advised(group, None, "out-of-memory.help-cpu-edit")
+    is_reduced = memory.is_of_reduced(group)
+    key = "out-of-memory.help-clone" if is_reduced else "out-of-memory.help-cpu-edit"
+    method = "clone()" if is_reduced else "cpu()"
     method = f"detach().{method}" if memory.has_graph(group.name) else method
     return _advised(group, _called(memory, keeps, group, method), key)
 
@@ -157,7 +161,8 @@ def copies_to_the_host(memory: Memory, group: Group) -> Remedy | None:
     copies = [call for call in calls_in(keeps.value) if called_name(call) == "deepcopy"]
     copy = copies[0] if copies else keeps.value
     edit = keeps.code.replaced(copy, keeps.code.called_on(copy, "cpu()")) if copies or variable(copy) else None
-    help, edits = _advised(group, edit, "cpu-edit" if keeps.is_unread else "copies")
+    key = "out-of-memory.help-cpu-edit" if keeps.is_unread else "out-of-memory.help-copies"
+    help, edits = _advised(group, edit, key)
     return help, edits if keeps.is_unread else ()
 
 

@@ -111,7 +111,7 @@ class Keeper:
         """Return whether the function that keeps something is given a number: `log.note(loss=loss.item())`."""
         name = getattr(self.source.function(self.statement), "name", "")
         calls = [call for call in calls_in(self.source.tree) if name and called_name(call) == name]
-        return any(is_number(each) for call in calls for each in (*call.args, *(k.value for k in call.keywords)))
+        return any(has_no_graph(each) for call in calls for each in (*call.args, *(k.value for k in call.keywords)))
 
     @property
     def round(self) -> ast.For | ast.While | None:
@@ -153,7 +153,7 @@ def keeper(queries: TraceQueries, name: str, scope: tuple[str, str, int]) -> Kee
             for statement in statements(body):
                 way, value = _keeps(statement, path)
                 if value is not None:
-                    rank = (not is_number(value), _rank(source, statement, way, path), source.span(statement).line)
+                    rank = (not has_no_graph(value), _rank(source, statement, way, path), source.span(statement).line)
                     found.append((*rank, source, statement, value, way, path))
         if found:
             *_, source, statement, value, way, path = max(found, key=lambda each: each[:3])
@@ -309,7 +309,7 @@ def parts_of(value: ast.expr) -> Iterator[ast.expr]:
         yield from written_out(value) or [value]
 
 
-def is_number(value: ast.expr) -> bool:
+def has_no_graph(value: ast.expr) -> bool:
     """Return whether code gives a number, or what has no graph: `loss.item()`, `float(loss)`, `loss.detach()`."""
     return isinstance(value, ast.Constant) or called_name(value) in _NO_GRAPH
 

@@ -38,7 +38,7 @@ class Noted:
 
 
 class Shortages:
-    """The last allocation of a recording that failed."""
+    """Last allocation of a recording that failed."""
 
     def __init__(self, recorder: RecordedOps) -> None:
         self._recorder = recorder

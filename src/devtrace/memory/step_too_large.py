@@ -22,7 +22,11 @@ _FLOAT: Final = 1.9  # times the size of the same in half precision; blocks are 
 _MARGIN: Final = 0.85  # the allocator's blocks
 _OF_BACKWARD: Final = 3  # times the tensor that did not fit: its own, and the gradients of a backward pass
 _CASTS: Final = ("_to_copy", "float", "to")  # as recorded, and as called
-_OF_PAIRS: Final = {"sub": "cdist", "rsub": "cdist", "mul": "matmul"}
+_OF_PAIRS: Final = {
+    "sub": "out-of-memory.help-cdist",
+    "rsub": "out-of-memory.help-cdist",
+    "mul": "out-of-memory.help-matmul",
+}
 _DIMS: Final = 2  # of a product that is no batch of products
 
 
@@ -48,7 +52,7 @@ def outer_product(memory: Memory) -> Remedy | None:
             continue
         if size >= _TIMES * sum(_bytes(queries, row) for row in inputs):
             site = queries.site(int(queries.op_users[op]))
-            return sentence(f"out-of-memory.help-{_advice(memory, op)}", line=site.line if site else 0), ()
+            return sentence(_advice(memory, op), line=site.line if site else 0), ()
     return None
 
 
@@ -77,7 +81,9 @@ def _advice(memory: Memory, op: int) -> str:
     queries = memory.queries
     name = short_op_name(queries.op_name(op))
     is_batched = any(len(queries.trace.tensors[row].shape) > _DIMS for row in queries.inputs(op))
-    return "attention" if name in OF_BATCHES and is_batched else _OF_PAIRS.get(name, "chunks")
+    if name in OF_BATCHES and is_batched:
+        return "out-of-memory.help-attention"
+    return _OF_PAIRS.get(name, "out-of-memory.help-chunks")
 
 
 def made_float(memory: Memory) -> Remedy | None:

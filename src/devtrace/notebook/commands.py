@@ -64,7 +64,8 @@ class Commands:
             if options.html:
                 _write(sentence("magic.the-report"), options.html, traced.report.to_html)
             for form in _files(traced, options):
-                _write(sentence(f"magic.the-{form.what}"), form.path, form.write)
+                key = "magic.the-sarif" if form.what == "cli.sarif" else "magic.the-findings"
+                _write(sentence(key), form.path, form.write)
         except UsageError as error:
             sys.stderr.write(sentence("run.line", text=error) + "\n")
 
@@ -108,12 +109,14 @@ class Commands:
         tracing = self.tracing
         kept, size = comma().join(traced.label for traced in tracing.history), tracing.history.bytes
         rows = {
-            "traced": sentence("status.every-cell" if tracing.on else "status.asked-cells"),
-            "simulated": _simulated(tracing.simulated),
-            "torch": sentence("status.torch-imported" if tracing.torch.is_imported else "status.torch-awaited"),
-            "kept": sentence("status.kept-traces", kept=kept, size=size) if kept else sentence("status.no-trace"),
+            "status.traced": sentence("status.every-cell" if tracing.on else "status.asked-cells"),
+            "status.simulated": _simulated(tracing.simulated),
+            "status.torch": sentence("status.torch-imported" if tracing.torch.is_imported else "status.torch-awaited"),
+            "status.kept": sentence("status.kept-traces", kept=kept, size=size)
+            if kept
+            else sentence("status.no-trace"),
         }
-        _print(table((sentence(f"status.{name}"), value) for name, value in rows.items()))
+        _print(table((sentence(key), value) for key, value in rows.items()))
 
     def explain_empty_cell(self) -> None:
         _print(sentence("magic.empty-cell"))

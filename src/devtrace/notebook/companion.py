@@ -1,7 +1,7 @@
 """What a feature has in a notebook's session beside tracing.
 
 class Notes(Companion):
-    magic = Magic("notes", "[on | off]", after="status")
+    magic = Magic("command.notes", "[on | off]", after="status")
     def command(self, argument, screen): ...
 """
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from devtrace.memory.inventory import listing_with_memory
 from devtrace.notebook.cells import Traced, Tracing
-from devtrace.notebook.inventory.inventory import Row, drain
+from devtrace.notebook.inventory.inventory import Row, drain, whole_listing
 from devtrace.report import palette
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.text_format import escape_markup, format_bytes, format_memory, safe_line
@@ -36,7 +35,7 @@ class DeviceList:
 
 def device_list(tracing: Tracing) -> DeviceList:
     """Look at the names of the notebook; nothing of them is run or changed."""
-    inventory = drain(listing_with_memory(tracing.names_of_user(), simulated=bool(tracing.simulated)))
+    inventory = drain(whole_listing(tracing.names_of_user(), simulated=bool(tracing.simulated)))
     return DeviceList((*_names(inventory), _findings(list(tracing.history))))
 
 

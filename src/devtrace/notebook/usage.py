@@ -16,18 +16,18 @@ from devtrace.words.errors import UsageError
 
 # The kernel's own; a value in brackets is optional.
 _OWN = (
-    Keyword("on", "[--simulate cuda:N]"),
-    Keyword("off", ""),
-    Keyword("status", ""),
-    Keyword("check", ""),
-    Keyword("report", "[name]"),
-    Keyword("save", "FILE"),
-    Keyword("simulate", "cuda:N | off", offers=("cuda:1", "cuda:2", "off")),
-    Keyword("language", "zh | en | auto", offers=("zh", "en", "auto")),
-    Keyword("renderer", "[auto | script | static]", offers=("auto", "script", "static")),
-    Keyword("ignore", "[RULE | off]", offers=("host-sync", "off")),
-    Keyword("devices", ""),
-    Keyword("help", ""),
+    Keyword("command.on", "[--simulate cuda:N]"),
+    Keyword("command.off", ""),
+    Keyword("command.status", ""),
+    Keyword("command.check", ""),
+    Keyword("command.report", "[name]"),
+    Keyword("command.save", "FILE"),
+    Keyword("command.simulate", "cuda:N | off", offers=("cuda:1", "cuda:2", "off")),
+    Keyword("command.language", "zh | en | auto", offers=("zh", "en", "auto")),
+    Keyword("command.renderer", "[auto | script | static]", offers=("auto", "script", "static")),
+    Keyword("command.ignore", "[RULE | off]", offers=("host-sync", "off")),
+    Keyword("command.devices", ""),
+    Keyword("command.help", ""),
 )
 
 

@@ -29,14 +29,14 @@ class Observer:
     def install(self, patches: Patches, stack: ExitStack) -> None:
         """Begin; what `stack` gets is undone at the end."""
 
-    def raised(self, error: BaseException) -> None:
+    def note_error(self, error: BaseException) -> None:
         """An op raised, in the frame that calls this: all frames are still there."""
 
-    def folded(self, thread: int, numbers: "Array", last: int) -> None:
-        """Of a thread's ops up to `last` only these numbers are left."""
+    def forget_ops(self, thread: int, numbers: "Array", last: int) -> None:
+        """Ops of a thread up to `last` were forgotten, except these numbers."""
 
-    def ended(self, errors: list[BaseException]) -> None:
-        """The program has ended, by an error and those that it came from."""
+    def end(self, errors: list[BaseException]) -> None:
+        """Called when the program has ended, by an error and its causes."""
 
     def sites(self) -> Iterable[int]:
         """Return the sites that need a row."""

@@ -10,9 +10,8 @@ from typing import Any
 
 import torch
 
-from devtrace.recording.budget.budget import Budget
 from devtrace.recording.columns import sites, stamps
-from devtrace.recording.columns.recorded_ops import thread_name
+from devtrace.recording.columns.recorded_ops import Sampler, thread_name
 from devtrace.recording.context import errors_before_dispatch, hooks, jit_tracing, threads, waits
 from devtrace.recording.context.happenings import recorders
 from devtrace.recording.context.modules import Modules
@@ -21,8 +20,9 @@ from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.recording.observer import observers_of
-from devtrace.runtime import eager_paths, profiles, scripting, settling, warned_lines
+from devtrace.runtime import eager_paths, profiles, scripting, warned_lines
 from devtrace.runtime.mode_stack import on_top
+from devtrace.runtime.observers import observers
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.rank import rank_of_job
 from devtrace.runtime.torch_names import install_part
@@ -39,12 +39,12 @@ class Recording:
         self,
         max_ops: int,
         namespace: Mapping[str, Any] | None,
-        budget: float | None = None,
+        sampler: Callable[[Recorder], Sampler] | None = None,
         asked: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.recorder = Recorder(max_ops)
         self.recorder.observers = observers_of(self.recorder, asked)
-        self._budget = self.recorder.budget = Budget(self.recorder, budget) if budget is not None else None
+        self._sampler = self.recorder.sampler = sampler(self.recorder) if sampler is not None else None
         self.modules = Modules(self.recorder)
         self.optimizers = Optimizers(self.recorder)
         self.namespace = namespace
@@ -71,16 +71,16 @@ class Recording:
             for part, install in self._parts(patches).items():
                 fault = install_part(part, install, patches, stack)
                 self.left_out |= {part: fault} if fault else {}
-            settling.listeners.append(self.recorder.settled)
-            stack.callback(settling.listeners.remove, self.recorder.settled)
+            observers.append(self.recorder)
+            stack.callback(observers.remove, self.recorder)
             for handle in self.optimizers.install():
                 stack.callback(handle.remove)
             state = self.recorder.follow(thread_name())
             stack.callback(self.recorder.leave, state)
             stack.enter_context(on_top(RecordMode(self.recorder, state)))
-            if self._budget is not None:
-                self._budget.begin(state)
-                stack.callback(self._budget.stop)
+            if self._sampler is not None:
+                self._sampler.begin(state)
+                stack.callback(self._sampler.stop)
             stack.callback(_resume, _pause())
             stack.callback(setattr, self.recorder, "active", False)
             self.recorder.active = True
@@ -117,8 +117,8 @@ class Recording:
         error = ended_by if isinstance(ended_by, Exception) else None  # no `sys.exit()`, no Ctrl-C
         if not self._ended:
             raise RuntimeError("finish() of a running recording: ops would come into the trace that is being made")
-        if self._budget is not None:
-            self._budget.stop()  # after `halt` it is still in place
+        if self._sampler is not None:
+            self._sampler.stop()  # after `halt` it is still in place
         origin = errors_before_dispatch.origin_of(error, self.recorder) if error is not None else None
         frames = _frames(error, origin)
         if origin is not None and not errors_before_dispatch.was_recorded(origin, self.recorder):
@@ -127,9 +127,9 @@ class Recording:
             self._add_refused(origin, frames[0][0] if frames else sites.NOWHERE)
         idle = self.optimizers.idle()
         around = self.recorder.failures[-1].around if self.recorder.failures else []
-        observers, errors = self.recorder.observers.values(), [*chain_of(error)]
-        for each in observers:
-            each.ended(errors)
+        features, errors = self.recorder.observers.values(), [*chain_of(error)]
+        for each in features:
+            each.end(errors)
         done = assemble(
             self.recorder,
             self.modules,
@@ -156,7 +156,7 @@ class Recording:
             sites.cells_so_far(),
             tuple((rows[site], steps) for site, steps in idle),
             evidence=live_objects.Evidence(self._end_of_gap(done), late),
-            facts=tuple(fact for each in observers for fact in each.facts(done)),
+            facts=tuple(fact for each in features for fact in each.facts(done)),
             went_on=frozenset(map(done.op_of, self.recorder.went_on(ended_by))),
         )
         return Recorded(self._completed(done.trace), live)
@@ -183,12 +183,12 @@ class Recording:
         state = self.recorder.threads[0]
         rows: list[int] = []
         self.recorder.gather(found.tensors, rows)
-        if self._budget is not None and self._budget.ended_off:
+        if self._sampler is not None and self._sampler.off:
             with errors_before_dispatch.calls_again(error, state, self.modules):
-                self.recorder.refused(state, found.name, site, rows, error)
+                self.recorder.note_refusal(state, found.name, site, rows, error)
             return
         errors_before_dispatch.reopen(error, state, self.modules)
-        self.recorder.refused(state, found.name, site, rows, error)
+        self.recorder.note_refusal(state, found.name, site, rows, error)
 
 
 def _rank(known: int) -> int:

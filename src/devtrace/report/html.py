@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from devtrace.diagnosis.findings import Finding, Line, ReportData, Site
-from devtrace.drawing import curves
-from devtrace.drawing.svg import timeline, without_loose_words
+from devtrace.features import find
 from devtrace.report import parts
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import family, sentence
 from devtrace.words.text_format import escape_markup, safe_line, short_op_name
 
 MOST_FINDINGS: Final = 20
@@ -36,9 +35,8 @@ def fragment(report: ReportData, *, picture: bool = True) -> str:
 
 
 def _picture(report: ReportData) -> str:
-    trace = report.trace
-    ways = [timeline(trace), *(curves.picture(each, len(trace.ops)) for each in parts.curves_of_limits(report))]
-    drawn = without_loose_words("".join(ways))
+    draw = find("picture", "static")
+    drawn = draw(report.trace, parts.curves_of_limits(report)) if draw is not None else ""
     return _HIDING_TEXT.format(drawn) if drawn else ""
 
 
@@ -52,6 +50,9 @@ classes, leaves an empty line. Elsewhere the classes are nobody's.
 """
 
 
+_SEVERITIES: Final = family("severity.*", "severity.error", "severity.warning", "severity.note")
+
+
 def _finding(report: ReportData, number: int, finding: Finding) -> str:
     times, op, devices = parts.headline(finding, report.trace)
     right = " · ".join(escape_markup(part) for part in (times, short_op_name(op), devices) if part)
@@ -59,7 +60,7 @@ def _finding(report: ReportData, number: int, finding: Finding) -> str:
     where = f"<b>{escape_markup(parts.where(site))}</b>{_code(site) if site and site.text else ''}"
     lines = [f"{where} &ensp; {right}", *map(_labelled, finding.lines)]
     lines += (f"<b>{label}</b> {_marked_up(words)}" for label, words in parts.advice(finding).items())
-    word = escape_markup(sentence(f"severity.{finding.severity}"))
+    word = escape_markup(sentence(_SEVERITIES[finding.severity]))
     return (
         f'<li value="{number}" title="{word}" data-devtrace="finding" data-rule="{escape_markup(finding.rule)}" '
         f'data-severity="{finding.severity}">\n'

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from devtrace.diagnosis.findings import ReportData
-from devtrace.jobs.page import encoded
+from devtrace.features import find
 from devtrace.report.html import fragment
 from devtrace.runtime.whole_files import put
+from devtrace.trace.format import encode
+from devtrace.trace.tables import TraceData
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import escape_markup, safe_line
@@ -39,7 +41,7 @@ def to_html(report: ReportData, path: str | Path, data: dict[str, Any] | None = 
 def page(report: ReportData, data: dict[str, Any] | None = None, above: str = "") -> str:
     """Write the whole page; `above` is html of ours over the static report, which the views know from `data`."""
     title = escape_markup(safe_line(f"devtrace {report.trace.title}", 100))
-    shown = scripted(report, encoded(report.trace) if data is None else data, above, _at_once)
+    shown = scripted(report, _encoded(report.trace) if data is None else data, above, _at_once)
     missing = "" if built() else f"<p><small>{sentence('page.no-views')}</small></p>"
     tag = TAGS[language.of_tag(report.trace.language) or "en"]
     return (
@@ -61,6 +63,12 @@ def scripted(report: ReportData, data: dict[str, Any], above: str, script: Calla
     text = as_script(data)
     slot = f"devtrace-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     return f'<div id="{slot}">{static}</div>\n<script>{script(slot, text)}</script>'
+
+
+def _encoded(trace: TraceData) -> dict[str, Any]:
+    """Return a trace as a page takes it; of a job that has too many ops only some ranks."""
+    data: dict[str, Any] = (find("page", "ranks") or encode)(trace)
+    return data
 
 
 def as_script(value: object) -> str:

@@ -4,16 +4,18 @@ from collections import Counter
 from typing import Final
 
 from devtrace.diagnosis.findings import Finding, ReportData, Site, estimated_cost
+from devtrace.features import offered
 from devtrace.report import palette
 from devtrace.trace.columns import LEDGER_COUNTS
-from devtrace.trace.curve import Curve, Part
+from devtrace.trace.curve import Curve
 from devtrace.trace.tables import TraceData
-from devtrace.trace.views import autocasts_of_ops
-from devtrace.words.catalogue import comma, sentence
-from devtrace.words.text_format import format_memory
+from devtrace.words.catalogue import comma, family, sentence
 
 MOST_NOTES: Final = 5
-MOST_PARTS: Final = 3
+MEMORY_KINDS: Final = family(
+    "memory.*", "memory.parameter", "memory.buffer", "memory.optimizer-state", "memory.gradient", "memory.named",
+    "memory.activation", "memory.temporary",
+)  # fmt: skip
 
 
 def shown(report: ReportData) -> list[tuple[int, Finding]]:
@@ -30,7 +32,9 @@ def headline(finding: Finding, trace: TraceData) -> tuple[str, str, str]:
 
 def advice(finding: Finding) -> dict[str, str]:
     """Return by label the fix, and what it was proven by, or why it is only safe, if it was run."""
-    graded = {sentence(f"label.{finding.edits[0].grade}"): finding.proof} if finding.proof and finding.edits else {}
+    is_proven = bool(finding.edits) and finding.edits[0].grade == "proven"
+    label = "label.proven" if is_proven else "label.safe"
+    graded = {sentence(label): finding.proof} if finding.proof and finding.edits else {}
     return ({sentence("label.fix"): finding.help} if finding.help else {}) | graded
 
 
@@ -40,35 +44,19 @@ def where(site: Site | None) -> str:
 
 def summary(report: ReportData) -> list[str]:
     """Return a sentence on each: all ops, all copies and syncs, advice, notes; no count where nothing was recorded."""
-    counts = [] if _only_failed(report) else [_ops(report), *_copies_and_syncs(report), *_autocast(report)]
+    counts = [] if only_failed(report) else [_ops(report), *_copies_and_syncs(report)]
     closing = [report.trace.closing] if report.trace.closing else []
-    memory = [_peak(curve, report.trace) for curve in curves_of_limits(report) if not _has_holders(report)]
-    return [*closing, *counts, *memory, *_advice(report), *([] if is_job(report) else _notes(report))]
+    of_features = [each for part in offered("report part").values() for each in part(report)]
+    return [*closing, *counts, *of_features, *_advice(report), *([] if is_job(report) else _notes(report))]
 
 
 def curves_of_limits(report: ReportData) -> list[Curve]:
     """Return the memory of those devices of which it was asked: by a limit, or by `memory=True`."""
-    return [curve for curve in report.trace.memory if curve.limit or _has_holders(report)]
+    return [curve for curve in report.trace.memory if curve.limit or has_holders(report)]
 
 
-def _has_holders(report: ReportData) -> bool:
+def has_holders(report: ReportData) -> bool:
     return any(each.holders for each in report.findings)
-
-
-def _peak(curve: Curve, trace: TraceData) -> str:
-    """Say how much a device held at most, where, and the largest parts of it."""
-    op = int(curve.ops[curve.peak])
-    site = trace.ops[op].site if 0 <= op < len(trace.ops) else None
-    user = site.caller or site if site is not None else None
-    key = "memory.peak-of" if curve.limit else "memory.peak" if curve.is_exact else "memory.at-least"
-    sizes = {"size": format_memory(int(curve.total[curve.peak])), "limit": format_memory(curve.limit)}
-    largest = [_part(part, size) for part, size in curve.at_peak()[:MOST_PARTS]]
-    return sentence(key, device=curve.device, where=str(user) if user else where(None), parts=largest, **sizes)
-
-
-def _part(part: Part, size: int) -> str:
-    words = {"size": format_memory(size), "kind": sentence(f"memory.{part.kind}")}
-    return sentence("memory.part-of", name=part.name, **words) if part.name else sentence("memory.part", **words)
 
 
 def is_job(report: ReportData) -> bool:
@@ -112,7 +100,7 @@ def _in_a_line(finding: Finding) -> str:
     )
 
 
-def _only_failed(report: ReportData) -> bool:
+def only_failed(report: ReportData) -> bool:
     """Return whether the trace is of an error that nobody recorded: it has no op but the failed one, and says so."""
     failed = set(report.trace.errors.ints("op").tolist())
     return bool(report.notes) and not report.ledger and failed.issuperset(range(len(report.trace.ops)))
@@ -131,21 +119,13 @@ def _ops(report: ReportData) -> str:
     return sentence("report.clean" if report.all_clear else "report.ops", ops=counted)
 
 
+_COUNTS: Final = family(
+    "report.count-*", "report.count-h2d", "report.count-d2h", "report.count-d2d", "report.count-syncs"
+)
+
+
 def _copies_and_syncs(report: ReportData) -> list[str]:
     total = {name: sum(getattr(row, name) for row in report.ledger) for name in LEDGER_COUNTS}
-    kinds = ("h2d", "d2h", "d2d", "syncs")
-    counts = [sentence(f"report.count-{kind}", count=total[kind]) for kind in kinds if total[kind]]
+    counts = [sentence(key, count=total[kind]) for kind, key in _COUNTS.items() if total[kind]]
     copied = sentence("report.copied", size=total["bytes"]) if total["bytes"] else ""
     return [sentence("report.counts", counts=comma().join(counts), copied=copied)] if counts else []
-
-
-def _autocast(report: ReportData) -> list[str]:
-    """Return a sentence on what ran under autocast: how many ops, in which precision, entered where."""
-    regions = report.trace.autocasts
-    ran = Counter(row for row in autocasts_of_ops(report.trace).tolist() if row >= 0 and regions.number("enabled", row))
-    if not ran:
-        return []
-    dtypes = dict.fromkeys(str(regions[row].dtype) for row in ran)
-    lines = dict.fromkeys(str(site) for row in ran if (site := regions[row].site) is not None)
-    where = sentence("report.autocast-lines", lines=comma().join([*lines][:MOST_NOTES])) if lines else ""
-    return [sentence("report.autocast", count=ran.total(), dtypes=comma().join(dtypes), where=where)]

@@ -34,7 +34,7 @@ class Watch(Protocol):
     def pack(self) -> None:
         """Make room in the log, which has LOG_FULL numbers."""
 
-    def passed(self, device: Any, allocated: int) -> None:
+    def look_above(self, device: Any, allocated: int) -> None:
         """Look at what there is, and set the mark of the device higher."""
 
 

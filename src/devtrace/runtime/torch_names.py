@@ -23,7 +23,7 @@ import torch
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.requirements import release_of, versions
 from devtrace.runtime.tables import rows_of
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import family, sentence
 from devtrace.words.errors import SetupError, named
 
 KINDS: Final[Mapping[str, Callable[[Any], bool]]] = {
@@ -148,6 +148,17 @@ def install_part(part: str, install: Callable[[ExitStack], object], patches: Pat
     return fault
 
 
+_LOST: Final = family(
+    "torch-part.*", "torch-part.backward", "torch-part.module_moves", "torch-part.module_tree", "torch-part.waits",
+    "torch-part.threads", "torch-part.autocasts", "torch-part.synchronizing", "torch-part.printing",
+    "torch-part.eager_paths", "torch-part.scripting", "torch-part.gradients", "torch-part.graphs",
+    "torch-part.elements", "torch-part.scripts", "torch-part.exchange", "torch-part.sharing", "torch-part.parallel",
+    "torch-part.process_groups", "torch-part.profiles", "torch-part.checks", "torch-part.upcast_ops",
+    "torch-part.legacy_tensor_types", "torch-part.autocast", "torch-part.compiling", "torch-part.cuda_only",
+    "torch-part.warned_lines", "torch-part.triton", "torch-part.wrappers",
+)  # fmt: skip
+
+
 def note_without(part: str, fault: str) -> str:
     """Say what is lost where a part is left out."""
-    return sentence("note.torch-part", lost=sentence(f"torch-part.{part}"), fault=fault, **versions())
+    return sentence("note.torch-part", lost=sentence(_LOST[part]), fault=fault, **versions())

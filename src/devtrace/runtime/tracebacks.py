@@ -20,6 +20,7 @@ _BETWEEN = tuple(
     f"{_HERE / part}"
     for part in (
         f"recording{os.sep}",
+        f"budget{os.sep}",
         f"simulation{os.sep}",
         f"runtime{os.sep}",
         f"notebook{os.sep}magic.py",

@@ -61,14 +61,15 @@ def missed() -> list[str]:
     """Return a sentence for each kind of thing that was missed since this was asked last."""
     faults = [(what, _missed.pop(what)) for what in list(_missed)]
     return [
-        sentence("note.not-watched", what=sentence(f"watched.{what}"), count=count, fault=fault)
-        for what, (count, fault) in faults
+        sentence("note.not-watched", what=sentence(key), count=count, fault=fault) for key, (count, fault) in faults
     ]
 
 
-BIRTHS: Final = Watch("births", TypeError, NotImplementedError)  # of what takes no weak reference, or has no storage
-MOVES: Final = Watch("moves", TypeError, NotImplementedError)
-STATES: Final = Watch("states", TypeError)
-NAMES: Final = Watch("names")
-MODULES: Final = Watch("modules")
-ERRORS: Final = Watch("errors")
+BIRTHS: Final = Watch(
+    "watched.births", TypeError, NotImplementedError
+)  # of what takes no weak reference, or has no storage
+MOVES: Final = Watch("watched.moves", TypeError, NotImplementedError)
+STATES: Final = Watch("watched.states", TypeError)
+NAMES: Final = Watch("watched.names")
+MODULES: Final = Watch("watched.modules")
+ERRORS: Final = Watch("watched.errors")

@@ -77,20 +77,20 @@ def _ranges() -> SimpleNamespace:
 
 
 _REFUSED: tuple[tuple[Any, str, str], ...] = (
-    (torch.cuda, "MemPool", "pool"),
-    (torch.cuda.memory, "MemPool", "pool"),
-    (torch.cuda, "caching_allocator_alloc", "memory"),
-    (torch.cuda.memory, "caching_allocator_alloc", "memory"),
-    *((torch.cuda, name, "sensors") for name in (
+    (torch.cuda, "MemPool", "simulate-limit.pool"),
+    (torch.cuda.memory, "MemPool", "simulate-limit.pool"),
+    (torch.cuda, "caching_allocator_alloc", "simulate-limit.memory"),
+    (torch.cuda.memory, "caching_allocator_alloc", "simulate-limit.memory"),
+    *((torch.cuda, name, "simulate-limit.sensors") for name in (
         "utilization", "temperature", "power_draw", "clock_rate", "memory_usage")),
-    *((torch.cuda.tunable, name, "tuning") for name in (
+    *((torch.cuda.tunable, name, "simulate-limit.tuning") for name in (
         "get_results", "get_rotating_buffer_size", "get_validators")),
 )  # fmt: skip
 
 
-def _refusal(what: str) -> type:
+def _refusal(slug: str) -> type:
     def refuse(cls: type, *args: Any, **kwargs: Any) -> NoReturn:
-        raise SimulateError.of(f"simulate-limit.{what}")
+        raise SimulateError.of(slug)
 
     return type("Refused", (), {"__new__": refuse})
 

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import torch
 import torch.distributed as dist
 
-from devtrace.runtime.last_at_exit import do_last
+from devtrace.runtime.observers import do_last
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.storage_tags import FLOATING, HOST, MEMORY, SIMULATED, SimulatedDevice, tag_of, tensors_in
 from devtrace.words.catalogue import sentence

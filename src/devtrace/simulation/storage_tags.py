@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from devtrace.runtime.observers import observers
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes
-from devtrace.runtime.settling import has_settled
 from devtrace.simulation.allocation.shares import SimulatedDevice as SimulatedDevice
 from devtrace.simulation.allocation.shares import begin
 
@@ -149,7 +149,8 @@ def anchor_floating(tensor: torch.Tensor, owner: SimulatedDevice) -> None:
         shown = tag.hint
         tag.move(owner)
         if shown is not owner:
-            has_settled(tensor)
+            for observer in observers:
+                observer.settle_device(tensor)
 
 
 def mark_pinned(storage: torch.UntypedStorage) -> None:

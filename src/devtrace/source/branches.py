@@ -1,4 +1,4 @@
-"""Branches of code that a program passed by, as far as the lines that ran and look-ups tell."""
+"""Branches that a program did not take, by the lines that ran and by look-ups."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _above(statement: ast.AST, source: Source) -> Iterator[ast.stmt]:
 
 
 def _returns(statement: ast.stmt, scope: Scope) -> bool:
-    """Return whether the function ends in the branch of a condition that look-ups speak for."""
+    """Return whether the function ends in the branch that was taken, by look-ups."""
     match statement:
         case ast.If(test=test, body=body, orelse=orelse):
             is_true = truth(test, scope)
@@ -79,7 +79,7 @@ def truth(test: ast.expr, scope: Scope) -> bool | None:
 
 
 def is_on_every_way(bound: Sequence[ast.stmt], source: Source, at: ast.AST) -> bool:
-    """Return whether these statements, all above a node, give a name a value whichever branches run."""
+    """Return whether statements above a node assign a name in every branch."""
     around = set(source.ancestors(at))
     inner = (getattr(outer, name, None) for outer in around for name in ("body", "orelse", "finalbody"))
     blocks = (each for each in inner if isinstance(each, list))

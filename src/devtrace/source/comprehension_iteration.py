@@ -39,9 +39,9 @@ def lost_variables(
     below: FrameType | None,
     trait_of: Callable[[Any], object],
 ) -> dict[str, Any]:
-    """Return what a frame's comprehensions gave their variables at a piece of code, in the turn that failed.
+    """Return the variables of a frame's comprehensions in the failing iteration.
 
-    What `trait_of` gives neither a device nor a dtype goes with each.
+    A value without a trait, by `trait_of`, fits any other.
     """
     source, node = at
     lost = _lost(source, node, frame.f_code.co_name) if source is not None and node is not None else []
@@ -88,7 +88,7 @@ def _turns(parts: list[ast.comprehension], scope: Scope) -> Iterator[dict[str, A
 
 
 def _items(iterated: ast.expr, position: Position, scope: Scope) -> Iterator[Any]:
-    """Yield what a part of a target is given, turn by turn."""
+    """Yield the values of a target's part, iteration by iteration."""
     for each in contents(_gone_through(iterated, scope)):
         for index in position:
             each = each[index] if type(each) in (tuple, list) and index < len(each) else MISSING
@@ -108,7 +108,7 @@ def _gone_through(iterated: ast.expr, scope: Scope) -> Any:
 
 
 def contents(owner: Any) -> Iterator[Any]:
-    """Yield what a live list, dictionary or container of modules gives when it is gone through."""
+    """Yield the elements of a live list, dictionary or container of modules."""
     if type(owner) in (list, tuple, dict):
         yield from owner
     elif type(modules := instance_dict(owner).get("_modules")) is dict:

@@ -1,4 +1,4 @@
-"""Statements, and what they give variables, attributes and parameters: read in the order of the source, never run.
+"""Statements and their assignments to variables, attributes and parameters: read in source order, never run.
 
     x, self.w = f(), 3          # bindings(source, body, "self.w"): the value `f(), 3`, of which it is position (1,)
 
@@ -44,7 +44,7 @@ def statements(body: ast.AST) -> Iterator[ast.stmt]:
 
 
 class Target(NamedTuple):
-    """Code that a statement gives a value. `loops`: that is what a loop goes through. `is_inner`: `x` of `(x := 3)`."""
+    """Target of an assignment. `loops`: the value is a loop's iterable. `is_inner`: `x` of `(x := 3)`."""
 
     node: ast.expr
     value: ast.expr
@@ -53,7 +53,7 @@ class Target(NamedTuple):
 
 
 def targets(statement: ast.stmt) -> Iterator[Target]:
-    """Yield what a statement gives a value to; what it changes (`x += 1`) or defines has none of its own."""
+    """Yield the targets of a statement; `x += 1` and definitions have none."""
     match statement:
         case ast.Assign(targets=given, value=value):
             yield from (Target(each, value) for each in given)
@@ -69,7 +69,7 @@ def targets(statement: ast.stmt) -> Iterator[Target]:
 
 
 def binds(statement: ast.stmt) -> set[str]:
-    """Return the variables that a statement gives a value, without those of statements inside it."""
+    """Return the variables that a statement assigns, without those of statements inside it."""
     if isinstance(statement, DEFINED):
         return {statement.name}
     if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -87,7 +87,7 @@ def binds(statement: ast.stmt) -> set[str]:
 
 
 class Binding(NamedTuple):
-    """An expression that gives something its value, at a line of the file. `loops`: a loop goes through it."""
+    """A value that is assigned at a line of the file. `loops`: it is a loop's iterable."""
 
     value: ast.expr
     position: Position
@@ -98,7 +98,7 @@ class Binding(NamedTuple):
 
     @property
     def own(self) -> ast.expr | None:
-        """Return what it alone gets, of `a, b = 1, f()`; None where one call or a loop gives several."""
+        """Return the target's own value, `f()` for `b` of `a, b = 1, f()`; None if a call or loop gives several."""
         value: ast.expr | None = None if self.loops else self.value
         for index in self.position:
             parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
@@ -108,7 +108,7 @@ class Binding(NamedTuple):
 
 
 def bindings(source: Source, body: ast.AST, path: str) -> list[Binding]:
-    """Return what a body's statements give a variable or an attribute (`self.w`), in the order of the source."""
+    """Return the bindings of a variable or attribute (`self.w`) in a body, in source order."""
     return _bindings_by_path(source, body).get(path, [])
 
 
@@ -122,7 +122,7 @@ def _bindings_by_path(source: Source, body: ast.AST) -> dict[str, list[Binding]]
 
 
 def given_by(source: Source, statement: ast.stmt) -> Iterator[tuple[str, Binding]]:
-    """Yield the paths that a statement gives a value, each with what it gets."""
+    """Yield the paths that a statement assigns, each with its value."""
     line = source.span(statement).line
     for node, value, loops, is_inner in targets(statement):
         for path, position in _paths(node, ()):
@@ -130,7 +130,7 @@ def given_by(source: Source, statement: ast.stmt) -> Iterator[tuple[str, Binding
 
 
 def values_given(source: Source, statement: ast.stmt) -> dict[str, ast.expr]:
-    """Return the variables to which an assignment gives a value each, with the code of that."""
+    """Return the variables of an assignment, each with the code of its own value."""
     if not isinstance(statement, ast.Assign) or len(statement.targets) > 1:
         return {}
     given = [(path, each.own) for path, each in given_by(source, statement) if not each.is_inner]
@@ -155,7 +155,7 @@ def path_of(node: ast.AST) -> str:
 
 
 def paths_in(*trees: ast.AST) -> set[str]:
-    """Return the variables and the attributes of such that pieces of code name."""
+    """Return the names and attribute paths in pieces of code."""
     return {path_of(each) for each in nodes_of(ast.expr, *trees)} - {""}
 
 
@@ -170,19 +170,19 @@ def nearest_first(found: list[Binding], line: int) -> list[Binding]:
 
 
 def is_above(source: Source, found: Binding, line: int) -> bool:
-    """Return whether a binding was made before a line runs: `x = (` is not, which `x.sum()` below it is a part of."""
+    """Return whether a binding is complete above a line: a multi-line `x = (` is not, for lines inside it."""
     spans = isinstance(found.statement, ast.Assign | ast.AnnAssign)
     return (source.span(found.statement).end_line if spans else found.line) < line
 
 
 def comes_round(source: Source, found: Binding, line: int) -> bool:
-    """Return whether a loop is around a binding and around a line: what is below the line may have run first."""
+    """Return whether one loop is around a binding and a line: a binding below may have run before."""
     around = (source.span(each) for each in source.ancestors(found.statement) if isinstance(each, LOOPS))
     return any(span.line <= line <= span.end_line for span in around)
 
 
 def rounds(source: Source, node: ast.AST) -> Iterator[ast.For | ast.AsyncFor | ast.comprehension]:
-    """Yield what goes through something around a node, loops and parts of comprehensions, the innermost first."""
+    """Yield the loops and comprehension parts around a node, innermost first."""
     for outer in source.ancestors(node):
         for each in (outer, *getattr(outer, "generators", ())):
             if isinstance(each, ast.For | ast.AsyncFor | ast.comprehension):
@@ -190,7 +190,7 @@ def rounds(source: Source, node: ast.AST) -> Iterator[ast.For | ast.AsyncFor | a
 
 
 def unpacked(iterated: ast.expr, position: Position) -> tuple[ast.expr, Position]:
-    """Return what a loop's target goes through: `b` of `for a, b in zip(x, y)` goes through y."""
+    """Return the iterable of a loop's target: y for `b` of `for a, b in zip(x, y)`."""
     if not isinstance(iterated, ast.Call) or not iterated.args or not position:
         return iterated, position
     name = variable(iterated.func)
@@ -235,7 +235,7 @@ def own_name(source: Source, node: ast.AST) -> str:
 
 
 def operands(node: ast.AST) -> list[ast.expr]:
-    """Return the expressions that an operation takes: of a call its owner, its arguments and keywords."""
+    """Return the operands of an operation: of a call its owner, arguments and keywords."""
     match node:
         case ast.Call(args=given, keywords=words):
             parts = [each.value if isinstance(each, ast.Starred) else each for each in given]
@@ -346,11 +346,11 @@ def _are_above(bound: list[ast.stmt], source: Source, at: ast.AST) -> bool:
 
 
 def _reads_former(name: str, first: ast.stmt) -> bool:
-    """Return whether the first statement of a cell that gives a name its value reads a former one: `x += 1`."""
+    """Return whether a cell's first assignment of a name reads its former value: `x += 1`."""
     return isinstance(first, ast.AugAssign) or (isinstance(first, ast.Assign) and name in names_in(first.value))
 
 
 def shared_names(*trees: ast.AST) -> set[str]:
-    """Return the variables that pieces of code declare to be others': `global` or `nonlocal`."""
+    """Return the variables that pieces of code declare `global` or `nonlocal`."""
     kinds: list[ast.Global | ast.Nonlocal] = [*nodes_of(ast.Global, *trees), *nodes_of(ast.Nonlocal, *trees)]
     return {name for node in kinds for name in node.names}

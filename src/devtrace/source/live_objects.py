@@ -1,4 +1,4 @@
-"""What diagnosis may look at besides the trace while the traced program is still there."""
+"""Live evidence for diagnosis beside the trace, while the traced program is still there."""
 
 import inspect
 import sys
@@ -46,7 +46,7 @@ class Evidence:
         return self.births is None or tensor in self.births
 
     def registered_late(self, tensor: int) -> tuple[int, bool]:
-        """Return the op before which a tensor was registered that nobody saw made, and whether a layer made it then."""
+        """Return the op before which a tensor of unknown birth was registered, and whether a layer made it then."""
         return self.late.get(tensor, (-1, False))
 
     def is_after_gap(self, op: int) -> bool:

@@ -103,17 +103,17 @@ def is_given(node: object) -> bool:
 
 
 def alone(statement: object) -> ast.expr | None:
-    """Return the expression that is all of a statement: what it gives, nobody takes."""
+    """Return the expression of an expression statement, whose result is dropped."""
     return statement.value if isinstance(statement, ast.Expr) else None
 
 
 def listed(node: ast.expr) -> list[ast.expr]:
-    """Return the parts of a tuple or list that is written out; of other code that itself."""
+    """Return the items of a tuple or list display; of other code itself."""
     return node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
 
 
 def written_out(node: ast.AST) -> list[ast.expr]:
-    """Return the items of a container in code, of a dictionary its values, or what a comprehension makes of each."""
+    """Return the items of a container display, of a dictionary its values, of a comprehension its element."""
     match node:
         case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items) | ast.Dict(values=items):
             return items
@@ -165,7 +165,7 @@ def called_names(node: ast.AST) -> set[str]:
 
 
 def run_names(node: ast.AST) -> set[str]:
-    """Return the names of functions that code calls, or hands to a call, which may run them: `net.apply(start)`."""
+    """Return the names of functions that code calls, or passes to a call: `net.apply(start)`."""
     handed = (each for call in calls_in(node) for each in (*call.args, *(word.value for word in call.keywords)))
     named = {variable(each) or getattr(each, "attr", "") for each in handed}
     return called_names(node) | named - {""}
@@ -176,13 +176,13 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 
 def given_trait(call: ast.Call, trait: str = "device") -> ast.expr | None:
-    """Return the device, or the dtype, that a call is given: by that word, or first of what `.to()` gets."""
+    """Return the device or dtype argument of a call: by keyword, or first in `.to()`."""
     named = keyword(call, trait)
     return call.args[0] if named is None and called_name(call) == "to" and call.args else named
 
 
 def hands_on(node: ast.AST | None, given: Container[str]) -> TypeGuard[ast.Call]:
-    """Return whether code calls what was given or looked up with all that its function got: `fn(*args, **kwargs)`."""
+    """Return whether code passes on all arguments of its function: `fn(*args, **kwargs)`."""
     match node:
         case ast.Call(
             func=function,
@@ -200,7 +200,7 @@ def names_in(*trees: ast.AST) -> set[str]:
 
 
 def assigned_names(*trees: ast.AST) -> list[str]:
-    """Return the variables that pieces of code give a value or delete."""
+    """Return the variables that pieces of code assign or delete."""
     return [name.id for name in nodes_of(ast.Name, *trees) if not is_read(name)]
 
 

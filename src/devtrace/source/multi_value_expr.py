@@ -1,4 +1,4 @@
-"""Whether an expression stands for several values: what is taken apart where it stands, what a function returns so.
+"""Whether an expression stands for several values, by its use or by the function that returns it.
 
 torch.cat(parts(x))      f(*parts(x))      sum(losses(x).values())
 def parts(x): return x, x + 1
@@ -22,7 +22,7 @@ _DISPLAYS: Final = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.ListComp, ast.Se
 
 
 def means_several(node: ast.expr, source: Source, scope: Scope) -> bool:
-    """Return whether an expression of a line is no value itself, but some that are in it."""
+    """Return whether an expression stands for several values: `parts(x)` in `torch.cat(parts(x))`."""
     if _is_taken_apart(node, source):
         return True
     call = match_code("$function(...)", node)
@@ -45,7 +45,7 @@ def _is_taken_apart(node: ast.expr, source: Source) -> bool:
 
 
 def code_run_by(function: ast.expr, scope: Scope) -> CodeType | None:
-    """Return the code that a call of an expression runs: of a function, or of a module's `forward`."""
+    """Return the function that a call runs: the called one, or a module's `forward`."""
     value = evaluate(function, scope)
     own = (class_dict(kind).get("forward") for kind in classes_of(type(value)))
     run = next(run_by(next((each for each in own if each is not None), value)), None)
@@ -53,7 +53,7 @@ def code_run_by(function: ast.expr, scope: Scope) -> CodeType | None:
 
 
 def returned_by(code: CodeType) -> Iterator[tuple[Source, ast.expr | None]]:
-    """Yield what a function returns, as its source has it."""
+    """Yield the returned expressions of a function."""
     source = read(code.co_filename)
     body = source.body_of(code) if source is not None else None
     if source is not None and body is not None:

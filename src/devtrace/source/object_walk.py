@@ -66,7 +66,7 @@ class Reference(NamedTuple):
 
 
 def may_lead(value: object) -> bool:
-    """Return whether a value may be, or lead to, something of interest: no number, text or imported module does."""
+    """Return whether a value can lead to tensors: no number, text or imported module can."""
     return id(type(value)) not in _ATOMS and not issubclass(type(value), ModuleType)
 
 
@@ -76,7 +76,7 @@ def is_tensor(value: object) -> bool:
 
 
 def items_of(value: object) -> list[Any]:
-    """Return what a plain list, tuple or dictionary has in it; nothing of anything else."""
+    """Return the items of a plain list, tuple or dictionary; nothing for anything else."""
     if type(value) is dict:
         return list(value.values())
     return list(value) if type(value) in (list, tuple) else []  # type: ignore[call-overload]
@@ -108,7 +108,7 @@ def _of_object(owner: Any, most: int | None) -> Iterator[Reference]:
 
 
 def stored(owner: Any, most: int | None = None) -> Iterator[Reference]:
-    """Yield the steps to what an object itself stores: items (of the first `most`), registered parts, attributes."""
+    """Yield the steps to an object's own contents: items (the first `most`), registered parts, attributes."""
     kind = type(owner)
     if issubclass(kind, dict):
         yield from _entries(owner, most)
@@ -191,7 +191,7 @@ def _attributes(owner: Any) -> Iterator[Reference]:
 
 
 def beside_torchs(own: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return a module's attributes without those that nn.Module keeps for itself, which mostly were set before all."""
+    """Return a module's attributes without nn.Module's internal ones."""
     kept, all_ = _kept_by_torch(), list(own.items())
     are_first = kept.issuperset(islice(own, len(kept)))
     return all_[len(kept) :] if are_first else [each for each in all_ if each[0] not in kept]
@@ -199,7 +199,7 @@ def beside_torchs(own: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 @cache
 def _kept_by_torch() -> frozenset[str]:
-    """Return the attributes that nn.Module keeps for itself: its tables and its hooks."""
+    """Return nn.Module's internal attributes: its tables and hooks."""
     torch = sys.modules.get("torch")
     return frozenset(vars(torch.nn.Module())) if torch is not None else frozenset()
 

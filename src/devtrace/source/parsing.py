@@ -66,7 +66,7 @@ class Source:
 
     @cached_property
     def imports(self) -> dict[str, str]:
-        """Return the full names of what is imported anywhere, by the names that it gets: T is torch."""
+        """Return the full names of all imports, by their local names: T is torch."""
         found: dict[str, str] = {}
         for node in nodes_of(ast.stmt, self.tree):
             if isinstance(node, ast.Import):
@@ -200,7 +200,7 @@ class Source:
 
 
 def kept_with_source(find: Callable[Concatenate[Source, P], T]) -> Callable[Concatenate[Source, P], T]:
-    """Keep what a function finds in a source with it: as long as the source is kept itself."""
+    """Cache a function's results on its source, for as long as that is kept."""
 
     @wraps(find)
     def found(source: Source, /, *args: P.args, **words: P.kwargs) -> T:
@@ -317,7 +317,7 @@ def span_at(code: CodeType, instruction: int) -> Span:
 
 
 def _where_tested(instructions: bytes, index: int) -> int:
-    """Return the instruction that gave what a jump tests: all jumps of `a == 1 and b.any()` are at the first part."""
+    """Return the instruction with a jump's condition: all jumps of `a == 1 and b.any()` are at the first part."""
     if not 0 <= 2 * index < len(instructions) or not opname[instructions[2 * index]].startswith(_TESTS):
         return index
     before = range(index - 1, -1, -1)

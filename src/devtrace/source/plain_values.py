@@ -1,4 +1,4 @@
-"""Numbers and texts that code computes of others, `f"cuda:{rank}"`, worked out without running any of it."""
+"""Numbers and texts computed from others, `f"cuda:{rank}"`, evaluated without running code."""
 
 import ast
 import operator
@@ -18,7 +18,7 @@ _CALLS: Final[Mapping[str, Callable[[Any], Any]]] = {"int": int, "str": str}
 
 
 def plain(node: ast.AST, scope: Scope) -> str | int | None:
-    """Return what code gives, if that is a text or a number and look-ups tell what it is computed of."""
+    """Return the value of code that computes a text or number from looked-up ones."""
     try:
         value = _value(node, scope)
     except (ArithmeticError, LookupError, TypeError, ValueError):

@@ -52,7 +52,7 @@ class Scope:
         return cls(frame.f_locals, frame.f_globals)
 
     def having(self, variables: Mapping[str, Any]) -> Scope:
-        """Return the scope in which some names have other values: that of a comprehension's turn."""
+        """Return the scope with other values for some names, as in a comprehension's iteration."""
         return Scope({**self.locals, **variables}, self.globals)
 
     def lookup(self, name: str) -> Any:
@@ -144,7 +144,7 @@ def returned_by_property(owner: Any, name: str) -> tuple[ast.expr, Scope] | None
 
 
 def returned_by_call(call: ast.Call, scope: Scope) -> Any:
-    """Return what a call of a method, or of an object that can be called, only looks up: `self.scale`, else MISSING."""
+    """Return the result of a method, or callable object, that only looks up `self.scale`; else MISSING."""
     owner = evaluate(call.func, scope)
     function: Any = next(run_by(owner), None) if type(owner) is not FunctionType else None
     if owner is MISSING and isinstance(call.func, ast.Attribute):
@@ -167,7 +167,7 @@ def _returned(owner: Any, function: Any) -> tuple[ast.expr, Scope] | None:
 
 
 def with_wrapped(value: Any) -> Iterator[FunctionType]:
-    """Yield a function and what it wraps, each once: a function may wrap itself."""
+    """Yield a function and its wrapped functions, each once: a function may wrap itself."""
     seen: list[FunctionType] = []
     while type(value) is FunctionType and not any(value is each for each in seen):
         yield value

@@ -173,12 +173,12 @@ def is_move(method: str) -> bool:
 
 
 def is_copied_by(method: str) -> bool:
-    """Return whether a method may copy what it is called on as it is, to a device or to Python."""
+    """Return whether a method may copy its tensor unchanged, to a device or to Python."""
     return is_move(method) or method in READS or method == "type"
 
 
 def is_factory(name: str) -> bool:
-    """Return whether a function or method makes a tensor that is no result of others' values."""
+    """Return whether a function or method makes a tensor without reading the values of others."""
     return name in MAKES or name in MAKES_ON_HOST or name.partition("_")[0] == "new" or name.endswith("_like")
 
 
@@ -193,7 +193,7 @@ def gives_itself(method: str) -> bool:
 
 
 def leaves_device(name: str) -> bool:
-    """Return whether a function or method gives no tensor on the device of what it takes: `x.to(d)`, `len(x)`."""
+    """Return whether the result is not a tensor on the input's device: `x.to(d)`, `len(x)`."""
     return (
         is_move(name)
         or name in READS
@@ -205,13 +205,13 @@ def leaves_device(name: str) -> bool:
 
 
 def changes_itself(method: str) -> bool:
-    """Return whether a method changes what it is called on: `add_`."""
+    """Return whether a method works in place: `add_`."""
     return method.endswith("_") and not method.endswith("__")
 
 
 @cache
 def of_tensors_alone() -> frozenset[str]:
-    """Return the attributes that tensors have and what names a device has not: a `torch.device`, a text, a number."""
+    """Return the attributes that tensors have, but not `torch.device`, texts or numbers."""
     torch: Any = sys.modules["torch"]
     return frozenset(dir(torch.Tensor)).difference(*map(dir, (torch._C.device, str, int)))
 
@@ -232,10 +232,10 @@ def _is_of_torch(module: str) -> bool:
 
 
 def full_name(node: ast.AST, source: Source, names: Mapping[str, Any] | None = None) -> str:
-    """Return the full name of what code names, empty where that is not of a module.
+    """Return the full name of a module's member in code, as "torch.zeros" for `T.zeros`; else empty.
 
-    `names` are the variables of the code, if they are known; a module among them is what it is. Else the imports of the
-    source tell, and at last custom: `np` is numpy.
+    Modules are looked up in `names`, the variables of the code, then in the source's imports, and at last by custom:
+    `np` is numpy.
     """
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
@@ -255,5 +255,5 @@ def _full_root(name: str, source: Source, names: Mapping[str, Any]) -> str:
 
 
 def package(node: ast.AST, source: Source, names: Mapping[str, Any] | None = None) -> str:
-    """Return the package of what code names: "torch" for `F.relu`."""
+    """Return the package of a name in code: "torch" for `F.relu`."""
     return full_name(node, source, names).partition(".")[0]

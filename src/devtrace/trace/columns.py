@@ -56,6 +56,9 @@ OP_POSITIONS: Final = {
 OPTIONAL_TABLES: Final = ("autocasts",)
 """Tables that a file leaves out where they have no rows: they came after others wrote files without them."""
 
+OPTIONAL_COLUMNS: Final = {("copies", "source")}
+"""Columns that a file may lack: they came after others wrote files without them."""
+
 TABLES: Final[dict[str, tuple[Column, ...]]] = {
     "devices": _table(name="text", simulated="int"),
     # A site is a span of source. `text` is the source of the span; `cell` is the execution count, -1 in a file;
@@ -94,9 +97,10 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
         forward="row ops", grad="int",
     ),
     # Every op that carried data from one tensor to another across devices (or that could have: same-device copies are
-    # not rows).
+    # not rows). `source` is the tensor that was copied, -1 for a list of Python's.
     "copies": _table(
-        op="row ops", from_="row devices", to="row devices", bytes="wide", pinned="int", non_blocking="int"
+        op="row ops", from_="row devices", to="row devices", bytes="wide", pinned="int", non_blocking="int",
+        source="row tensors",
     ),
     # Each Module.to, .cuda(), .half() ... of a root module: before which op, from where, to which device (-1: no
     # device change).

@@ -21,6 +21,7 @@ import binascii
 import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -28,7 +29,7 @@ import numpy as np
 
 from devtrace.runtime.whole_files import put
 from devtrace.trace.checks import broken_rule
-from devtrace.trace.columns import OPTIONAL_TABLES, TABLES, Column
+from devtrace.trace.columns import OPTIONAL_COLUMNS, OPTIONAL_TABLES, TABLES, Column
 from devtrace.trace.curve import KINDS, Curve, Part
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
 from devtrace.words.catalogue import sentence
@@ -100,7 +101,14 @@ def decode(data: object) -> TraceData:
     )
     if broken := broken_rule(trace):
         raise _damaged(broken)
-    return trace
+    return trace if "source" in current["copies"] else _with_sources(trace)
+
+
+def _with_sources(trace: TraceData) -> TraceData:
+    """Return the trace of a file that does not say which tensor each copy carried: it was taken for the first input."""
+    copies = trace.values["copies"]
+    source = np.append(trace.ops.lists("inputs").first, -1)[trace.copies.ints("op")].astype(np.int32)
+    return replace(trace, values={**trace.values, "copies": {**copies, "source": source}})
 
 
 def _upgraded(data: object) -> dict[str, Any]:
@@ -244,7 +252,10 @@ class _Reader:
         table = self._data.get(name, {column.name: [] for column in TABLES[name]} if name in OPTIONAL_TABLES else None)
         if not isinstance(table, dict):
             raise _damaged(sentence("damage.table", name=name))
-        return {column.name: self._values(name, column, table.get(column.name)) for column in TABLES[name]}
+        left_out = [each for table_name, each in OPTIONAL_COLUMNS if table_name == name and each not in table]
+        known = (column for column in TABLES[name] if column.name not in left_out)
+        values = {column.name: self._values(name, column, table.get(column.name)) for column in known}
+        return values | {each: np.full(len(values[TABLES[name][0].name]), -1, np.int32) for each in left_out}
 
     def curve(self, data: dict[str, Any]) -> Curve:
         parts, ops = data.get("parts"), self._ints("memory.ops", data.get("ops"), wide=True)

@@ -154,6 +154,7 @@ class Copy(Row):
     bytes: int
     pinned: int
     non_blocking: int
+    source: Tensor | None
 
     @property
     def from_(self) -> Device:

@@ -57,6 +57,12 @@ class Lists:
         return cls(offsets, taken)
 
     @property
+    def first(self) -> Ints:
+        """Return the first value of each list, -1 for an empty one."""
+        begins, ends = self.offsets[:-1], self.offsets[1:]
+        return np.append(self.flat, -1)[np.where(ends > begins, begins, len(self.flat))]
+
+    @property
     def lengths(self) -> Ints:
         return cast(Ints, np.diff(self.offsets))
 

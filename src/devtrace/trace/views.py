@@ -1,8 +1,13 @@
-"""What follows from a trace's rows: whose memory a tensor uses, which region of autocast an op ran in."""
+"""What follows from a trace's rows: whose memory a tensor uses, when an op ran, which ranks are alike."""
+
+from collections.abc import Collection
 
 import numpy as np
+import numpy.typing as npt
 
 from devtrace.trace.tables import Ints, TraceData
+
+Whole = npt.NDArray[np.int64]
 
 
 def storage_owners(trace: TraceData) -> Ints:
@@ -34,3 +39,40 @@ def autocasts_of_ops(trace: TraceData) -> Ints:
         is_in = (threads[ops] == regions.number("thread", row)) & (kinds[devices[ops]] == regions.raw("device", row))
         found[ops[is_in]] = row
     return found
+
+
+def begins(trace: TraceData) -> Whole:
+    return trace.ops.ints("start").astype(np.int64)
+
+
+def durations(trace: TraceData) -> Whole:
+    """Return the ns of each op; 0 for an op that raised."""
+    return np.maximum(trace.ops.ints("duration").astype(np.int64), 0)
+
+
+def rank_of_ops(trace: TraceData) -> Ints:
+    return np.append(trace.threads.ints("rank"), -1)[trace.ops.ints("thread")]
+
+
+def alike(trace: TraceData, wanted: Collection[int]) -> dict[int, list[int]]:
+    """Return the ranks that did the same ops in the same order, by the one that is drawn for them.
+
+    That is the first one that has an op of `wanted`, else the lowest. Each rank's own device counts as the same.
+    """
+    of_op = rank_of_ops(trace)
+    flagged = {int(of_op[op]) for op in wanted}
+    found: dict[tuple[bytes, ...], list[int]] = {}
+    for rank in np.unique(of_op[of_op >= 0]).tolist():
+        found.setdefault(_doings(trace, np.flatnonzero(of_op == rank)), []).append(rank)
+    return {next((rank for rank in ranks if rank in flagged), ranks[0]): ranks for ranks in found.values()}
+
+
+def _doings(trace: TraceData, ops: Ints) -> tuple[bytes, ...]:
+    """Return the names, devices and failures of some ops, thread by thread."""
+    ops = ops[np.argsort(trace.ops.ints("thread")[ops], kind="stable")]
+    devices = trace.ops.ints("device")[ops]
+    shared = [id for id, device in enumerate(trace.devices) if device.name in ("cpu", "meta")]
+    own = np.bincount(devices[(devices >= 0) & ~np.isin(devices, shared)], minlength=1).argmax()
+    relative = np.where(np.isin(devices, shared), devices, np.where(devices == own, -2, -1 - devices - len(shared)))
+    failed = trace.ops.ints("duration")[ops] < 0
+    return trace.ops.ints("name")[ops].tobytes(), relative.astype(np.int64).tobytes(), failed.tobytes()

@@ -47,6 +47,15 @@ def sentence(key: str, /, **values: Any) -> str:
     return _beside_code(text) if now == "zh" else text
 
 
+def family(pattern: str, *keys: str) -> Mapping[str, str]:
+    """Return keys by what differs in them: `family("severity.*", "severity.error")` is {"error": "severity.error"}.
+
+    Written out, so that a search for a key finds who asks for it.
+    """
+    before, _, after = pattern.partition("*")
+    return {key.removeprefix(before).removesuffix(after): key for key in keys}
+
+
 def has_sentence(key: str) -> bool:
     """Return whether there is a sentence of this key."""
     return key in templates(language.current())

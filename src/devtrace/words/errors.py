@@ -82,10 +82,10 @@ class UsageError(DevtraceError):
     """A magic, a command or a function called with arguments it does not take."""
 
 
-def expect_kind(call: str, given: object, *kinds: type, takes: str) -> None:
+def expect_kind(call: str, given: object, *kinds: type, error: str) -> None:
     """Refuse an argument of another type by name, before an attribute of it is missed deep below.
 
-    devtrace.diagnose(model)        takes="trace"
+    devtrace.diagnose(model)        error="wrong-argument.trace"
     """
     if not isinstance(given, kinds):
-        raise UsageError.of(f"wrong-argument.{takes}", call=call, kind=type(given).__name__)
+        raise UsageError.of(error, call=call, kind=type(given).__name__)

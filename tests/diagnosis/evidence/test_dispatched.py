@@ -72,14 +72,14 @@ def test_a_part_that_came_after_the_hooks_is_moved_alone() -> None:
         assert edits_of(found) == ["net.head = nn.Linear(8, 3).to(next(net.parameters()).device)"]
 
 
-def test_a_module_that_computes_with_parts_of_two_devices_may_be_kept_together() -> None:
+def test_where_a_module_computes_with_parts_of_two_devices_what_the_first_gave_is_moved() -> None:
     for found in (
         report_of(a_shortcut_between_parts, simulate="cuda:2").findings[0],
         explained(a_shortcut_between_parts, simulate="cuda:2"),
     ):
         assert found.culprit is not None
         assert found.culprit.name == "skip"
-        assert 'let accelerate keep all of it on one device: `no_split_module_classes=["Residual"]`' in found.help
+        assert edits_of(found) == ["skip = skip.to(next(self.last.parameters()).device)"]
 
 
 def test_a_parameter_whose_data_a_hook_has_is_read_while_its_module_runs() -> None:

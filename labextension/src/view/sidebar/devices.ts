@@ -14,6 +14,17 @@ import type { IDrawing } from './drawing';
 import { folding } from './section';
 
 /** Rows of one device that are shown at once; more when asked for. */
+const KINDS = [
+  ['model', 'held.models'],
+  ['optimizer', 'held.optimizers'],
+  ['tensor', 'held.tensors']
+] as const;
+const PARTS = {
+  parameter: 'held.parameter',
+  buffer: 'held.buffer',
+  attribute: 'held.attribute',
+  unregistered: 'held.unregistered'
+} as const;
 const FIRST = 100;
 
 export function drawDevices({ inventory }: ISidebar, drawing: IDrawing): void {
@@ -54,10 +65,10 @@ function deviceFold(total: IDeviceTotal, { devices: all, holdings }: IInventory,
     if (total.memory !== undefined) {
       into.append(memoryOf(name, total.memory, drawing));
     }
-    for (const kind of ['model', 'optimizer', 'tensor'] as const) {
+    for (const [kind, key] of KINDS) {
       const rows = only.filter(holding => holding.kind === kind);
       if (rows.length > 0) {
-        into.append(h(into, 'h4', { text: sentence(language, `held.${kind}s`) }), listOf(rows, drawing));
+        into.append(h(into, 'h4', { text: sentence(language, key) }), listOf(rows, drawing));
       }
     }
     if (only.length === 0 && tensors > 0) {
@@ -194,7 +205,7 @@ function share(language: Language, body: HTMLElement, { device, tensors }: IDevi
 /** `out_head   Linear   cpu` */
 function partRow(language: Language, body: HTMLElement, part: IPart): Node[] {
   const { kind } = part;
-  const what = kind === 'module' ? part.type : sentence(language, `held.${kind}`, { what: tensorOf(part) }).trim();
+  const what = kind === 'module' ? part.type : sentence(language, PARTS[kind], { what: tensorOf(part) }).trim();
   return [
     h(body, 'code', { class: 'dt-side-holds', text: part.path, title: part.path }),
     h(body, 'span', { class: 'dt-faint dt-side-what', text: what }),

@@ -2,7 +2,7 @@
  * All traces of the notebook, the newest first.
  */
 import { formatTime } from '../../layout/units';
-import { countsOf, isAllClear, latest, rowsOf, type IEntry } from '../../model/entries';
+import { COUNTS, countsOf, isAllClear, latest, rowsOf, type IEntry } from '../../model/entries';
 import type { ISidebar } from '../../model/sidebar';
 import { sentence, type Language } from '../../model/words/catalogue';
 import { severityLook } from '../../paint/palette';
@@ -89,7 +89,7 @@ function signs(language: Language, body: HTMLElement, entry: IEntry): HTMLElemen
   }
   return counts.map(([severity, count]) => {
     const look = severityLook(severity, isDark(body));
-    const words = sentence(language, `count.${severity}`, { count });
+    const words = sentence(language, COUNTS[severity], { count });
     return h(
       body,
       'span',

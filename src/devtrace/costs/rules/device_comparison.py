@@ -98,7 +98,7 @@ def _finding(code: Code, node: ast.Compare, owner: ast.expr, device: str) -> Fin
         rule="device-comparison",
         severity="warning",
         site=code.site_of(node),
-        message=sentence(f"device-comparison.{'always' if is_negated else 'never'}", code=code.text(node)),
-        help=sentence(f"device-comparison.{'text' if has_index else 'type'}", code=new),
+        message=sentence("device-comparison.always" if is_negated else "device-comparison.never", code=code.text(node)),
+        help=sentence("device-comparison.text" if has_index else "device-comparison.type", code=new),
         edits=(edit,) if edit is not None else (),
     )

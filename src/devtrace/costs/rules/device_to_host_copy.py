@@ -45,7 +45,7 @@ def _values(habit: Habit) -> Needless | None:
         return None
     if are_taken_one_by_one(found):
         return None
-    are_numbers = habit.pace.trains and not any(queries.dims[row] for op in some for row in queries.inputs(op)[:1])
+    are_numbers = habit.pace.trains and not any(queries.dims[row] for op in some for row in queries.carried(op))
     if not are_numbers and sum(reads.is_trained(queries, op) for op in some) * 2 < len(some):
         return None
     why = sentence("copy.in-each-step", name=copies.source_text(habit))
@@ -55,7 +55,7 @@ def _values(habit: Habit) -> Needless | None:
 def _weights(habit: Habit) -> Needless | None:
     """Find weights of a model that the host takes in each step: an average that it keeps, a snapshot."""
     queries = habit.queries
-    bases = [queries.base(row) for op in habit.ops for row in queries.inputs(op)[:1]]
+    bases = [queries.base(row) for row in habit.carried]
     are_weights = bool(bases) and all(queries.trace.tensors.raw("role", base) == "parameter" for base in bases)
     if not are_weights or habit.count < OFTEN or habit.trains_alone or not habit.pace.trains:
         return None
@@ -137,7 +137,7 @@ def _return_of_its_gradient(queries: TraceQueries, op: int, end: int) -> int | N
     shapes = queries.trace.tensors.ints("shape")
     for later in _copies_to_device(queries, op, end):
         if queries.trace.ops.raw("phase", later) == "backward":
-            pair = [*queries.inputs(op)[:1], *queries.outputs(later)[:1]]
+            pair = [*queries.carried(op)[:1], *queries.outputs(later)[:1]]
             if len(pair) == 2 and shapes[pair[0]] == shapes[pair[1]]:
                 return int(queries.cost_users[later])
     return None
@@ -148,7 +148,7 @@ def _return_from_numpy(queries: TraceQueries, op: int, end: int) -> int | None:
     copied = queries.source_node(int(queries.op_users[op]))
     for later in _copies_to_device(queries, op, end) if copied is not None else ():
         outer = queries.source_node(int(queries.op_users[later]))
-        is_newer = queries.inputs(later) and queries.producer(queries.inputs(later)[0]) > op
+        is_newer = any(queries.producer(row) > op for row in queries.carried(later))
         if is_newer and copied is not None and outer is not None and _is_made_by_numpy(copied, outer):
             return int(queries.op_users[later])
     return None
@@ -223,9 +223,9 @@ def _unused(habit: Habit) -> Needless | None:
 
 def _copy_in_vain(queries: TraceQueries, op: int, since: int) -> int | None:
     """Return the copy that sent to the device what an op fetches back, if no other op between took it."""
-    row = next(iter(queries.inputs(op)), -1)
+    row = next(iter(queries.carried(op)), -1)
     sent = queries.producer(queries.base(row)) if row >= 0 else -1
-    if sent <= since or queries.kind(sent) != "copy" or queries.device(queries.inputs(sent)[0]) != HOST:
+    if sent <= since or queries.kind(sent) != "copy" or HOST not in map(queries.device, queries.carried(sent)):
         return None
     inputs = queries.trace.ops.lists("inputs")
     taken = queries.bases[inputs.flat[inputs.offsets[sent + 1] : inputs.offsets[op]]]

@@ -65,7 +65,9 @@ def _advised(habit: Habit, *, is_often: bool) -> Needless:
     assert habit.found is not None
     queries, is_drawn = habit.queries, is_drawn_from_nothing(habit)
     why, help = (
-        reads.worded("draw") if is_drawn else of_masks(habit) or reads.purpose(queries, habit.found, habit.ops[0])
+        reads.worded("host-sync.to-draw", "host-sync.to-draw.help")
+        if is_drawn
+        else of_masks(habit) or reads.purpose(queries, habit.found, habit.ops[0])
     )
     fix = None if is_drawn else read_after_loop(habit) or pick_by_where(habit)
     help, edits = (fix.help, fix.edits) if fix is not None else (help, ())
@@ -76,7 +78,7 @@ def _advised(habit: Habit, *, is_often: bool) -> Needless:
 def _is_needless(habit: Habit, found: SourceNode) -> bool:
     """Return whether the waits of a line are of each step, and nothing needs them then."""
     queries, first = habit.queries, habit.ops[0]
-    has_argument = habit.is_of_the_user and reads.spared_by(queries, found, first) != ""
+    has_argument = habit.is_of_the_user and reads.spared_by(queries, found, first) is not None
     if reads.is_asked_for(queries, first) or not (has_argument or reads.is_of_the_line(queries, found, first)):
         return False
     if not habit.pace.is_of_each_step or not _is_in_a_loop(habit):
@@ -93,7 +95,7 @@ def _is_needless(habit: Habit, found: SourceNode) -> bool:
 
 
 def _is_in_a_loop(habit: Habit) -> bool:
-    """Return whether the user's own line waits, no loop that torch has under it, or that line runs again."""
+    """Return whether the user's line waits itself, not a loop inside torch, or runs in each step."""
     found = habit.queries.source_node(habit.site)
     is_torchs = found is not None and reads.is_within_torch(habit.queries, found, habit.ops[0])
     return (habit.is_of_the_user and not is_torchs) or habit.runs_again

@@ -32,7 +32,7 @@ _OF_NUMBERS: Final = ("bool", "float32", "int64")
 def _numbers(habit: Habit) -> Needless | None:
     """Find single numbers of the host's that are made into tensors and copied in each step."""
     queries = habit.queries
-    taken = [queries.inputs(op) or queries.outputs(op) for op in habit.ops]
+    taken = [queries.carried(op) or queries.outputs(op) for op in habit.ops]
     is_one_number = all(rows and queries.dims[rows[0]] == 0 for rows in taken)
     if not is_one_number and not _is_one_element(habit, taken):
         return None

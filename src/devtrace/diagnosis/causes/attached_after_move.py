@@ -25,7 +25,7 @@ def part_is_newer_than_the_move(case: Case) -> Verdict | None:
 
 
 def part_was_attached_after_the_move(case: Case) -> Verdict | None:
-    """Its module was attached after the move, whenever the tensor itself was made."""
+    """Its module was attached after the move; the tensor may be older."""
     owner = case.ownership
     is_newer = owner is not None and owner.is_live and owner.is_newer_than_the_move
     return part_is_newer_than_the_move(case) if is_newer else None
@@ -34,10 +34,10 @@ def part_was_attached_after_the_move(case: Case) -> Verdict | None:
 def reason(case: Case, verdict: Verdict) -> str:
     part = _attached_part(case, verdict)
     return sentence(
-        f"{verdict.cause}.reason",
+        "attached-after-move.reason",
         module=verdict.module_text,
         probably=verdict.probably,
-        part=f"`{part}`" if part else sentence(f"{verdict.cause}.this-part"),
+        part=f"`{part}`" if part else sentence("attached-after-move.this-part"),
         odd=case.odd_device,
     )
 

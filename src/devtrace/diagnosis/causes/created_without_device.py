@@ -8,7 +8,7 @@ from devtrace.words.catalogue import sentence
 
 
 def module_made_a_cache(case: Case) -> Verdict | None:
-    """A module holds it as a plain attribute, and made it in a call, or a method, after its own move."""
+    """A module keeps it as a plain attribute, and made it in a call or method after its own move."""
     passing = case.passing_move
     if passing is None or case.origin.arrival != "made" or case.former_state >= 0:
         return None
@@ -44,7 +44,7 @@ def factory_ran_during_the_computation(case: Case) -> Verdict | None:
 
 
 def _ran_during_the_computation(case: Case, op: int) -> bool:
-    """Return whether an op ran in a module's call, or in a function with a tensor of the expected device at hand."""
+    """Return whether an op ran in a module's call, or in a function with an argument on the expected device."""
     queries, snapshot, device = case.queries, case.snapshot, case.expected_device
     ops = queries.trace.ops
     if ops.number("call", op) >= 0 or ops.raw("phase", op) in ("backward", "optimizer"):
@@ -73,6 +73,6 @@ def reason(case: Case, verdict: Verdict) -> str:
     found = case.queries.source_node(case.queries.born(case.origin.row))
     call = factory_call(found) if found is not None else None
     if found is None or call is None:
-        return sentence(f"{verdict.cause}.reason-unnamed", odd=case.odd_device)
+        return sentence("created-without-device.reason-unnamed", odd=case.odd_device)
     factory = f"{found.source.segment(call.func)}(...)"
-    return sentence(f"{verdict.cause}.reason", call=factory, odd=case.odd_device)
+    return sentence("created-without-device.reason", call=factory, odd=case.odd_device)

@@ -12,7 +12,7 @@ def factory_made_it_on_an_accelerator(case: Case) -> Verdict | None:
 
 
 def reason(case: Case, verdict: Verdict) -> str:
-    return sentence(f"{verdict.cause}.reason", odd=case.odd_device)
+    return sentence("default-device.reason", odd=case.odd_device)
 
 
 def was_made_by_default(case: Case) -> bool:

@@ -26,7 +26,7 @@ def owner_was_not_moved_with_it(case: Case) -> Verdict | None:
 
 
 def optimizer_keeps_it(case: Case) -> Verdict | None:
-    """It is state that an optimizer keeps beside the parameters, and that no line brought there."""
+    """An optimizer keeps it as state, and no line moved it."""
     if case.origin.arrival == "copied":
         return None
     names = [name for name in case.names if name.is_state_of_an_optimizer]
@@ -76,20 +76,21 @@ def _came_from_numpy_past_the_default_device(case: Case) -> bool:
 def reason(case: Case, verdict: Verdict) -> str:
     odd, expected = case.odd_device, case.expected_device
     if verdict.dropped:
-        return sentence(f"{verdict.cause}.reason-dropped", odd=odd)
+        return sentence("never-moved.reason-dropped", odd=odd)
     if _came_from_numpy_past_the_default_device(case):
-        return sentence(f"{verdict.cause}.reason-numpy")
-    suffix = "-inferred" if verdict.certainty == "inferred" else ""
+        return sentence("never-moved.reason-numpy")
+    is_inferred = verdict.certainty == "inferred"
     if verdict.module is not None and not verdict.others:
-        return sentence(f"{verdict.cause}.reason-module{suffix}", module=verdict.module_text, expected=expected)
+        key = "never-moved.reason-module-inferred" if is_inferred else "never-moved.reason-module"
+        return sentence(key, module=verdict.module_text, expected=expected)
     beside = _moved_neighbour(case, verdict)
     if beside is not None:
-        return sentence(f"{verdict.cause}.reason-beside", line=beside[0], neighbour=beside[1], expected=expected)
-    return sentence(f"{verdict.cause}.reason{suffix}", expected=expected)
+        return sentence("never-moved.reason-beside", line=beside[0], neighbour=beside[1], expected=expected)
+    return sentence("never-moved.reason-inferred" if is_inferred else "never-moved.reason", expected=expected)
 
 
 def _moved_neighbour(case: Case, verdict: Verdict) -> tuple[Site, str] | None:
-    """Return the line that moved what came with the tensor, and what it moved, where its source shows it."""
+    """Return the line that moved the tensor's neighbour, and the neighbour's code: `x` of `x = x.to(device)`."""
     found = case.queries.source_node(verdict.moved)
     moved = match_code("$x.to(...)", found.node) or match_code("$x.cuda(...)", found.node) if found else None
     if found is None or moved is None or verdict.name is None:

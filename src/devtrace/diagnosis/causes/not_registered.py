@@ -1,4 +1,4 @@
-"""A module holds a tensor as a plain attribute, or in a list or dict, which `.to()` passes by."""
+"""A module holds a tensor as a plain attribute, or in a list or dict, and `.to()` skips those."""
 
 from typing import Final
 
@@ -25,7 +25,7 @@ def owner_is_in_a_plain_container(case: Case) -> Verdict | None:
 
 
 def module_has_it_unregistered(case: Case) -> Verdict | None:
-    """It was there, or what it was made of, when its module moved. No call of the module put it where it is."""
+    """It existed when its module moved, or its source did; no call of the module made it."""
     passing = case.passing_move
     if passing is None or (case.was_made_after(passing.moves[-1].op) and case.former_state < 0):
         return None

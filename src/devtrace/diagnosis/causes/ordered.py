@@ -49,7 +49,7 @@ A_MODULE_KEEPS_IT: Final[tuple[Predicate, ...]] = (
 
 
 def a_root_explains_it(case: Case) -> Verdict | None:
-    """Ask what the modules know of the tensors that this one was computed from."""
+    """Look for a module that owns one of the tensors that this one was computed from."""
     for predicates in (A_MODULE_OWNS_IT, A_MODULE_KEEPS_IT):
         for root in case.root_cases:
             found = _first(predicates, root)
@@ -84,7 +84,7 @@ PREDICATES: Final[tuple[Predicate, ...]] = (
 
 
 class Causes(NamedTuple):
-    """The causes of another trait than the device: in their order, and the sentence on those that it alone has."""
+    """Causes of another trait than the device, in their order, and the sentence on those that it alone has."""
 
     predicates: tuple[Predicate, ...]
     reason: Callable[[Case, Verdict], str]
@@ -96,13 +96,13 @@ WITHOUT_BIRTHS: Final[tuple[Predicate, ...]] = (attached_after_move.part_was_att
 
 
 def find_verdict(case: Case) -> Verdict:
-    """Return the verdict of the first predicate that has its evidence; of a dtype by the name that it has there."""
+    """Return the verdict of the first predicate with evidence, for a dtype under the cause's name there."""
     found = _first(_predicates(case), case) or Verdict("unknown", born=case.born, name=case.name)
     return replace(found, cause=CASTS.get(found.cause, found.cause)) if case.queries.of == "dtype" else found
 
 
 def _predicates(case: Case) -> tuple[Predicate, ...]:
-    """Return those that may be asked: none that needs a birth which may not have been recorded."""
+    """Return the predicates for a case; if births may be missing, none that depends on one."""
     if case.is_undated:
         return WITHOUT_BIRTHS
     if case.was_registered_late:

@@ -14,7 +14,7 @@ def owner_has_an_early_copy(case: Case) -> Verdict | None:
 
 
 def was_copied_before_the_move(case: Case) -> Verdict | None:
-    """It was made from a parameter by copying alone (clone, zeros_like), before that parameter moved."""
+    """A parameter was copied (clone, zeros_like) before it moved."""
     move = move_of_the_original(case)
     return Verdict("stale-copy", born=case.born, name=case.name, move=move) if move is not None else None
 
@@ -31,7 +31,7 @@ def module_kept_a_cache(case: Case) -> Verdict | None:
 
 
 def original_moved_without_it(case: Case) -> Verdict | None:
-    """A copy is on the expected device, but this is the tensor that was copied, or a view taken before."""
+    """A copy is on the expected device, but the op got the original, or an older view."""
     move = next(moves_of_lineage(case), None)
     return Verdict("stale-copy", case.born, case.name, move=move) if move is not None else None
 
@@ -44,7 +44,7 @@ def reason(case: Case, verdict: Verdict) -> str:
 
 
 def _is_the_original(case: Case, verdict: Verdict) -> bool:
-    """Return whether it is no copy: another line moved a copy of it, for that line alone."""
+    """Return whether it is the original of a copy that another line moved for its own use."""
     if verdict.move is None or verdict.name is None:
         return False
     return case.snapshot.row(verdict.name.last.value) == verdict.move.source

@@ -52,23 +52,22 @@ def reason(case: Case, verdict: Verdict) -> str:
         return ""
     if case.odd_device == META:
         owner = owner_without_data(case)
-        key = "reason-meta" if owner is None else "reason-offloaded"
-        return sentence(f"{verdict.cause}.{key}", module=owner.text if owner is not None else "")
+        if owner is None:
+            return sentence("wrong-device.reason-meta")
+        return sentence("wrong-device.reason-offloaded", module=owner.text)
     if case.mismatch.of == "gradient":
-        return sentence(f"{verdict.cause}.reason-gradient", odd=case.odd_device)
+        return sentence("wrong-device.reason-gradient", odd=case.odd_device)
     if case.mismatch.of == "gradients":
-        return sentence(f"{verdict.cause}.reason-gradients", odd=case.odd_device)
+        return sentence("wrong-dtype.reason-gradients", odd=case.odd_device)
     if was_made_by_default(case):
-        return sentence(f"{verdict.cause}.reason-default", odd=case.odd_device)
+        return sentence("wrong-dtype.reason-default", odd=case.odd_device)
     base = case.queries.base
     if not case.begins_so and base(case.origin.row) != base(case.row) and not case.mismatch.is_meant:
-        return sentence(f"{verdict.cause}.reason-stayed", odd=case.odd_device, expected=case.expected_device)
+        return sentence("wrong-device.reason-stayed", odd=case.odd_device, expected=case.expected_device)
     kept = _attribute_that_stayed(case)
     if kept:
-        return sentence(
-            f"{verdict.cause}.reason-attribute", name=kept, odd=case.odd_device, expected=case.expected_device
-        )
-    return sentence(f"{verdict.cause}.reason", odd=case.odd_device)
+        return sentence("wrong-device.reason-attribute", name=kept, odd=case.odd_device, expected=case.expected_device)
+    return sentence("wrong-device.reason", odd=case.odd_device)
 
 
 def _attribute_that_stayed(case: Case) -> str:

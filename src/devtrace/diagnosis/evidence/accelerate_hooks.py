@@ -17,11 +17,6 @@ from devtrace.source.safe_values import instance_dict
 _MOST_ANCESTORS: Final = 20
 
 
-def device_of_hooks(module: object) -> str:
-    """Return the device to which a module's hook brings what the module is given; empty for none."""
-    return next(filter(None, (_named(hook.get("execution_device")) for hook in _hooks(module))), "")
-
-
 def is_dispatched(module: object) -> bool:
     """Return whether a module has its parts on several devices, so that no move takes it as a whole."""
     parts = instance_dict(module).get("hf_device_map") if is_module(module) else None
@@ -30,7 +25,7 @@ def is_dispatched(module: object) -> bool:
 
 def owner_with_hook(case: Case) -> AccessPath | None:
     """Return the module that owns the odd tensor and whose inputs a hook brings to the expected device."""
-    owners = (owner for owner in _owners(case) if device_of_hooks(owner.last.value) == case.expected_device)
+    owners = (owner for owner in _owners(case) if _device_of_hooks(owner.last.value) == case.expected_device)
     return next(owners, None)
 
 
@@ -49,6 +44,11 @@ def _owners(case: Case) -> Iterator[AccessPath]:
 
 def _is_offloaded(module: object) -> bool:
     return any(hook.get("offload") is True for hook in _hooks(module))
+
+
+def _device_of_hooks(module: object) -> str:
+    """Return the device to which a module's hook brings what the module is given; empty for none."""
+    return next(filter(None, (_named(hook.get("execution_device")) for hook in _hooks(module))), "")
 
 
 def _hooks(module: object) -> Iterator[Any]:

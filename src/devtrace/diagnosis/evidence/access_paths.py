@@ -55,7 +55,7 @@ class AccessPath:
 
     @property
     def frame(self) -> int:
-        """Number of the frame whose variable the path starts from; 0 is the innermost."""
+        """Number of the frame with the path's first variable; 0 is the innermost."""
         return self.references[0].frame
 
     @property
@@ -67,7 +67,7 @@ class AccessPath:
         return AccessPath(self.references[:length], self.texts[:length])
 
     def beside(self, reference: Reference) -> AccessPath:
-        """Return the path of another object that the same owner holds."""
+        """Return the path of another object of the same owner."""
         return AccessPath((*self.references[:-1], reference), (*self.texts[:-1], reference.text))
 
     def modules(self) -> list[tuple[int, torch.nn.Module]]:
@@ -112,7 +112,7 @@ class AccessPath:
 
 
 def modules_in(value: object) -> list[Any]:
-    """Return the modules that a list, or a module of modules, has in it."""
+    """Return the modules in a list or a container module."""
     items = items_of(value) or items_of(instance_dict(value).get("_modules"))
     return [each for each in items if is_module(each)]
 
@@ -173,7 +173,7 @@ def untransformed(value: object) -> object:
 
 
 def stays_on_host(value: object) -> bool:
-    """Return whether an object's tensors belong on the CPU: those of data sets and their loaders do."""
+    """Return whether an object's tensors belong on the CPU: a data set, or its loader."""
     data = torch.utils.data
     return issubclass(type(value), (data.Dataset, data.DataLoader, data.Sampler))
 
@@ -214,9 +214,9 @@ def names_trait(value: object, trait: str) -> bool:
 
 
 def attributes_that_name(trait: str, owner: Any) -> Iterator[tuple[str, bool]]:
-    """Yield the attributes of an object that name a device, and whether its class keeps them for itself.
+    """Yield the attributes of an object that name a device, and whether each is private.
 
-    So do torch's and a package's with all but `device`, and each with what begins with `_`.
+    Private is an underscore name, and all but `device` in classes of torch or a package.
     """
     for key, value in {"device": attribute(owner, "device"), **instance_dict(owner)}.items():
         if names_trait(value, trait) and str(key).isidentifier():
@@ -293,7 +293,7 @@ class Walk:
         return f"[{self.names(reference.key)[0].text}]" if self._is_keyed(reference) else reference.text
 
     def _is_keyed(self, reference: Reference) -> bool:
-        """Return whether the key of a reference is an object that has access paths itself."""
+        """Return whether the key of a reference has access paths itself."""
         return reference.kind == "state" and id(reference.key) in self.references
 
 

@@ -1,4 +1,4 @@
-"""Which device a line asks for, and the code that says so: here, in a caller, in a `with` around it, as the default."""
+"""The device that a line asks for, and the code that names it: here, in a caller, in a `with`, as the default."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AskedDevice(NamedTuple):
 
     @property
     def is_handed_in(self) -> bool:
-        """Return whether it is a parameter that the function has from its caller."""
+        """Return whether the code is a parameter of its function."""
         name = variable(self.node)
         return bool(name) and name in parameters(self.frame.body) and not self.frame.bindings(name)
 
@@ -38,9 +38,9 @@ class AskedDevice(NamedTuple):
 
 
 def asked_device(frames: Sequence[FailingFrame], is_refused: Refused, named: Named | None = None) -> AskedDevice | None:
-    """Return the refused device of a line, by the outermost frame that hands it on; `frames` begin innermost.
+    """Return the refused device of a line, in the outermost frame that passes it on; `frames` begin innermost.
 
-    What code names is a device, unless it is `named` otherwise.
+    `named` reads other names in code than devices.
     """
     named = named or devices_named
     found = None
@@ -54,9 +54,9 @@ def asked_device(frames: Sequence[FailingFrame], is_refused: Refused, named: Nam
 
 
 def devices_named(frame: FailingFrame, node: ast.AST) -> list[str]:
-    """Return the devices that code stands for: by a text, a `torch.device`, a number where one is taken, a list.
+    """Return the devices that code names: a text, a `torch.device`, a number in a device position, a list.
 
-    Of a `functools.partial` they are the ones that it was given.
+    Of a `functools.partial`: its arguments.
     """
     computed = plain(node, frame.scope())
     value: Any = evaluate(node, frame.scope()) if computed is None else computed
@@ -87,7 +87,7 @@ def accelerator() -> str:
 
 
 def _head(frame: FailingFrame) -> list[ast.AST]:
-    """Return what a frame runs, of `with torch.cuda.device(7):` without its body."""
+    """Return the running code of a frame; of `with torch.cuda.device(7):` without the body."""
     return getattr(frame.expression, "items", None) or [frame.expression]
 
 
@@ -113,7 +113,7 @@ def _around(frames: Sequence[FailingFrame], is_refused: Refused, named: Named) -
 
 
 def _kind_of_number(frame: FailingFrame, node: ast.AST) -> str:
-    """Return the kind of device that a number, or each of a list, means where it stands; empty if it means none."""
+    """Return the kind of device for a number in this position; empty if it is no device."""
     parent = frame.source.parent(node)
     match parent:
         case ast.keyword(arg=str() as word):

@@ -25,6 +25,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.slugs import MOVES, CauseSlug, Certainty
 from devtrace.source.matching import called_names, is_given, nodes_of
 from devtrace.source.vocabulary import MAKES
+from devtrace.words.catalogue import sentence
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Verdict:
 
     @property
     def probably(self) -> str:
-        return "probably " if self.certainty == "inferred" else ""
+        return sentence("probably") if self.certainty == "inferred" else ""
 
 
 @dataclass
@@ -87,19 +88,19 @@ class Case(Subject):
 
     @property
     def was_cast_for_itself(self) -> bool:
-        """True if a line cast the module that owns the tensor from the expected dtype: what it gives is to be cast."""
+        """True if a line cast the tensor's module away from the expected dtype: its output needs the cast."""
         is_owned = self.queries.of == "dtype" and self.ownership is not None
         return is_owned and self.ownership is not None and self.ownership.sent_away is not None
 
     @cached_property
     def cases_of_roots(self) -> list[Case]:
-        """A case for each tensor with a lasting name that the subject was computed from."""
+        """A case for each tensor with a lasting name among the subject's sources."""
         found = [self._about(row) for row in dict.fromkeys(row for row, _ in self.roots)]
         return [each for each in found if not each.was_cast_for_itself]
 
     @property
     def _subject(self) -> Subject:
-        """Its tensor alone: evidence that knew the case would be a circle, and keep the program's objects alive."""
+        """Subject without the case: a reference back would keep the program's objects alive."""
         return Subject(self.queries, self.snapshot, self.mismatch, self.row, self.names)
 
     def _about(self, row: int) -> Case:
@@ -127,7 +128,7 @@ class Case(Subject):
 
     @cached_property
     def former_state(self) -> int:
-        """State of a module before its move, of which it made this one after it (`h = torch.cat([h, new])`), or -1."""
+        """State from before the module's move that this one was made of (`h = torch.cat([h, new])`), or -1."""
         if self.passing_move is None or self.roots or not self.was_made_in_a_call:
             return -1
         move = self.passing_move.moves[-1].op
@@ -147,9 +148,9 @@ class Case(Subject):
 
     @cached_property
     def _is_older_than_its_line(self) -> bool:
-        """True if only the source says that the failing line made it, and that line has it from a variable.
+        """True if the failing line, by its source, only takes it from a variable.
 
-        What torch's own code may do with it on the way (`unsqueeze`) is no birth.
+        A view by torch's own code on the way (`unsqueeze`) is no birth.
         """
         queries, names = self.queries, self.names
         if not names or queries.certainty(self.row) == "seen":
@@ -163,7 +164,7 @@ class Case(Subject):
 
     @property
     def was_registered_late(self) -> bool:
-        """True if the op that made it may not have been recorded, but a module had it from a known op on."""
+        """True if its birth may be missing, but not its registration on a module."""
         queries = self.queries
         return queries.producer(self.base) < 0 and queries.registered_late(self.base) >= 0
 
@@ -173,7 +174,7 @@ class Case(Subject):
 
     @property
     def _was_made_as_registered(self) -> bool:
-        """True if a layer of torch's made it as it was built, or a factory on the line that registered it."""
+        """True if it was made as it was registered: by a torch layer's constructor, or a factory on the same line."""
         if self.queries.evidence.registered_late(self.base)[1]:
             return True
         found = self.queries.source_node(super().born)
@@ -192,20 +193,20 @@ Predicate = Callable[[Case], Verdict | None]
 
 
 def outlives_the_call(name: AccessPath) -> bool:
-    """Return whether a name is more than a local variable or an item of a list of data."""
+    """Return whether a name lasts: no local variable, and no item of a list of data."""
     return not name.listed and any(reference.kind not in ("variable", "item") for reference in name.references)
 
 
 def passed_by(cause: CauseSlug, case: Case, passing: PassingMove) -> Verdict:
-    """Return the verdict on what a module has, or made it of, and did not take along when it moved."""
+    """Return the verdict on a tensor that a module keeps and its move missed, or on that tensor's source."""
     born = case.queries.born(case.former_state) if case.former_state >= 0 else case.born
     return Verdict(cause, born, passing.name, passing.module, passing.moves[0], others=len(passing.moves))
 
 
 def move_of_its_parameter(case: Case, name: AccessPath) -> Move | None:
-    """Return how the parameter that an optimizer's state is for got to the expected device after the state was made.
+    """Return the move of an optimizer state's parameter after the state was made.
 
-    A state that was made while nobody recorded may be the younger one, if the source does not tell.
+    State without a recorded birth may be younger than the move, unless the source tells.
     """
     if case.birth < 0 and not case.queries.evidence.saw_ops:
         return None

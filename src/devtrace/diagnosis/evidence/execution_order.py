@@ -1,4 +1,4 @@
-"""The way that the program went through a function, as the ops of its lines show it."""
+"""The order in which the lines of a function ran, by the ops that they recorded."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from devtrace.trace.tables import Ints
 
 @dataclass(frozen=True)
 class Passed:
-    """Moment at which the program last came below a line of a function that still runs.
+    """Moment at which execution last passed a line of a function that still runs.
 
-    The ops of the frame's own lines show its way: `before` and `after` are those around the moment.
+    `before` and `after` are the ops of the function's own lines around the moment.
     """
 
     frame: FailingFrame
@@ -41,14 +41,14 @@ class Passed:
         return cls(frame, line, int(ops[steps[-1]]), int(ops[steps[-1] + 1]))
 
     def since(self, birth: int) -> int:
-        """Return the first op after it, and after a birth that the line there has made itself."""
+        """Return the first op after the line, and after a tensor that the line created itself."""
         first = self.before + 1
         if first <= birth < self.after and not self._is_made_below(birth):
             return self._left_by_its_maker(birth)
         return first if birth != first else self.before  # what comes next makes it
 
     def _left_by_its_maker(self, birth: int) -> int:
-        """Return the first op behind what the function that made a tensor may have done with it: `collate(rows)`."""
+        """Return the first op after the last one of the function that created a tensor: `collate(rows)`."""
         queries = self.frame.snapshot.queries
         made, here = queries.site(queries.op_site(birth)), self.frame.code.site
         if made is None or (made.file, made.function) == (here.file, here.function):
@@ -57,7 +57,7 @@ class Passed:
         return birth + 1 + int(its.nonzero()[0].max(initial=-1)) + 1
 
     def _is_made_below(self, birth: int) -> bool:
-        """Return whether the function that made a tensor is called below the line, and not up to it."""
+        """Return whether the creator of a tensor is called only below the line."""
         queries, here = self.frame.snapshot.queries, self.frame.code.site
         site = queries.site(queries.op_site(birth))
         if site is None or (site.file, site.function) == (here.file, here.function):
@@ -66,7 +66,7 @@ class Passed:
         return (maker := maker_at(site)) in below and maker not in above
 
     def has_run(self, op: int) -> bool:
-        """Return whether an op that was recorded is of a function that only lines up to here call: a trainer."""
+        """Return whether `op` ran in a function called only above this line, such as a trainer's constructor."""
         queries, here = self.frame.snapshot.queries, self.frame.code.site
         site = queries.site(int(queries.op_users[op])) if op >= 0 and queries.evidence.saw_ops else None
         if site is None or (site.file, site.function) == (here.file, here.function):
@@ -75,7 +75,7 @@ class Passed:
         return (maker := maker_at(site)) in above and maker not in below
 
     def may_have_left(self, site: Site) -> bool:
-        """Return whether a function that only the source knows may have run by then, as lines or `__init__` call it."""
+        """Return whether a function may have run by this line, if none of its ops was recorded."""
         queries, here = self.frame.snapshot.queries, self.frame.code.site
         source = queries.read(site.file, site.line)
         if source is None or (site.file, site.function) == (here.file, here.function):
@@ -86,7 +86,7 @@ class Passed:
 
     @cached_property
     def _called(self) -> tuple[set[str], set[str]]:
-        """Functions that run by calls up to the line, and by calls below it."""
+        """Names of functions called up to the line, and below it, directly or by those called."""
         above, below = set[str](), set[str]()
         for statement in self.frame.statements():
             own = [part for part in ast.iter_child_nodes(statement) if not isinstance(part, ast.stmt)]
@@ -104,9 +104,9 @@ def maker_at(site: Site) -> str:
 
 
 def _way(frame: FailingFrame) -> tuple[Ints, Ints]:
-    """Return the ops of this function's lines up to the error, with their lines; line 0 is where it is not running.
+    """Return the ops of this function's lines up to the error, with their lines; line 0 is outside the function.
 
-    An op of the backward pass is no step back to the line that it differentiates: it counts to the call of backward.
+    An op of the backward pass counts to the line that called `backward()`.
     """
     queries, here = frame.snapshot.queries, frame.code.site
     ways = frame.snapshot.ways
@@ -125,7 +125,7 @@ def _way(frame: FailingFrame) -> tuple[Ints, Ints]:
 
 
 def _led_to(names: set[str], source: Source, around: ast.AST | None = None) -> set[str]:
-    """Return the names of functions and classes, and of all that those of this file call."""
+    """Return some names of functions and classes, and all names that they call within this file."""
     bodies, found, new = _bodies(source, around), set(names), names - {""}
     while new:
         new = set[str]().union(*(run_names(body) for name in new for body in bodies.get(name, ()))) - found
@@ -137,7 +137,7 @@ def _led_to(names: set[str], source: Source, around: ast.AST | None = None) -> s
 def _bodies(source: Source, around: ast.AST | None) -> dict[str, list[ast.stmt]]:
     """Return a file's functions by name, the `__init__` of a class by the name of the class.
 
-    What is in a function is a part of that; only the one that runs is looked through.
+    Nested functions belong to the outer one, unless that is running.
     """
     made_by: dict[ast.stmt, str] = {}
     bodies: dict[str, list[ast.stmt]] = defaultdict(list)

@@ -89,16 +89,16 @@ class FailureSnapshot:
         return other
 
     def row(self, tensor: object) -> int | None:
-        """Return the trace's row of a live tensor; within `vmap` and the like of the one that an op gets."""
+        """Return the trace's row of a live tensor, without the wrapper of `vmap` and its kin."""
         live = self.queries.live
         row = live.row_of(tensor) if live is not None else None
         row = live.row_of(access_paths.untransformed(tensor)) if live is not None and row is None else row
         return row if row is not None and 0 <= row < len(self.queries.bases) else None
 
     def trait_of(self, value: object) -> str:
-        """Return the device, or dtype, of a live tensor or a module's first parameter as the recording ended.
+        """Return the device, or dtype, of a live tensor or a module's first parameter, as the recording ended.
 
-        Empty if nothing can be asked of it.
+        Empty for anything else.
         """
         tensor = access_paths.first_parameter(value) if access_paths.is_module(value) else value
         row = self.row(tensor)
@@ -107,7 +107,7 @@ class FailureSnapshot:
         return self.queries.trait(row)
 
     def is_in(self, value: object, row: int) -> bool:
-        """Return whether a list or the like has a tensor: `h` of `self.rnn(self.embed(x), (h, c))`."""
+        """Return whether a container has a tensor: `h` in `(h, c)` of `self.rnn(self.embed(x), (h, c))`."""
         return any(is_tensor(each) and self.row(each) == row for each in items_of(value)[:_MOST_PARTS])
 
     @property

@@ -1,4 +1,4 @@
-"""What findings repeat of a trace: the op that an error is of, and a tensor as what the finding is about."""
+"""Parts that findings share: the op of an error, and a tensor as the culprit."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,13 +9,13 @@ from devtrace.diagnosis.findings import Culprit, Site
 
 
 def of_error(queries: TraceQueries, op: int, site: int | None = None) -> dict[str, Any]:
-    """Return what is the same in each finding of an error: the op that raised it, and where that is."""
+    """Return the fields that all findings of an error share: the op that raised, and its site."""
     at = queries.op_site(op) if site is None else int(site)
     return {"severity": "error", "site": queries.site(at), "op": op, "ops": (op,)}
 
 
 def as_culprit(queries: TraceQueries, row: int, names: Sequence[str], born: Site | None = None, **rest: Any) -> Culprit:
-    """Return a tensor as what a finding is about, by its names, the best first."""
+    """Return a tensor as a culprit, with its names, best first."""
     tensor = queries.trace.tensors[row]
     culprit = Culprit(names[0], tuple(names), str(tensor.device), tuple(tensor.shape), tensor.dtype, born)
     return replace(culprit, **rest)

@@ -196,7 +196,7 @@ class FailingFrame:
                 yield name
 
     def is_itself(self, name: str, before: int) -> bool:
-        """Return whether a variable has above a line what it has now, or what that was computed from."""
+        """Return whether a variable has the same value above a line as now, or a source of that value."""
         later = (each for each in self.bindings(name) if self.source.span(each).line >= before)
         return all(stays_there(name, each, self._trait) for each in later)
 
@@ -215,14 +215,14 @@ class FailingFrame:
         return self.device_of(self.own, module)
 
     def device_of(self, code: str, value: object) -> str:
-        """Return how code asks a tensor or a module that is there for the expected device; nothing of others."""
+        """Return `x.device` for a live tensor or module on the expected device; empty for any other."""
         if self._on_expected_device(value):
             return f"{code}.{self._trait}"
         is_there = access_paths.is_module(value) and self.snapshot.trait_of(value) == self.expected_device
         return f"next({code}.parameters()).{self._trait}" if is_there and not self._may_have_none(code) else ""
 
     def _may_have_none(self, variable: str) -> bool:
-        """Return whether another turn of a loop gives its variable a module without parameters: `for layer in net`."""
+        """Return whether another module of a loop has no parameters: an activation in `for layer in net`."""
         around = self.source.ancestors(self.source_node.statement)
         loops = [each for each in around if type(each) is ast.For and variable in flow.binds(each)]
         items = access_paths.modules_in(evaluate(loops[0].iter, self.scope())) if loops else []
@@ -234,7 +234,7 @@ class FailingFrame:
         return next(filter(None, (self.device_of(*each) for each in given if access_paths.is_module(each[1]))), "")
 
     def _device_of_called(self, near: ast.AST) -> str:
-        """Return `next(self.net.parameters()).device` of the module that is given the code: `self.net(zeros(2))`."""
+        """Return `next(self.net.parameters()).device` for an argument of `self.net(zeros(2))`."""
         around = (match_code("$module(...)", each) for each in self.source.ancestors(near))
         called = ((self.code.text(each["module"]), evaluate(each["module"], self.scope())) for each in around if each)
         return next(filter(None, (self.device_of(*each) for each in called)), "")
@@ -260,7 +260,7 @@ class FailingFrame:
         return [name for name in self.bound(before) if self.is_itself(name, before)]
 
     def _device_global(self) -> str:
-        """Return the name of the expected device that the code reads of its module, or an earlier cell's `device`."""
+        """Return a global that names the expected device: one that the function reads, or a cell's `device`."""
         own = {name for each in flow.statements(self.body) for name in flow.binds(each)} | set(self.bound(0))
         read = (name.id for name in nodes_of(ast.Name, self.body) if is_read(name))
         namespace = self.snapshot.frames[self.number].f_globals
@@ -277,7 +277,7 @@ class FailingFrame:
         return not is_own or any(flow.path_of(each) == path for each in nodes_of(ast.Attribute, self.source.tree))
 
     def _device_literal(self) -> str:
-        """Return the literal by which the function moves things there: `"cuda:0"`."""
+        """Return the literal in the function's other moves to the device: `"cuda:0"`."""
         for call in calls_in(self.body):
             given = given_trait(call, self._trait)
             if isinstance(given, ast.Constant) and self.names_expected_device(given):
@@ -312,7 +312,7 @@ class FailingFrame:
     # The failing expression.
 
     def node_of(self, row: int) -> ast.expr | None:
-        """Return the expression of the line for a tensor: a path that leads to it, else the operand left over."""
+        """Return the line's expression for a tensor: a path to it, else the only operand that may be it."""
         found = self._path_to(row)
         has_none = self.snapshot.is_registered(row) or self.snapshot.is_of_backward or self._made_within(row)
         if found is not None or has_none or self.snapshot.queries.is_undated(row):  # made between operand and op
@@ -340,14 +340,14 @@ class FailingFrame:
         return made.node if isinstance(made.node, ast.expr) else None
 
     def _made_within(self, row: int) -> bool:
-        """Return whether a module that the failing call runs, or its hook, made it: the line does not hand it over."""
+        """Return whether a module within the failing call made it, or a hook: the line does not pass it."""
         queries = self.snapshot.queries
         op = queries.producer(queries.base(row)) if self._trait == "dtype" else -1
         return op >= 0 and not self._calls_below.isdisjoint(queries.calls_around(op))
 
     @cached_property
     def _calls_below(self) -> set[int]:
-        """Return the calls that the line has begun: those within that of the module whose method it is in."""
+        """Return the line's unfinished calls, inside that of the running module."""
         modules, calls = self.snapshot.queries.trace.modules, self.snapshot.queries.trace.calls
         around = (each for each in FailingFrame.all_of(self.snapshot, "", to_read=True) if each.number >= self.number)
         owners = (each.variables.get(each.own) for each in around)
@@ -356,7 +356,7 @@ class FailingFrame:
         return set(takewhile(lambda call: modules.raw("type", calls.number("module", call)) != own, chain))
 
     def _called_here(self, row: int) -> ast.expr | None:
-        """Return the one call in the line of the function that made the tensor, or that looks it up."""
+        """Return the line's only call of the function that made the tensor, or returns it."""
         queries = self.snapshot.queries
         site = queries.site(queries.op_site(queries.producer(row)))
         if site is None or not site.function:
@@ -387,7 +387,7 @@ class FailingFrame:
         return whole if issubclass(type(whole), list | tuple) else evaluate(node, self.scope())
 
     def _operands(self) -> list[ast.expr]:
-        """Return what the line's operation takes: of a tuple or list its items, which has no `.to()` itself."""
+        """Return the operands of the line's operation; for a tuple or list its items, as it has no `.to()`."""
         node = self.source_node.node
         given = [node.value] if isinstance(node, ast.AugAssign) else flow.operands(node)
         return [part for each in given for part in listed(each) or [each]]

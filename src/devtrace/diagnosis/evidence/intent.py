@@ -1,4 +1,4 @@
-"""Which device the user means, where a tensor on the CPU meets one on an accelerator: what the user's own code says.
+"""The device that the user means where CPU and accelerator mix: by the user's own code.
 
     loaded = SAC.load(path, device="cpu")      the owner of the CPU's parameters was told so
     device = "cpu"                             all variables that name a device name this one
@@ -59,9 +59,9 @@ def intended(queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatc
 
 
 def _among_accelerators(queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatch) -> Mismatch:
-    """Return the mismatch with the accelerator as expected that alone the program's variables name.
+    """Return the mismatch with one accelerator as expected: the only one that the program's variables name.
 
-    What is on the other must be there by no word of the program.
+    No code of the program may name the other.
     """
     frames = FailingFrame.all_of(snapshot, "")
     named = {each.device for frame in frames for each in _named_by_variables(frame) if ":" in each.device}
@@ -76,9 +76,9 @@ def _among_accelerators(queries: TraceQueries, snapshot: FailureSnapshot, mismat
 
 
 def _came_without_a_word(queries: TraceQueries, row: int, meant: str, program: str) -> bool:
-    """Return whether code outside of the program's file, or a bare `.cuda()`, put a tensor where it is.
+    """Return whether a tensor got to its device by a package's code, or a bare `.cuda()`.
 
-    A parameter must have been taken from the device that is meant; what was computed from there has moved on.
+    A parameter must have come from the intended device; any other tensor must not.
     """
     move = move_of(queries, row)
     of_a_module = queries.is_of_a_module(queries.base(row))
@@ -94,9 +94,9 @@ def _came_without_a_word(queries: TraceQueries, row: int, meant: str, program: s
 
 
 def _came_by_one_word(queries: TraceQueries, rows: list[int], files: list[str]) -> bool:
-    """Return whether a literal put tensors on their device that the program writes once, though all ends elsewhere.
+    """Return whether a single literal in the program sent tensors to their device, while results end elsewhere.
 
-    Where the results go on to another device on purpose, the program names that device again.
+    A program that means both devices names each more than once.
     """
     moves = {move.site for row in rows if (move := move_of(queries, row)) is not None}
     origins = {queries.op_site(find_origin(queries, row).op) for row in rows}
@@ -118,13 +118,13 @@ def _names(node: ast.AST, device: str) -> bool:
 
 
 def _works_there(frames: list[FailingFrame], device: str) -> bool:
-    """Return whether a module that is at work has its parameters on a device, whether or not it has read one yet."""
+    """Return whether a running module has parameters on a device."""
     owners = [frame.variables.get(frame.own) for frame in frames]
     return any(access_paths.is_module(each) and frames[0].snapshot.trait_of(each) == device for each in owners)
 
 
 def _is_alone_on_its_device(queries: TraceQueries, mismatch: Mismatch) -> bool:
-    """Return whether a module put what is on the accelerator there itself, and most of its work is on the CPU."""
+    """Return whether a module put the accelerator's tensor there itself, and works mostly on the CPU."""
     here = mismatch.expected_device
     rows = [row for row in queries.inputs(mismatch.op) if queries.device(row) == here]
     origins = [find_origin(queries, row) for row in rows]
@@ -137,14 +137,14 @@ def _is_alone_on_its_device(queries: TraceQueries, mismatch: Mismatch) -> bool:
 
 
 def _is_of_a_moved_module(queries: TraceQueries, row: int) -> bool:
-    """Return whether parameters that a move of their module took to the device are among what a tensor is made of."""
+    """Return whether a tensor was computed from parameters of a module that was moved to the device."""
     owned = (past for past in queries.ancestors(row) if queries.is_of_a_module(past))
     moves = (move_of(queries, past) for past in owned if queries.device(past) == queries.device(row))
     return any(move is not None and queries.trace.ops.number("call", move.op) < 0 for move in moves)
 
 
 def _asked_for(snapshot: FailureSnapshot, mismatch: Mismatch) -> Iterator[Site]:
-    """Yield the statements in which the owner of a parameter was told to be on the CPU."""
+    """Yield the statements that ask for a parameter's owner to be on the CPU."""
     for name in snapshot.names(mismatch.odd_tensor):
         frame = FailingFrame.of(snapshot, name.frame, HOST)
         if frame is None or name.last.kind not in ("parameter", "buffer"):
@@ -165,9 +165,9 @@ def _named_by_variables(frame: FailingFrame) -> Iterator[_Named]:
 
 
 def _goes_to(frame: FailingFrame, variable: str, device: str) -> bool:
-    """Return whether a variable says where the work is: some `device=` has it, or the move of a module or a tensor.
+    """Return whether a variable is used as the device of a factory, or of a module's or tensor's move.
 
-    Data begins on the CPU and results end there, so that a tensor made there or moved there tells nothing.
+    For the CPU only modules count: data begin there, and results end there.
     """
     for call in calls_in(frame.body):
         owner = owner_of(call)
@@ -187,7 +187,7 @@ def _is_for_any_device(variable: str) -> bool:
 
 
 def _objects_name_an_accelerator(frame: FailingFrame) -> bool:
-    """Return whether an attribute of something that a variable holds names an accelerator: `args.device`."""
+    """Return whether an attribute of a variable's object names an accelerator: `args.device`."""
     return any(
         access_paths.device_named_by(value) not in ("", HOST) and (type(value) is not str or "dev" in str(key).lower())
         for owner in frame.variables.values()
@@ -196,6 +196,6 @@ def _objects_name_an_accelerator(frame: FailingFrame) -> bool:
 
 
 def _words(named: _Named) -> Site:
-    """Return the statement that gives the variable its value, else the line that the frame runs."""
+    """Return the variable's assignment, else the running line."""
     bound = named.frame.bindings(named.variable)
     return named.frame.code.site_of(bound[-1] if bound else named.frame.source_node.statement)

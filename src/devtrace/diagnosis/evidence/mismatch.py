@@ -93,7 +93,7 @@ def combined(queries: TraceQueries, op: int) -> list[int]:
 
 
 def results_of_the_line(queries: TraceQueries, op: int) -> list[int]:
-    """Return what the failing statement made before its call: both tensors of `(w * 2).backward(torch.ones(3))`."""
+    """Return the failing statement's intermediate results: both tensors of `(w * 2).backward(torch.ones(3))`."""
     made, used = list[int](), set[int]()
     for before in range(op - 1, -1, -1):
         if not queries.are_of_one_statement(before, op):
@@ -104,7 +104,7 @@ def results_of_the_line(queries: TraceQueries, op: int) -> list[int]:
 
 
 def _without_legal_mixes(queries: TraceQueries, op: int, rows: list[int]) -> list[int]:
-    """Return the inputs without those that may be where they are: numbers in a CPU tensor, indexes on the CPU."""
+    """Return the inputs without legal mixes: CPU tensors of one number, and CPU indexes."""
     name = queries.op_name(op)
     if name.startswith(INDEXING) and rows and queries.device(rows[0]) != HOST:
         values = [rows[-1]] if "put" in name and len(rows) > 1 else []
@@ -140,7 +140,7 @@ def _not_of_the_thread(queries: TraceQueries, op: int, devices: list[str]) -> st
 
 
 def _of_inputs_that_were_copied(queries: TraceQueries, op: int, rows: list[int], devices: list[str]) -> str:
-    """Return the device that was left for a copy's; of what is written into the one that its values are on.
+    """Return the device that a copy left; for a tensor that is written into, that of the values.
 
     `out[rows] = expert(x.to(other))` gathers what was sent to other devices. Where the weights were sent too the
     program has moved: then it is an optimizer's state that stayed.
@@ -162,9 +162,9 @@ def written_into(queries: TraceQueries, op: int) -> int | None:
 
 
 def left_behind(came_from: Mapping[str, set[str]]) -> str:
-    """Return the device of the input that was not copied, if the other was copied from its device.
+    """Return the device of the input without a copy, if the other input was copied from there.
 
-    The computation has moved on to the copy's device, then; so to the dtype that a cast gave.
+    The computation has moved to the copy's device, then; or to the dtype of a cast.
     """
     stayed = [each for each in came_from if each in set().union(*came_from.values())]
     stayed = [each for each in stayed if came_from[each].isdisjoint(came_from)]
@@ -172,13 +172,13 @@ def left_behind(came_from: Mapping[str, set[str]]) -> str:
 
 
 def _past_devices(queries: TraceQueries, rows: list[int], device: str) -> set[str]:
-    """Return the devices of all that the inputs of a device were made of. Where weights came from tells nothing."""
+    """Return the former devices of the inputs on a device, without those of weights."""
     inputs = (row for row in rows if queries.device(row) == device)
     return {queries.device(past) for row in inputs for past in queries.ancestors(row, past_modules=False)}
 
 
 def not_of_the_module(queries: TraceQueries, op: int, devices: list[str]) -> str:
-    """Return the device without parameters of the modules that were at work."""
+    """Return the device without parameters of running modules."""
     for call in map(queries.trace.calls.__getitem__, queries.calls_around(op)):
         end = min(call.end if call.end >= 0 else op, op)
         seen = Counter(
@@ -193,7 +193,7 @@ def not_of_the_module(queries: TraceQueries, op: int, devices: list[str]) -> str
 
 
 def without_gradients(queries: TraceQueries, rows: list[int], devices: list[str]) -> str:
-    """Return the device of what is not trained: a teacher's scores come to where the student learns."""
+    """Return the device of the input without a gradient: a teacher's scores come to the student."""
     trained = {queries.trait(row) for row in rows if _is_trained(queries, row)}
     left = [device for device in devices if device not in trained]
     return left[0] if len(left) == 1 else ""

@@ -1,4 +1,4 @@
-"""Moves that a tensor missed: of its original, of what came with it, of a whole whose moved copy nobody kept."""
+"""Moves that a tensor missed: of its original, of a neighbour, of a container with a dropped copy."""
 
 import ast
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from devtrace.source.safe_values import kept_defaults
 
 
 def moves_of_lineage(subject: Subject, first: int = 0) -> Iterator[Move]:
-    """Yield the moves to the expected device of what shares a storage with a tensor, or with one that it is a copy of.
+    """Yield the moves to the expected device of a tensor, its views, and its originals.
 
     `first`: the first of these that counts, 0 for the tensor itself.
     """
@@ -34,7 +34,7 @@ def move_of_the_original(subject: Subject) -> Move | None:
 
 
 def move_of_a_neighbour(subject: Subject) -> Move | None:
-    """Return how a tensor that came with it got to the expected device: another item of the batch, another variable."""
+    """Return the move of a neighbour to the expected device: another item of the batch, another variable."""
     has_owner = any(name.last.owner is not None for name in subject.names)
     if subject.names and all(_was_there_before(subject, name) for name in subject.names):
         return None
@@ -51,7 +51,7 @@ def move_of_a_neighbour(subject: Subject) -> Move | None:
 
 
 def _was_there_before(subject: Subject, name: AccessPath) -> bool:
-    """Return whether what is named was there before the arguments of the function that uses it: its default, too."""
+    """Return whether a named value is older than the arguments of its function; a default is, too."""
     if name.last.kind in ("closure", "global"):
         return True
     frame = subject.snapshot.frames[name.frame] if len(name.references) == 1 and name.frame >= 0 else None
@@ -59,7 +59,7 @@ def _was_there_before(subject: Subject, name: AccessPath) -> bool:
 
 
 def _may_be_younger(subject: Subject, move: Move) -> bool:
-    """Return whether a variable whose birth nobody saw got its value only within what was called after a move."""
+    """Return whether a variable of unknown birth may be younger than a move: assigned in a call after it."""
     site = subject.queries.site(move.site)
     moved_in = subject.snapshot.frame_of(site) if site is not None and subject.birth < 0 else None
     if site is None or moved_in is None:
@@ -70,7 +70,7 @@ def _may_be_younger(subject: Subject, move: Move) -> bool:
 
 
 def _is_of_a_factory(subject: Subject, move: Move) -> bool:
-    """Return whether the copy is how a factory brings Python's numbers to its device: `torch.tensor(0.0, device=d)`."""
+    """Return whether the copy is part of a factory: `torch.tensor(0.0, device=d)`."""
     made = subject.queries.op_node(move.op) if move.op >= 0 else None
     return made is not None and factory_call(made) is made.node
 

@@ -1,4 +1,4 @@
-"""Layers that compute on the CPU while others are on a device: what no move reached, what was left there."""
+"""Layers that compute on the CPU while other layers are on a device."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ _NOWHERE: Final = -1
 
 
 def ops(queries: TraceQueries) -> Rows:
-    """Return the ops on the CPU that read a parameter of a module which never read one on a device, as others did."""
+    """Return CPU ops that read a module's parameters, if that module reads none on a device and others do."""
     there, here = _of_layers(queries)
     return here if there else here[:0]
 
@@ -31,7 +31,7 @@ def _of_layers(queries: TraceQueries) -> tuple[bool, Rows]:
 
 
 def _is_mixed(queries: TraceQueries) -> bool:
-    """Return whether a device's op in a model took as it is (an index, a mask) what an op of that model's computed."""
+    """Return whether a device's op took a CPU result of the same model without a copy, as an index or mask."""
     compute, outermost = queries.is_kind("compute"), outermost_calls(queries)
     inputs = queries.trace.ops.lists("inputs")
     users, taken = inputs.rows, queries.bases[inputs.flat]
@@ -44,7 +44,7 @@ def _is_mixed(queries: TraceQueries) -> bool:
 
 
 def left_behind(queries: TraceQueries) -> Rows:
-    """Return those of `ops` within a model of which other layers computed on a device in the same call."""
+    """Return the ops of models with other layers on a device in the same call."""
     found = ops(queries)
     modules, outermost = modules_of(queries), outermost_calls(queries)
     there = (modules >= 0) & on_a_device(queries)
@@ -61,7 +61,7 @@ def modules_of(queries: TraceQueries) -> Ints:
 
 
 def outermost_calls(queries: TraceQueries) -> Ints:
-    """Return for each op the call of a module that all others around it are in."""
+    """Return for each op the outermost module call around it."""
     calls, parents = queries.trace.ops.ints("call"), queries.trace.calls.ints("parent")
     if not len(parents):
         return calls

@@ -52,7 +52,7 @@ def moves_from(queries: TraceQueries, bases: set[int], expected_device: str, bef
 
 
 def moves_of_holders(queries: TraceQueries, row: int, moves: list[Move]) -> list[Move]:
-    """Keep the moves of modules that hold a tensor, and the moves at sites where no module was seen to move."""
+    """Keep moves of modules that hold a tensor, and moves outside any module's move."""
     holders = set(_holders(queries, row))
     moved = {site: _modules_moved_at(queries, site) for site in {move.site for move in moves}}
     return [move for move in moves if not holders or not moved[move.site] or not holders.isdisjoint(moved[move.site])]
@@ -67,7 +67,7 @@ def was_attached_after(queries: TraceQueries, row: int, move: Move) -> bool:
 
 
 def moves_of_modules(queries: TraceQueries, row: int, kind: str, device: str) -> list[Move]:
-    """Return where the modules of a class that hold a tensor were sent to a device, whatever they had, last first."""
+    """Return the moves to a device of modules that hold a tensor, by class, last first; a move may be of no tensor."""
     modules = queries.trace.modules
     holders = {module for module in _holders(queries, row) if modules.raw("type", module) == kind}
     found = (move for move in queries.trace.moves if move.module.id in holders)
@@ -75,7 +75,7 @@ def moves_of_modules(queries: TraceQueries, row: int, kind: str, device: str) ->
 
 
 def moves_without_tensors(queries: TraceQueries, row: int, kind: str, path: str, device: str) -> list[Move]:
-    """Return where a module that registers nothing was sent to a device, by its class and its name among several."""
+    """Return the moves to a device of a module without registered tensors, by class and name."""
     return _sent_to((move for move in _of_module(queries, kind, path) if not move.tensors), row, device)
 
 

@@ -36,7 +36,7 @@ FROM_DATA: Final = ("lift_fresh", "set_")
 
 @dataclass(frozen=True)
 class Origin:
-    """A tensor's way to its device: `row` arrived there, and `path` leads to it from the odd tensor."""
+    """Arrival of a tensor on its device: `row` arrived there, and `path` leads to it from the odd tensor."""
 
     arrival: Arrival
     row: int
@@ -77,7 +77,7 @@ def _is_alike(queries: TraceQueries, one: int, other: int) -> bool:
 
 
 def _weight(queries: TraceQueries, row: int) -> tuple[bool, bool, int]:
-    """Return what makes an input the one to ask about: a layer, which stays for all that runs through it; its size."""
+    """Return the rank of an input as the preferred parent: a layer first, then the largest."""
     tensors = queries.trace.tensors
     stays = queries.of == "device" and tensors.raw("role", row) == "parameter"
     return stays, bool(queries.dims[row] > 0), tensors.number("bytes", row)
@@ -131,7 +131,7 @@ def is_of_an_array(queries: TraceQueries, origin: Origin) -> bool:
 
 
 def is_like_data(queries: TraceQueries, origin: Origin) -> bool:
-    """Return whether a factory put values into a tensor that stand for data, outside of any module."""
+    """Return whether a factory made a tensor of data, such as `torch.rand(...)`, outside any module."""
     found = queries.op_node(origin.op)
     called = called_names(found.node) if found is not None else set[str]()
     return not called.isdisjoint(LIKE_DATA) and queries.trace.ops.number("call", origin.op) < 0
@@ -147,7 +147,7 @@ def trait_argument(found: SourceNode, trait: Trait) -> ast.expr | None:
 
 
 def _device_of_a_move_behind(call: ast.Call, source: Source) -> ast.expr | None:
-    """Return `self.device` of `torch.zeros(n).to(self.device)`, which is no copy where the factory has the same."""
+    """Return `self.device` of `torch.zeros(n).to(self.device)`, a move that copies nothing on the same device."""
     method = source.parent(call)
     match source.parent(method) if method is not None else None:
         case ast.Call(func=ast.Attribute(value=inner)) as move if inner is call and is_move(called_name(move)):
@@ -158,7 +158,7 @@ def _device_of_a_move_behind(call: ast.Call, source: Source) -> ast.expr | None:
 
 
 def _follows_what_its_function_made(found: SourceNode, trait: Trait) -> bool:
-    """Return whether the device is that of a tensor that the same function made without one: `like=` in other words."""
+    """Return whether the device is `x.device` of a tensor that the same function made without `device=`."""
     followed = match_code(f"$x.{trait}", trait_argument(found, trait))
     function = found.source.function(found.node)
     if followed is None or function is None:
@@ -171,7 +171,7 @@ def _follows_what_its_function_made(found: SourceNode, trait: Trait) -> bool:
 
 
 def lineage(queries: TraceQueries, row: int) -> list[int]:
-    """Return a tensor, then those that it is a copy, a view or a `_like` of on one device, nearest first."""
+    """Return a tensor, then its originals (by copy, view or `_like`) on the same device, nearest first."""
     rows = [row]
     while len(rows) <= _MOST_COPIES:
         parents = [parent for parent in _copied_from(queries, rows[-1]) if parent not in rows]

@@ -53,7 +53,7 @@ class Ownership:
 
     @cached_property
     def _moves_of_former(self) -> list[Move]:
-        """Return the moves of the module before it had the tensors that it has: `load_state_dict(assign=True)`."""
+        """Return the moves of a module's former tensors, before `load_state_dict(assign=True)`."""
         if self.others or self.module is None:
             return []
         kind, subject = type(self.module.last.value).__name__, self.subject
@@ -64,7 +64,7 @@ class Ownership:
 
     @property
     def was_replaced(self) -> bool:
-        """True if what the module has now took the place of tensors that had moved."""
+        """True if the module's tensors replaced ones that had moved."""
         return self.last_move is not None and self.last_move in self._moves_of_former
 
     @cached_property
@@ -79,7 +79,7 @@ class Ownership:
 
     @cached_property
     def was_moved_as_a_whole(self) -> bool:
-        """True if the last move took tensors of more than one of the module's children along."""
+        """True if the last move took along tensors of several children."""
         if self.last_move is None or not self.is_live:
             return False
         queries, site = self.subject.queries, self.last_move.site
@@ -114,7 +114,7 @@ def find_ownership(subject: Subject) -> Ownership | None:
 
 
 def _owner(subject: Subject, name: AccessPath) -> tuple[AccessPath, AccessPath, tuple[tuple[str, int], ...]]:
-    """Return a name, the outermost module of it that registers the tensor, and what that has on the expected device."""
+    """Return a name, the outermost module that registers its tensor, and that module's expected tensors."""
     index, module = next((index, module) for index, module in name.modules() if name.registered_from(index))
     return name, name.prefix(index + 1), expected_tensors(subject, module)
 
@@ -139,7 +139,7 @@ def rows_of_modules(queries: TraceQueries, *roles: str) -> list[int]:
 
 @dataclass(frozen=True)
 class PassingMove:
-    """A module on the way to a tensor that moved without it, because a step in between is not registered."""
+    """Module on a tensor's path that moved without the tensor, because of an unregistered step between."""
 
     name: AccessPath
     module: AccessPath
@@ -161,7 +161,7 @@ def find_passing_move(subject: Subject, names: Iterable[AccessPath]) -> PassingM
 
 
 def _moves_of_unused(subject: Subject, module: AccessPath) -> list[Move]:
-    """Return how a module was sent to the expected device of which no tensor is in the trace."""
+    """Return the moves to the expected device of a module without tensors in the trace."""
     queries, kind = subject.queries, type(module.last.value).__name__
     if next(registered(module.last.value), None) is not None:
         return moves_before(queries, subject.row, kind, module.text, subject.expected_device)
@@ -172,7 +172,7 @@ def _moves_of_unused(subject: Subject, module: AccessPath) -> list[Move]:
 
 
 def _was_read_in_a_constructor(subject: Subject) -> bool:
-    """Return whether only the source says when the tensor was made, and says that it was as its module was built."""
+    """Return whether the tensor was made in its module's constructor, by the source alone."""
     site = subject.queries.site(subject.born)
     return not subject.queries.evidence.saw_ops and site is not None and site.function.endswith("__init__")
 
@@ -184,7 +184,7 @@ def expected_tensors(subject: Subject, module: Any) -> tuple[tuple[str, int], ..
 
 
 def _when_it_failed(subject: Subject, row: int | None) -> int | None:
-    """Return the row of a module's tensor before moves that came after the failure: a trainer's that clears up."""
+    """Return the row of a module's tensor at the failure, before moves of a trainer that cleans up."""
     queries = subject.queries
     while row is not None and queries.producer(row) > subject.op and queries.source(row) >= 0:
         row = queries.source(row)

@@ -1,4 +1,4 @@
-"""What torch refuses where no op mixes devices: a gradient, and the copy of a tensor without data."""
+"""Errors of torch without a mix of devices: a refused gradient, and the copy of a tensor without data."""
 
 from __future__ import annotations
 

@@ -75,9 +75,9 @@ def brief(text: str) -> str:
 
 
 def assignments(queries: TraceQueries, owner: Any, attribute: object) -> Iterator[SourceNode]:
-    """Yield the values of `self.attribute = ...` in the user's own classes of an object, a class's after its bases'.
+    """Yield the values of `self.attribute = ...` in the user's own classes of an object, base classes first.
 
-    What a base class has set as a plain attribute is no name for a buffer any more; a buffer takes what is set later.
+    A plain attribute of a base class cannot become a buffer; a buffer takes later assignments.
     """
     for klass in reversed(classes_of(type(owner))[:-1]):
         code = next((each.__code__ for each in class_dict(klass).values() if type(each) is FunctionType), None)
@@ -94,7 +94,7 @@ def assignments(queries: TraceQueries, owner: Any, attribute: object) -> Iterato
 
 
 def only_assignment(queries: TraceQueries, owner: Any, attribute: object) -> SourceNode | None:
-    """Return what gives an attribute its value, where the user's classes do so once."""
+    """Return the only assignment of an attribute in the user's classes."""
     given = list(assignments(queries, owner, attribute))
     return given[0] if len(given) == 1 else None
 

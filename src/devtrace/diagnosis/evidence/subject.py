@@ -1,4 +1,4 @@
-"""The tensor that a cause is sought for."""
+"""The tensor whose cause is being looked for."""
 
 import ast
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ class Subject:
         return self.birth >= 0 and self.queries.trace.ops.number("call", self.birth) >= 0
 
     def was_made_after(self, op: int) -> bool:
-        """Return whether it was made after an op; False where only the source says when that was."""
+        """Return whether it was made after an op; False if its time is only inferred."""
         return self.birth > op and self.queries.certainty(self.row) == "seen"
 
     def frame_of(self, name: AccessPath | None) -> FailingFrame | None:
@@ -75,7 +75,7 @@ class Subject:
         return FailingFrame.of(self.snapshot, name.frame, self.expected_device) if name is not None else None
 
     def binding_of(self, name: AccessPath | None) -> tuple[FailingFrame, ast.stmt] | None:
-        """Return the statement that gave that variable its value last, with the frame."""
+        """Return the last assignment of that variable, with its frame."""
         frame = self.frame_of(name)
         bound = frame.bindings(name.references[0].text) if frame is not None and name is not None else []
         return (frame, bound[-1]) if frame is not None and bound else None

@@ -1,4 +1,4 @@
-"""Tensors that objects hold on another device than expected: all of them, at any depth, by name.
+"""Tensors of objects on another device than expected: all of them, at any depth, by name.
 
 The search follows modules (parameters, buffers and plain attributes), optimizers, containers and attributes of plain
 objects. It leaves out functions, data sets and loaders, whose tensors belong where they are. No code of anybody's runs.
@@ -21,7 +21,7 @@ _NOT_FOLLOWED: Final = (types.FunctionType, types.MethodType, types.ModuleType, 
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """A tensor that is not where it was expected."""
+    """A tensor on an unexpected device."""
 
     name: str
     device: str
@@ -72,7 +72,7 @@ def _code(path: AccessPath) -> str:
 
 
 def _modules_wholly_off(paths: Sequence[AccessPath], off: Sequence[bool]) -> set[str]:
-    """Return the modules all of whose parameters and buffers are elsewhere: one `.to()` moves such a module."""
+    """Return the modules with all parameters and buffers elsewhere: one `.to()` moves such a module."""
     total: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
     for path, is_off in zip(paths, off, strict=True):

@@ -65,7 +65,7 @@ _REFUSED: Final = re.compile(
 
 
 def is_of_another_trait(text: str) -> bool:
-    """Return whether torch's sentence is about something else than devices that tensors have, such as their dtypes."""
+    """Return whether torch's sentence is not about the tensors' devices, but, for instance, their dtypes."""
     return any(read(text) is not None for read in offered("error kind").values())
 
 

@@ -207,6 +207,20 @@ class TraceQueries:
     def inputs(self, op: int) -> list[int]:
         return cast("list[int]", self.trace.ops.lists("inputs")[op].tolist())
 
+    def carried(self, op: int) -> list[int]:
+        """Return the tensors that an op copied from one device to another; of an op that copied none its first input.
+
+        `torch._foreach_copy_` copies several, and what torch makes of a list of Python's was no tensor before.
+        """
+        return list(self._carried[op]) if op in self._carried else self.inputs(op)[:1]
+
+    @cached_property
+    def _carried(self) -> dict[int, list[int]]:
+        copies, found = self.trace.copies, dict[int, list[int]]()
+        for op, row in zip(copies.ints("op").tolist(), copies.ints("source").tolist(), strict=True):
+            found.setdefault(op, []).extend([row] if row >= 0 else [])
+        return found
+
     def outputs(self, op: int) -> list[int]:
         return cast("list[int]", self.trace.ops.lists("outputs")[op].tolist())
 

@@ -1,4 +1,4 @@
-"""Births in cells that nobody recorded: the statement of a notebook's cells that made what a name holds.
+"""Births in cells without a recording: the statement in a notebook that made a name's tensor.
 
 The source tells, so a birth from here is inferred and never seen: the newest cell that gives the name a value, if that
 value is computed there. A name that a loop, a `with` or a plain alias gives its value tells nothing.

@@ -1,4 +1,4 @@
-"""What a line will stumble over next, once its failing op runs: other tensors of its expressions on the odd device."""
+"""Other tensors on the odd device in the failing line: it would fail over them next."""
 
 import ast
 from collections import Counter
@@ -33,7 +33,7 @@ def rows_of_the_line(case: Case, moved: set[int]) -> tuple[int, ...]:
 
 
 def _was_taken(node: ast.AST, frame: FailingFrame) -> bool:
-    """Return whether a call within the failing one has run with a tensor: with `lengths` of `head(net(x, lengths))`."""
+    """Return whether an inner call has already taken a tensor: `lengths` of `head(net(x, lengths))`."""
     around = list(frame.source.ancestors(node))[1:]
     failed = frame.source_node.node
     within = around[: around.index(failed)] if failed in around else []
@@ -41,7 +41,7 @@ def _was_taken(node: ast.AST, frame: FailingFrame) -> bool:
 
 
 def _inputs_of_the_moved(case: Case, frame: FailingFrame, moved: set[int]) -> Iterator[int]:
-    """Yield what the failing statement made the moved tensors of: `w` of `x + (1 - w // 2).to(x.device)`."""
+    """Yield the sources of moved tensors in the failing statement: `w` of `x + (1 - w // 2).to(x.device)`."""
     queries, rows = case.queries, list(moved)
     for row in rows:
         op = queries.producer(row)
@@ -52,9 +52,9 @@ def _inputs_of_the_moved(case: Case, frame: FailingFrame, moved: set[int]) -> It
 
 
 def is_combined(node: ast.AST, source: Source, runs: ast.AST | None = None) -> bool:
-    """Return whether code combines a tensor as it is: not moved first, nor asked for its shape, nor an index.
+    """Return whether code computes with a tensor directly: not `x.to(d)`, `x.shape` or an index.
 
-    Of a lambda's code only if that `runs`.
+    Code of a lambda counts only if that `runs`.
     """
     inner = node
     for outer in list(source.ancestors(node))[1:]:

@@ -67,11 +67,11 @@ class Anchor:
         return (self.code.above if self.kind == "above" else self.code.below)(self.statement, *texts)
 
     def moved(self, case: Case, *names: AccessPath) -> Iterator[Moved]:
-        """Yield what moves, if what is named is moved here."""
+        """Yield the moved tensors, if the named object is moved here."""
         return self.moved_rows(case, [row for name in names for row in odd_rows(case, name.last.value)])
 
     def moved_rows(self, case: Case, rows: Iterable[int]) -> Iterator[Moved]:
-        """Yield tensors that are moved here; what a lazy module makes later is made there."""
+        """Yield the rows that are moved here, with those that a lazy module makes later."""
         passed = Passed.below(self.frame, self.line) if self.frame is not None else None
         for row in rows:
             birth = case.queries.producer(case.queries.base(row))
@@ -80,7 +80,7 @@ class Anchor:
 
 
 def of_binding(frame: FailingFrame | None, variable: str, *, before: ast.stmt | None = None) -> Iterator[Anchor]:
-    """Yield where what a variable gets by its last binding can be moved: at that value, below it, atop its block."""
+    """Yield the places to move a variable's value: at its last binding, below it, atop its block."""
     bound = [one for one in frame.bindings(variable) if one is not before] if frame is not None else []
     for statement in bound[-1:]:
         assert frame is not None

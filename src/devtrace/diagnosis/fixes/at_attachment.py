@@ -52,7 +52,7 @@ class _Attaching:
 
     @cached_property
     def _above(self) -> list[ast.stmt]:
-        """Statements above the failing one that may attach something: below that one nothing runs in time."""
+        """Statements above the failing one that may attach something."""
         simple = (each for each in self.frame.statements() if isinstance(each, ast.Assign | ast.Expr | ast.AugAssign))
         return [each for each in simple if self.frame.source.span(each).end_line < self.frame.line]
 
@@ -65,7 +65,7 @@ class _Attaching:
         return (self._assigning() or self._making(born) or self._calling(born)) if born is not None else None
 
     def _assigning(self) -> ast.stmt | None:
-        """Return the last `model.bank = ...`, where `model.bank`, a part of it or what is beside it is the odd one."""
+        """Return the last `model.bank = ...`, if the odd tensor is in `model.bank` or beside it."""
         assert self.verdict.module is not None
         below = range(len(self.verdict.module.references) + 1, len(self.name.references) + 1)
         parts = [self.name.prefix(length) for length in below]
@@ -76,7 +76,7 @@ class _Attaching:
         return next((statement for statement, target in given if self.frame.code.text(target) in paths), None)
 
     def _making(self, born: Site) -> ast.stmt | None:
-        """Return the statement that made the part, or the one that then gave it to the module."""
+        """Return the statement that made the part, or the one that attached it."""
         here, span = self.frame.code.site, self.frame.source.span
         is_here = (here.file, here.cell_id) == (born.file, born.cell_id)
         around = (each for each in self._above if span(each).line <= born.line <= span(each).end_line)
@@ -88,7 +88,7 @@ class _Attaching:
         return next((each for each in later if self._model in names_in(each) and names & names_in(each)), made)
 
     def _calling(self, born: Site) -> ast.stmt | None:
-        """Return the first statement below the move that hands the model to what may have attached the part."""
+        """Return the first statement below the move that passes the model to a function that may attach the part."""
         moved, span = self.case.queries.site(self.verdict.moved), self.frame.source.span
         first = moved.line + 1 if moved is not None and moved.file == self.frame.code.site.file else 0
         makers = set(born.function.split("."))  # `Builder.<locals>.attach`
@@ -97,12 +97,12 @@ class _Attaching:
         return next((each for each in handing if makers & run_names(each) or self._passes_module(each)), None)
 
     def running(self, born: Site) -> ast.stmt | None:
-        """Return the last statement above the failing one that calls what made the part."""
+        """Return the last call, above the failing statement, of the function that made the part."""
         maker = maker_at(born)
         return next((each for each in reversed(self._above) if maker in run_names(each)), None)
 
     def _was_kept_first(self) -> bool:
-        """Return whether what replaced a parameter was an attribute of another object: `self.shadow = {...}`."""
+        """Return whether a parameter's replacement came from another object's attribute: `self.shadow = {...}`."""
         owner = self.case.ownership
         found = self.case.queries.own_node(self.verdict.born) if owner is not None and owner.was_replaced else None
         given = targets(found.statement) if found is not None else ()
@@ -166,7 +166,7 @@ def move_where_it_is_built(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 
 def _parts_attached(case: Case, target: str) -> Iterator[AccessPath]:
-    """Yield the parts of the case's names that a statement attached, else what is named."""
+    """Yield the attached parts of the case's names, else the named objects."""
     step = target.rpartition(".")[2]
     for name in case.names:
         yield _part_attached(name, step) or name

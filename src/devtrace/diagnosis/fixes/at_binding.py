@@ -1,4 +1,4 @@
-"""Moves what a variable holds where it gets it: at its value, in a line below, at the top of the loop that sets it."""
+"""Moves a variable's value where it is assigned: in the expression, below the line, at the top of the loop."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _moved_with(case: Case, name: AccessPath, kin: list[AccessPath]) -> Iterator
 
 
 def _may_come_later(case: Case, name: AccessPath, anchor: Anchor) -> bool:
-    """Return whether what nobody saw come may come below its variable's line.
+    """Return whether a tensor of unknown birth may have been added after its variable's assignment.
 
     means = {}                          # an item is put in later
     net = Net()                         # the first call of `forward` gives `net.table` its tensor
@@ -74,13 +74,13 @@ def _may_come_later(case: Case, name: AccessPath, anchor: Anchor) -> bool:
 
 
 def _binds_where_it_moves(case: Case, verdict: Verdict, name: AccessPath) -> bool:
-    """Return whether the line that gives the variable its value moves it too: what was attached came after it."""
+    """Return whether the variable's assignment already moves it: the odd part was attached later."""
     bound, moved = case.binding_of(name), case.queries.source_node(verdict.moved)
     return bound is not None and moved is not None and bound[1] is moved.statement
 
 
 def _made_in_a_call(case: Case, name: AccessPath) -> bool:
-    """Return whether a module's call made what is named, as it makes a cache; a lazy parameter was there before."""
+    """Return whether a module's call made the named tensor, as a cache; a lazy parameter existed before."""
     row = case.snapshot.row(name.last.value)
     if row is None or (name.last.kind in ("parameter", "buffer") and origins.was_materialized(case.queries, row)):
         return False
@@ -89,9 +89,9 @@ def _made_in_a_call(case: Case, name: AccessPath) -> bool:
 
 
 def _is_of_each(anchor: Anchor, name: AccessPath) -> bool:
-    """Return whether the other rounds of a loop have what is named too: each has an object of the same class.
+    """Return whether every round of a loop has the named object: all items are of one class.
 
-    Of a loop over anything but a list or tuple that is there, its batches are taken to be alike.
+    Batches of a loader are assumed to be alike.
     """
     assert isinstance(anchor.node, ast.For)
     assert anchor.frame is not None
@@ -156,7 +156,7 @@ def move_in_loop(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 
 def _others(case: Case, frame: FailingFrame, loop: ast.For, name: AccessPath) -> Iterator[AccessPath]:
-    """Yield the loop's other variables that stayed behind and that the rest of the round computes with."""
+    """Yield the loop's other variables on the odd device that the rest of the round computes with."""
     for variable in dict.fromkeys(assigned_names(loop.target)):
         path = _stayed_behind(case, frame, variable) if variable != name.text else None
         read = [node for statement in loop.body for node in reads(statement, variable)]
@@ -201,7 +201,7 @@ def move_where_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 
 def _unpacked(case: Case, frame: FailingFrame, name: AccessPath, anchor: Anchor) -> Iterator[Fix]:
-    """Yield the lines that move what one call gave to several variables, where more than one of it stayed behind."""
+    """Yield the moves of several results of one call, if more than one is on the odd device."""
     found = match_code("$targets = $call", anchor.node)
     given = assigned_names(found["targets"]) if found is not None and case.mismatch.of == "inputs" else ()
     variables = [each for each in given if any(is_combined(n, frame.source) for n in reads(frame.body, each))]

@@ -1,4 +1,4 @@
-"""Moves what a move left behind where that move is: in a line below it, or beside it in the same expression."""
+"""Adds a missing move beside an existing one: in a line below it, or in the same expression."""
 
 from __future__ import annotations
 
@@ -83,20 +83,20 @@ def move_what_a_call_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
     name, moving, frame = verdict.name, case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
     if name is None or moving is None or frame is None or not case.queries.package(verdict.born):
         return
-    if is_assignable(name) and name.code and moving.function is frame.function and calls_before(moving):
+    if is_assignable(name) and name.code and moving.function is frame.function and _is_called_above(moving):
         anchor = Anchor.below_move(moving, frame)
         proposal = Proposal(anchor, OwnLines.of(name), anchor.device)
         help = sentence("fixed.below-line", code=proposal.code, line=anchor.line)
         yield from proposal.fixes(help, anchor.moved(case, name))
 
 
-def calls_before(move: SourceNode) -> list[ast.Call]:
-    """Return the calls of what a line moves in the lines above it, of the same block."""
+def _is_called_above(move: SourceNode) -> bool:
+    """Return whether a moved object is called in the lines above its move, in the same block."""
     found, block = match_code("$x.$move(...)", move.node), move.source.block(move.statement)
     called = path_of(found["x"]) if found is not None else ""
     above = block[: block.index(move.statement)] if move.statement in block else []
     calls = (call for statement in above for call in calls_in(statement))
-    return [call for call in calls if called and path_of(call.func) == called]
+    return any(called and path_of(call.func) == called for call in calls)
 
 
 def move_container(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -118,7 +118,7 @@ def move_container(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 
 def _rows_at(case: Case, value: Any, op: int) -> Iterator[int]:
-    """Yield the tensors of a container as they were at an op, which later ones may have been made of."""
+    """Yield the tensors of a container as they were at an op, before later ones were made of them."""
     if not is_tensor(value):
         for part in value.values() if type(value) is dict else value:
             yield from _rows_at(case, part, op)
@@ -170,13 +170,13 @@ def bring_module_back(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 
 def _after(frame: FailingFrame, statement: ast.stmt) -> tuple[Anchor, Anchor]:
-    """Return the line below a statement, else above the failing one, if what is between needs it where it is."""
+    """Return the line below a statement, else above the failing one if the lines between need the old device."""
     failing = frame.source_node.statement
     return Anchor(frame.code, statement, "below", frame), Anchor(frame.code, failing, "above", frame)
 
 
 def _sending(frame: FailingFrame, sent: Site) -> Iterator[ast.stmt]:
-    """Yield the statements of a frame that sent a module away, by themselves or by what they call or build."""
+    """Yield the statements of a frame that sent a module away, directly or in a call."""
     function = sent.function.rpartition(".")[2]
     for statement in frame.statements():
         span = frame.source.span(statement)
@@ -222,7 +222,7 @@ def _given_too(found: SourceNode, key: Any, moved: list[Moved]) -> Iterator[Fix]
 
 
 def _groups(case: Case, name: AccessPath) -> Iterator[tuple[Group, Any]]:
-    """Yield what was given on together with what is named, in its order, and its own key."""
+    """Yield the group of values that were passed on together, in order, and the odd one's key."""
     owner, key = name.last.owner, name.last.key
     if owner is not None:
         parts = {reference.key: reference.value for reference in members(owner)}
@@ -243,7 +243,7 @@ def _groups(case: Case, name: AccessPath) -> Iterator[tuple[Group, Any]]:
 
 
 def _moves_of_others(case: Case, group: Group, key: Any) -> Iterator[tuple[SourceNode, Move]]:
-    """Yield the moves of others of a group, where they are written as calls of a method."""
+    """Yield the written moves of a group's other values: `x.to(device)`."""
     for other, value in group.items():
         row = case.snapshot.row(value) if is_tensor(value) and other != key else None
         move = move_of(case.queries, row) if row is not None and case.is_expected(row) else None
@@ -264,7 +264,7 @@ def _left_out(case: Case, group: Group, key: Any, found: SourceNode, move: Move)
 
 
 def _may_be(case: Case, move: Move, element: ast.expr, value: Any) -> bool:
-    """Return whether an expression may be a tensor: where its function still runs, it is asked what it is."""
+    """Return whether an expression may be a tensor; in a live frame it is looked up."""
     frame = frame_at(case, move.site)
     found = evaluate(element, frame.scope()) if frame is not None else MISSING
     return found is MISSING or found is value

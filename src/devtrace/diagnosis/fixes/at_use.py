@@ -73,7 +73,7 @@ def _device_of_another_item(case: Case, frame: FailingFrame, node: ast.expr) -> 
 
 
 def _goes_with_its_module(case: Case) -> bool:
-    """Return whether a move of the module takes a tensor along; a cast leaves whole numbers as they are."""
+    """Return whether a move of the module moves a tensor; a cast skips whole numbers."""
     return case.queries.of == "device" or is_floating(case.odd_device)
 
 
@@ -99,13 +99,13 @@ def _returns_a_new_tensor(call: ast.Call, frame: FailingFrame) -> bool:
 
 
 def _takes_the_work_away(case: Case) -> bool:
-    """Return whether it would bring a tensor to the CPU that nothing says is meant: the rest is on the accelerator."""
+    """Return whether the edit would bring the last tensor from the accelerator to an unintended CPU."""
     words, frame = case.mismatch.words, failing_frame(case)
     return case.expected_device == HOST and (words is None or frame is None or words.file != frame.code.site.file)
 
 
 def _writes_into_it(case: Case) -> bool:
-    """Return whether the failing op writes into the odd tensor: a moved copy of it would be written in vain."""
+    """Return whether the failing op writes into the odd tensor: the write would go to a moved copy and be lost."""
     return written_into(case.queries, case.op) == case.odd_tensor
 
 
@@ -165,7 +165,7 @@ def move_above_in_cell(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 
 def _cells_frame(case: Case, name: AccessPath) -> FailingFrame | None:
-    """Return the frame whose variable it is; of a global that a function reads, the frame of the cell that runs it."""
+    """Return the frame of the variable; for a global, that of the running cell."""
     frames = FailingFrame.all_of(case.snapshot, case.expected_device)
     cell = next((frame for frame in frames if frame.function is None), None)
     is_there = cell is not None and cell.variables.get(name.texts[0]) is name.objects[0]

@@ -61,7 +61,7 @@ def _kept(code: Code, dropped: list[tuple[ast.stmt, str]], moved: list[Moved]) -
 
 
 def _dropped_likewise(found: SourceNode, frame: FailingFrame) -> Iterator[tuple[ast.stmt, ast.expr]]:
-    """Yield the statements beside it that drop what the same move of another tensor returns, with that tensor."""
+    """Yield sibling statements that drop the result of the same move, with their tensors."""
     source, move = found.code.source, match_code("$x.$move(...)", getattr(found.statement, "value", None))
     if move is None or source is not frame.source:
         return
@@ -195,7 +195,7 @@ def _made_at(case: Case, frame: FailingFrame, early: ast.stmt) -> Iterator[int]:
 
 
 def _gives_another_name(statement: ast.stmt) -> bool:
-    """Return whether a statement takes what an object has: `teacher = job.teacher`."""
+    """Return whether a statement only renames an attribute: `teacher = job.teacher`."""
     value = getattr(statement, "value", statement)
     return path_of(value) != "" and getattr(value, "attr", "") not in PARTS
 

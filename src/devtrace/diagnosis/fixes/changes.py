@@ -1,4 +1,4 @@
-"""What a fix writes at an anchor to move something there: one of three changes.
+"""The code that a fix writes at an anchor to move something: one of three changes.
 
     OwnLines          model.to(device)    batch["x"] = batch["x"].to(device)
     EachOf            self.state = [each.to(device) for each in self.state]
@@ -59,7 +59,7 @@ class EachOf:
         return [f"{self.path} = {new}"] if new else []
 
     def _moved(self, code: str, value: Any, call: str, depth: int = 0) -> str:
-        """Return the code that moves a container; an empty text if it has anything else than tensors alike."""
+        """Return the code that moves a container; empty unless it has only tensors."""
         if is_tensor(value):
             return f"{code}.{call}"
         kind, parts = type(value), items_of(value)
@@ -103,7 +103,7 @@ class Proposal:
 
     @property
     def code(self) -> str:
-        """Return the code that the words of a fix show."""
+        """Return the code for a fix's help text."""
         return next(iter(self.texts), "")
 
     def edit(self) -> Edit | None:

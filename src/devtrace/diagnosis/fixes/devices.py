@@ -37,7 +37,7 @@ def of_move(case: Case, verdict: Verdict, frame: FailingFrame) -> str:
 
 
 def of_earlier_cell(case: Case, verdict: Verdict, born: SourceNode) -> str:
-    """Return the notebook's variable that the move in another cell took its device from: `device`."""
+    """Return the device variable of a move in another cell: `device`."""
     moved, frame = case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
     if moved is None or frame is None:
         return ""
@@ -51,9 +51,9 @@ def _argument(move: SourceNode) -> ast.expr | None:
 
 
 def of_owner(case: Case, owner: ast.expr, code: Code) -> str:
-    """Return the device of the nearest owner that has more than what was attached: `self` of `self.pool["a"] = ...`.
+    """Return the device of the nearest owner with other tensors: `self` of `self.pool["a"] = ...`.
 
-    Where no frame tells what the code stands for, the owner is believed to have.
+    Without a live frame the owner is assumed to have some.
     """
     scopes = [Scope.of(frame) for frame in case.snapshot.frames]
     owners = {id(owner) for name in case.names for _, owner in name.modules()}

@@ -1,4 +1,4 @@
-"""Whether an edit means at its line, and in the next round of a loop, what it means where the program failed.
+"""Whether an edit has the same effect at its line, and in the next round of a loop, as where the program failed.
 
 ema = copy.deepcopy(net)                                    # an edit below: ema.to(next(net.parameters()).device)
 net = accelerator.prepare(net)                              # too early: this line moves net
@@ -33,13 +33,13 @@ _DEEPEST: Final = 4
 
 
 def is_too_early(case: Case, fix: Fix) -> bool:
-    """Return whether a device that an edit reads is another one yet when its line runs."""
+    """Return whether an edit would read a device before a later line changes it."""
     since = min((moved.since for moved in fix.moved), default=case.op)
     return any(_is_later(case, frame, edit, owner, since) for frame, edit, owner in _devices_read(case, fix))
 
 
 def _devices_read(case: Case, fix: Fix) -> Iterator[tuple[FailingFrame, Edit, ast.expr]]:
-    """Yield what new code asks for its device: `x` of `x.device` and of `next(x.parameters()).device`."""
+    """Yield the objects whose device new code reads: `x` of `x.device` and `next(x.parameters()).device`."""
     for frame, edit, edited in _edited_frames(case, fix):
         for node in nodes_of(ast.Attribute, edited.source.tree):
             if node.attr == "device":
@@ -74,7 +74,7 @@ def _is_later(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr, sinc
 
 
 def _may_move_below(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr, op: int) -> bool:
-    """Return whether what moved a module may run below an edit: of a move that nobody recorded the line alone is known.
+    """Return whether a module's move may run below an edit; of an unrecorded move only the line is known.
 
     weights = Weights(3)             # too early below this line
     trainer = Trainer(net, weights)  # its `__init__` moves net
@@ -94,14 +94,14 @@ def _may_move_below(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr
 
 
 def _is_run_by_the_failing_line(frame: FailingFrame, site: Site, maker: str) -> bool:
-    """Return whether a function is called by the line that a frame runs, or by what that runs: `Trainer(net).fit()`."""
+    """Return whether the failing line calls a function, directly or not: `Trainer(net).fit()`."""
     inner, snapshot = range(frame.number), frame.snapshot
     is_called = maker in run_names(frame.expression) or any(snapshot.calls(each, maker) for each in inner)
     return is_called or snapshot.frame_of(site) in inner
 
 
 def _was_there(frame: FailingFrame, edit: Edit, owner: ast.expr, *, may_have_moved: bool) -> bool:
-    """Return whether a variable, or an item of one, was at the edit's line what it is now, or what that comes from."""
+    """Return whether a variable, or its item, had at the edit's line its present value, or a source of it."""
     name, line = ast.unparse(owner), edit.line
     item = match_code("$list[$index]", owner)
     whole = ast.unparse(item["list"]) if item is not None else name
@@ -111,7 +111,7 @@ def _was_there(frame: FailingFrame, edit: Edit, owner: ast.expr, *, may_have_mov
 
 
 def is_in_vain(case: Case, fix: Fix) -> bool:
-    """Return whether a variable gets a moved copy of what something else keeps, and is then changed in place."""
+    """Return whether an edit gives a variable a copy of another's tensor, which is then changed in place."""
     for frame, edit, edited in _edited_frames(case, fix):
         below = [each for each in frame.statements() if frame.source.span(each).line > edit.line]
         for statement in edited.statements():
@@ -124,7 +124,7 @@ def is_in_vain(case: Case, fix: Fix) -> bool:
 
 
 def _is_kept(frame: FailingFrame, moved: ast.expr, variable: str) -> bool:
-    """Return whether what is moved is an item or an attribute of something, or the caller's."""
+    """Return whether the moved tensor is also an item, an attribute or the caller's."""
     match moved:
         case ast.Subscript() | ast.Attribute():
             return True
@@ -140,7 +140,7 @@ def _is_kept(frame: FailingFrame, moved: ast.expr, variable: str) -> bool:
 
 
 def lasts(case: Case, edit: Edit) -> bool:
-    """Return whether no loop around an error gives what the edit assigns a value that may be elsewhere.
+    """Return whether the edit's variable stays on its device in the next round of each loop around the error.
 
     token = torch.zeros(n, device=x.device)      # the edit
     for t in range(length):
@@ -159,7 +159,7 @@ def lasts(case: Case, edit: Edit) -> bool:
 
 
 def _assigned_by(frame: FailingFrame, edit: Edit) -> set[str]:
-    """Return the variables of the frame to which the lines of an edit give a value."""
+    """Return the variables that an edit assigns."""
     edited, own = Edited.of(frame.source, edit), getattr(frame.function, "name", None)
     new = edited.statements() if edited is not None else ()
     given = (each for each in new if edited is not None and getattr(edited.source.function(each), "name", None) == own)
@@ -176,7 +176,7 @@ class _Round:
     statements: list[ast.stmt]
 
     def is_known(self, name: str, depth: int = _DEEPEST) -> bool:
-        """Return whether all that the round binds a name to is computed on the expected device."""
+        """Return whether all values of a name in the round are computed on the expected device."""
         binding = [each for each in self.statements if name in binds(each)]
         return depth > 0 and all(self._is_computed_there(each, depth) for each in binding)
 
@@ -203,7 +203,7 @@ class _Round:
 
 
 def moves_what_stays(case: Case, fix: Fix) -> bool:
-    """Return whether an edit would bring to the device what a line further up in a live frame takes on the CPU."""
+    """Return whether an edit would move a tensor that an earlier line needs on the CPU."""
     if case.queries.of == "dtype" or case.expected_device == HOST:
         return False
     base = case.queries.base
@@ -225,7 +225,7 @@ def _taken_above(frame: FailingFrame) -> Iterator[tuple[int, int]]:
 
 @kept_with_source
 def _taken_in(source: Source, body: ast.AST) -> list[tuple[int, ast.expr]]:
-    """Return what the calls of a function take on the CPU only, with their lines; each suggested fix asks for it."""
+    """Return the CPU-only arguments of a function's calls, with their lines."""
     found = ((source.span(call).line, taken_on_host(call)) for call in calls_in(body))
     return [(line, taken) for line, taken in found if taken is not None]
 

@@ -24,7 +24,7 @@ from devtrace.source.vocabulary import is_move
 
 
 class Moved(NamedTuple):
-    """A tensor that an edit puts on the expected device: its row, and the first op that finds it there."""
+    """A tensor that an edit moves: its row, and the first op after the move."""
 
     row: int
     since: int
@@ -32,9 +32,9 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True)
 class Fix:
-    """Advice in words, and as edits, with what these move; `trains`: an optimizer finds it from then on.
+    """Advice in words and as edits, with the moved tensors; `trains`: an optimizer finds them from then on.
 
-    `because`: why it goes with another fix.
+    `because`: the reason to join it with another fix.
     """
 
     help: str
@@ -90,7 +90,7 @@ def siblings_on_odd_device(case: Case, name: AccessPath) -> Iterator[AccessPath]
 
 
 def registering_root(name: AccessPath) -> AccessPath | None:
-    """Return the outermost module whose `.to()` reaches what is named, and that no hooks keep on several devices."""
+    """Return the outermost module that registers the named object and is not dispatched to several devices."""
     whole = (index for index, module in name.modules() if name.registered_from(index) and not is_dispatched(module))
     return next((name.prefix(index + 1) for index in whole), None)
 
@@ -106,7 +106,7 @@ def is_assignable(name: AccessPath) -> bool:
 
 
 def names_its_device(value: ast.expr) -> bool:
-    """Return whether code itself names the device of what it makes."""
+    """Return whether a factory's call names its device."""
     moves = (owner_of(call) is not None and is_move(called_name(call)) for call in calls_in(value))
     return any(moves) or any(keyword(call, "device") for call in calls_in(value))
 
@@ -117,7 +117,7 @@ def reads(node: ast.AST, variable: str) -> list[ast.Name]:
 
 
 def odd_rows(case: Case, value: object) -> list[int]:
-    """Return the tensors on the odd device that a value is, or that `.to()` of it as a module moves."""
+    """Return the odd tensors of a value: itself, or those registered on it as a module."""
     if access_paths.is_module(value) and case.queries.of == "dtype" and not is_floating(case.odd_device):
         return []  # a module casts numbers with a point alone
     tensors = [tensor for _, tensor in registered(value)] if access_paths.is_module(value) else [value]
@@ -125,7 +125,7 @@ def odd_rows(case: Case, value: object) -> list[int]:
 
 
 def made_at(case: Case, chosen: Callable[[SourceNode], bool]) -> Iterator[Moved]:
-    """Yield what the calls at some sites made on the odd device."""
+    """Yield the tensors that calls at some sites made on the odd device."""
     queries, ops = case.queries, case.queries.trace.ops
     nodes = ((site, queries.source_node(site)) for site in range(len(queries.trace.sites)))
     made = np.isin(ops.ints("site")[: case.op], [site for site, node in nodes if node is not None and chosen(node)])

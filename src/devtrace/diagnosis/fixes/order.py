@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from typing import Final, get_args
 
 from devtrace.diagnosis.fixes import at_attachment, at_binding, at_move, at_use, change_move
-from devtrace.diagnosis.fixes.at_construction import hand_device_to_constructor
-from devtrace.diagnosis.fixes.hand_device_down import hand_device_down
 from devtrace.diagnosis.fixes.pass_device_to_factory import move_in_package, pass_device_to_factory
 from devtrace.diagnosis.fixes.ranked import Ranked
 from devtrace.diagnosis.fixes.register_on_module import move_what_a_package_keeps, register_on_module
@@ -34,7 +32,6 @@ _OF_DEVICES: Final = (
     Ranked(change_move.change_device_variable, ("wrong-device",), "one name is wrong for all that is made with it"),
     Ranked(change_move.leave_out_move, ("wrong-device",), "a copy needs no trip to the CPU"),
     Ranked(change_move.move_to_expected_device, ("wrong-device",), "a move that is there gets the right device"),
-    Ranked(hand_device_to_constructor, ("wrong-device",), "its class takes a device, for all that it makes"),
     Ranked(at_move.move_optimizer_state, ("never-moved", "stale-copy"), "it goes where its parameters went"),
     Ranked(at_move.move_with_others, ("never-moved",), "in that very expression another part of it is moved"),
     Ranked(at_move.move_beside_neighbour, ("never-moved",), "the line above moves what came with it"),
@@ -81,7 +78,6 @@ _OF_DEVICES: Final = (
     Ranked(at_use.move_before_update, EVERY, "what is updated in place stays where it is put"),
     Ranked(at_use.move_each_before_use, EVERY, "a list that the line reads as a whole has no expression for each part"),
     Ranked(at_move.move_container, EVERY, "a list of a module has no line of its own that could move each part"),
-    Ranked(hand_device_down, EVERY, "several lines change where one would do, but nothing is copied"),
 )
 
 

@@ -48,9 +48,9 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 
 def _makes_no_such(case: Case, call: ast.Call) -> bool:
-    """Return whether a factory's result has its dtype by a cast, `torch.zeros(n).double()`, or can have no other.
+    """Return whether `dtype=` cannot help: the result is cast (`torch.zeros(n).double()`), or can have no other.
 
-    What was computed from it takes what that is, where an op refuses a dtype as such: `1 - mask` of whole numbers.
+    Nor does it help an op that refuses a dtype as such, `1 - mask`, if the factory's result is only a source.
     """
     has_floats_only = called_name(call) in FLOATS_ONLY and not is_floating(case.expected_device)
     is_of_another = case.mismatch.of != "inputs" and case.queries.base(case.odd_tensor) != case.base
@@ -58,9 +58,9 @@ def _makes_no_such(case: Case, call: ast.Call) -> bool:
 
 
 def _of_siblings(case: Case, verdict: Verdict, call: ast.Call) -> Iterator[ast.Call]:
-    """Yield the factories beside it that made other attributes of its owner: the next line would fail over those.
+    """Yield the factories of the owner's other attributes: the next line would fail over those.
 
-    Of devices the same call makes them where the rest of the line needs them.
+    For devices, only attributes that the rest of the line needs.
     """
     name, own = verdict.name, case.queries.source_node(verdict.born)
     if name is None or own is None or case.queries.of == "device" or name.last.owner is None:

@@ -85,7 +85,7 @@ def _paths_in(source: Source, first: int, last: int) -> list[ast.expr]:
 
 
 def _new_moves(source: Source, edited: Edited, edit: Edit, moves: frozenset[str]) -> list[ast.Call]:
-    """Return the calls `net.to(device)` that the lines of an edit have and the lines before had not."""
+    """Return the calls `net.to(device)` that an edit adds."""
     first, last = edited.first, edited.first + edit.before.count("\n")
     former = {ast.unparse(call) for call in source.beginning(ast.Call, first, last)} if edit.before else set()
     new = edited.source.beginning(ast.Call, edited.first, edited.last) if edit.after else ()
@@ -132,7 +132,7 @@ def _has_value(path: ast.expr, after: Source, running: dict[str, Any], namespace
 
 
 def _is_set_below(target: ast.expr, source: Source) -> bool:
-    """Return whether a later line of the function gives the same attribute or item another value, as no `+=` does."""
+    """Return whether a later line of the function assigns the same attribute or item, other than by `+=`."""
     if not isinstance(target, ast.Attribute | ast.Subscript):
         return False
     body, step, line = source.function(target) or source.tree, _last_step(target), source.span(target).end_line

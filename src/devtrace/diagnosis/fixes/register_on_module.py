@@ -28,7 +28,7 @@ from devtrace.words.text_format import one_line
 
 
 def register_on_module(case: Case, verdict: Verdict) -> Iterator[Fix]:
-    """Register what keeps the tensor from its module's `.to()`, and all else that the module keeps likewise."""
+    """Register the attribute with the tensor on its module, and the module's other unregistered tensors."""
     unregistered = unregistered_step(verdict)
     found = next(_registering(case, verdict, unregistered), None) if unregistered is not None else None
     if found is None or unregistered is None:
@@ -45,7 +45,7 @@ def register_on_module(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 
 def move_what_a_package_keeps(case: Case, verdict: Verdict) -> Iterator[Fix]:
-    """Move it by hand where the class is not the user's to change."""
+    """Move the tensor by hand, if its class is a package's."""
     if case.queries.package(verdict.born):
         yield from move_below_binding(case, verdict)
 
@@ -59,7 +59,7 @@ def _is_odd(case: Case, reference: Reference) -> bool:
 
 
 def _rows(case: Case, value: Any) -> list[int]:
-    """Return the tensors on the odd device that a value is, or that the layers in it have."""
+    """Return the odd tensors of a value, or of the layers in it."""
     if _container_of(value):
         return [row for layer in items_of(value) for row in _rows(case, layer)]
     return odd_rows(case, value)
@@ -77,7 +77,7 @@ def unregistered_step(verdict: Verdict) -> Reference | None:
 
 
 def _registering(case: Case, verdict: Verdict, reference: Reference) -> Iterator[Fix]:
-    """Yield the change of the one statement that gives the attribute its value where the module is built."""
+    """Yield the change of the attribute's only assignment in the constructor."""
     given = list(assignments(case.queries, reference.owner, reference.key))
     if not given:
         yield from _set_by_name(case, verdict, reference.owner)
@@ -125,7 +125,7 @@ def _is_built_beside_others(given: SourceNode, attribute: str) -> bool:
 
 
 def _since(case: Case, row: int, move: Move) -> int:
-    """Return the op that moves what `__init__` gives; of births that no recording saw any came before it."""
+    """Return the op of the module's move after `__init__`; unrecorded births count as before it."""
     is_read = not case.queries.evidence.saw_ops or case.queries.certainty(row) == "inferred"
     return max(move.op, case.queries.producer(case.queries.base(row))) if is_read else move.op
 
@@ -174,7 +174,7 @@ def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> 
 
 
 def _is_running(code: Code, statement: ast.stmt, attribute: str) -> bool:
-    """Return whether another line of the class changes the attribute, or gives it what is computed from itself."""
+    """Return whether another line of the class updates the attribute: `self.mean = 0.9 * self.mean`."""
     around = (each for each in nodes_of(ast.ClassDef, code.source.tree) if statement in ast.walk(each))
     for node in itertools.chain.from_iterable(map(ast.walk, around)):
         match node:
@@ -189,7 +189,7 @@ def _is_running(code: Code, statement: ast.stmt, attribute: str) -> bool:
 
 
 def _contained(code: Code, node: ast.expr, layers: Any, torch_nn: str) -> str:
-    """Return a list or dict of layers as torch's container, with those of torch's for what is written out in it."""
+    """Return a list or dict of layers as torch's container; nested ones as well."""
     inner = list(items_of(layers))
     parts = _parts(node) if _is_nested(layers) else []
     pairs = zip(parts, inner if len(parts) == len(inner) else inner[:1] * len(parts), strict=True)
@@ -207,7 +207,7 @@ def _parts(node: ast.expr) -> list[ast.expr]:
 
 
 def _put_in(code: Code, statement: ast.stmt, left: str, layers: Any, torch_nn: str) -> Iterator[tuple[ast.AST, str]]:
-    """Yield the lists of layers that the function adds to its list, each as a container of torch's."""
+    """Yield the lists of layers that the function appends to its list, each as a torch container."""
     inner, function = next(iter(items_of(layers)), None), code.source.function(statement)
     if function is None or not _is_nested(layers):
         return

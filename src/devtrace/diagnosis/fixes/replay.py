@@ -1,4 +1,4 @@
-"""The recorded ops once more, with tensors where a fix puts them: which op would then mix devices?
+"""Replays the recorded ops with a fix's moves: which op would then mix devices?
 
 What is computed from a moved tensor moves with it, up to a copy that names its device. So a fix that only moves the
 error to an earlier line, or mends one of two inputs, is found without running the program. Only the ops that take what
@@ -116,16 +116,16 @@ class Replay:
                     heapq.heappush(self._next, taker)
 
     def make_for_the_failing_op(self) -> None:
-        """Let what torch's own code made on the way to the failing op be where that gets its tensors.
+        """Let tensors that torch's own code makes for the failing op follow that op's other inputs.
 
-        No other code runs ops of one site apart: `nn.GRU` makes the first hidden state at the user's call of it.
+        `nn.GRU` makes its first hidden state at the user's call of it.
         """
         for step in self.beside_the_failing_op():
             self.there.update(self.follow(step) if step.inputs else step.following)
         self.there.update(filter(self._is_taken_by_the_line, self.failing_inputs()))
 
     def _is_taken_by_the_line(self, row: int) -> bool:
-        """Return whether an input is a view of what moved that the line took itself: `head(x.flatten(1))`."""
+        """Return whether an input is a view, taken on the failing line, of a moved tensor: `head(x.flatten(1))`."""
         queries, known = self.queries, self.case.snapshot.reachable_rows
         is_read = not queries.evidence.saw_ops and queries.producer(row) < 0
         return is_read and row not in known and queries.base(row) in self.there
@@ -144,9 +144,9 @@ class Replay:
         return self.case.expected_device if row in self.there else self.queries.trait(row)
 
     def mixed(self, step: Step) -> tuple[int, ...]:
-        """Return the inputs on the odd device of an op that would mix devices because of what moved.
+        """Return the odd inputs of an op that would mix devices after the move.
 
-        And those that moved from the only device where the op takes them.
+        And moved inputs that the op takes only on their old device.
         """
         if step.kind in ("lengths", "pinned") and self.case.expected_device != HOST:
             on_host = step.inputs[1:] if step.kind == "lengths" else step.inputs
@@ -161,5 +161,5 @@ class Replay:
         return tuple(row for row in rows if self.trait_now(row) != self.case.expected_device)
 
     def follow(self, step: Step) -> list[int]:
-        """Return the outputs that come out on the expected device, because the inputs are there."""
+        """Return the outputs that follow their inputs to the expected device."""
         return step.following if self.trait_now(step.leading) != self.queries.trait(step.leading) else []

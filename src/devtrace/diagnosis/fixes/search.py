@@ -12,16 +12,18 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from devtrace.diagnosis.edits import merged
+from devtrace.diagnosis.evidence.accelerate_hooks import owner_without_data
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.source_text import statement_site
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.findings import Choice
 from devtrace.diagnosis.fixes import about_to_fail, proof
 from devtrace.diagnosis.fixes.fix import Fix
-from devtrace.diagnosis.fixes.order import FOR_EVERY_CAUSE, Ranked, of_cause
-from devtrace.diagnosis.fixes.other_way import with_data, with_the_other_way
+from devtrace.diagnosis.fixes.order import FOR_EVERY_CAUSE, of_cause
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
+from devtrace.diagnosis.fixes.ranked import Ranked
 from devtrace.diagnosis.fixes.replay import Recorded, Replay
+from devtrace.diagnosis.slug_words import ADVICE
 from devtrace.features import find
 from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.catalogue import sentence
@@ -60,20 +62,19 @@ class Search:
         if case.mismatch.of == "gradient":
             return Fix(sentence("fixed.for-gradient", expected=case.expected_device))
         if case.odd_device == META:
-            return next(pass_device_to_factory(case, self.verdict), None) or Fix(with_data(case))
+            return next(pass_device_to_factory(case, self.verdict), None) or Fix(_with_data(case))
         if "complex" in case.odd_device and "complex" not in case.expected_device:
             return Fix(sentence("fixed.for-complex"))
-        advice = sentence(f"{self.verdict.cause}.advice", expected=case.expected_device)
+        advice = sentence(ADVICE[self.verdict.cause], expected=case.expected_device)
         most = MOST_CHOICES if OWN_PACKAGES in os.environ else 1  # which a round of `devtrace fix` has, and may need
         fixes = self._whole() if case.queries.of == "device" else self._surest()
         found = {fix.edits: fix for fix in itertools.islice(fixes, most)}
         first, *others = found.values() or [Fix(advice)]
         alike = (each for each in others if each.trains or not first.trains)  # no other could stand for its training
-        help = with_the_other_way(case, self.verdict, first) if case.queries.of == "device" else first.help
-        return replace(first, help=help, others=tuple(Choice(each.help, each.edits) for each in alike))
+        return replace(first, others=tuple(Choice(each.help, each.edits) for each in alike))
 
     def _surest(self) -> Iterator[Fix]:
-        """Yield those that change no guessed line, then the rest: what is used can be cast, whatever made it."""
+        """Yield fixes without a guessed line first, then the rest."""
         guessed = []
         for fix in self._whole():
             if self.is_a_guess(fix):
@@ -92,7 +93,7 @@ class Search:
             yield whole, each, each.refusal or ("" if whole is not None else "the line would mix devices all the same")
 
     def candidates(self, case: Case, verdict: Verdict) -> Iterator[Candidate]:
-        """Yield what the strategies offer for a tensor, in order, each judged by itself."""
+        """Yield the strategies' candidates for a tensor, in order, each judged by itself."""
         if not case.snapshot.frames:
             return
         is_state = any(reference.kind == "state" for name in case.names for reference in name.references)
@@ -120,7 +121,7 @@ class Search:
         return None if first.edits else first
 
     def _needed(self, parts: list[Fix]) -> list[Fix]:
-        """Return the parts without those that a later one made superfluous, as it moves what theirs was made from."""
+        """Return the parts that later ones do not make superfluous by a move of their sources."""
         for part in parts[:-1]:
             others = [each for each in parts if each is not part]
             if self._left(others) is None:
@@ -144,7 +145,7 @@ class Search:
         return Case.of(self.case.queries, self.case.snapshot, mismatch)
 
     def _next_part(self, left: Case, parts: list[Fix]) -> Fix | None:
-        """Return the first candidate that moves the tensor and is none that is there already."""
+        """Return the first new candidate that moves the tensor."""
         known = {moved.row for part in parts for moved in part.moved}
         accepted = (each.fix for each in self.candidates(left, self.find_verdict(left)) if not each.refusal)
         for fix in itertools.islice(accepted, MOST_TRIES):
@@ -156,7 +157,7 @@ class Search:
         return None
 
     def _why_too(self, left: Case) -> str:
-        """Say of a tensor that has to move as well where it is, and where another edit makes it fail: which line."""
+        """Say why a further tensor has to move: where it is, or which line would fail after the first edit."""
         named = (self.find_verdict(left).name, *left.names)
         name = next((each.text for each in named if each is not None), "")
         site = statement_site(self.case.queries, int(self.case.queries.op_users[left.op]))
@@ -173,3 +174,9 @@ class Search:
             written.update(part.edits)
         whole = replace(parts[0], help=help, edits=edits, moved=proof.all_moved(parts), because="") if edits else None
         return whole if whole is not None and not proof.refusal(self.case, whole, is_joined=True) else None
+
+
+def _with_data(case: Case) -> str:
+    """Say how a tensor on meta gets its data; that of a module whose hook has it is there while the module runs."""
+    owner = owner_without_data(case)
+    return sentence("fixed.for-meta") if owner is None else sentence("fixed.for-offloaded", module=owner.code or "")

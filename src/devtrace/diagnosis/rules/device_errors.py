@@ -53,8 +53,8 @@ def _one_by_one(queries: TraceQueries) -> Iterator[Finding]:
         if finding is not None:
             yield _of_a_try(queries, finding) if finding.rule in _TRIED else finding
         elif (names_devices and not queries.evidence.saw_ops) or is_torchs or _IS_MIX.search(error.message):
-            key = "unknown-recorded" if queries.evidence.saw_ops else "unknown-tensor"
-            yield _in_torchs_words(queries, error, sentence(f"explained.{key}"))
+            key = "explained.unknown-recorded" if queries.evidence.saw_ops else "explained.unknown-tensor"
+            yield _in_torchs_words(queries, error, sentence(key))
 
 
 def _of_a_try(queries: TraceQueries, finding: Finding) -> Finding:

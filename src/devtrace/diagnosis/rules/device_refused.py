@@ -7,7 +7,7 @@ torch.load("best.pt", map_location="cpu")   # good where there is none
 import ast
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.asked_devices import AskedDevice, asked_device
@@ -16,11 +16,22 @@ from devtrace.diagnosis.evidence.finding_parts import of_error
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.torchs_sentences import REFUSALS
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
+from devtrace.diagnosis.evidence.who_asked import who_asked
 from devtrace.diagnosis.findings import Edit, Finding, Line
-from devtrace.diagnosis.fixes.existing_device import existing_device, meant, who_asked
-from devtrace.source.matching import called_name, calls_in
+from devtrace.source.matching import called_name, calls_in, is_path
 from devtrace.source.plain_values import plain
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import family, sentence
+
+_MESSAGES: Final = family(
+    "device-refused.*", "device-refused.absent", "device-refused.absent-unknown", "device-refused.file",
+    "device-refused.forked", "device-refused.misspelt", "device-refused.pinned-unknown", "device-refused.mixed",
+    "device-refused.mixed-unknown", "device-refused.duplicate",
+)  # fmt: skip
+_HELPS: Final = family(
+    "device-refused.*-help", "device-refused.absent-help", "device-refused.file-help", "device-refused.forked-help",
+    "device-refused.misspelt-help", "device-refused.pinned-help", "device-refused.mixed-help",
+    "device-refused.duplicate-help",
+)  # fmt: skip
 
 
 class _Answer(NamedTuple):
@@ -45,7 +56,7 @@ def device_refused(queries: TraceQueries, snapshot: FailureSnapshot, op: int, te
     frames = FailingFrame.all_of(snapshot, there[0]) if key in ("absent", "file", "misspelt") else []
     answer = _absent(frames, ":".join(names), there) if key in ("absent", "file") else _Answer()
     if key == "misspelt":
-        answer = _misspelt(frames, "".join(names), there)
+        answer = _misspelt(frames, "".join(names))
     if key == "file":  # it is where the file was saved, if no line says so
         key, answer = ("absent", answer) if answer.device else (key, _mapped(frames))
     device = answer.device or ":".join(names)
@@ -54,44 +65,40 @@ def device_refused(queries: TraceQueries, snapshot: FailureSnapshot, op: int, te
         rule="device-refused",
         **of_error(queries, op),
         devices=tuple(dict.fromkeys(queries.device(row) for row in queries.inputs(op))),
-        message=sentence(f"device-refused.{key}{'' if device else '-unknown'}", plain=len(names), **values),
-        help=answer.help or sentence(f"device-refused.{key}-help"),
+        message=sentence(_MESSAGES[key if device else f"{key}-unknown"], plain=len(names), **values),
+        help=answer.help or sentence(_HELPS[key]),
         edits=answer.edits,
         lines=answer.lines,
     )
 
 
 def _absent(frames: Sequence[FailingFrame], kind: str, there: list[str]) -> _Answer:
-    """Return the device that a line asks for and is not there, who says so, and how to name one that is."""
+    """Return the device that a line asks for and is not there, who says so, and which variable has it."""
 
     def is_refused(device: str) -> bool:
         is_meant = kind in (device, device.partition(":")[0]) if kind else ":" in device
         return is_meant and device not in there
 
     asked = asked_device(frames, is_refused)
-    return _instead(asked, frames[0], there) if asked is not None else _Answer()
+    return _Answer(asked.device, who_asked(asked, frames[0]), help=_variable(asked)) if asked is not None else _Answer()
 
 
-def _misspelt(frames: Sequence[FailingFrame], text: str, there: list[str]) -> _Answer:
-    """Return the text that names no device, who says so, and the device that it was meant for."""
+def _variable(asked: AskedDevice) -> str:
+    """Say which variable is to be set: `rank`, where another line or the command gave it a number."""
+    value = plain(asked.node, asked.frame.scope()) if is_path(asked.node) else None
+    code = asked.frame.code.text(asked.node)
+    return sentence("device-refused.absent-named-help", code=code, value=value) if value is not None else ""
+
+
+def _misspelt(frames: Sequence[FailingFrame], text: str) -> _Answer:
+    """Return the text that names no device, and who says so."""
 
     def texts(frame: FailingFrame, node: ast.AST) -> list[str]:
         value = plain(node, frame.scope())
         return [value] if type(value) is str else []
 
     asked = asked_device(frames, lambda value: text in (value, value.partition(":")[0]), texts)  # torch may name a part
-    if asked is None:
-        return _Answer(text)
-    device = meant(asked.device, there)
-    return _instead(asked, frames[0], [device]) if device else _Answer(asked.device, who_asked(asked, frames[0]))
-
-
-def _instead(asked: AskedDevice, failing: FailingFrame, there: list[str]) -> _Answer:
-    edits = existing_device(asked, there)
-    value, code = plain(asked.node, asked.frame.scope()), asked.frame.code.text(asked.node)
-    words = sentence("device-refused.absent-named-help", code=code, value=value) if value is not None else ""
-    words = sentence("device-refused.absent-edit", code=edits[0].after.strip()) if edits else words
-    return _Answer(asked.device, who_asked(asked, failing), edits, words)
+    return _Answer(asked.device, who_asked(asked, frames[0])) if asked is not None else _Answer(text)
 
 
 def _mapped(frames: Sequence[FailingFrame]) -> _Answer:

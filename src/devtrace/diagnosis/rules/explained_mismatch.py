@@ -58,7 +58,7 @@ def _devices(case: Case) -> tuple[str, ...]:
 
 
 def candidate_names(case: Case, verdict: Verdict, expressions: list[str]) -> list[str]:
-    """Return all names that fit, best first: of the cause's tensor, of the odd one, of what that was made of."""
+    """Return all possible names, best first: of the cause's tensor, of the odd one, of its sources."""
     tensors = case.queries.trace.tensors
     found = [verdict.name.text] if verdict.name is not None and not _is_an_operand(case, verdict.name) else []
     named = [name.text for name in case.names if not _is_an_operand(case, name)]
@@ -76,7 +76,7 @@ def _is_an_operand(case: Case, name: AccessPath) -> bool:
 
 
 def _made_as(case: Case) -> list[str]:
-    """Return what the line that gave the tensor its dtype calls it, where the failing one has no name: of a hook."""
+    """Return the tensor's name on the line that cast it, if the failing line, as of a hook, has none."""
     made = case.queries.op_node(case.origin.op) if case.queries.of == "dtype" else None
     match made.statement if made is not None else None:
         case ast.Return(value=ast.expr() as value) if made is not None:
@@ -91,14 +91,14 @@ def _library_paths(case: Case) -> list[str]:
 
 
 def _operand_name(case: Case, verdict: Verdict, expressions: list[str]) -> str | None:
-    """Return a name of the odd tensor where the cause is about one that it was computed from; "" if it has none."""
+    """Return a name of the odd tensor if the cause is about another, its source; "" if it has none."""
     if verdict.name is None or verdict.name in case.names:
         return None
     return next(iter([*(name.text for name in case.names), *expressions]), "")
 
 
 def _expressions(case: Case) -> list[str]:
-    """Return what the source calls the odd tensor: its expression on the failing line, the variable assigned to."""
+    """Return the source's names for the odd tensor: its expression on the failing line, its variable."""
     queries, tensor = case.queries, case.odd_tensor
     frame = failing_frame(case)
     made_of = (tensor, case.origin.row) if case.begins_so else (tensor,)
@@ -120,7 +120,7 @@ def _expressions(case: Case) -> list[str]:
 
 
 def _birth_in_an_untraced_cell(case: Case, names: list[str]) -> Site | None:
-    """Return the statement of an earlier cell that makes what has this name, for a tensor made while nobody watched."""
+    """Return the statement of an earlier, untraced cell that makes the named tensor."""
     live, frames = case.queries.live, case.snapshot.frames
     if live is None or not frames or not names or case.origin.arrival != "given":
         return None
@@ -159,7 +159,7 @@ def _chain(case: Case) -> tuple[Site, ...]:
 
 
 def _loaded_from(case: Case) -> Site | None:
-    """Return the line that read what `optimizer.load_state_dict(saved)` copied: `saved = torch.load(f)`."""
+    """Return the line that loaded `saved` of `optimizer.load_state_dict(saved)`: `saved = torch.load(f)`."""
     found, frame = case.queries.source_node(case.born), frame_at(case, case.born)
     calls = calls_in(found.statement) if found is not None else ()
     call = next((call for call in calls if called_name(call) == "load_state_dict" and call.args), None)

@@ -41,7 +41,7 @@ def generator_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int
     fix = fix or Fix(sentence("generator-device.advice"))
     names = tuple(path.text for path in paths) or _names_in_a_loader(frame)
     born = made.code.site_of(made.statement) if made is not None else None
-    by = "default" if default is not None else "message"
+    key = "generator-mismatch.message" if default is None else "generator-mismatch.default"
     certainty: Certainty = "seen" if paths and queries.evidence.saw_ops else "inferred"
     return Finding(
         rule="generator-mismatch",
@@ -49,7 +49,7 @@ def generator_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int
         cause="default-device" if default is not None else "generator-device",
         devices=(expected, odd),
         culprit=Culprit(names[0], names, odd, (), "", born, None, (born,) if born else (), certainty),
-        message=sentence(f"generator-mismatch.{by}", name=names[0], expected=expected, odd=odd),
+        message=sentence(key, name=names[0], expected=expected, odd=odd),
         help=fix.help,
         edits=fix.edits,
     )

@@ -48,7 +48,7 @@ def host_conversion(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
         devices=(device, HOST),
         culprit=culprit,
         bytes=queries.trace.tensors.number("bytes", row) if row >= 0 else 0,
-        message=sentence(f"host-conversion.{taker.taker}", name=name, device=device),
+        message=sentence(taker.key, name=name, device=device),
         help=fix.help,
         edits=fix.edits,
     )
@@ -69,7 +69,7 @@ class _Conversion:
 
     @cached_property
     def code(self) -> ast.AST | None:
-        """Return what the line runs; of `out[i] = pred` what is assigned."""
+        """Return the line's running code; for `out[i] = pred` the assigned value."""
         if self.frame is None:
             return None
         node, statement = self.frame.source_node.node, self.frame.source_node.statement
@@ -85,7 +85,7 @@ class _Conversion:
 
     @cached_property
     def row(self) -> int:
-        """Return the row of the tensor: of what the code gives, of what the line made, of an input of the op; or -1."""
+        """Return the row of the tensor: the code's value, a result of the line, or an input of the op; or -1."""
         rows = [*self._of_given(), *self._made_in_the_line, *self.queries.inputs(self.op)]
         if not self._is_a_calls_own:
             rows += [self.snapshot.row(value.value) for value in self._values()]
@@ -94,7 +94,7 @@ class _Conversion:
 
     @cached_property
     def _is_a_calls_own(self) -> bool:
-        """True if the tensor is what the program's own call gave, which nobody saw: no other input is that tensor."""
+        """True if the tensor is an unrecorded result of the program's own call, and no other input can be it."""
         is_made = self.given is not None and not is_path(self.given)
         return is_made and self.taker is NUMPY and not self.queries.evidence.saw_ops
 
@@ -103,7 +103,7 @@ class _Conversion:
         return self.frame.code.text(self.given) if self.frame is not None and self.given is not None else ""
 
     def _of_the_data(self, batch: int) -> int:
-        """Return the tensor that variables lead to, of those that a batch was made from."""
+        """Return the named tensor among the sources of a batch."""
         rows = [batch]
         for row in rows:
             if self.snapshot.names(row):
@@ -124,7 +124,7 @@ class _Conversion:
 
     @cached_property
     def _made_in_the_line(self) -> dict[int, ast.expr]:
-        """Return what an expression of the failing code made last, with the expression."""
+        """Return the last result of an expression in the failing code, with the expression."""
         inside = set(ast.walk(self.code)) if self.code is not None else set()
         op = self.op - 1
         while op >= 0 and self._is_of_the_line(op):
@@ -213,7 +213,7 @@ class _Conversion:
         return None
 
     def _is_list(self, node: ast.expr) -> bool:
-        """Return whether an expression gives a list, not a tensor: one that a variable has, or one made of others."""
+        """Return whether an expression is a list, not a tensor: a variable's list, or a list display."""
         value = evaluate(node, self.frame.scope()) if self.frame is not None else None
         return type(value) in (list, tuple) or (isinstance(node, ast.Call) and called_name(node) in _LISTS)
 

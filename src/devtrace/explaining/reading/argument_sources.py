@@ -1,4 +1,4 @@
-"""What a function was given for a parameter: by the frame around it, by its default, by its only call."""
+"""Values of a function's parameters: from the caller's frame, from a default, from its only call."""
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,14 +18,14 @@ from devtrace.source.safe_values import MISSING, evaluate, kept_defaults, with_w
 
 
 def of_parameter(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
-    """Yield what a function was given for a parameter, by the frame around a live one or by its only call."""
+    """Yield the arguments for a parameter: of the calling frame, or of the function's only call."""
     yield from _of_caller(reader, name, activation)
     yield from _default(reader, name, activation)
     yield from of_only_call(reader, name, activation)
 
 
 def is_as_given(reader: Reader, name: str, activation: Activation) -> bool:
-    """Return whether a parameter of a module's call is still the very object that the call was given."""
+    """Return whether a parameter of a module's call still holds the object that was passed."""
     if activation.scope is None or activation.depth == 0 or activation.line < activation.now:
         return False
     around, value = reader.stack.levels[activation.depth - 1].frame, activation.scope.lookup(name)
@@ -36,7 +36,7 @@ def is_as_given(reader: Reader, name: str, activation: Activation) -> bool:
 
 
 def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
-    """Yield what the frame around a live one gave a parameter."""
+    """Yield the argument that the calling frame passed for a parameter."""
     code, handed, hooked = reader.stack.levels[activation.depth].frame.f_code, None, None
     for depth in reversed(range(activation.depth)):
         around = reader.stack.levels[depth].frame
@@ -72,13 +72,13 @@ def _positional(body: ast.AST) -> list[str]:
 
 
 def _as_tuple(given: list[ast.expr], outer: Activation) -> Iterator[Definition]:
-    """Yield the tuple that `*args` makes of arguments, if each of them is written."""
+    """Yield the tuple for `*args`, if each argument is written out."""
     if given and _first_star(given) == len(given):
         yield Definition(ast.copy_location(ast.Tuple(elts=given, ctx=ast.Load()), given[0]), (), outer)
 
 
 def _parameters_before(value: Any, code: CodeType) -> int | None:
-    """Return how many parameters a caller does not write (`self`), if it is this function that it calls."""
+    """Return the number of parameters that a call leaves out (`self`), if it calls this function."""
     kind = value if issubclass(type(value), type) else type(value)
     if is_module(value) or kind is value:
         forward = class_attribute(kind, "forward")
@@ -89,7 +89,7 @@ def _parameters_before(value: Any, code: CodeType) -> int | None:
 
 
 def _parameters_beside(activation: Activation, handed: FrameType) -> int | None:
-    """Return how many parameters a function has that the dispatcher which called it was not given: `self`."""
+    """Return the number of parameters that its dispatcher was not passed: `self`."""
     code = handed.f_code
     given = handed.f_locals.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount], ())
     names = parameters(activation.body)[:2]
@@ -98,7 +98,7 @@ def _parameters_beside(activation: Activation, handed: FrameType) -> int | None:
 
 
 def _own_parameters(handed: FrameType) -> int:
-    """Return how many arguments a call of a dispatcher writes that it keeps: not the object of its method."""
+    """Return the number of arguments that a dispatcher keeps for itself, without the object of its method."""
     code = handed.f_code
     first = handed.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
     method = class_attribute(type(first), code.co_name)
@@ -125,7 +125,7 @@ def _item(owner: ast.expr, key: str | int) -> ast.expr:
 
 
 def _default(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
-    """Yield the default of a live frame's parameter, if the parameter is that very object: `mean=MEAN`."""
+    """Yield the default of a live frame's parameter, if the parameter still holds it: `mean=MEAN`."""
     if activation.scope is None:
         return
     given = activation.scope.locals.get(name, MISSING)
@@ -139,7 +139,7 @@ def _default(reader: Reader, name: str, activation: Activation) -> Iterator[Defi
 
 
 def of_only_call(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
-    """Yield what the one call in the user's files gives a parameter of a function, or of a class's constructor."""
+    """Yield the argument for a parameter in the only call of a function or class in the user's files."""
     called, names = getattr(activation.body, "name", ""), _positional(activation.body)
     parent = activation.source.parent(activation.body)
     if isinstance(parent, ast.ClassDef):
@@ -156,10 +156,10 @@ def of_only_call_of(
     known: Mapping[str, Any] = MappingProxyType({}),
     others: Iterable[Activation] = (),
 ) -> Iterator[Definition]:
-    """Yield what the one call in the user's files gives one of the parameters of what has this name.
+    """Yield the argument for a parameter in the only call of a name in the user's files.
 
-    `known` are parameters that it gave as they are, by the text that is written: `self.add("seen", zeros)`. What a
-    call only hands on, `Batch(self.mask)`, was given by another.
+    `known` are constant arguments that the call must have, such as "seen" in `self.add("seen", zeros)`. A call that
+    passes on an attribute, `Batch(self.mask)`, does not count.
     """
     files = {each.source.file: each for each in (*reader.files(), *others)}
     found = [

@@ -1,4 +1,4 @@
-"""Attributes: looked up without running a property, and the statements of classes that gave them their value."""
+"""Attributes: looked up without running a property, and the statements of classes that assign them."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _MAY_NOT_RUN: Final = (ast.If, ast.IfExp, ast.BoolOp, ast.ExceptHandler, *FUNCTI
 
 
 class Called(NamedTuple):
-    """Last run of a method: `order` is 1 for the first that ran.
+    """Last call of a method: `order` is 1 for the first method called.
 
-    `call` is there if a live frame made it itself, in `run`.
+    `call` is its code, if a live frame called it, in `run`.
     """
 
     order: int
@@ -50,7 +50,7 @@ class Called(NamedTuple):
     run: Activation
 
     def given(self, reader: Reader, function: FunctionType) -> dict[str, Value | None]:
-        """Return what the call gave the method's parameters, as far as it can be read."""
+        """Return the arguments of the call by parameter, as far as they can be read."""
         if self.call is None or any(isinstance(each, ast.Starred) for each in self.call.args):
             return {}
         found = given_by_call(reader, function, [None], self.call, self.run)
@@ -64,7 +64,7 @@ _BEHIND: Final[dict[type, Callable[[Any], Any]]] = {
 
 
 def calls_so_far(reader: Reader, owner: object, methods: dict[str, FunctionType]) -> dict[str, Called]:
-    """Return the last call of each method that has surely run on an object, those that others call among them."""
+    """Return the last certain call of each method of an object, including calls between its methods."""
     last: dict[str, Called] = {}
     calls = [pair for run in [*reader.user_activations()][::-1] for pair in _calls_above(run, owner, methods)]
     for order, (call, run) in enumerate(calls, start=1):
@@ -146,7 +146,7 @@ def definitions_of_attribute(reader: Reader, node: ast.Attribute, activation: Ac
 
 
 def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> Iterator[Definition]:
-    """Yield what gave an object's attribute its value: its classes' methods, then statements elsewhere."""
+    """Yield the assignments of an object's attribute: in its classes' methods, then elsewhere."""
     for kind in classes_of(owner if issubclass(type(owner), type) else type(owner)):
         yield from _in_methods(reader, kind, owner, name, activation)
         yield from _in_class_body(kind, name, activation)
@@ -161,7 +161,7 @@ def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> I
 
 
 def _in_methods(reader: Reader, kind: type, owner: Any, name: str, activation: Activation) -> list[Definition]:
-    """Return what a class's methods gave an attribute: its moves, the last call of a live frame, the constructor."""
+    """Return the assignments of an attribute in a class's methods: its moves, the last live call, the constructor."""
     methods = _methods(kind)
     givers = [each for each in methods if not _GIVES_BY_NAME.union([name]).isdisjoint(each.__code__.co_names)]
     called = calls_so_far(reader, owner, {each.__name__: each for each in methods}) if len(givers) > 1 else {}
@@ -176,7 +176,7 @@ def _in_methods(reader: Reader, kind: type, owner: Any, name: str, activation: A
 
 
 def _methods(kind: type) -> list[FunctionType]:
-    """Return the functions of a class, its constructor first: whether another ran only a live frame may show."""
+    """Return the functions of a class, its constructor first."""
     found = [_BEHIND.get(type(value), lambda value: value)(value) for value in class_dict(kind).values()]
     theirs = [each for each in found if type(each) is FunctionType and is_theirs(each.__code__)]
     theirs = [each for each in theirs if each.__code__.co_argcount]
@@ -186,7 +186,7 @@ def _methods(kind: type) -> list[FunctionType]:
 def _given_in(
     reader: Reader, function: FunctionType, owner: Any, name: str, activation: Activation, called: Called | None
 ) -> Iterator[Definition]:
-    """Yield what a method gives `self.name`."""
+    """Yield the values that a method assigns to `self.name`."""
     given = called.given(reader, function) if called is not None else {}
     run = _run_of_method(reader, function, owner, given, activation)
     if run is None:
@@ -203,7 +203,7 @@ def _given_in(
 def _run_of_method(
     reader: Reader, function: FunctionType, owner: Any, given: dict[str, Value | None], activation: Activation
 ) -> Activation | None:
-    """Return a run of a method on an object, which may have been long ago if it set the object up."""
+    """Return a run of a method on an object; of a method that set the object up, an early one."""
     run = run_of(reader, function, {**given, function.__code__.co_varnames[0]: Known(owner)}, activation)
     if run is not None and (function.__name__ == "__init__" or (is_module(owner) and run.owner is None)):
         run.depth, run.module = 0, None
@@ -211,7 +211,7 @@ def _run_of_method(
 
 
 def runs_that_fill(reader: Reader, node: ast.expr, activation: Activation) -> Iterator[Activation]:
-    """Yield runs of the methods that may have put something into what an object keeps: `self.cache[n] = table`."""
+    """Yield runs of the methods that may have filled an object's container: `self.cache[n] = table`."""
     found = match_code("$owner.$name", node)
     owner = reader.see(found["owner"], activation) if found is not None else None
     if found is None or not isinstance(owner, Known) or issubclass(type(owner.value), ModuleType):
@@ -238,7 +238,7 @@ def _registered(statement: ast.stmt, owner: str, name: str) -> Iterator[ast.expr
 
 
 def _in_class_body(kind: type, name: str, activation: Activation) -> Iterator[Definition]:
-    """Yield what the class statement itself gives a name."""
+    """Yield the value of a name in the class body."""
     if name not in class_dict(kind):
         return
     run = _file_of(kind, activation)
@@ -265,7 +265,7 @@ def _file_of(kind: type, activation: Activation) -> Activation | None:
 
 
 def _of_factory(reader: Reader, kind: type, owner: Any, name: str, activation: Activation) -> Iterator[Definition]:
-    """Yield what a field's `default_factory` of a dataclass returns, or a property that is computed once."""
+    """Yield the value of a dataclass field's `default_factory`, or of a cached property."""
     fields, cached = class_dict(kind).get("__dataclass_fields__"), class_dict(kind).get(name)
     field = fields.get(name) if type(fields) is dict else None
     is_cached = type(cached) is cached_property
@@ -282,7 +282,7 @@ def _of_factory(reader: Reader, kind: type, owner: Any, name: str, activation: A
 
 
 def _of_frames(reader: Reader, owner: Any, name: str) -> Iterator[Definition]:
-    """Yield what the live frames gave the attribute of this very object: `model.table = ...`."""
+    """Yield the assignments to this object's attribute in live frames: `model.table = ...`."""
     for run in reader.user_activations():
         for statement in statements(run.body):
             for target, value, loops, _ in targets(statement):
@@ -293,6 +293,6 @@ def _of_frames(reader: Reader, owner: Any, name: str) -> Iterator[Definition]:
 
 
 def _only_elsewhere(reader: Reader, name: str) -> Iterator[Definition]:
-    """Yield the one statement in the user's files that gives an attribute of this name a value."""
+    """Yield the only statement in the user's files that assigns an attribute of this name."""
     found = [(value, run) for run in reader.files() for value in named(run.source, name).attributes]
     return one_of(reader, found)

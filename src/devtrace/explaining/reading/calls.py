@@ -14,7 +14,7 @@ import torch
 from devtrace.explaining.reading import element_types, hooks
 from devtrace.explaining.reading.attributes import member
 from devtrace.explaining.reading.expressions import computed
-from devtrace.explaining.reading.reader import ITSELF, MOST_ITEMS, Reader
+from devtrace.explaining.reading.reader import MOST_ITEMS, SOUGHT_TENSOR, Reader
 from devtrace.explaining.reading.returned_calls import (
     Given,
     arguments,
@@ -72,7 +72,7 @@ class Written(NamedTuple):
         return reader.named_device(reader.see(given, self.activation))
 
     def _device_of_words(self, reader: Reader) -> str | None:
-        """Return the device that `**options` give; empty where they cannot be read."""
+        """Return the device in `**options`; empty where they cannot be read."""
         options = [reader.see(word.value, self.activation) for word in self.node.keywords if word.arg is None]
         for each in options:
             if isinstance(each, Several) and each.keys:
@@ -87,7 +87,7 @@ class Written(NamedTuple):
 
 
 def call_torch(reader: Reader, name: str, call: Written) -> Value | None:
-    """Return what a function of torch's makes; None for one that makes no tensor of its inputs."""
+    """Return the result of a torch function; None if it is no tensor made of the inputs."""
     if name in MAKES or name in MAKES_ON_HOST:
         return _make(reader, name, call)
     inputs = call.tensors(reader)
@@ -99,7 +99,7 @@ def call_torch(reader: Reader, name: str, call: Written) -> Value | None:
 
 
 def _make(reader: Reader, name: str, call: Written) -> Value | None:
-    """Return what a factory makes: on the device that it is given, else on the default device."""
+    """Return the result of a factory: on its `device=`, else on the default device."""
     node, activation = call
     device = call.given_device(reader)
     if device is None and name in OF_DATA and node.args:
@@ -128,7 +128,7 @@ def _default_device(reader: Reader, node: ast.AST, activation: Activation) -> st
 
 
 def _make_like(reader: Reader, name: str, call: Written, inputs: list[TensorValue]) -> Value | None:
-    """Return what a factory makes that takes its device from its input where it is given none."""
+    """Return the result of `zeros_like` and its kin: without `device=` on the device of the input."""
     device = call.given_device(reader)
     if device is None:
         device = inputs[0].device
@@ -138,7 +138,7 @@ def _make_like(reader: Reader, name: str, call: Written, inputs: list[TensorValu
 
 
 def call_method(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value | None:
-    """Return what a method of a tensor makes."""
+    """Return the result of a tensor's method."""
     if name in READS or name in DESCRIBES:
         return None
     if is_move(name) or (reader.of_dtypes and is_cast(name)):
@@ -167,7 +167,7 @@ def _move(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value
         return _cast(reader, owner, call, dtype)
     if not device:  # `.to(torch.float16)`, or something that cannot be read
         return None if any(value is None for value in values) else owner
-    if owner.row == ITSELF:
+    if owner.row == SOUGHT_TENSOR:
         others = [each for each in reader.devices if each != device]  # `x` before `x = x.to(device)`
         owner = reader.unknown_tensor(others[0]) if len(others) == 1 and device in reader.devices else owner
     if device == owner.device:
@@ -176,7 +176,7 @@ def _move(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value
 
 
 def _cast(reader: Reader, owner: TensorValue, call: Written, dtype: torch.dtype) -> Value:
-    if owner.row == ITSELF:  # `x = x.half()`
+    if owner.row == SOUGHT_TENSOR:  # `x = x.half()`
         before = torch.float16 if dtype == torch.float32 else torch.float32
         owner = reader.emit("", COMPUTE, call.node, call.activation, [], owner.device, owner.dims, before)
     if owner.dtype == dtype:
@@ -222,9 +222,9 @@ def _call(reader: Reader, value: Any, call: Written) -> Value | None:
 
 
 def _handed_on_to(reader: Reader, value: Any, activation: Activation) -> Any:
-    """Return what a dispatcher or a decorator calls in its place with all that it is given; else the value itself.
+    """Return the function to which a dispatcher or decorator passes all its arguments; else the value itself.
 
-    Of `getattr(backend, name)` where no one knows the backend it is the name of a factory.
+    Of `getattr(backend, name)` with an unknown backend: the name of a factory.
     """
     function, before = function_of(value)
     if function is None or not is_theirs(function.__code__):
@@ -285,7 +285,7 @@ def _call_builtin(reader: Reader, node: ast.Call, activation: Activation) -> Val
 
 
 def _call_sequence(reader: Reader, node: ast.Call, activation: Activation) -> Value | None:
-    """Return what `list(x)` and its kin make, which a scope does not know by name."""
+    """Return the result of `list(x)` and its kin: builtins are in no scope."""
     if variable(node.func) not in {each.__name__ for each in _SEQUENCES}:
         return None
     if node.args:
@@ -317,14 +317,14 @@ def _call_container(
 
 
 def _popped(reader: Reader, owner: Any) -> Value | None:
-    """Return what was taken out of a list: something that the frames put into it."""
+    """Return an element that was popped from a list: one that the frames put into it."""
     found = (made for run in reader.user_activations() for made in stored_in(reader, run, owner))
     values = (reader.see(made.node, made.activation) for made in found)
     return next((value for value in values if value is not None), None)
 
 
 def _of_module(reader: Reader, owner: Known, name: str) -> Value:
-    """Return what a module's own methods give: the module itself, or its tensors."""
+    """Return the result of a method of nn.Module: the module itself, or its tensors."""
     if gives_itself(name):
         return owner
     found = islice(registered(owner.value), MOST_ITEMS)
@@ -356,14 +356,14 @@ def _call_class(reader: Reader, kind: type, call: Written) -> Value | None:
 
 
 def _call_module(reader: Reader, module: Any, call: Written) -> Value | None:
-    """Return what a module's call gives, hooks included."""
+    """Return the result of a module's call, hooks included."""
     given, _ = hooks.given_to_forward(reader, module, Given.by(reader, *call), call.activation)
     made = _forwarded(reader, module, given, call)
     return hooks.given_by_module(reader, module, given, made, call.activation)
 
 
 def _forwarded(reader: Reader, module: Any, given: Given, call: Written) -> Value | None:
-    """Return what a module made of its inputs: by its own forward, else where its first parameter is."""
+    """Return the output of a module: by its own forward, else on the device of its first parameter."""
     node, activation = call
     forward = class_attribute(type(module), "forward")
     own = type(forward) is FunctionType and is_theirs(forward.__code__)

@@ -1,4 +1,4 @@
-"""The dtype of what the source says was made, by torch's own rules; None where they need what cannot be read."""
+"""Dtypes of results that were read from the source, by torch's own rules; None where an input is unknown."""
 
 import ast
 from functools import reduce
@@ -33,12 +33,12 @@ def named(value: Value | None) -> torch.dtype | None:
 
 
 def differs(made: TensorValue, device: str, dtype: torch.dtype | None) -> bool:
-    """Return whether what was read has another device, or another dtype where one is given."""
+    """Return whether a value read from the source has another device, or dtype if one is given."""
     return made.device != device or (dtype is not None and made.dtype not in (None, dtype))
 
 
 def may_be(made: TensorValue, device: str) -> bool:
-    """Return whether an op's result may have another dtype than its inputs promote to, as a loss has."""
+    """Return whether an op's result may have another dtype than its promoted inputs, as a loss may."""
     is_computed = made.op is not None and made.op.kind == COMPUTE and bool(made.op.inputs)
     return is_computed and made.device == device
 
@@ -50,7 +50,7 @@ def of_method(name: str) -> torch.dtype | None:
 
 
 def of_result(name: str, inputs: list[TensorValue], node: ast.AST, source: Source) -> torch.dtype | None:
-    """Return the dtype of what an op makes of its inputs."""
+    """Return the dtype of an op's result."""
     short = name.removeprefix("aten.").removeprefix("Tensor.").partition(".")[0]
     plain = short.rstrip("_")
     if plain in GIVES_BOOL:
@@ -75,7 +75,7 @@ def has_autocast(source: Source) -> bool:
 
 
 def of_module(module: Any, own: torch.dtype, inputs: list[TensorValue], source: Source) -> torch.dtype | None:
-    """Return the dtype of what a module of torch's makes, whose first parameter is of a dtype."""
+    """Return the dtype of the output of a torch module with a first parameter of a given dtype."""
     if has_autocast(source):
         return None
     is_norm = "Norm" in type(module).__name__ and bool(inputs)
@@ -90,7 +90,7 @@ def _promoted(inputs: list[TensorValue]) -> torch.dtype:
 
 
 def of_factory(name: str, given: list[ast.expr], values: list[Value | None]) -> torch.dtype | None:
-    """Return the dtype of what a factory makes without a `dtype=`."""
+    """Return the dtype of a factory's result without `dtype=`."""
     if name in GIVES_INDEXES:
         return torch.int64
     if name in FILLED_BY or name == "tensor" or name in LIKE_DATA - {"rand", "randn"}:

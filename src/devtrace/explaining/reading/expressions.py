@@ -30,7 +30,7 @@ def read_constant(reader: Reader, node: ast.Constant, activation: Activation) ->
 def computed(
     reader: Reader, name: str, node: ast.AST, operands: list[ast.expr], activation: Activation
 ) -> Value | None:
-    """Return what an operator makes of its operands; None where no tensor is among them."""
+    """Return the result of an operator; None without a tensor among its operands."""
     inputs = reader.tensors(operands, activation)
     return reader.derived(name, COMPUTE, node, activation, inputs) if inputs else None
 
@@ -40,7 +40,7 @@ def read_operation(reader: Reader, node: ast.expr, activation: Activation) -> Va
 
 
 def read_binary(reader: Reader, node: ast.BinOp, activation: Activation) -> Value | None:
-    """Return what an operator makes of tensors, else the text or the number that two known ones add up to."""
+    """Return the result of an operator on tensors; of two known texts or numbers their sum."""
     made = read_operation(reader, node, activation)
     left, right = reader.see(node.left, activation), reader.see(node.right, activation)
     if made or not isinstance(node.op, ast.Add) or not isinstance(left, Known) or not isinstance(right, Known):
@@ -67,7 +67,7 @@ def asked(node: ast.AST) -> str:
 
 
 def read_either(reader: Reader, node: ast.BoolOp | ast.IfExp, activation: Activation) -> Value | None:
-    """Return the first of the branches that can be read: no test is run, but one that look-ups answer rules one out."""
+    """Return the first readable branch; a test that look-ups can answer rules the other out."""
     branches = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
     answer = truth(node.test, given_to(activation)) if isinstance(node, ast.IfExp) else None
     branches = branches if answer is None else branches[:1] if answer else branches[1:]
@@ -96,13 +96,13 @@ def read_dict(reader: Reader, node: ast.Dict, activation: Activation) -> Value |
 
 
 def read_comprehension(reader: Reader, node: Any, activation: Activation) -> Value | None:
-    """Return what is made of each item of a live sequence; else a sequence of one item, which stands for all."""
+    """Return the elements for a live sequence; else a sequence of one element, which stands for all."""
     found = [reader.see(node.elt, run) for run in _turns(reader, node, activation) or [activation]]
     return Several(tuple(found)) if any(value is not None for value in found) else None
 
 
 def _turns(reader: Reader, node: Any, activation: Activation) -> list[Activation]:
-    """Return a comprehension's turns at the line that a live frame is at, if it only goes through what is there."""
+    """Return the iterations of a comprehension at a live frame's line, if it goes through a live sequence."""
     scope, (generator, *more) = activation.scope, node.generators
     if scope is None or activation.line != activation.now or more or generator.ifs or not variable(generator.target):
         return []
@@ -179,7 +179,7 @@ def definitions_of_item(reader: Reader, node: ast.Subscript, activation: Activat
 def _definitions(
     reader: Reader, node: ast.Subscript, owner: Any, key: Any, activation: Activation
 ) -> Iterator[Definition]:
-    """Yield what put an item into a live container, the likeliest first; last the line that runs now."""
+    """Yield the code that stored an item in a live container, the likeliest first; last the line that runs now."""
     if is_module(owner):
         return
     runs = list(reader.user_activations())
@@ -203,14 +203,14 @@ def _definitions(
 
 
 def _written_out(reader: Reader, node: ast.Subscript, key: Any, activation: Activation) -> Iterator[Definition]:
-    """Yield the entry of a dictionary or list that the container was written out as."""
+    """Yield the entry in the dictionary or list display that made the container."""
     for whole in wholes(reader, node.value, activation):
         for value in (*_entry(whole.node, key), *_put_below(whole, key)):
             yield Definition(value, (), whole.activation.at_node(value))
 
 
 def _put_below(whole: Definition, key: Any) -> Iterator[ast.expr]:
-    """Yield what the function that made a container put into it: `tables[n] = torch.linspace(0, 1, n)`."""
+    """Yield what a container's creator stored in it: `tables[n] = torch.linspace(0, 1, n)`."""
     statement = whole.activation.source.statement(whole.node)
     made = {ast.dump(each.node) for each in targets(statement) if each.value is whole.node} if statement else set()
     for each in statements(whole.activation.body) if made and whole.activation.scope is None else ():
@@ -234,7 +234,7 @@ def _entry(made: ast.AST, key: Any) -> list[ast.expr]:
 
 
 def _loaded(reader: Reader, node: ast.expr, activation: Activation, levels: int = 4) -> Definition | None:
-    """Return the call of `torch.load` that a container came out of: `saved` of `saved["scaler"]["mean"]`."""
+    """Return the `torch.load` call behind a container: for `saved["scaler"]["mean"]` that of `saved`."""
     function = reader.see(node.func, activation) if isinstance(node, ast.Call) else None
     if isinstance(function, Known) and torch_name(function.value) == "load":
         return Definition(node, (), activation, is_source=True)

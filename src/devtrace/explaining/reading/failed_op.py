@@ -44,7 +44,7 @@ class FailedOp:
 
 
 def failed_op(reader: Reader) -> FailedOp | None:
-    """Return the op that raised, its one tensor of the one dtype that torch names where that was not read."""
+    """Return the op that raised; its only tensor of unknown dtype gets the one dtype that torch names."""
     found = _innermost(reader)
     inputs = found.inputs if found is not None else []
     if len(inputs) == len(reader.dtypes) == 1 and inputs[0].dtype is None:
@@ -69,9 +69,9 @@ def _innermost(reader: Reader) -> FailedOp | None:
 
 
 def _as_handed_over(reader: Reader, failed: FailedOp) -> FailedOp | None:
-    """Return the op as the user's line has it, where that tells more of what torch's own code was given.
+    """Return the op as the user's line has it, if torch's frame knows less of its inputs.
 
-    `torch.einsum(..., q, self.queue.clone())`: of that copy torch's frame knows nothing.
+    `torch.einsum(..., q, self.queue.clone())`: torch's frame cannot tell where the copy is from.
     """
     levels = reader.stack.levels
     if levels[failed.depth].is_readable:
@@ -88,9 +88,9 @@ def _as_handed_over(reader: Reader, failed: FailedOp) -> FailedOp | None:
 def _unread_of(
     reader: Reader, failed: FailedOp, inner: FailedOp
 ) -> list[tuple[TensorValue, torch.dtype | None]] | None:
-    """Return the input of a call that was not read with the dtype that is left for it; empty if all were read.
+    """Return the unknown input of a call with the dtype that remains for it; empty if all are known.
 
-    None unless the call has the same several dtypes as the one within it: `torch.einsum(..., q, table)`.
+    None unless the call mixes the same dtypes as the op inside it: `torch.einsum(..., q, table)`.
     """
     theirs, left = {each.dtype for each in inner.inputs}, Counter(each.dtype for each in inner.inputs)
     left.subtract(each.dtype for each in failed.inputs if each.dtype is not None)
@@ -101,7 +101,7 @@ def _unread_of(
 
 
 def _settle(reader: Reader, value: TensorValue, dtype: torch.dtype | None) -> None:
-    """Let a tensor that was not read have a dtype, and what it was made of with it."""
+    """Give a tensor of unknown dtype, and its sources, a dtype."""
     if value.op is not None and dtype is not None:
         value.op.layout, value.dtype = reader.layout(value.device, value.dims, dtype), dtype
         reader.pasts.settle(value.op, dtype, reader.dtypes)
@@ -126,7 +126,7 @@ def _at(reader: Reader, depth: int) -> FailedOp | None:
 def _by_elimination(
     reader: Reader, inputs: list[TensorValue], unread: list[ast.expr], activation: Activation
 ) -> list[TensorValue]:
-    """Give one operand that nothing is known of the one device that torch named and no other operand is on."""
+    """Give the only unknown operand the device that torch names and no other operand is on."""
     devices = {each.device for each in inputs if each.dims > 0}
     left = [device for device in reader.devices if device not in devices]
     if len(devices) != 1 or len(left) != 1:
@@ -158,7 +158,7 @@ def refused_gradient(reader: Reader, text: str) -> FailedOp | None:
 
 
 def _function(reader: Reader, name: str) -> type | None:
-    """Return the one autograd function of a name; of several the one that the error's frames know by it."""
+    """Return the autograd function of a name; of several the one that the error's frames refer to."""
     found = [kind for kind in _autograd_functions() if class_name(kind, "__name__") == name]
     if len(found) > 1:
         scopes = [run.scope for run in reader.user_activations() if run.scope is not None]
@@ -177,7 +177,7 @@ def _autograd_functions() -> Iterator[type]:
 
 
 def _returned(reader: Reader, kind: type, refused: RefusedGradient, caller: Activation) -> TensorValue | None:
-    """Return what a class's `backward` gives for one of its inputs, if that can be on the device that torch got."""
+    """Return the gradient that a class's `backward` returns for an input, if its device can be the refused one."""
     static = class_dict(kind).get("backward")
     function = static.__func__ if type(static) is staticmethod else None
     if type(function) is not FunctionType or not is_theirs(function.__code__):
@@ -199,7 +199,7 @@ def _item(value: Value | None, index: int) -> Value | None:
 
 
 def add_left_behind(reader: Reader, tensors: Iterable[Any]) -> None:
-    """Note the one line that made gradients which are not where their tensors are: these were moved without them."""
+    """Note the backward pass as the creator of gradients that stayed behind when their tensors moved."""
     for tensor in tensors:
         gradient = gradient_of(tensor) if is_leaf(tensor) else None
         if gradient is None or device_of(gradient) == device_of(tensor):

@@ -1,4 +1,4 @@
-"""What a file has of one name, and the instruction of each expression in a statement of it."""
+"""Occurrences of a name in a file, and the instructions of a statement's expressions."""
 
 import ast
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from devtrace.source.parsing import Source, Span, kept_with_source
 
 @dataclass(frozen=True)
 class Named:
-    """All that a file has of one name, in whatever function."""
+    """Occurrences of one name in a file."""
 
     calls: list[ast.Call] = field(default_factory=list)
     attributes: list[ast.expr] = field(default_factory=list)
@@ -23,7 +23,7 @@ class Named:
 
 @kept_with_source
 def named(source: Source, name: str) -> Named:
-    """Return what a file has of a name: of a long one only statements that mention it are walked."""
+    """Return the occurrences of a name in a file: only statements that mention it are walked."""
     found = Named()
     for node in ast.walk(ast.Module(source.mentioning(name), [])):
         if isinstance(node, ast.Call):

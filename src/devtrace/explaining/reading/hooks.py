@@ -1,4 +1,4 @@
-"""What a module's hooks make of what it is given and of what it gave, by their source: none of them runs."""
+"""Effects of a module's hooks on its inputs and outputs, read from their source: none of them runs."""
 
 import ast
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def _around(module: Any, *, before: bool) -> Iterator[tuple[Any, bool]]:
 def given_to_forward(
     reader: Reader, module: Any, given: Given, activation: Activation
 ) -> tuple[Given, list[Activation]]:
-    """Return what a module's forward is given after the hooks that run before it, with their runs."""
+    """Return the arguments of a module's forward after its pre-hooks, with the runs of these."""
     runs: list[Activation] = []
     for hook, with_words in _around(module, before=True):
         run = _run(reader, hook, [Known(module), *given.to_hook(with_words=with_words)], activation)
@@ -55,7 +55,7 @@ def given_to_forward(
 def given_by_module(
     reader: Reader, module: Any, given: Given, made: Value | None, activation: Activation
 ) -> Value | None:
-    """Return what a module's call gives: its forward's result, or what the hooks after it gave in its place."""
+    """Return the result of a module's call: that of forward, or its replacement by a hook."""
     for hook, with_words in _around(module, before=False):
         values = [Known(module), *given.to_hook(with_words=with_words), made]
         run = _run(reader, hook, values, activation)
@@ -66,7 +66,7 @@ def given_by_module(
 def given_for(
     reader: Reader, module: Any, name: str, names: list[str], call: ast.Call, activation: Activation
 ) -> Iterator[Definition]:
-    """Yield what the hooks before a module's forward gave one of its parameters, the last of them first."""
+    """Yield the values that pre-hooks give a parameter of forward, from the last hook to the first."""
     _, runs = given_to_forward(reader, module, Given.by(reader, call, activation), activation)
     for run in reversed(runs):
         for result in results_of(run):
@@ -80,7 +80,7 @@ def given_for(
 
 
 def _run(reader: Reader, hook: Any, given: list[Value | None], activation: Activation) -> Activation | None:
-    """Return a hook's run, also of one that a `functools.partial` gives more; None for torch's own."""
+    """Return a hook's run, also within a `functools.partial`; None for torch's own hooks."""
     is_partial = type(hook) is partial
     function, before = function_of(hook.func if is_partial else hook)
     if function is None or not is_theirs(function.__code__):
@@ -91,6 +91,6 @@ def _run(reader: Reader, hook: Any, given: list[Value | None], activation: Activ
 
 
 def _made(reader: Reader, run: Activation) -> Value | None:
-    """Return what a hook gave in place of what it got; None for one that only looks."""
+    """Return a hook's replacement for its input; None if it returns nothing."""
     values = (reader.see(node, run.at_node(node)) for node in results_of(run))
     return next((each for each in values if each is not None and getattr(each, "value", each) is not None), None)

@@ -1,4 +1,4 @@
-"""Pasts of tensors: the moves that the hooks saw as ops, in their order, and copies that were taken before a move.
+"""Histories of tensors: their moves as ops, in order, and copies that were taken before a move.
 
 A copy, a view or a cache that is not where its source is now was taken while the source was still there. So its op
 comes before the move of its source.
@@ -34,7 +34,7 @@ class Former(NamedTuple):
     move: ReadOp
 
     def was(self, device: str, dtype: torch.dtype | None) -> bool:
-        """Return whether it was on a device; of a dtype too, where one is given."""
+        """Return whether the tensor was on a device, and of a dtype if one is given."""
         return self.device == device and dtype in (None, self.dtype)
 
 
@@ -55,7 +55,7 @@ class Pasts:
         self._after: set[int] = {moved.at.site for moved in _last_of(self._moves, errors)}
 
     def add_read(self, op: ReadOp, inputs: list[TensorValue]) -> None:
-        """Remember an op that was read; one that copies to another device makes a former of its input."""
+        """Remember an op that was read; a copy to another device is a move of its input."""
         self._by_row[op.row] = op
         if op.name == "aten._to_copy" and inputs:
             self._formers[op.row] = Former(inputs[0].row, inputs[0].device, inputs[0].dtype, op)
@@ -92,11 +92,11 @@ class Pasts:
     # Copies that were taken before.
 
     def taken_before(self, made: TensorValue, device: str, dtype: torch.dtype | None) -> bool:
-        """Put an op where its source was, before that moved; return whether that explains its device and dtype."""
+        """Put an op before the move of its source; return whether that explains its device and dtype."""
         return self._copied_before(made, device, dtype) or self._cached_before(made, device, dtype)
 
     def _copied_before(self, made: TensorValue, device: str, dtype: torch.dtype | None) -> bool:
-        """Follow copies to a tensor that moved later; of dtypes, which only casts change, all that was computed."""
+        """Follow copies back to a tensor that moved later; for dtypes, computed tensors too."""
         waiting: list[tuple[int, list[ReadOp]]] = [(made.row, [])]
         for row, chain in waiting:
             former, op = self._formers.get(row), self._by_row.get(row)
@@ -122,7 +122,7 @@ class Pasts:
         self._ops[at:at] = chain
 
     def _cached_before(self, made: TensorValue, device: str, dtype: torch.dtype | None) -> bool:
-        """Put what a module made for itself before the module's move away from a device."""
+        """Put a module's cache before the move of the module that it missed."""
         owner = made.op.owner if made.op is not None else None
         moved = next((each for each in self._moves if self._took(each, owner, device, dtype)), None)
         if made.op is None or owner is None or moved is None:
@@ -131,8 +131,8 @@ class Pasts:
             op.layout = self._rows.on_device(op.layout, torch._C.device(device), dtype)
         return True
 
-    def made_before(self, last: ReadOp, tick: int) -> None:
-        """Put what a module made in a call before a move that saw it among the module's attributes."""
+    def put_before_attribute_move(self, last: ReadOp, tick: int) -> None:
+        """Put a module's cache before a move that found it among the module's attributes."""
         if last.owner is not None and last.depth != BEFORE_ALL:
             self._put_in_earlier_call(last, tick)
 
@@ -146,7 +146,7 @@ class Pasts:
         return ops
 
     def _made_by(self, last: ReadOp, owner: Any) -> list[ReadOp]:
-        """Return an op, and all in methods of a module that led to it."""
+        """Return an op, and its predecessors in methods of the same module."""
         found, waiting = {last.row: last}, [last]
         while waiting:
             before = [self._by_row.get(row) for row in waiting.pop().inputs]
@@ -179,9 +179,9 @@ class Pasts:
         return self._by_row.get(row)
 
     def settle(self, op: ReadOp, dtype: torch.dtype, named: list[torch.dtype]) -> None:
-        """Let what an op was made of have a dtype where none is known: its result's, or the other that the error names.
+        """Give inputs of unknown dtype that of the result, or the other one that the error names.
 
-        The other one where an input is known that gave the result its own: the larger of two is what a sum has.
+        The other one if a known input already accounts for the result: a sum has the larger of two dtypes.
         """
         waiting = [(op, dtype)]
         while waiting:
@@ -197,13 +197,13 @@ class Pasts:
                     before.layout = self._rows.on_device(before.layout, None, other)
                     waiting.append((before, other))
 
-    def believe(self, row: int) -> None:
-        """Take the op that made a row, and those before it, for what happened; others were only tried."""
+    def confirm(self, row: int) -> None:
+        """Confirm the op that made a row, and those before it; unconfirmed ones were only tried."""
         waiting = [row]
         while waiting:
             op = self._by_row.get(waiting.pop())
-            if op is not None and not op.is_believed:
-                op.is_believed = True
+            if op is not None and not op.is_confirmed:
+                op.is_confirmed = True
                 waiting += op.inputs
 
     def former(self, row: int) -> Former | None:
@@ -212,14 +212,14 @@ class Pasts:
     def copy_before(self, name: str, former: Former, site: int, layout: int) -> ReadOp:
         """Note that a tensor was copied before its move; return the op, of which the copy is the result."""
         row, move = next(self._rows.next), former.move
-        op = ReadOp(name, COPY, site, [former.row], row, layout, move.depth, tick=move.tick, is_believed=True)
+        op = ReadOp(name, COPY, site, [former.row], row, layout, move.depth, tick=move.tick, is_confirmed=True)
         self._ops.insert(self._ops.index(move), op)
         self._by_row[row] = op
         return op
 
 
 def _last_of(moves: list[Moved], errors: frozenset[ErrorMark | None]) -> list[Moved]:
-    """Return the last moves on end that handled one of some errors; before others, another error had that address."""
+    """Return the latest moves that ran while some errors were handled."""
     found: list[Moved] = []
     for moved in reversed(moves):
         if moved.handling is not None and moved.handling in errors:

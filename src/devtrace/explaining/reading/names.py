@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from devtrace.explaining.reading.argument_sources import is_as_given, of_only_call, of_parameter
-from devtrace.explaining.reading.reader import ITSELF, MOST_ITEMS, Reader
+from devtrace.explaining.reading.reader import MOST_ITEMS, SOUGHT_TENSOR, Reader
 from devtrace.explaining.reading.returned_calls import is_passed_by, run_around, stored_in
 from devtrace.explaining.reading.values import END, Activation, Definition, Known, Several, TensorValue, Value
 from devtrace.recording.columns import sites
@@ -58,7 +58,7 @@ def _is_running(name: str, activation: Activation) -> bool:
 
 def _of_frame(reader: Reader, name: str, element: tuple[ast.expr, Any] | None, activation: Activation) -> Value | None:
     assert activation.scope is not None
-    if _is_rebound(name, activation):
+    if _is_reassigned(name, activation):
         for each in nearest_first(_assigned(name, activation), activation.line):
             if is_above(activation.source, each, activation.line):
                 return _given(reader, each, activation)
@@ -70,8 +70,8 @@ def _of_frame(reader: Reader, name: str, element: tuple[ast.expr, Any] | None, a
     return reader.value(value, lambda: definitions(reader, name, activation, element))
 
 
-def _is_rebound(name: str, activation: Activation) -> bool:
-    """Return whether a variable got its value after the line that is read."""
+def _is_reassigned(name: str, activation: Activation) -> bool:
+    """Return whether a variable was assigned again after the line that is read."""
     if activation.line >= activation.now:
         return False
     since = [each for each in _assigned(name, activation) if activation.line <= each.line <= activation.now]
@@ -119,22 +119,22 @@ def _given(reader: Reader, found: Binding, activation: Activation) -> Value | No
 
 
 def _read_once(reader: Reader, found: Binding, run: Activation) -> Value | None:
-    """Return what a statement of a run gave a variable, read once for all that uses it.
+    """Return the value that a statement of a run assigned, read once and kept.
 
-    A variable that is used twice for the next one, which is used twice itself, would be read as often as both say.
+    Without that `b = a + a; c = b + b; ...` would take time exponential in its length.
     """
     key = id(found.value), found.position
     known, value = reader.given.get(key, (None, None))
     if known is not None and known.scope is run.scope and known.bound is run.bound and known.level <= run.level:
         return value
     value = reader.part(reader.see(found.value, run), found.position, found.value, run)
-    if not isinstance(value, TensorValue) or value.row != ITSELF:
+    if not isinstance(value, TensorValue) or value.row != SOUGHT_TENSOR:
         reader.given[key] = run, value
     return value
 
 
 def _with_appended(reader: Reader, found: Binding, value: Several, activation: Activation) -> Several:
-    """Return a list that is gone with what was appended to it."""
+    """Return a list of a returned function, with the elements appended to it."""
     more = [
         reader.see(call.args[0], activation.at_node(call))
         for call in nodes_of(ast.Call, activation.body)
@@ -217,7 +217,7 @@ def _all(reader: Reader, found: list[Binding], activation: Activation) -> Iterat
 
 
 def _of_outer_function(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
-    """Yield what the function around one gave a variable that the inner one closed over."""
+    """Yield the assignments of a closure variable in the outer function."""
     outer = activation.source.function(activation.body) if isinstance(activation.body, FUNCTIONS) else None
     if outer is None:
         return
@@ -229,7 +229,7 @@ def _of_outer_function(reader: Reader, name: str, activation: Activation) -> Ite
 
 
 def of_globals(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
-    """Yield what a file, or the cells of a notebook, newest first, gave a global; of an imported one the module."""
+    """Yield the assignments of a global in a file, or in a notebook's cells, newest first; or its module."""
     for run in _files_of(activation):
         found = bindings(run.source, run.source.tree, name)
         yield from _all(reader, nearest_first(found, END), run)
@@ -266,7 +266,7 @@ def of_module(reader: Reader, module: Any, name: str, level: int) -> Iterator[De
 
 
 def _of_comprehension(node: ast.Name, activation: Activation) -> tuple[ast.expr, Any] | None:
-    """Return what a comprehension around a name goes through, if it binds the name."""
+    """Return the iterable of a comprehension that binds a name."""
     inner: ast.AST = node
     for outer in activation.source.ancestors(node):
         found = _gone_through(outer, node.id, inner)
@@ -283,13 +283,13 @@ def _gone_through(node: ast.AST, name: str, inner: ast.AST | None = None) -> tup
 
 
 def _around_line(name: str, activation: Activation) -> tuple[ast.expr, Any] | None:
-    """Return what the comprehension at the line goes through, if it binds a name."""
+    """Return the iterable of the comprehension at the line, if it binds a name."""
     found = ((activation.source.span(node), _gone_through(node, name)) for node in ast.walk(activation.body))
     return next((pair for span, pair in found if pair and span.line <= activation.line <= span.end_line), None)
 
 
 def _element(reader: Reader, iterated: ast.expr, position: Any, activation: Activation) -> Value | None:
-    """Return an element of what is gone through: the first that can be read."""
+    """Return the first readable element of an iterable."""
     iterated, position = unpacked(iterated, position)
     value = reader.see(iterated, activation)
     if isinstance(value, Known):
@@ -303,7 +303,7 @@ def _element(reader: Reader, iterated: ast.expr, position: Any, activation: Acti
 
 
 def elements(reader: Reader, iterated: ast.expr, position: Any, activation: Activation) -> Iterator[Definition]:
-    """Yield the expressions that made what is gone through, where it is built in one piece."""
+    """Yield the expressions of an iterable's elements, if it is built in one piece."""
     iterated, position = unpacked(iterated, position)
     for whole in wholes(reader, iterated, activation):
         for made in _built(whole.node):

@@ -1,7 +1,7 @@
 """The reader: gives an expression its value, and notes the ops that the source says made it.
 
 Bounded in steps and in depth. A live tensor is itself. What made it is sought only where the hooks do not know.
-An expression that gives another device than the tensor has is not believed.
+An expression that gives another device than the tensor has is not taken for its origin.
 """
 
 import ast
@@ -46,7 +46,7 @@ MOST_STEPS: Final = 4_000
 MOST_ITEMS: Final = 32
 MOST_DEFINITIONS: Final = 24
 MOST_ALIASES: Final = 8
-ITSELF: Final = -1
+SOUGHT_TENSOR: Final = -1
 """Row of a tensor whose birth is being sought, where that leads back to it."""
 _MADE: Final = (ast.Call, ast.BinOp, ast.UnaryOp, ast.ListComp, ast.Compare)
 
@@ -184,7 +184,7 @@ class Reader:
         return [each for node in nodes if node for each in self.members(self.see(node, activation), node, activation)]
 
     def members(self, value: Value | None, node: ast.AST, activation: Activation) -> list[TensorValue]:
-        """Return the tensors of an expression's value; each item of a live list as what gave the list made it."""
+        """Return the tensors of an expression's value; items of a live list by the definitions of the list."""
         is_tuple = isinstance(value, Known) and issubclass(type(value.value), tuple)  # a named one, too
         if not isinstance(value, Known) or not (is_tuple or type(value.value) in (list, dict)):
             return list(tensors_of(value))
@@ -194,7 +194,7 @@ class Reader:
         return [self.live(each, partial(find, (index,))) for index, each in items if is_tensor(each)]
 
     def _definitions_of_item(self, node: ast.AST, activation: Activation, position: Position) -> list[Definition]:
-        """Return what gave an item of an expression's value its value, as far as what gave the whole shows it."""
+        """Return the definitions of an item, as far as those of its container show it."""
         return [each._replace(position=(*each.position, *position)) for each in self.definitions(node, activation)]
 
     def value(self, value: Any, definitions: Definitions = tuple) -> Value:
@@ -216,11 +216,11 @@ class Reader:
         if nested and not self.is_known(tensor):
             others = [each for each in self.dtypes if each != dtype_of(tensor)]
             was_taken = nested > MOST_ALIASES and len(others) == 1  # by a round that did not fail
-            return TensorValue(ITSELF, device, dims, dtype=others[0] if was_taken else dtype_of(tensor))
+            return TensorValue(SOUGHT_TENSOR, device, dims, dtype=others[0] if was_taken else dtype_of(tensor))
         return TensorValue(self.row(tensor), device, dims, live=tensor, dtype=dtype_of(tensor))
 
     def row(self, tensor: Any) -> int:
-        """Return a live tensor's row, which it has from now on: after ops for the moves that the hooks saw."""
+        """Give a live tensor a row, after ops for the moves that the hooks saw, and return it."""
         stamp = self._keep_stamp(tensor)
         if stamp[0] == self.rows.epoch or stamp[3] is None:
             return self.rows.row_for_input(tensor)
@@ -233,7 +233,7 @@ class Reader:
         return epoch == self.rows.epoch or birth >= 0 or past is not None
 
     def _find_birth(self, tensor: Any, device: str, definitions: Definitions, *, is_outermost: bool) -> None:
-        """Let the tensor's row be that of the op that made it, else have the site of the expression that did."""
+        """Find the op that made a tensor and give the tensor its row; else only note the creating expression."""
         site = self._sites.pop(id(tensor), sites.NOWHERE)
         others: list[TensorValue] = []
         dtype = dtype_of(tensor) if self.of_dtypes else None
@@ -244,22 +244,23 @@ class Reader:
             sought = self._sought[id(tensor)]
             former = found.is_own_move or found.takes_former or found.is_of_repetition
             self._sought[id(tensor)] = MOST_ALIASES + found.is_of_repetition if former else sought
-            made = self.part(self.see(node, activation), position, node, activation)
+            value = self.part(self.see(node, activation), position, node, activation)
+            made = value if isinstance(value, TensorValue) and value.row != SOUGHT_TENSOR else None
             self._sought[id(tensor)] = sought
             site = self._sites.pop(id(tensor), site)
-            is_other = isinstance(made, TensorValue) and made.row != ITSELF and dtypes_of.differs(made, device, dtype)
+            is_other = made is not None and dtypes_of.differs(made, device, dtype)
             if site < 0 and (found.is_source or isinstance(node, _MADE)) and not (found.is_one_of_many or is_other):
                 site = self.site(node, activation)
             if self.is_known(tensor):
                 return
-            if isinstance(made, TensorValue) and made.row != ITSELF:
+            if made is not None:
                 if is_other:
                     others += [] if former and self.of_dtypes else [made]
                 elif made.op is not None:
                     self.born_by(tensor, made.op)
                     return
                 else:
-                    self._born_as(tensor, made)
+                    self._copy_birth(tensor, made)
                     break
         stale = next((made for made in others if made.op and self.pasts.taken_before(made, device, dtype)), None)
         made_so = stale or next((made for made in others if self.of_dtypes and dtypes_of.may_be(made, device)), None)
@@ -270,8 +271,8 @@ class Reader:
         elif site >= 0:
             self.stamp(tensor, self.rows.add(self.rows.layout(tensor)[2], -1, -1, site))
 
-    def _born_as(self, tensor: Any, other: TensorValue) -> None:
-        """Let a tensor be made as another one was, which now has the name: in another step of a loop."""
+    def _copy_birth(self, tensor: Any, other: TensorValue) -> None:
+        """Note that a tensor was made in an earlier step of a loop, by the op that made its successor."""
         op = self.pasts.op_of(other.row)
         if op is not None and not op.is_seen:
             again = replace(op, row=next(self.rows.next))
@@ -285,17 +286,17 @@ class Reader:
         self.pasts.settle(op, dtype_of(tensor), self.dtypes)
         kept_at = stamps.kept_at(tensor)
         if kept_at is not None:
-            self.pasts.made_before(op, kept_at)
+            self.pasts.put_before_attribute_move(op, kept_at)
         self.stamp(tensor, op.row)
-        self.pasts.believe(op.row)
+        self.pasts.confirm(op.row)
 
     def stamp(self, tensor: Any, row: int) -> None:
-        """Let a tensor have a row while the trace is made; its stamp says nothing of a birth that was only read."""
+        """Give a tensor a row while the trace is made, by a stamp without a birth."""
         self._keep_stamp(tensor)
         stamps.put(tensor, (self.rows.epoch, {shape_of(tensor): row}, -1, None))
 
     def rename(self, old: int | None, new: int) -> None:
-        """Let all ops so far take a tensor by another row."""
+        """Replace a row in the inputs of all ops so far."""
         for op in self.ops:
             op.inputs = [new if row == old else row for row in op.inputs]
         self.renamed[old] = new
@@ -315,14 +316,14 @@ class Reader:
         return [tensor for tensor, stamp in self._stamps_before if stamp[2] >= 0]
 
     def forget(self) -> None:
-        """Give all tensors the stamps that they had, and let go of the frames' variables."""
+        """Restore the stamps of all tensors, and release the frames' variables."""
         while self._stamps_before:
             stamps.put(*self._stamps_before.pop())
         self._activations.clear()
         self.ops.clear()
 
     def part(self, value: Value | None, position: Position, node: ast.AST, activation: Activation) -> Value | None:
-        """Return what a target in a tuple gets of a value."""
+        """Return the part of a value for a position in a tuple target."""
         for at, index in enumerate(position, start=1):
             if isinstance(value, Several):
                 value = value.item(index)
@@ -357,7 +358,7 @@ class Reader:
         dims: int = 1,
         dtype: torch.dtype | None = None,
     ) -> TensorValue:
-        """Note an op; return its result, of which the device is known and, if these are compared, perhaps the dtype."""
+        """Note an op; return its result, with its device and, for dtype errors, its dtype if known."""
         dtype = dtype if self.of_dtypes else None
         row, layout = next(self.rows.next), self.layout(device, dims, dtype)
         rows = [each.row for each in inputs]

@@ -1,4 +1,4 @@
-"""Runs of functions that have returned: where their source is, what they were given, stored and returned."""
+"""Calls that have returned: their source, arguments, stores and results."""
 
 import ast
 import functools
@@ -24,19 +24,19 @@ CACHED: Final = type(functools.cache(len))
 
 
 class Given(NamedTuple):
-    """Values of a module's call: those in their order, and those by their names."""
+    """Arguments of a module's call: positional ones and keywords."""
 
     values: list[Value | None]
     words: dict[str, Value | None]
 
     @classmethod
     def by(cls, reader: Reader, call: ast.Call, activation: Activation) -> "Given":
-        """Return what a call as it is written gives."""
+        """Return the arguments of a call, as written."""
         words = {word.arg: reader.see(word.value, activation) for word in call.keywords if word.arg}
         return cls([reader.see(each, activation) for each in call.args], words)
 
     def to_hook(self, *, with_words: bool) -> list[Value | None]:
-        """Return it as a hook gets it: a tuple, and a dictionary where it asked for that."""
+        """Return the arguments as a hook gets them: a tuple, and a dictionary if it asked for one."""
         words = Several(tuple(self.words.values()), tuple(self.words))
         return [Several(tuple(self.values)), words] if with_words else [Several(tuple(self.values))]
 
@@ -84,7 +84,7 @@ def _closed_over(reader: Reader, function: FunctionType) -> dict[str, Value | No
 
 
 def run_around(reader: Reader, node: ast.AST, activation: Activation) -> Activation:
-    """Return a run of the function around a node of a file, of which nothing is known but its globals."""
+    """Return a run of the function around a node of a file; only its globals are known."""
     source = activation.source
     body: ast.AST = next((each for each in source.ancestors(node) if isinstance(each, FUNCTIONS)), source.tree)
     for live in reader.user_activations():
@@ -103,7 +103,7 @@ def run_around(reader: Reader, node: ast.AST, activation: Activation) -> Activat
 
 
 def one_of(reader: Reader, found: list[tuple[ast.expr, Activation]]) -> Iterator[Definition]:
-    """Yield expressions of files, of which each may be the one."""
+    """Yield expressions of files as definitions, each equally likely."""
     for node, run in found:
         yield Definition(node, (), run_around(reader, node, run), is_one_of_many=len(found) > 1)
 
@@ -111,7 +111,7 @@ def one_of(reader: Reader, found: list[tuple[ast.expr, Activation]]) -> Iterator
 def arguments(
     function: FunctionType, given: list[Value | None], words: Mapping[str, Value | None]
 ) -> dict[str, Value | None]:
-    """Return what a call gives a function's parameters, defaults included."""
+    """Return the arguments of a call by parameter, defaults included."""
     code = function.__code__
     positional = code.co_varnames[: code.co_argcount]
     bound: dict[str, Value | None] = {**dict(zip(positional, given, strict=False)), **words}
@@ -126,7 +126,7 @@ def arguments(
 def given_by_call(
     reader: Reader, function: FunctionType, before: list[Value | None], call: ast.Call, activation: Activation
 ) -> dict[str, Value | None]:
-    """Return what a call gives a function's parameters, of which those before are none that it writes: `self`."""
+    """Return the arguments of a call by parameter; the first ones, such as `self`, are not written."""
     given = Given.by(reader, call, activation)
     return arguments(function, [*before, *given.values], given.words)
 
@@ -134,7 +134,7 @@ def given_by_call(
 def returned(
     reader: Reader, function: FunctionType, given: dict[str, Value | None], activation: Activation
 ) -> Value | None:
-    """Return what a function that has returned gave back: the value of its last `return` that can be read."""
+    """Return the result of a function: the value of its last readable `return`."""
     run = run_of(reader, function, given, activation)
     if run is None:
         return None
@@ -160,21 +160,21 @@ def results(body: ast.AST) -> list[ast.expr]:
 
 
 def results_of(run: Activation) -> list[ast.expr]:
-    """Return what a run may have returned: not in a branch that it passed by."""
+    """Return the possible results of a run, without those in branches that it did not take."""
     return [each for each in results(run.body) if not is_passed_by(run, run.source.statement(each))]
 
 
 def is_passed_by(run: Activation, statement: ast.stmt | None) -> bool:
-    """Return whether a statement is in a branch against which the condition speaks, as what the run was given tells.
+    """Return whether a statement is in a branch that the run did not take, by its arguments.
 
-    Of a live frame that is what its variables hold now: a condition on what the function changes tells nothing.
+    Of a live frame, by its variables now, without those that the function changes.
     """
     here = run.body if run.scope is None else run.source.node_at(Span(run.now, -1, -1, -1))
     return statement is not None and was_passed_by(statement, run.source, here or run.body, (), given_to(run))
 
 
 def given_to(run: Activation) -> Scope:
-    """Return the variables that a run has had from its beginning on."""
+    """Return the arguments of a run, by parameter."""
     given = (path for each in statements(run.body) for path, _ in given_by(run.source, each))
     changed = {path.partition(".")[0] for path in given} | {
         name for each in statements(run.body) for name in binds(each)
@@ -205,7 +205,7 @@ def function_of(value: Any) -> tuple[FunctionType | None, list[Value | None]]:
 
 
 def stored_in(reader: Reader, run: Activation, owner: Any, key: Any = MISSING) -> Iterator[Definition]:
-    """Yield what a run's statements put into this very container: `cache[key] = x`, `cache.append(x)`."""
+    """Yield the values that a run stores in a container: `cache[key] = x`, `cache.append(x)`."""
     for statement in statements(run.body):
         for target, value in put_under(statement, key):
             if _is(reader, target.value, owner, run):
@@ -220,14 +220,14 @@ def stored_in(reader: Reader, run: Activation, owner: Any, key: Any = MISSING) -
 
 
 def put_under(statement: ast.stmt, key: Any) -> Iterator[tuple[ast.Subscript, ast.expr]]:
-    """Yield what a statement puts somewhere under a key, or under one that may be it: `kwargs["mask"] = mask`."""
+    """Yield the values that a statement may store at a key: `kwargs["mask"] = mask`."""
     for target, value, loops, _ in targets(statement):
         if isinstance(target, ast.Subscript) and not loops and (type(key) is not str or may_be_text(target.slice, key)):
             yield target, value
 
 
 def _with_key(run: Activation, index: ast.expr, key: Any) -> Activation:
-    """Return a run that was given the key, if its parameter is that: `def add(self, name, default)`."""
+    """Return a run with the key as an argument, if a parameter is the key: `def add(self, name, default)`."""
     if run.scope is None and key is not MISSING and variable(index) in parameters(run.body):
         return replace(run, bound={**run.bound, variable(index): Known(key)})
     return run

@@ -17,10 +17,10 @@ from devtrace.source.safe_values import Scope
 
 @dataclass(eq=False, slots=True)
 class ReadOp:
-    """An op before the failed one. `depth`: the level of the stack in whose call it ran; of a move of long ago `tick`.
+    """An op before the failed one. `depth`: the level of the stack in whose call it ran; for an old move `tick`.
 
     `module` is the one in whose call it ran, if no frame shows that; `owner` the one whose method has its line.
-    `is_seen`: the hooks saw it; all others were read from the source. `is_believed`: what is there came of it.
+    `is_seen`: the hooks saw it; all others were read from the source. `is_confirmed`: what is there came of it.
     `is_open`: its dtype is not known; it has that of what was made of it. `line`: the one that the frame ran then.
     """
 
@@ -35,7 +35,7 @@ class ReadOp:
     owner: Any = None
     tick: float = 0
     is_seen: bool = False
-    is_believed: bool = False
+    is_confirmed: bool = False
     is_open: bool = False
     line: int = 0
 

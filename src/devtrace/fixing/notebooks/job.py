@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 NAME: Final = "notebook.ipynb"
 """Of a file in the notebook's folder that is never written: edits and sites of its cells go by it."""
-
+_NOTEBOOK: Final = "fix.nothing-notebook", "fix.proven-notebook", "fix.safe-notebook"
+_AS_FAR: Final = "fix.nothing-as-far", "fix.proven-as-far", "fix.safe-as-far"
 UNASKED: Final = 120.0
 """Seconds that it waits to be asked: it holds torch in memory."""
 
@@ -133,12 +134,11 @@ class Job:
             return sentence("fix.not-proven", count=len(rounds.runs))
         if last.ending != "ended":
             return sentence("fix.ended-early", devices=self._counted(), raised=last.raised)
-        where = "as-far" if self._last else "notebook"
+        nothing, proven, safe = _AS_FAR if self._last else _NOTEBOOK
         about = {"devices": self._counted(), "last": self._last}
         if compared is None:
-            return sentence(f"fix.nothing-{where}", **about)
-        key = f"fix.proven-{where}" if compared.is_proof else f"fix.safe-{where}"
-        return sentence(key, compared=str(compared), **about)
+            return sentence(nothing, **about)
+        return sentence(proven if compared.is_proof else safe, compared=str(compared), **about)
 
     def _counted(self) -> str:
         return sentence("fix.devices", count=count_of(self._devices))

@@ -18,7 +18,7 @@ USUAL = "cuda:1"
 
 
 class FixOfSession(Companion):
-    magic = Magic("fix", "", after="devices")
+    magic = Magic("command.fix", "", after="devices")
 
     def __init__(self, tracing: Tracing) -> None:
         super().__init__(tracing)

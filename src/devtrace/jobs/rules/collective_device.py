@@ -34,7 +34,7 @@ def refused_by_nccl(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
     origin = find_origin(queries, row)
     born = statement_site(queries, queries.born(origin.row))
     made: CauseSlug = "created-without-device" if origin.arrival == "made" else "never-moved"
-    key = "collective-device" if twin is None else "collective-device.twin"
+    message = "collective-device.message" if twin is None else "collective-device.twin.message"
     ranks = {"rank": int(twin[1]) if twin else 0, "other": int(twin[2]) if twin else 0}
     culprit = as_culprit(queries, row, names, born, chain=(born,) if born else ())
     return Finding(
@@ -43,6 +43,6 @@ def refused_by_nccl(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
         cause=made if twin is None else "wrong-device",
         devices=(device,),
         culprit=replace(culprit, certainty="seen" if paths else "inferred"),
-        message=sentence(f"{key}.message", name=names[0], device=device, **ranks),
-        help=sentence(f"{key}.help"),
+        message=sentence(message, name=names[0], device=device, **ranks),
+        help=sentence("collective-device.help" if twin is None else "collective-device.twin.help"),
     )

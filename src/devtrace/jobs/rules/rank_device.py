@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from devtrace.diagnosis.findings import Finding
 from devtrace.jobs.ranks import Ranks
 from devtrace.source.matching import called_name, calls_in, keyword, nodes_of, owner_of, variable
 from devtrace.words.catalogue import one_after_another, sentence
+
+_OTHER: Final = "rank-device.other", "rank-device.other.help"
 
 
 def on_the_device_of_another(queries: TraceQueries, ranks: Ranks) -> Iterator[Finding]:
@@ -35,14 +38,16 @@ def on_the_device_of_another(queries: TraceQueries, ranks: Ranks) -> Iterator[Fi
             if site >= 0 and all(queries.device(each) != queries.device(row) for each in queries.made_from(row)):
                 seen.setdefault((int(queries.users[site]), int(devices[row])), {}).setdefault(rank, row)
     chosen = {(site, device): _reason(queries, site, queries.device_names[device]) for site, device in seen}
-    explained = {(rank, key[1]) for key, rows in seen.items() if chosen[key] != "other" for rank in rows}
+    explained = {(rank, key[1]) for key, rows in seen.items() if chosen[key] != _OTHER for rank in rows}
     for (site, device), rows in seen.items():
         # A line that names no device follows the tensors that others have put there.
-        if chosen[site, device] != "other" or not {(rank, device) for rank in rows} <= explained:
+        if chosen[site, device] != _OTHER or not {(rank, device) for rank in rows} <= explained:
             yield _finding(queries, ranks, site, device, rows, chosen[site, device])
 
 
-def _finding(queries: TraceQueries, ranks: Ranks, site: int, device: int, rows: dict[int, int], reason: str) -> Finding:
+def _finding(
+    queries: TraceQueries, ranks: Ranks, site: int, device: int, rows: dict[int, int], why: tuple[str, str]
+) -> Finding:
     name = queries.device_names[device]
     owner = next(rank for rank, own in ranks.own_device.items() if own == device and rank not in rows)
     row = next(iter(rows.values()))
@@ -57,25 +62,25 @@ def _finding(queries: TraceQueries, ranks: Ranks, site: int, device: int, rows: 
         op=queries.producer(row),
         culprit=as_culprit(queries, row, [tensor]),
         count=len(rows),
-        message=one_after_another((message, sentence(f"rank-device.{reason}", device=name))),
-        help=sentence(f"rank-device.{reason}.help", device=name),
+        message=one_after_another((message, sentence(why[0], device=name))),
+        help=sentence(why[1], device=name),
         ops=tuple(queries.producer(each) for each in rows.values() if queries.producer(each) >= 0),
     )
 
 
-def _reason(queries: TraceQueries, site: int, device: str) -> str:
-    """Read in the line why it chose the device."""
+def _reason(queries: TraceQueries, site: int, device: str) -> tuple[str, str]:
+    """Return the keys of why a line chose the device, and of what helps."""
     found = queries.source_node(site)
     if found is None:
-        return "other"
+        return _OTHER
     calls = list(calls_in(found.statement))
     loads = (call for call in calls if called_name(call) == "load" and variable(owner_of(call)) and len(call.args) < 2)
     if any(keyword(call, "map_location") is None for call in loads):
-        return "checkpoint"
+        return "rank-device.checkpoint", "rank-device.checkpoint.help"
     texts = [node.value for node in nodes_of(ast.Constant, found.statement)]
     if device in texts:
-        return "hard-coded"
+        return "rank-device.hard-coded", "rank-device.hard-coded.help"
     kind = device.partition(":")[0]
     if kind in texts or any(called_name(call) == kind and not call.args for call in calls):
-        return "current"
-    return "other"
+        return "rank-device.current", "rank-device.current.help"
+    return _OTHER

@@ -18,7 +18,7 @@ from devtrace.memory.holdings import Group, Memory
 from devtrace.memory.retaining_line import Keeper
 from devtrace.memory.rules.out_of_memory import MOST_HOLDERS, holder_of, lines_of, what
 from devtrace.memory.shortage import Height, Key, Shortage
-from devtrace.words.catalogue import one_after_another, sentence
+from devtrace.words.catalogue import family, one_after_another, sentence
 from devtrace.words.text_format import format_memory
 
 _HEIGHTS: Final = 3
@@ -34,6 +34,7 @@ _REMEDIES: Final[Mapping[str, Callable[[Memory, Group], release_advice.Remedy | 
     "named": release_advice.to_the_host,
     "parameter": release_advice.copies_to_the_host,
 }
+_MESSAGES: Final = family("memory-growth.*", "memory-growth.graph", "memory-growth.traceback")
 
 
 def growing_memory(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
@@ -103,7 +104,7 @@ def _finding(memory: Memory, group: Group, keeps: Keeper) -> Finding:
     is_left = group.kind == "graph" and _is_taken(memory, group)
     if is_left and not edits:
         help_ = sentence("memory-growth.help-left", name=group.name)
-    key = "graph-left" if is_left else "named" if group.kind == "parameter" else group.kind
+    key = "memory-growth.graph-left" if is_left else _MESSAGES.get(group.kind, "memory-growth.named")
     sizes = {
         "size": format_memory(group.bytes),
         "total": format_memory(memory.total),
@@ -117,7 +118,7 @@ def _finding(memory: Memory, group: Group, keeps: Keeper) -> Finding:
         op=memory.failed,
         count=rounds,
         bytes=group.bytes,
-        message=sentence(f"memory-growth.{key}", name=group.name, device=memory.shortage.device, count=rounds, **sizes),
+        message=sentence(key, name=group.name, device=memory.shortage.device, count=rounds, **sizes),
         help=help_,
         edits=edits,
         lines=tuple(lines_of((holder,))),
@@ -134,7 +135,7 @@ def highest_memory(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
         holders = tuple(holder_of(memory, group) for group in memory.groups[:MOST_HOLDERS])
         limit = memory.shortage.limit
         sizes = {"size": format_memory(memory.shortage.allocated), "limit": format_memory(limit)}
-        first = sentence(f"memory-peak.{'of' if limit else 'message'}", device=memory.shortage.device, **sizes)
+        first = sentence("memory-peak.of" if limit else "memory-peak.message", device=memory.shortage.device, **sizes)
         largest = [
             sentence("memory-peak.part", size=format_memory(each.bytes), what=what(each.kind, each.name))
             for each in holders[:3]

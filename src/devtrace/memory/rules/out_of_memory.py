@@ -14,7 +14,7 @@ from devtrace.diagnosis.findings import Finding, Holder, Line
 from devtrace.memory import remedies
 from devtrace.memory.holdings import Group, Memory
 from devtrace.memory.shortage import Shortage
-from devtrace.words.catalogue import one_after_another, sentence
+from devtrace.words.catalogue import family, one_after_another, sentence
 from devtrace.words.text_format import format_memory
 
 MOST_HOLDERS: Final = 40
@@ -77,5 +77,12 @@ def lines_of(holders: tuple[Holder, ...], most: int = _MOST_LINES) -> Iterator[L
             yield Line(format_memory(holder.bytes), site, remark)
 
 
+_KINDS: Final = family(
+    "out-of-memory.of-*", "out-of-memory.of-parameter", "out-of-memory.of-buffer", "out-of-memory.of-gradient",
+    "out-of-memory.of-optimizer-state", "out-of-memory.of-activation", "out-of-memory.of-graph",
+    "out-of-memory.of-named", "out-of-memory.of-traceback", "out-of-memory.of-history",
+)  # fmt: skip
+
+
 def what(kind: str, name: str) -> str:
-    return sentence(f"out-of-memory.of-{kind}", name=name) if name else sentence("out-of-memory.of-temporary")
+    return sentence(_KINDS[kind], name=name) if name else sentence("out-of-memory.of-temporary")

@@ -15,6 +15,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from devtrace.features import find
 from devtrace.notebook.inventory.tensor_info import UNKNOWN, Asker, DeviceTotals, Total, Totals
 from devtrace.notebook.inventory.walk import Holding, is_a, type_name, walk
 from devtrace.runtime.import_hook import ImportWatcher
@@ -253,4 +254,10 @@ def _elsewhere(parts: list[_Part]) -> list[_Part]:
         elif part.totals and not part.on_main_device and UNKNOWN not in part.totals:
             covered.add(id(part))
             found.append(part)
+    return found
+
+
+def whole_listing(names: Mapping[str, Any], *, simulated: bool) -> Steps:
+    """List what names hold, with what a feature adds for each device."""
+    found: Steps = (find("notebook", "listing") or listing)(names, simulated=simulated)
     return found

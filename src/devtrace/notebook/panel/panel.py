@@ -19,9 +19,8 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Final
 
-from devtrace.memory.inventory import listing_with_memory
 from devtrace.notebook.cells import Traced, Tracing
-from devtrace.notebook.inventory.inventory import Steps
+from devtrace.notebook.inventory.inventory import Steps, whole_listing
 from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.idle import Lister
 from devtrace.notebook.panel.messages import is_foreign_hello, refusal, spec
@@ -178,7 +177,7 @@ class Panel:
     def _on_other(self, connection: _Connection, data: Message) -> Message:
         """Let the feature answer whose message it is."""
         if not any(companion.answer(data) for companion in self.tracing.companions.values()):
-            raise UsageError.of("feature-absent", request=data["kind"])
+            raise UsageError.of("feature-absent", name=data["kind"])
         return _DONE
 
     # What changes.
@@ -190,7 +189,7 @@ class Panel:
         self._mark_due({"state", "traces"} if what == "finished" else {"state"})
 
     def _listing(self) -> Steps:
-        return listing_with_memory(self.tracing.names_of_user(), simulated=bool(self.tracing.simulated))
+        return whole_listing(self.tracing.names_of_user(), simulated=bool(self.tracing.simulated))
 
     def _listed(self, inventory: Message) -> None:
         if inventory != self._inventory:

@@ -16,30 +16,30 @@ _HOST: Final = torch.device("cpu")
 _NO_COPY: Final = ("cpu", "meta")
 
 
-def copied(recorded: RecordedOps, op: int, args: Any, kwargs: Any, out: Any) -> tuple[int, Past | None]:
+def note_copy(recorded: RecordedOps, op: int, args: Any, kwargs: Any, out: Any) -> tuple[int, Past | None]:
     """Note the data that crossed devices in a copy. Return the row and the past of the source of a new tensor."""
     first, second = args[0], args[1] if len(args) > 1 else None
     if isinstance(first, list | tuple):
         for target, source in zip(first, second or (), strict=False):
-            _carried(recorded, op, source, target, args, kwargs)
+            _note(recorded, op, source, target, args, kwargs)
         return -1, None
     if is_tensor(second):
-        _carried(recorded, op, second, first, args, kwargs)
+        _note(recorded, op, second, first, args, kwargs)
         return -1, None
-    _carried(recorded, op, first, out, args, kwargs)
+    _note(recorded, op, first, out, args, kwargs)
     _, _, birth, past = stamps.get(first)
     return recorded.rows.row_for_input(first), stamps.shorten((birth, device_of(first), dtype_of(first), past))
 
 
-def lifted(recorded: RecordedOps, op: int, made: Any) -> None:
+def note_lift(recorded: RecordedOps, op: int, made: Any) -> None:
     """Note that torch made a tensor of a list or numbers on a device: it copied them there below any mode."""
     rows, device = recorded.rows, device_of(made)
     if device.type not in _NO_COPY:
         source = rows.layout_of(shape_of(made), dtype_of(made), _HOST)[2]
-        recorded.copies.append(Copied(op, source, rows.layout(made)[2], False, False))
+        recorded.copies.append(Copied(op, -1, source, rows.layout(made)[2], False, False))
 
 
-def listed(recorded: RecordedOps, state: ThreadState, lifted: range, args: Any, rows: list[int]) -> bool:
+def note_index(recorded: RecordedOps, state: ThreadState, lifted: range, args: Any, rows: list[int]) -> bool:
     """Note that torch copies a list to the device of the tensor that it indexes, `x[[0, 1]]`; return if one is a mask.
 
     It makes the index there. To torch's C++ a simulated tensor is the CPU's, and the index then is made on the CPU.
@@ -56,20 +56,21 @@ def listed(recorded: RecordedOps, state: ThreadState, lifted: range, args: Any, 
             shape, dtype, made_on = recorded.rows.layouts[layout]
             if made_on == _HOST:
                 there = state.heads[at + WIDTH - 1] = recorded.rows.layout_of(shape, dtype, device)[2]
-                recorded.copies.append(Copied(op, layout, there, False, False))
+                recorded.copies.append(Copied(op, -1, layout, there, False, False))
                 has_mask = has_mask or dtype == torch.bool
     return has_mask
 
 
-def _carried(recorded: RecordedOps, op: int, source: Any, target: Any, args: Any, kwargs: Any) -> None:
+def _note(recorded: RecordedOps, op: int, source: Any, target: Any, args: Any, kwargs: Any) -> None:
     if device_of(source) == device_of(target):
         return
     non_blocking = bool((kwargs or {}).get("non_blocking") or (len(args) > 2 and args[2]))
-    layouts = recorded.rows.layout(source)[2], recorded.rows.layout(target)[2]
-    recorded.copies.append(Copied(op, *layouts, pinned(source), non_blocking))
+    rows = recorded.rows
+    layouts = rows.layout(source)[2], rows.layout(target)[2]
+    recorded.copies.append(Copied(op, rows.row_for_input(source), *layouts, is_pinned(source), non_blocking))
 
 
-def pinned(tensor: Any) -> bool:
+def is_pinned(tensor: Any) -> bool:
     """Return whether a tensor lies in pinned memory of the host. To ask is an op, which only our own modes may see."""
     try:
         with Quiet(), of_ours_only():

@@ -29,10 +29,12 @@ MOST_NOTES: Final = 8
 class Copied:
     """Data that crossed devices: from a tensor of one layout (`source`) to one of another (`target`).
 
-    `times` counts this copy and those folded into it, `more` the bytes of the folded ones.
+    `row` is that of the tensor itself, -1 for a list of Python's. `times` counts this copy and those folded into it,
+    `more` the bytes of the folded ones.
     """
 
     op: int
+    row: int
     source: int
     target: int
     pinned: bool
@@ -59,23 +61,36 @@ class Waited:
     device: torch.device
 
 
-class Budget(Protocol):
-    """`budget.budget`, as far as those below it know it."""
+class Sampler(Protocol):
+    """Decides which steps of a program are recorded, in the thread that began the recording.
+
+    `off`: nothing of that thread is recorded now. `ident` is that thread's; `inside` is it too in an outermost call of
+    a module that is left out, else -1.
+    """
 
     off: bool
-    state: ThreadState
+    ident: int
+    inside: int
 
-    def module_called(self, module: Any) -> None: ...
+    def begin(self, state: ThreadState) -> None:
+        """The thread's recording begins."""
 
-    def call_ended(self) -> None: ...
+    def leaves_out(self, module: Any) -> bool:
+        """Return whether a call of a module is left out, which the frame below begins and `end_call` ends."""
 
-    def stepping(self, optimizer: Any, *, closure: bool) -> bool: ...
+    def end_call(self) -> None: ...
 
-    def attaching(self, site: int) -> bool: ...
+    def step(self, optimizer: Any, *, closure: bool) -> bool:
+        """Return whether a step of an optimizer is left out, which begins."""
 
-    def changed(self) -> bool: ...
+    def attach(self, site: int) -> bool:
+        """A module is attached; return whether that is nothing new."""
 
-    def apply(self, state: ThreadState) -> None: ...
+    def change(self) -> bool:
+        """A module moves, or a thread or the like is new; return whether what came before it was left out."""
+
+    def stop(self) -> None:
+        """The recording ends; told again, it is nothing new."""
 
 
 class RecordedOps:
@@ -99,13 +114,19 @@ class RecordedOps:
         self._notes: dict[str, str] = {}  # text -> its key
         self._left_out = 0  # notes of a key that has many
         self.observers: dict[str, Observer] = {}
-        self.budget: Budget | None = None
+        self.active = False
+        self.sampler: Sampler | None = None
         self.gap = -1  # the first op after some that were not recorded
         # Rows of parameters and buffers that were registered after such a gap, which may have made them: the next op,
         # and whether a layer of torch's made them as it was built.
         self.late: dict[int, tuple[int, bool]] = {}
         self.lock: Final = threading.RLock()
         self.faults = Faults(self.fault)
+
+    def sampler_here(self) -> Sampler | None:
+        """Return the sampler, in the thread that it is asked about."""
+        sampler = self.sampler
+        return sampler if sampler is not None and sampler.ident == threading.get_ident() else None
 
     def follow(self, name: str, base: int = sites.NOWHERE, parent: int = -1) -> ThreadState:
         """Start recording the current thread."""
@@ -136,7 +157,7 @@ class RecordedOps:
             for item in value.values():
                 self.gather(item, rows, row_of)
 
-    def raised(self, state: ThreadState, op: tuple[int, int, int, int], rows: list[int], error: BaseException) -> None:
+    def note_error(self, state: ThreadState, op: tuple[int, ...], rows: list[int], error: BaseException) -> None:
         """Record an op that raised: no outputs, and no end."""
         head, site, start, number = op
         around = [] if state is self.threads[0] else sites.stack(sys._getframe(1))
@@ -152,17 +173,15 @@ class RecordedOps:
             if not failed.op >> THREAD_SHIFT and not any(failed.message in text for text in texts):
                 yield failed.op
 
-    def refused(self, state: ThreadState, name: str, site: int, rows: list[int], error: BaseException) -> None:
+    def note_refusal(self, state: ThreadState, name: str, site: int, rows: list[int], error: BaseException) -> None:
         """Record a call that torch refused before there was an op."""
         head = operator_by_name(name).head | (torch.is_grad_enabled() << GRAD_SHIFT)
-        self.raised(state, (head, site, perf_counter_ns(), -1), rows, error)
+        self.note_error(state, (head, site, perf_counter_ns(), -1), rows, error)
 
     def finish(self) -> None:
         """Pack all threads."""
         for state in self.threads:
             state.pack()
-            if self.budget is not None:
-                self.budget.apply(state)
 
     def kept(self) -> int:
         return sum(state.kept() for state in self.threads)

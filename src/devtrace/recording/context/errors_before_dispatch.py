@@ -44,7 +44,7 @@ class Failing(NamedTuple):
 
 
 def origin_of(error: BaseException, recorder: RecordedOps) -> BaseException:
-    """Return the exception that the op raised, where another one stands for it: `raise StepFailed from error`."""
+    """Return the original exception behind `raise StepFailed from error`."""
     chain = list(chain_of(error))
     messages = {failed.message for failed in recorder.failures if failed.message}
     recorded = next((each for each in chain if text_of(each) in messages), None)
@@ -61,7 +61,7 @@ def was_recorded(error: BaseException, recorder: RecordedOps) -> bool:
 
 
 def joined(raised: Iterable[list[TracebackType]]) -> list[TracebackType]:
-    """Return as one the entries of exceptions, of which each was raised where the next one was handled."""
+    """Join the tracebacks of chained exceptions into one."""
     entries: list[TracebackType] = []
     for inner in raised:
         handled = {id(entry.tb_frame) for entry in inner}
@@ -94,9 +94,9 @@ def was_asked_for_an_array(error: BaseException) -> bool:
 
 
 def knows_torch(frame: FrameType) -> bool:
-    """Return whether code is the user's, or of a package's file that imports something of torch's.
+    """Return whether code is the user's, or in a package's file that imports torch.
 
-    numpy, pandas and scikit-learn fail on a tensor deep inside; what gave it to them is the line to mend.
+    numpy, pandas and scikit-learn fail on a tensor deep inside; the line to mend is their caller's.
     """
     if sites.files[frame.f_code.co_filename] != LIBRARY:
         return True
@@ -112,7 +112,7 @@ def _module_name(value: object) -> str:
 
 
 def _called(entry: TracebackType, *, anything: bool) -> Failing | None:
-    """Return the call of one frame. `anything`: torch's own Python raised below, so it is whatever this line called."""
+    """Return the failing call of a frame. `anything`: torch's own Python raised below, so any call counts."""
     frame = entry.tb_frame
     source, node = parsing.node_of(frame.f_code, entry.tb_lasti)
     if source is not None and node is not None and is_given(node):
@@ -172,7 +172,7 @@ def _callee(function: ast.expr, scope: Scope, *, anything: bool) -> str:
 
 
 def _method_of_a_result(name: str) -> str:
-    """Name a method of what an inner call gave, `f(x).numpy()`: C raised in this line, and has no frame of its own."""
+    """Name a method of an inner call's result, `f(x).numpy()`: C raised in this line, without a frame."""
     return f"Tensor.{name}" if type(getattr(torch.Tensor, name, None)) in (MethodDescriptorType, FunctionType) else ""
 
 
@@ -201,7 +201,7 @@ def reopen(error: BaseException, state: ThreadState, modules: Modules) -> None:
 
 @contextmanager
 def calls_again(error: BaseException, state: ThreadState, modules: Modules) -> Iterator[None]:
-    """Have the module calls open that the error ended, where none of them was recorded."""
+    """Open the module calls that the error ended, if none of them was recorded."""
     with ExitStack() as stack:
         for module in _called_modules(error):
             row = modules.row_of(module)

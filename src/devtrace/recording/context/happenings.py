@@ -29,17 +29,17 @@ def next_op() -> int:
 
 
 def op_of_attaching(site: int) -> int:
-    """Return the number of the next op; of what a recording left out, as it was there in each repetition, the last."""
-    budget = recorders[-1].budget if recorders else None
-    if budget is not None and budget.attaching(site):
-        return budget.state.op
+    """Return the number of the next op, of those that are recorded where such a module is attached time and again."""
+    sampler = recorders[-1].sampler_here() if recorders else None
+    if sampler is not None and sampler.attach(site):
+        return recorders[-1].threads[0].op
     return next_op()
 
 
 def changing() -> bool:
     """Let a recording that had stopped for a while go on; return whether it had."""
-    budget = recorders[-1].budget
-    return budget is not None and budget.changed()
+    sampler = recorders[-1].sampler_here()
+    return sampler is not None and sampler.change()
 
 
 def site_of(frame: FrameType | None) -> int:

@@ -126,9 +126,9 @@ def _register(module: Module, name: str, tensor: Any) -> None:
 
 
 def _note_late(recorder: Recorder, tensor: torch.Tensor, frame: Any) -> None:
-    """Note that a tensor was registered at the end of a gap, which may have made it.
+    """Note that a tensor was registered at the end of a gap, in which it may have been made.
 
-    A layer of torch's makes it for itself as it is built.
+    A layer of torch's makes it itself as it is built.
     """
     state, rows = recorder.states.get(threading.get_ident()), list[int]()
     if state is not None:

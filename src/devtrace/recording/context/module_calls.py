@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from torch.compiler import is_compiling
 from torch.nn import Module
 
-from devtrace.recording.columns.thread_state import current_node
+from devtrace.recording.columns.recorded_ops import Sampler
 
 
 class Calls(Protocol):
@@ -28,55 +28,26 @@ class Calls(Protocol):
 
 original: Callable[..., Any] = Module.__call__
 recording: Calls | None = None
-budget: Any = None
+sampler: Sampler | None = None
 
 
 def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
-    if is_compiling() or recording is None or (state := recording.recorder.states.get(get_ident())) is None:
-        return original(self, *args, **kwargs)
-    before = recording.open(self, state)
-    if before is None:
-        return original(self, *args, **kwargs)
-    try:
-        return original(self, *args, **kwargs)
-    except BaseException as error:
-        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-        raise
-    finally:
-        state.close(before)
-
-
-def budgeted(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Do what `__call__` does, in a recording with a budget: an outermost call is where it goes off and on."""
-    if is_compiling() or recording is None or budget is None:
+    if is_compiling() or recording is None:
         return original(self, *args, **kwargs)
     ident = get_ident()
-    if ident == budget.skipped:
-        budget.calls -= 1
-        if budget.calls:
+    if sampler is not None and ident == sampler.ident:
+        if ident == sampler.inside:
             return original(self, *args, **kwargs)
-        budget.module_called(self)
-    elif budget.off and ident == budget.ident:
-        if current_node() is not None:
-            budget.calls -= 1
-            return original(self, *args, **kwargs)
-        budget.module_called(self)
-    elif (state := recording.recorder.states.get(ident)) is None:
-        return original(self, *args, **kwargs)
-    elif state is budget.state and not state.opened and current_node() is None:
-        budget.module_called(self)
-    if budget.off and ident == budget.ident:
-        budget.skipped = ident
-        try:
-            return original(self, *args, **kwargs)
-        except BaseException as error:
-            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-            raise
-        finally:
-            budget.call_ended()
-    # Not by way of __call__: `open` takes the line of the frame that called the one that it is called by.
-    state = recording.recorder.states[ident]
-    before = recording.open(self, state)
+        if sampler.leaves_out(self):
+            try:
+                return original(self, *args, **kwargs)
+            except BaseException as error:
+                error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+                raise
+            finally:
+                sampler.end_call()
+    state = recording.recorder.states.get(ident)
+    before = None if state is None else recording.open(self, state)
     if before is None:
         return original(self, *args, **kwargs)
     try:

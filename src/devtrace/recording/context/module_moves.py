@@ -75,7 +75,7 @@ class _Move:
         self.device_of = torch.Tensor.device.__get__  # which a simulation replaces on torch's class
 
     def look_at(self, module: Module) -> None:
-        """Mark what a module keeps as plain attributes: it was made before this move. Torch's own modules keep none."""
+        """Mark a module's plain attributes as older than this move. Torch's own modules have none."""
         kind = type(module)
         with MOVES:
             if class_name(kind, "__module__").partition(".")[0] == "torch":
@@ -167,7 +167,7 @@ def _is_torchs_own(fn: Any) -> bool:
 
 
 def _target(fn: Any) -> torch.device | None:
-    """Return where a function of `nn.Module`'s would have moved a tensor, for a module that has none."""
+    """Return the target of a module's move that moved no tensor."""
     if not _is_torchs_own(fn):
         return None
     method = fn.__qualname__.split(".")[1]  # of Module.to.<locals>.convert

@@ -51,7 +51,7 @@ def own_tensors(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
 
 
 def own_registered(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
-    """Yield those of a module's own tensors that `.to()` moves."""
+    """Yield a module's own registered tensors, which `.to()` moves."""
     for role, table in (("parameter", "_parameters"), ("buffer", "_buffers")):
         for name, value in _table(module, table):
             if is_tensor(value):

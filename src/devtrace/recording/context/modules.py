@@ -70,16 +70,14 @@ class Modules:
         self.noted: dict[int, tuple[int, str, str]] = {}  # row of a tensor -> row of its module, role, name in it
 
     def install(self, patches: Patches) -> None:
-        if Module.__call__ not in (module_calls.__call__, module_calls.budgeted):
+        if Module.__call__ is not module_calls.__call__:
             module_calls.original = Module.__call__
-        call = module_calls.__call__ if self.recorder.budget is None else module_calls.budgeted
-        if Module.__call__ is not call:
-            patches.set(Module, "__call__", call)
+            patches.set(Module, "__call__", module_calls.__call__)
         patches.set(module_calls, "recording", self)
-        patches.set(module_calls, "budget", self.recorder.budget)
+        patches.set(module_calls, "sampler", self.recorder.sampler)
 
     def follow_tensors(self) -> Iterator[Any]:
-        """Yield the handles of hooks that note what a known module gets in place of a parameter or buffer."""
+        """Yield the handles of hooks that note replacements of a known module's parameters and buffers."""
         yield registry.register_module_parameter_registration_hook(partial(self._got, "parameter"))
         yield registry.register_module_buffer_registration_hook(partial(self._got, "buffer"))
 

@@ -32,7 +32,7 @@ _dictionary: Any = Optimizer.__dict__["__dict__"].__get__
 
 
 def hook() -> list[RemovableHandle]:
-    return [register_optimizer_step_pre_hook(_begins), register_optimizer_step_post_hook(_stepped)]
+    return [register_optimizer_step_pre_hook(_begin_step), register_optimizer_step_post_hook(_end_step)]
 
 
 def install(patches: Patches) -> None:
@@ -41,9 +41,9 @@ def install(patches: Patches) -> None:
 
 
 def settle(optimizer: Optimizer) -> None:
-    """Let state without a birth be born where its optimizer was last seen at work: a step that raised, its constructor.
+    """Give state without a birth that of its optimizer's last known work: a step that raised, its constructor.
 
-    State that appeared otherwise (the user filled it in) stays without one.
+    State that a user filled in stays without one.
     """
     found = _known(optimizer)
     if found is not None and found.site >= 0:
@@ -72,8 +72,8 @@ def _constructors(kind: type) -> list[CodeType]:
     return [each.__code__ for each in found if type(each) is FunctionType]
 
 
-def _begins(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-    """A step begins: what there is without a birth is of the constructor, or of a step that raised."""
+def _begin_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    """A step begins: state without a birth is of the constructor, or of a step that raised."""
     if is_compiling():
         return
     try:
@@ -87,7 +87,7 @@ def _begins(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         STATES.miss(fault)
 
 
-def _stepped(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+def _end_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     """A step made new state (an optimizer's first step, or one with new parameters): it was born in this step."""
     if is_compiling():
         return

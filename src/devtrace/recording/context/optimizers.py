@@ -40,10 +40,10 @@ class Optimizers:
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if is_compiling():
             return
-        budget = self.recorder.budget
-        if budget is not None and budget.stepping(optimizer, closure=_has_closure(args, kwargs)):
+        sampler = self.recorder.sampler_here()
+        if sampler is not None and sampler.step(optimizer, closure=_has_closure(args, kwargs)):
             if id(optimizer) not in self._at_work:
-                self._count(optimizer, budget.state.where(sys._getframe(1)))
+                self._count(optimizer, self.recorder.threads[0].where(sys._getframe(1)))
             return
         if (state := self.recorder.states.get(get_ident())) is None:
             return

@@ -26,8 +26,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
     start, bootstrap = threading.Thread.start, threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
 
     def recorded_start(self: threading.Thread) -> None:
-        if recorder.budget is not None:
-            recorder.budget.changed()
+        if (sampler := recorder.sampler_here()) is not None:
+            sampler.change()
         state = recorder.states.get(threading.get_ident())
         if state is not None and recorder.active:
             site = state.here(sys._getframe(1))

@@ -67,7 +67,7 @@ def _recorded(
             with recorder.faults:
                 what = waited_for(*args, **kwargs)
                 if what is not None:
-                    recorder.waited(state, name, state.here(sys._getframe(1)), start, what)
+                    recorder.note_wait(state, name, state.here(sys._getframe(1)), start, what)
         return done
 
     return waits

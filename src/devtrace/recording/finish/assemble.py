@@ -233,7 +233,8 @@ class Assembly:
         )
 
     def _copies_and_errors(self) -> None:
-        for copied, op, source, target in self._copies():
+        sources = self.tensors.rows_of(np.array([copied.row for copied in self.recorder.copies], np.int64)).tolist()
+        for row, (copied, op, source, target) in zip(sources, self._copies(), strict=True):
             self.builder.append(
                 "copies",
                 op=op,
@@ -242,6 +243,7 @@ class Assembly:
                 bytes=size_of(self.recorder.rows.layouts[copied.source]),
                 pinned=int(copied.pinned),
                 non_blocking=int(copied.non_blocking),
+                source=row,
             )
         failures = self.recorder.failures
         for failed, op in zip(failures, self._ids(failures), strict=True):

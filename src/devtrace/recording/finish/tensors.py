@@ -18,13 +18,15 @@ class Tensors:
     def __init__(self, rows: Rows, merged: Merged, device_row: Callable[[Any], int]) -> None:
         extra = rows.extra_rows_table()
         fresh = np.flatnonzero(merged.new_row >= 0)
+        is_derived = merged.by_operator(lambda operator: operator.kind in (VIEW, COPY))
+        derived_from = np.where(is_derived, merged.inputs.first, -1)[fresh]
         known = np.concatenate([merged.new_row[fresh], extra[:, 0]]).astype(np.int64)
         order = np.argsort(known, kind="stable")
         self._layouts = rows.layouts
         self.rows: Array = known[order]
         self.layout: Array = np.concatenate([merged.new_layout[fresh], extra[:, 1]])[order].astype(np.int64)
         self.producer: Array = np.concatenate([fresh, merged.numbering.ids(extra[:, 2])])[order]
-        self.source: Array = self.rows_of(np.concatenate([_sources(merged, fresh), extra[:, 3]]))[order]
+        self.source: Array = self.rows_of(np.concatenate([derived_from, extra[:, 3]]))[order]
         self.site: Array = np.concatenate([np.full(len(fresh), -1), extra[:, 4]])[order].astype(np.int64)
         devices = _table([device_row(device) for _, _, device in rows.layouts])
         self.device: Array = devices[self.layout]
@@ -68,14 +70,6 @@ class Tensors:
             "name": name,
             "source": self.source.astype(np.int32),
         }
-
-
-def _sources(merged: Merged, ops: Array) -> Array:
-    """Return the source of ops' outputs: of a view or a clone it is the op's first input."""
-    begins, flat = merged.inputs.offsets, merged.inputs.flat
-    derived = merged.by_operator(lambda operator: operator.kind in (VIEW, COPY))[ops]
-    first = np.append(flat, -1)[np.where(begins[ops + 1] > begins[ops], begins[ops], len(flat))]
-    return np.where(derived, first, -1)
 
 
 def _table(values: list[Any], kind: Any = np.int32) -> Array:

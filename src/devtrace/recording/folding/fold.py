@@ -33,7 +33,7 @@ def fold(recorded: RecordedOps, state: ThreadState, most: int, limit: int) -> No
     _fold_copies(recorded, state, chunk, into)
     _fold_calls(state, chunk.number[kept], int(chunk.number[-1]))
     for observer in recorded.observers.values():
-        observer.folded(state.index, chunk.number[kept], int(chunk.number[-1]))
+        observer.forget_ops(state.index, chunk.number[kept], int(chunk.number[-1]))
     state.chunks = [left]
     gone = set((chunk.number[~kept] | state.index << THREAD_SHIFT).tolist())
     recorded.failures[:] = [failed for failed in recorded.failures if failed.op not in gone]

@@ -24,6 +24,7 @@ from devtrace.recording.columns.thread_state import (
     sequence_number,
 )
 from devtrace.recording.hot.recorder import Recorder
+from devtrace.runtime import mode_stack
 from devtrace.runtime.mode_stack import BesideCompile
 from devtrace.runtime.quiet import ALL_DISABLED, Restored, function_state, set_function_state
 from devtrace.runtime.tracebacks import leave
@@ -109,7 +110,7 @@ class RecordMode(BesideCompile):
             if operator.special:
                 head |= recorder.special(state, operator, args, kwargs, rows)
         except BaseException as fault:  # noqa: BLE001 (whatever it is, the user's op runs)
-            recorder.lost(state.op, fault)
+            recorder.take_back(state.op, fault)
             return call(*args, **(kwargs or _NONE))
         start = clock()
         try:
@@ -119,8 +120,8 @@ class RecordMode(BesideCompile):
             if tensors is not None:
                 return self.__torch_dispatch__(func, types, tensors, kwargs, shown)
             for observer in recorder.observers.values():
-                observer.raised(error)
-            recorder.raised(state, (head, site, start, number), rows, error)
+                observer.note_error(error)
+            recorder.note_error(state, (head, site, start, number), rows, error)
             leave(error)
             raise
         end = clock()
@@ -134,7 +135,7 @@ class RecordMode(BesideCompile):
                 row, layout = -1, 0
                 head |= SEVERAL
             else:
-                row, layout = -1, recorder.outputs(operator, state.op, site, (args, kwargs), out, rows)
+                row, layout = -1, recorder.add_outputs(operator, state.op, site, (args, kwargs), out, rows)
                 head |= SEVERAL
             heads = state.heads
             heads += (head, site, start, end, number, row, layout)
@@ -143,8 +144,26 @@ class RecordMode(BesideCompile):
             if len(heads) >= FULL:
                 recorder.pack(state)
         except BaseException as fault:  # noqa: BLE001
-            recorder.lost(state.op, fault)
+            recorder.take_back(state.op, fault)
         return out
+
+    def pause(self) -> bool:
+        """Record no more of this thread; return False where somebody else took the mode off its stack."""
+        recorder, state = self.recorder, self.state
+        if mode_stack.take_out(self) is None:
+            return False
+        self._height = mode_stack.height()
+        recorder.gap = state.op if recorder.gap < 0 else recorder.gap
+        recorder.leave(state)
+        return True
+
+    def resume(self) -> None:
+        """Go on where the mode was, below those that were put on since."""
+        recorder, state = self.recorder, self.state
+        mode_stack.push_under(self, max(mode_stack.height() - self._height, 0))
+        state.number = sequence_number()
+        with recorder.lock:
+            recorder.states[state.ident] = state
 
     def _quiet(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Record while a TorchFunctionMode is on: it sees what the op does, and nothing that we read."""

@@ -16,16 +16,16 @@ from devtrace.recording.columns.tensor_rows import SETTLING
 from devtrace.recording.columns.thread_state import THREAD_SHIFT, ThreadState, below_the_mode, current_task
 from devtrace.recording.folding import fold as folding
 from devtrace.runtime.interrupts import uninterrupted
+from devtrace.runtime.observers import Observer
 from devtrace.runtime.quiet import Quiet, device_of
 
 
-class Recorder(RecordedOps):
+class Recorder(RecordedOps, Observer):
     """One recording. `states` holds the ThreadState of each thread that is being followed, by the thread's ident."""
 
     def __init__(self, max_ops: int) -> None:
         super().__init__()
         self.max_ops = max_ops
-        self.active = False
         self.folds = 0
         self._limit = max_ops
 
@@ -53,28 +53,30 @@ class Recorder(RecordedOps):
             if operator.lifts:
                 state.lift(below_the_mode(sys._getframe(1).f_back))
                 with Quiet():
-                    copies.lifted(self, state.op, args[0])
+                    copies.note_lift(self, state.op, args[0])
         elif kwargs and operator.keywords:
             self.gather(kwargs, rows)
         if not operator.may_index_by_mask:
             return 0
         lifted = state.lifted_in(below_the_mode(sys._getframe(1).f_back))
         with Quiet():
-            has_mask = bool(lifted) and copies.listed(self, state, lifted, args, rows)
+            has_mask = bool(lifted) and copies.note_index(self, state, lifted, args, rows)
             return MASK if mask_among(args, lists_are_there=has_mask) else 0
 
-    def outputs(self, info: OperatorInfo, op: int, site: int, given: tuple[Any, Any], out: Any, rows: list[int]) -> int:
+    def add_outputs(
+        self, info: OperatorInfo, op: int, site: int, given: tuple[Any, Any], out: Any, rows: list[int]
+    ) -> int:
         """Append the rows of an op's outputs; return their number."""
         before = len(rows)
         source: int = -1
         past: Past | None = None
         if info.may_carry:
             with Quiet():
-                source, past = copies.copied(self, op, *given, out)
+                source, past = copies.note_copy(self, op, *given, out)
         self.gather(out, rows, lambda made: self.rows.row_for_output(made, op, site, source, past))
         return len(rows) - before
 
-    def lost(self, op: int, fault: BaseException) -> None:
+    def take_back(self, op: int, fault: BaseException) -> None:
         """Take back the copies that were noted of an op that is not recorded: the next op has its number."""
         with self.lock:
             for at in reversed(range(len(self.copies))):
@@ -86,7 +88,7 @@ class Recorder(RecordedOps):
             raise fault
         self.fault(fault)
 
-    def settled(self, tensor: Any) -> None:
+    def settle_device(self, tensor: Any) -> None:
         """Correct the device of a tensor that the last ops have made, and of its views: it was not known until now."""
         state = self.states.get(threading.get_ident())
         if state is None or not self.active:
@@ -103,13 +105,13 @@ class Recorder(RecordedOps):
                 if not rows:
                     break
 
-    def waited(self, state: ThreadState, name: str, site: int, start: int, what: torch.device | torch.Tensor) -> None:
+    def note_wait(self, state: ThreadState, name: str, site: int, start: int, on: torch.device | torch.Tensor) -> None:
         """Record a call, not an op, that has waited since `start` for a device, or for a tensor's values."""
         rows: list[int] = []
-        if isinstance(what, torch.device):
-            self.waits.append(Waited(state.op, what))
+        if isinstance(on, torch.device):
+            self.waits.append(Waited(state.op, on))
         else:
-            self.gather(what, rows)
+            self.gather(on, rows)
         head = operator_by_name(name, SYNC).head | torch.is_grad_enabled() << GRAD_SHIFT | state.phase
         state.heads += (head | SEVERAL | len(rows) << COUNT_SHIFT, site, start, perf_counter_ns(), -1, -1, 0)
         state.flat += rows
@@ -119,8 +121,6 @@ class Recorder(RecordedOps):
         """Make columns of a thread's full lists, and fold repetitions if there are too many ops."""
         with uninterrupted():
             state.pack()
-            if self.budget is not None:
-                self.budget.apply(state)
             if self.kept() > self._limit:
                 with self.lock:
                     self._fold(state, self.max_ops // 2)

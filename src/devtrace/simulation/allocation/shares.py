@@ -108,7 +108,7 @@ class Share(weakref.ref[Any]):
             if len(watch.log) >= LOG_FULL:
                 watch.pack()
             if memory.allocated > watch.marks.get(owner.device, LEAST):
-                watch.passed(owner.device, memory.allocated)
+                watch.look_above(owner.device, memory.allocated)
 
 
 alive: dict[int, Share] = {}

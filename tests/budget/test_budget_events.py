@@ -55,7 +55,7 @@ def train(
 
 def compared(program: Callable[[], object]) -> tuple[list[str], list[str]]:
     whole, short = recorded(program, None), recorded(program, 0.1)
-    assert any("repetitions were recorded" in note for note in short[2])
+    assert any("counted as repeating them" in note for note in short[2])
     return differences(whole, short)
 
 

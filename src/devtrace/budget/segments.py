@@ -1,0 +1,130 @@
+"""What ran between two events, as it was recorded last: that stands for the times that it is only counted.
+
+    call of model -- ops --> call of criterion -- ops --> step of optimizer -- ops --> call of model
+
+Each arrow is a `Segment`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import takewhile
+from math import inf
+from typing import Final
+
+import numpy as np
+
+from devtrace.recording.columns.chunk import WIDTH, Array, Chunk
+from devtrace.recording.columns.recorded_ops import RecordedOps
+from devtrace.recording.columns.tensor_rows import size_of
+from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT, ThreadState
+
+NEEDED: Final = 6  # runs that are alike: then a segment is known; the rules on copies ask for five
+FIRST_BATCH: Final = 32
+
+Key = tuple[int, ...]
+
+
+class Run:
+    """What is recorded from here on, until `end`: ops of each thread, as number, head, site and layout.
+
+    `seen`: how often one like it ran until now; `lately`: in the same `loop`.
+    """
+
+    def __init__(self, recorded: RecordedOps, loop: int) -> None:
+        self._recorded, self.loop = recorded, loop
+        self.seen = self.lately = 1
+        self._begins = {state.index: state.op & NUMBERS for state in recorded.threads}
+        self._first_copy = len(recorded.copies)
+
+    def end(self) -> None:
+        self.copies = self._recorded.copies[self._first_copy :]
+        parts = [(state, _ops_since(state, self._begins.get(state.index, 0))) for state in self._recorded.threads]
+        self.ops = np.concatenate([ops for _, ops in parts])
+        self.parts = [part for part in parts if len(part[1])]
+
+    def is_like(self, other: "Run") -> bool:
+        """Return whether the same ops ran at the same lines, and copied the same, with layouts that both may have."""
+        if not np.array_equal(self.ops[:, 1:3], other.ops[:, 1:3]):
+            return False
+        copies, other_copies = ([(each.source, each.target) for each in run.copies] for run in (self, other))
+        one, two = self.ops[:, 3], other.ops[:, 3]
+        return copies == other_copies and bool(((one == two) | (one < 0) | (two < 0)).all())
+
+    def count(self, times: int, later: "Run | None" = None) -> int:
+        """Let the ops count for so many times more, but for those that ran `later` instead; return how many."""
+        ran, total = Counter(map(tuple, later.ops[:, 1:3].tolist() if later is not None else ())), 0
+        for state, ops in self.parts:
+            state.pack()
+            more = np.full(len(ops), times, dtype=np.int32)
+            for at, op in enumerate(map(tuple, ops[:, 1:3].tolist()) if ran else ()):
+                more[at] -= ran[op] > 0
+                ran[op] -= 1
+            for chunk in _chunks_since(state, ops[0, 0]):
+                first, last = np.searchsorted(chunk.number, (ops[0, 0], ops[-1, 0] + 1))
+                chunk.times[first:last] += more[np.searchsorted(ops[:, 0], chunk.number[first:last])]
+            for copied in self.copies:
+                if copied.op >> THREAD_SHIFT == state.index:
+                    again = int(more[np.searchsorted(ops[:, 0], copied.op & NUMBERS)])
+                    copied.times += again
+                    copied.more += again * size_of(self._recorded.rows.layouts[copied.source])
+            total += int(more.sum())
+        return total
+
+
+def _chunks_since(state: ThreadState, begin: int) -> Iterator[Chunk]:
+    """Yield the chunks with ops from a number on, the last one first."""
+    return takewhile(lambda chunk: len(chunk) and chunk.number[-1] >= begin, reversed(state.chunks))
+
+
+def _ops_since(state: ThreadState, begin: int) -> Array:
+    columns = [(chunk.number, chunk.head, chunk.site, chunk.layout) for chunk in _chunks_since(state, begin)]
+    first = max(begin, state.packed)
+    heads = np.array(state.heads[(first - state.packed) * WIDTH :], dtype=np.int64).reshape(-1, WIDTH)
+    columns.insert(0, (np.arange(first, first + len(heads)), heads[:, 0], heads[:, 1], heads[:, WIDTH - 1]))
+    ops = np.concatenate([np.column_stack(each) for each in reversed(columns)])
+    return ops[ops[:, 0] >= begin]
+
+
+@dataclass(eq=False, slots=True)
+class Segment:
+    """What runs from one event to `end`: the latest of its runs that are not alike, each as it was recorded last."""
+
+    end: "Event"
+    runs: list[Run] = field(default_factory=list)
+    is_known: bool = False
+
+    def note(self, run: Run) -> None:
+        alike = next((each for each in self.runs if run.is_like(each)), None)
+        if alike is not None:
+            self.runs.remove(alike)
+            run.seen += alike.seen
+            run.lately += alike.lately if alike.loop == run.loop else 0
+        self.runs = [*self.runs[-NEEDED:], run]
+        self.is_known = run.seen >= NEEDED
+
+    def count(self, times: int) -> int:
+        """Let the known runs count for so many times more in all, each by how often it was seen; return their ops."""
+        known = [run for run in self.runs if run.seen >= NEEDED and run.loop == self.runs[-1].loop]
+        seen = np.cumsum([0, *(run.lately for run in known)])
+        parts = np.diff(times * seen // seen[-1]).tolist()
+        return sum(run.count(part) for run, part in zip(known, parts, strict=True))
+
+
+@dataclass(eq=False, slots=True)
+class Event:
+    """A call of an outermost module, told apart by all calls that lead to it, a step of an optimizer, or a new line.
+
+    `after`: the segments that followed it. A repetition lasts until the event comes again: `repetitions` of them ran in
+    this loop, a `batch` is left out next; `dear` and `plain` are the nanoseconds of one, recorded and not.
+    """
+
+    place: Key
+    is_line: bool
+    after: dict[Key, Segment] = field(default_factory=dict)
+    last: Run | None = None
+    number: int = 0
+    repetitions: int = 0
+    batch: int = FIRST_BATCH
+    dear: float = inf
+    plain: float = inf
