@@ -231,7 +231,7 @@ def work(names: Sequence[str], simulate: bool) -> None:
 
 
 def devices_of(simulate: bool) -> AbstractContextManager[Any]:
-    from devtrace.simulation.simulation import simulate as pretend
+    from devtrace import simulate as pretend
 
     return pretend("cuda:2") if simulate else nullcontext()
 

@@ -20,6 +20,8 @@ if sys.version_info < (3, 11):  # noqa: UP036 (where pip was not asked: PYTHONPA
     )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from IPython.core.interactiveshell import InteractiveShell
 
     from devtrace.api.expect import expect as expect
@@ -32,12 +34,8 @@ if TYPE_CHECKING:
     from devtrace.diagnosis.findings import Edit as Edit
     from devtrace.diagnosis.findings import Finding as Finding
     from devtrace.diagnosis.findings import Site as Site
-    from devtrace.explaining.explain import explain as explain
-    from devtrace.explaining.installation import install as install
-    from devtrace.explaining.installation import uninstall as uninstall
-    from devtrace.interchange.diff import diff as diff
     from devtrace.notebook.live_view import LiveView as LiveView
-    from devtrace.simulation.simulation import simulate as simulate
+    from devtrace.runtime.simulated import simulate as simulate
     from devtrace.words.errors import DeviceError as DeviceError
     from devtrace.words.errors import DevtraceError as DevtraceError
     from devtrace.words.errors import FormatError as FormatError
@@ -45,15 +43,18 @@ if TYPE_CHECKING:
     from devtrace.words.errors import SimulateError as SimulateError
     from devtrace.words.errors import UsageError as UsageError
 
-# Each public name and the module that it is taken from on first use; type checkers read the imports above.
+    # Of features, which nothing here imports; any other name of theirs is Any.
+    def explain(error: BaseException | None = None) -> Report: ...
+    def install() -> None: ...
+    def uninstall() -> None: ...
+
+
+# Each public name of the kernel and the module that it is taken from on first use.
 _NAMES = {
     "api.recording": ("record",),
     "api.expect": ("expect",),
-    "explaining.explain": ("explain",),
-    "explaining.installation": ("install", "uninstall"),
-    "simulation.simulation": ("simulate",),
+    "runtime.simulated": ("simulate",),
     "api.results": ("diagnose", "load", "Trace", "Report"),
-    "interchange.diff": ("diff",),
     "diagnosis.findings": ("Finding", "Culprit", "Site", "Edit"),
     "notebook.live_view": ("LiveView",),
     "words.errors": ("DevtraceError", "DeviceError", "FormatError", "SetupError", "SimulateError", "UsageError"),
@@ -64,8 +65,6 @@ _MODULES_TAKEN_FOR_FUNCTIONS = ("trace", "report")
 """Who calls one gets a message that leads on."""
 
 _NEED_TORCH = ("record", "expect", "explain", "simulate")
-
-__all__ = ["__version__", "load_ipython_extension", "unload_ipython_extension", *_TAKEN_FROM]
 
 
 if "DEVTRACE_OVERLAY" in os.environ:  # a round of `devtrace fix`, or a process that one started
@@ -96,19 +95,30 @@ def _jupyter_labextension_paths() -> list[dict[str, str]]:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES_TAKEN_FOR_FUNCTIONS:
+        return importlib.import_module(f"devtrace.{name}")
+    if name in _NEED_TORCH:
+        importlib.import_module("devtrace.runtime.requirements").need_torch()
     if name == "__version__":
         value: Any = importlib.import_module("devtrace.runtime.requirements").own_version()
+    elif name == "__all__":
+        value = ["__version__", "load_ipython_extension", "unload_ipython_extension", *_TAKEN_FROM, *_of_features()]
     elif name in _TAKEN_FROM:
-        if name in _NEED_TORCH:
-            importlib.import_module("devtrace.runtime.requirements").need_torch()
         value = getattr(importlib.import_module(f"devtrace.{_TAKEN_FROM[name]}"), name)
-    elif name in _MODULES_TAKEN_FOR_FUNCTIONS:
-        return importlib.import_module(f"devtrace.{name}")
+    elif name in _of_features():
+        value = _of_features()[name]()
     else:
         raise AttributeError(f"module 'devtrace' has no attribute {name!r}")
     globals()[name] = value
     return value
 
 
+def _of_features() -> Mapping[str, Callable[[], Any]]:
+    """Return what loads each public name that a feature offers."""
+    from devtrace.features import offers
+
+    return offers("function")
+
+
 def __dir__() -> list[str]:
-    return sorted(set(__all__) | set(globals()))
+    return sorted({*__getattr__("__all__"), *globals()})

@@ -37,10 +37,13 @@ Point = Literal[
     "figure",  # a plotly figure
     "export",  # a trace in another form
     "loader",  # reads several files
+    "devices",  # pretended ones: `runtime.simulated.Simulation`, made from what is asked for
     "function",  # a public name of `devtrace`
-    "command",  # of the command line: adds its parser
-    "run",  # another way to run a program, or what goes with one
-    "notebook",  # what a notebook's session has beside tracing
+    "command",  # of the command line: `cli.parser.Command`
+    "way",  # another way to run a program: adds its flag to `devtrace run`
+    "run",  # goes with a program under recording: begins and ends with it
+    "ranks",  # of a job that was launched: the report of all
+    "notebook",  # what a notebook's session has beside tracing: `notebook.companion.Companion`, by its subcommand
 ]
 Feature = Mapping[Point, Mapping[str, str]]
 """By point and key the name of an object, `module:name`, that is imported when it is asked for."""

@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader, Dataset
 import devtrace
 from devtrace.api.results import Report
 from devtrace.diagnosis.findings import Finding
-from devtrace.explaining.explain import is_device_error
+from devtrace.explaining.device_error import path_to_origin
 from devtrace.recording.columns import stamps
 from devtrace.recording.context import hooks
 from odd_programs import Lent
@@ -50,7 +50,7 @@ def raised(program: Callable[[], object]) -> BaseException:
 def explained(program: Callable[[], object]) -> Finding:
     """Return the one finding on the error of a program."""
     error = raised(program)
-    assert is_device_error(error)
+    assert path_to_origin(error)
     (finding,) = devtrace.explain(error).findings
     return finding
 
@@ -182,7 +182,7 @@ def _raised_by(sentence: str) -> Callable[[], None]:
 )
 def test_an_error_that_is_not_about_devices_gets_silence(program: Callable[[], object]) -> None:
     error = raised(program)
-    assert not is_device_error(error)
+    assert not path_to_origin(error)
     assert devtrace.explain(error).findings == ()
 
 
@@ -195,7 +195,7 @@ def test_an_error_that_is_not_about_devices_gets_silence(program: Callable[[], o
     ],
 )
 def test_a_sentence_of_torchs_counts_for_a_backend_outside_of_torch_too(sentence: str) -> None:
-    assert is_device_error(raised(_raised_by(sentence)))
+    assert path_to_origin(raised(_raised_by(sentence)))
 
 
 def test_a_later_error_is_silent_though_one_about_devices_was_handled_before() -> None:
@@ -204,7 +204,7 @@ def test_a_later_error_is_silent_though_one_about_devices_was_handled_before() -
             mixed()
         raise KeyError("device")
 
-    assert not is_device_error(raised(program))
+    assert not path_to_origin(raised(program))
 
 
 # Ways of an error.
@@ -571,7 +571,7 @@ class Rows(Dataset[torch.Tensor]):
 def test_the_error_of_a_loaders_worker_gives_what_its_text_has() -> None:
     loader = DataLoader(Rows(), num_workers=1, multiprocessing_context="fork")
     error = raised(lambda: next(iter(loader)))
-    assert is_device_error(error)
+    assert path_to_origin(error)
     report = devtrace.explain(error)
     (finding,) = report.findings
     assert finding.site is not None
@@ -584,7 +584,7 @@ def test_the_error_of_a_loaders_worker_gives_what_its_text_has() -> None:
 def test_the_error_of_a_replica_gives_what_its_text_has() -> None:
     model = nn.DataParallel(Scaled().to("cuda:0"), device_ids=[0, 1])
     error = raised(lambda: model(torch.ones(4, 3, device="cuda:0")))
-    assert is_device_error(error)
+    assert path_to_origin(error)
     report = devtrace.explain(error)
     (finding,) = report.findings
     assert finding.site is not None

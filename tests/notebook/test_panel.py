@@ -543,9 +543,10 @@ def test_an_object_of_any_keys_is_checked_value_by_value(counts: object, reason:
 
 def test_the_setting_ends_the_explaining_of_untraced_errors(panel: Panel, tracing: Tracing) -> None:
     front = FrontEnd(panel)
-    assert tracing.explaining
+    explainer = tracing.companions["explain"]
+    assert explainer.on
     front.ask("explain", on=False)
-    assert not tracing.explaining
+    assert not explainer.on
 
 
 def test_what_is_sent_is_a_golden_that_the_panel_reads_too(
@@ -570,8 +571,9 @@ def test_what_is_sent_is_a_golden_that_the_panel_reads_too(
     hunk = {"cell": "a", "file": "", "line": 2, "before": "", "after": "net.to(device)"}
     bug = {"cell": "a", "line": 3, "message": "`net` is on cpu.", "help": "move it", "hunks": [hunk]}
     changed = [{"cell": "a", "before": "net(x)", "after": "net.to(device)\nnet(x)"}]
-    tracing.fix.state = {**beginning(), "state": "left", "bugs": [bug], "left": bug, "changed": changed, "run": ["a"]}
-    tracing._notify("fixing")
+    fix = tracing.companions["fix"].fix
+    fix.state = {**beginning(), "state": "left", "bugs": [bug], "left": bug, "changed": changed, "run": ["a"]}
+    tracing.notify("fixing")
     front.wait(lambda message: message.get("fixing"))
     kinds: dict[str, Message] = {}
     for message in front.got:

@@ -10,6 +10,7 @@ Loaded by pytest in every project of the environment, so that it imports nothing
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from devtrace.api.recording import record
     from devtrace.api.results import Report
     from devtrace.recording.peak import Peak
-    from devtrace.simulation.simulation import Simulation
+    from devtrace.runtime.simulated import Simulation
 
 _SETTING: Final = "devtrace_explain"
 _SETTING_MEANING: Final = "let devtrace explain the device errors of tests that it does not record"
@@ -119,7 +120,7 @@ def pytest_configure(config: pytest.Config) -> None:
         meaning = f": {sentence('pytest.marker')}"
     config.addinivalue_line("markers", f"{_FORM}{meaning}")
     if config.getini(_SETTING):
-        from devtrace.explaining.installation import watch_modules
+        from devtrace.api.module_watch import watch_modules
 
         config.add_cleanup(watch_modules())
     config.pluginmanager.register(TestFindings(config), "devtrace-findings")
@@ -130,12 +131,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _simulate_for_the_suite(config: pytest.Config, devices: str) -> None:
     from devtrace.runtime.requirements import need_torch
+    from devtrace.runtime.simulated import simulate
     from devtrace.words.errors import DevtraceError
 
     try:
         need_torch()
-        from devtrace.simulation.simulation import simulate
-
         suite = config.stash[_SUITE] = simulate(devices).start()
     except DevtraceError as error:
         raise pytest.UsageError(str(error)) from None
@@ -175,7 +175,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
 
 def _simulate_for_a_test(config: pytest.Config, devices: str, undo: ExitStack) -> None:
     """Give one test its marker's devices, in the place of the suite's."""
-    from devtrace.simulation.simulation import simulate
+    from devtrace.runtime.simulated import simulate
 
     suite: Simulation | None = config.stash.get(_SUITE, None)
     if suite is not None and suite.spec == devices:
@@ -248,6 +248,8 @@ def _report_on(item: pytest.Item, call: pytest.CallInfo[None]) -> Report | None:
         return recording.report if has_error or _OPTIONS in item.stash else None
     if call.excinfo is None or not (item.config.getini(_SETTING) or _SUITE in item.config.stash):
         return None
-    from devtrace.explaining.installation import report_on
+    from devtrace.features import find
 
-    return report_on(call.excinfo.value)
+    explain = find("function", "explain") if "torch" in sys.modules else None
+    report: Report | None = explain(call.excinfo.value) if explain is not None else None
+    return report if report is not None and report.findings else None

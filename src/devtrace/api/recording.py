@@ -19,6 +19,7 @@ from devtrace.features import need
 from devtrace.runtime.collecting import no_collecting
 from devtrace.runtime.rank import rank_of_job, ranked_path
 from devtrace.runtime.requirements import sentence_of_fault, untested
+from devtrace.runtime.simulated import simulate
 from devtrace.runtime.tracebacks import hide_our_frames, text_of
 from devtrace.runtime.watching import missed
 from devtrace.runtime.whole_files import write_somewhere
@@ -162,8 +163,6 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
             self._namespace = sys._getframe(1).f_globals
         with ExitStack() as stack:
             if self._simulate:
-                from devtrace.simulation.simulation import simulate
-
                 stack.enter_context(simulate(self._simulate))
             self._simulated = running_simulation() is not None
             recording = Recording(self._max_ops, self._namespace, self._sampler(), {"memory": self._memory})

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from devtrace.diagnosis.findings import SEVERITIES, ReportData
 from devtrace.features import need
 from devtrace.trace.tables import TraceData
-from devtrace.words.errors import expect_kind
+from devtrace.words.errors import UsageError, expect_kind
 from devtrace.words.text_format import pluralize
 
 if TYPE_CHECKING:
@@ -136,11 +136,15 @@ def with_note(report: Report, note: str) -> Report:
 
 def load(*files: str | Path) -> Trace:
     """Read a saved trace; of several files, the ranks of one job, one trace with lanes for each."""
-    from devtrace.jobs import merge
+    from devtrace.trace import format
 
     for file in files:
         expect_kind("load", file, str, PathLike, error="wrong-argument.file")
-    return Trace.of(merge.load(*files))
+    if len(files) == 1:
+        return Trace.of(format.load(files[0]))
+    if not files:
+        raise UsageError.of("load-nothing")
+    return Trace.of(need("loader", "job")(files))
 
 
 def _values(data: TraceData | ReportData) -> dict[str, Any]:

@@ -17,7 +17,6 @@ import signal
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -27,9 +26,7 @@ from devtrace.api.options import Options
 from devtrace.cli.output import FOUND, begin, print_line
 from devtrace.cli.progress import Progress, on_terminal
 from devtrace.cli.run_program import Program, print_as_its_own
-from devtrace.fixing import values
-from devtrace.fixing.captured_locals import Returned
-from devtrace.jobs import launched
+from devtrace.features import find, offered
 from devtrace.runtime import observers, overlay  # noqa: F401 (it registers ahead of the program and the report)
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.rank import ENDING, rank_of_job, ranked_path
@@ -66,19 +63,21 @@ class Launch:
         self._reporter = 0  # the thread that makes the report
         self._postponed = 0  # the signal that came to that thread meanwhile
         self._namespace: dict[str, Any] = {}
-        self._values_path = values.path_of_this_run()
-        self._returned = Returned(self._namespace)
+        self._companions: list[Any] = []
         self._progress: Progress | None = None
         self._ended_by = ""
         self._has_torch = False
         self._is_over_limit = False
-        self._job = launched.Job(self.folder / self._plain_path, launched.size_of_job(), time.time())
+        job_of = find("ranks", "launched")
+        self._job = job_of(self.folder / self._plain_path) if job_of is not None else None
+        self._ranks = self._job.size if self._job is not None else 1
 
     def run(self) -> None:
         """Run the program; its exception or exit passes through."""
         self._warn_of_bad_paths()
         main, run = self.program.prepare()
-        self._namespace = self._returned.namespace = main.__dict__
+        self._namespace = main.__dict__
+        self._companions += (kind(self._namespace) for kind in offered("run").values())
         atexit.register(self._at_exit)
         self._watch_signals()
         try:
@@ -100,9 +99,8 @@ class Launch:
     def _start(self) -> None:
         from devtrace.api.recording import record
 
-        if self._values_path is not None:
-            values.seed()
-            self._returned.begin()
+        for companion in self._companions:
+            companion.begin()
         options = self.options
         recording = record(
             options.simulate,
@@ -130,9 +128,8 @@ class Launch:
         if self.recording is not None:
             error = self.error if isinstance(self.error, Exception) else None
             self.recording.stop(self.error)
-            if self._values_path is not None:  # while the tensors still have their simulated devices
-                sys.settrace(None)
-                values.write(self._values_path, self._namespace, self._returned.values)
+            for companion in self._companions:
+                companion.end()
             self.recording.end(error)
 
     def _conclude(self) -> None:
@@ -172,18 +169,16 @@ class Launch:
         trace, report = self.recording.trace, self.recording.report
         if self.rank is None and len(trace.threads) and trace.threads[0].rank >= 0:
             self.rank = trace.threads[0].rank  # known to torch only since the program began
-        is_whole = self.rank is None or self._job.size < 2
+        is_whole = self.rank is None or self._ranks < 2
         if not is_whole:
             report = replace(report, trace=replace(trace, all_clear=False))  # nobody knows of the others yet
         self._print(report)
         if self._save_path:
             self._write(self._save_path, sentence("cli.trace"), trace.save)
         self._give(report, self._ranked, is_whole=is_whole)
-        if self.rank == 0 and not is_whole and not overlay.is_in_use():
-            patience = (
-                launched.STOPPED if self._ended_by else launched.FAILED if self.error is not None else launched.ENDED
-            )
-            of_job = self._job.report(patience, lambda: self._postponed != 0)
+        if self._job is not None and self.rank == 0 and not is_whole and not overlay.is_in_use():
+            how = "stopped" if self._ended_by else "failed" if self.error is not None else "ended"
+            of_job = self._job.report(how, lambda: self._postponed != 0)
             if of_job is not None:
                 self.rank = None
                 self._print(of_job)
@@ -196,9 +191,9 @@ class Launch:
             self._leave_errors_to_the_rounds(report)
             return
         of_rank = "" if self.rank is None else sentence("run.rank", rank=self.rank)
-        above = of_rank or (sentence("run.job") if self._job.size > 1 else "")
+        above = of_rank or (sentence("run.job") if self._ranks > 1 else "")
         print_line("\n".join(["", *filter(None, [above]), text(report, terminal_width(sys.stderr))]))
-        if of_rank or self._job.size < 2:
+        if of_rank or self._ranks < 2:
             self._hint_without_cuda()
 
     def _give(self, report: ReportData, path_of: Callable[[str | None], Path | None], *, is_whole: bool) -> None:
@@ -226,7 +221,7 @@ class Launch:
             self.print_error = lambda: None
 
     def _hint_without_cuda(self) -> None:
-        from devtrace.explaining.device_error import is_lack_of_cuda
+        from devtrace.diagnosis.evidence.error_origins import is_lack_of_cuda
 
         if self.error is not None and is_lack_of_cuda(self.error):
             print_line(sentence("run.no-cuda", code=f"devtrace run --simulate cuda:1 {self.program}"))

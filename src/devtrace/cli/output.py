@@ -16,7 +16,7 @@ FAULT: Final = 3
 """The exit code where devtrace could not begin what the program was to run under."""
 
 
-def begin(start: Callable[[], None], *, ends_program: bool) -> None:
+def begin(start: Callable[[], object], *, ends_program: bool) -> None:
     """Begin something within the program's `import torch`: a fault is a sentence, and none of the program's."""
     try:
         start()

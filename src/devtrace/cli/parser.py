@@ -2,8 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from devtrace.api.options import unknown_flag, with_values
 from devtrace.words.catalogue import sentence
@@ -11,6 +11,13 @@ from devtrace.words.wrapping import wrap
 
 WIDTH = 78
 """Columns of a description."""
+
+
+class Command(NamedTuple):
+    """One that a feature offers: the kernel's own that it comes behind in the help, and what adds its parser."""
+
+    after: str
+    add_to: Callable[[Any], None]
 
 
 class Parser(argparse.ArgumentParser):

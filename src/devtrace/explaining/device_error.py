@@ -4,96 +4,36 @@ An error in place of torch's (`raise StepFailed from error`, an exception group,
 A user's own `raise` does not, whatever its text.
 """
 
-import ast
-from collections.abc import Iterator
 from typing import Final
 
 from devtrace.diagnosis.evidence import cpu_only
-from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES, WRAPPED
-from devtrace.dtypes.sentences import dtype_error
-from devtrace.runtime.tracebacks import entries_of
-from devtrace.source import parsing
-from devtrace.source.user_code import owner_of
+from devtrace.diagnosis.evidence.error_origins import is_raised_in_source, paths, text_of
+from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES, WRAPPED, is_of_another_trait
+from devtrace.features import find
 
-_NO_CUDA: Final = (
-    "Torch not compiled with CUDA enabled",
-    "Found no NVIDIA driver on your system",
-    "No CUDA GPUs are available",
-)
 _OUT_OF_MEMORY: Final = "CUDA out of memory. Tried to allocate"
-MOST_RELATED: Final = 100
-
-
-def is_device_error(error: BaseException) -> bool:
-    """Return whether an exception, or one that it came from, is torch's about devices. Cheap where it is not."""
-    return path_to_origin(error) != []
 
 
 def path_to_origin(error: BaseException) -> list[BaseException]:
-    """Return the chain of exceptions from the given one to torch's device error; empty if there is none.
+    """Return the chain of exceptions from the given one to torch's device error; empty if there is none. Cheap then.
 
     Of several device errors the one nearest to the op counts.
     """
     found: list[BaseException] = []
-    for path in _paths(error):
+    for path in paths(error):
         if _is_of_torch(path[-1]) and (not found or path[: len(found)] == found):
             found = path
     return found
 
 
-def is_lack_of_cuda(error: BaseException) -> bool:
-    """Return whether torch raised an exception, or one that it came from, for want of a CUDA device."""
-    origins = (path[-1] for path in _paths(error))
-    return any(text_of(each).startswith(_NO_CUDA) and not _is_raised_in_source(each) for each in origins)
-
-
-def text_of(error: BaseException) -> str:
-    """Return an exception's own text and its notes, without running a `__str__` of the user's."""
-    kind = type(error)
-    if kind.__str__ not in (BaseException.__str__, KeyError.__str__, OSError.__str__):
-        args = [each for each in error.args if type(each) is str]
-        return "\n".join(args)
-    own = " ".join(each for each in error.args if type(each) is str)
-    notes = error.__dict__.get("__notes__", ())
-    return "\n".join([own, *(note for note in notes if type(note) is str)] if type(notes) is list else [own])
-
-
 def dtypes_named(text: str) -> tuple[str, ...] | None:
     """Return the dtypes that an error names; None for a device error; convolutions word both the same way."""
-    found = dtype_error(text)
+    read = find("error kind", "dtype")
+    found = read(text) if read is not None else None
     return found.named if found is not None and (found.named or not ABOUT_DEVICES.search(text)) else None
 
 
 def _is_of_torch(error: BaseException) -> bool:
     text = text_of(error)
-    known = ABOUT_DEVICES.search(text) or _OUT_OF_MEMORY in text or cpu_only.refused(text) or dtype_error(text)
-    if not known:
-        return False
-    return WRAPPED in text or not _is_raised_in_source(error)
-
-
-def _is_raised_in_source(error: BaseException) -> bool:
-    """Return whether a `raise` or an `assert` outside of torch made the exception."""
-    entries = entries_of(error)
-    code = entries[-1].tb_frame.f_code if entries else None
-    if code is None or owner_of(code.co_filename) == "hidden":
-        return False
-    source, node = parsing.node_of(code, entries[-1].tb_lasti)
-    statement = source.statement(node) if source is not None and node is not None else None
-    return isinstance(statement, ast.Raise | ast.Assert)
-
-
-def _paths(error: BaseException) -> Iterator[list[BaseException]]:
-    """Yield the path to an exception, and to each of its causes and contexts, outermost first."""
-    waiting: list[list[BaseException]] = [[error]]
-    seen: set[int] = set()
-    while waiting and len(seen) < MOST_RELATED:
-        path = waiting.pop()
-        last = path[-1]
-        if id(last) in seen:
-            continue
-        seen.add(id(last))
-        yield path
-        members = last.exceptions if isinstance(last, BaseExceptionGroup) else ()
-        inner = (*members, last.__context__, last.__cause__)
-        waiting += [[*path, each] for each in inner if each is not None]
+    known = ABOUT_DEVICES.search(text) or _OUT_OF_MEMORY in text or cpu_only.refused(text) or is_of_another_trait(text)
+    return bool(known) and (WRAPPED in text or not is_raised_in_source(error))

@@ -15,10 +15,10 @@ import numpy as np
 from devtrace.api.environment import is_simulated
 from devtrace.api.results import Report
 from devtrace.diagnosis.ending import by_part_of_a_device
+from devtrace.diagnosis.evidence.error_origins import text_of
 from devtrace.diagnosis.evidence.torchs_sentences import WRAPPED
 from devtrace.diagnosis.store import report_of
-from devtrace.explaining.device_error import is_device_error as is_device_error
-from devtrace.explaining.device_error import path_to_origin, text_of
+from devtrace.explaining.device_error import path_to_origin
 from devtrace.runtime.collecting import no_collecting
 from devtrace.runtime.tracebacks import last_shown
 from devtrace.trace.builder import TraceBuilder

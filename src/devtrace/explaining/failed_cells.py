@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from devtrace.explaining.installation import report_on
 from devtrace.notebook.cells import Cell, Traced, Tracing
+from devtrace.notebook.companion import Companion, Magic, Message, Screen
 from devtrace.notebook.left_on_devices import hint_without_cuda
 from devtrace.runtime.tracebacks import last_shown
 from devtrace.words.catalogue import sentence
@@ -20,63 +22,66 @@ MARK: Final = "untraced"
 """The key of a bundle that names the cell to trace; the page draws no timeline and a button for it."""
 
 
-class Screen(Protocol):
-    """Takes outputs: a notebook's cell or a terminal."""
-
-    @property
-    def text_only(self) -> bool: ...
-
-    def publish(self, data: dict[str, Any], metadata: dict[str, Any]) -> None: ...
+VARIABLE: Final = "DEVTRACE_EXPLAIN"
 
 
-class Explainer:
+class Explainer(Companion):
     """Explains errors in one notebook session. It keeps no error: the last one is where Python keeps it."""
 
-    def __init__(self, tracing: Tracing, screen: Screen) -> None:
-        self._tracing = tracing
-        self._screen = screen
+    magic = Magic("command.explain", "[on | off]", offers=("on", "off"), after="language")
+
+    def __init__(self, tracing: Tracing) -> None:
+        super().__init__(tracing)
+        self.on = os.environ.get(VARIABLE, "on") != "off"  # for cells that are not traced
         self._last_cell = Cell("", "")
 
-    def cell_failed(self, cell: Cell, error: BaseException) -> None:
+    def cell_failed(self, cell: Cell, error: BaseException, screen: Screen) -> None:
         """Show the finding of a cell's error, if there is one, and keep it with the traces."""
         self._last_cell = cell
-        if not self._tracing.explaining:
+        if not self.on:
             return
         hint = hint_without_cuda(error)
         if hint:
             sys.stdout.write(sentence("report.note", note=hint) + "\n")
         report = _explained(error, cell)
         if report is not None:
-            self._show(report, cell)
-            self._tracing.keep(Traced("", cell, report.trace, report))
+            _show(report, cell, screen)
+            self.tracing.keep(Traced("", cell, report.trace, report))
 
-    def command(self, argument: str) -> None:
+    def command(self, argument: str, screen: Screen) -> None:
         """Do what `%devtrace explain [on | off]` asks for."""
         if argument in ("on", "off"):
-            self._tracing.explaining = argument == "on"
+            self.on = argument == "on"
             sys.stdout.write(sentence("magic.explains" if argument == "on" else "magic.explains-not") + "\n")
             return
         if argument:
             raise UsageError.of("command-argument", given=f"%devtrace explain {argument}", form="explain [on | off]")
-        self._again()
+        self._again(screen)
 
-    def _again(self) -> None:
+    def answer(self, message: Message) -> bool:
+        if message["kind"] != "explain":
+            return False
+        self.on = message["on"]
+        return True
+
+    def _again(self, screen: Screen) -> None:
         error = last_shown()
         report = _explained(error, self._last_cell)
         if report is None:
             given = type(error).__name__ if error is not None else ""
             raise UsageError.of("nothing-to-explain.other" if given else "nothing-to-explain", error=given)
-        self._show(report, self._last_cell)
+        _show(report, self._last_cell, screen)
 
-    def _show(self, report: Report, cell: Cell) -> None:
-        if self._screen.text_only:
-            self._screen.publish({"text/plain": report.text}, {})
-            return
-        from devtrace.report.mime import MIME_TYPE, mime_bundle
 
-        data, metadata = mime_bundle(report, timeline=False)
-        data[MIME_TYPE] = {**data[MIME_TYPE], MARK: {"cell": cell.id}}
-        self._screen.publish(data, metadata)
+def _show(report: Report, cell: Cell, screen: Screen) -> None:
+    if screen.text_only:
+        screen.publish({"text/plain": report.text}, {})
+        return
+    from devtrace.report.mime import MIME_TYPE, mime_bundle
+
+    data, metadata = mime_bundle(report, timeline=False)
+    data[MIME_TYPE] = {**data[MIME_TYPE], MARK: {"cell": cell.id}}
+    screen.publish(data, metadata)
 
 
 def _explained(error: BaseException | None, cell: Cell) -> Report | None:

@@ -16,10 +16,11 @@ from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
+from devtrace.api.module_watch import watch_modules
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.requirements import sentence_of_fault
-from devtrace.runtime.watching import ERRORS, MODULES
+from devtrace.runtime.watching import ERRORS
 from devtrace.words.catalogue import sentence
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def install() -> None:
     elif not _on.is_set():
         _on.set()
         _installed.callback(_on.clear)
-        _watch_modules(_installed)
+        _installed.callback(watch_modules())
         _chain(_installed)
 
 
@@ -55,43 +56,14 @@ def uninstall() -> None:
     _installed.close()
 
 
-def explained(error: BaseException | None) -> str:
-    """Return the report on a device error as text, empty for any other error. Imports nothing where torch is not."""
-    report = report_on(error)
-    return report.text if report is not None else ""
-
-
 def report_on(error: BaseException | None) -> Report | None:
-    """Return the report on a device error, if it finds something; None for any other error."""
+    """Return the report on a device error, if it finds something; None for any other. Imports nothing without torch."""
     if error is None or "torch" not in sys.modules:
         return None
-    from devtrace.explaining.explain import explain, is_device_error
+    from devtrace.explaining.explain import explain
 
-    if not is_device_error(error):
-        return None
     report = explain(error)
     return report if report.findings else None
-
-
-def watch_modules() -> Callable[[], None]:
-    """Note where modules are attached and moved, from torch's import on; the returned function ends that."""
-    undo = ExitStack()
-    _watch_modules(undo)
-    return undo.close
-
-
-def _watch_modules(undo: ExitStack) -> None:
-    def hook() -> None:
-        """Within the user's `import torch`, into which no exception of ours may come."""
-        with MODULES:
-            from devtrace.recording.context import hooks
-
-            hooks.install()
-            undo.callback(hooks.uninstall)
-
-    watcher = ImportWatcher("torch")
-    undo.callback(watcher.cancel, hook)
-    watcher.call_when_imported(hook)
 
 
 def _chain(undo: ExitStack) -> None:
@@ -158,9 +130,9 @@ def _explain(error: BaseException | None) -> None:
     if not _on.is_set() or sys.stderr is None:
         return
     try:
-        text = explained(error)
-        if text:
-            sys.stderr.write(_encodable(f"\n{sentence('explained.untraced')}\n\n{text}\n"))
+        report = report_on(error)
+        if report is not None:
+            sys.stderr.write(_encodable(f"\n{sentence('explained.untraced')}\n\n{report.text}\n"))
             sys.stderr.flush()
     except Exception as fault:  # noqa: BLE001 (a fault of ours is a line)
         with suppress(Exception):

@@ -5,6 +5,7 @@ With `--json` the explanation is there for a program, too, also that there is no
 
 from __future__ import annotations
 
+import argparse
 import atexit
 import sys
 from dataclasses import fields, replace
@@ -16,6 +17,7 @@ from devtrace.cli.output import begin, print_line
 from devtrace.cli.run_program import Program, print_as_its_own
 from devtrace.explaining import installation
 from devtrace.runtime.import_hook import ImportWatcher
+from devtrace.runtime.simulated import simulate
 from devtrace.runtime.whole_files import write_somewhere
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
     from devtrace.diagnosis.findings import ReportData
 
 NEED_NO_TRACE = ("simulate", "json")
+
+
+def add_flag(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--untraced", dest="way", action="store_const", const=run_untraced, help=sentence("cli.untraced")
+    )
 
 
 def run_untraced(program: Program, options: Options) -> None:
@@ -35,7 +43,8 @@ def run_untraced(program: Program, options: Options) -> None:
     if options.json:
         atexit.register(explained.write)
     if options.simulate:
-        ImportWatcher("torch").call_when_imported(lambda: begin(lambda: _simulate(options.simulate), ends_program=True))
+        devices = options.simulate
+        ImportWatcher("torch").call_when_imported(lambda: begin(lambda: simulate(devices).start(), ends_program=True))
     try:
         run()
     except BaseException as error:
@@ -70,12 +79,6 @@ class _Explained:
         for form in forms.files(self._json, None):
             print_line(write_somewhere(self._folder, Path(form.path), sentence("cli.findings"), form.write)[1])
         print_line(forms.line(self._json), sys.stdout, but_not_empty=True)
-
-
-def _simulate(devices: str | None) -> None:
-    from devtrace.simulation.simulation import simulate
-
-    simulate(devices or "").start()
 
 
 def _refuse_what_needs_a_trace(options: Options) -> None:

@@ -12,25 +12,37 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
-from devtrace.fixing.values import values_of
+from devtrace.fixing import values
 from devtrace.source.user_code import owner_of
 
 
-class Returned:
-    """Trace function of a round of `devtrace fix`; of many calls it looks at the first, second, fourth, eighth ..."""
+class ValuesOfRun:
+    """Values that a round of `devtrace fix` leaves; any other run is left alone.
+
+    Of many calls of a function it looks at the first, second, fourth, eighth ...
+    """
 
     def __init__(self, namespace: Mapping[str, object]) -> None:
-        self.values: dict[str, Any] = {}
-        self.namespace = namespace
+        self._returned: dict[str, Any] = {}
+        self._namespace = namespace
+        self._path = values.path_of_this_run()
         self._calls = Counter[str]()
 
     def begin(self) -> None:
-        if sys.gettrace() is None:  # a debugger or coverage is there first
-            sys.settrace(self._called)
+        if self._path is not None:
+            values.seed()
+            if sys.gettrace() is None:  # a debugger or coverage is there first
+                sys.settrace(self._called)
+
+    def end(self) -> None:
+        """Write them while the tensors still have their simulated devices."""
+        if self._path is not None:
+            sys.settrace(None)
+            values.write(self._path, self._namespace, self._returned)
 
     def _called(self, frame: FrameType, event: str, _: Any) -> Any:
         caller, code = frame.f_back, frame.f_code
-        if caller is None or caller.f_globals is not self.namespace or caller.f_code.co_name != "<module>":
+        if caller is None or caller.f_globals is not self._namespace or caller.f_code.co_name != "<module>":
             return None
         is_whole = code.co_flags & inspect.CO_OPTIMIZED and not code.co_flags & inspect.CO_GENERATOR
         if not is_whole or code.co_name[:1] == "<" or owner_of(code.co_filename) != "user":
@@ -44,7 +56,7 @@ class Returned:
             self._calls[name] += 1
             if self._calls[name].bit_count() == 1:
                 found = _read(frame.f_locals)
-                self.values.update((f"{name}: {path}", value) for path, value in found.items())
+                self._returned.update((f"{name}: {path}", value) for path, value in found.items())
         return self._returns
 
 
@@ -52,4 +64,4 @@ def _read(variables: Mapping[str, object]) -> dict[str, Any]:
     """Return values while the program runs: no recording sees what reads them."""
     torch = sys.modules["torch"]
     with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():
-        return values_of(variables)
+        return values.values_of(variables)

@@ -8,8 +8,9 @@ from dataclasses import replace
 from errno import EACCES
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from devtrace.cli.parser import Command
 from devtrace.contract import findings_json
 from devtrace.fixing.compared import Reference
 from devtrace.fixing.costs import Costs
@@ -31,7 +32,7 @@ CLEAN, LEFT = 0, 1
 Runner = ProgramRunner | NotebookRunner
 
 
-def add_to(commands: Any) -> None:
+def _add_to(commands: Any) -> None:
     fix = commands.add_parser(
         "fix",
         help=sentence("cli.fix"),
@@ -51,6 +52,9 @@ def add_to(commands: Any) -> None:
     fix.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help=sentence("cli.module"))
     fix.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help=sentence("cli.script"))
     fix.set_defaults(command=run)
+
+
+COMMAND: Final = Command("run", _add_to)
 
 
 def _count(text: str) -> int:

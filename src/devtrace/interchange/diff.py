@@ -15,11 +15,11 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
+from devtrace.api.results import load
 from devtrace.diagnosis.diagnose import diagnose
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site
 from devtrace.interchange.comparison import Change, Comparison
-from devtrace.interchange.kept_traces import kept
-from devtrace.jobs.merge import load
+from devtrace.notebook.kept_traces import kept
 from devtrace.report import parts
 from devtrace.trace.rows import Failure
 from devtrace.trace.tables import TraceData

@@ -10,6 +10,8 @@ FEATURE: Final[Feature] = {
         "rank-device": "devtrace.jobs.rules.rank_device:on_the_device_of_another",
         "ranks-differ": "devtrace.jobs.rules.ranks_differ:differing_tensors",
     },
+    "loader": {"job": "devtrace.jobs.merge:load"},
+    "ranks": {"launched": "devtrace.jobs.launched:Job"},
     "report": {"job": "devtrace.jobs.diagnosis:with_findings_of_the_job"},
     "page": {
         "ranks": "devtrace.jobs.page:encoded",

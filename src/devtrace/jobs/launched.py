@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,12 +18,12 @@ from devtrace.runtime.rank import LAUNCHERS, ranked_path
 if TYPE_CHECKING:
     from devtrace.api.results import Report
 
-ENDED: Final = 60.0
-"""Seconds for the other ranks where this one ended well: they are about to."""
-STOPPED: Final = 5.0
-"""Where a signal ends the job: a rank that hangs saves after two, and torchrun kills after thirty."""
-FAILED: Final = 3.0
-"""Where this rank failed: the others fail in the same way, or wait for it to end."""
+PATIENCE: Final = {
+    "ended": 60.0,  # the other ranks are about to
+    "stopped": 5.0,  # by a signal: a rank that hangs saves after two, and torchrun kills after thirty
+    "failed": 3.0,  # the others fail in the same way, or wait for this one to end
+}
+"""Seconds for the other ranks, by how this one ended."""
 
 
 def size_of_job() -> int:
@@ -37,14 +37,14 @@ class Job:
     """Ranks that save beside each other, of a job that began at `began` (seconds since the epoch)."""
 
     trace: Path  # as asked for, without the rank
-    size: int
-    began: float
+    size: int = field(default_factory=size_of_job)
+    began: float = field(default_factory=time.time)
 
-    def report(self, seconds: float, is_called_off: Callable[[], bool]) -> Report | None:
+    def report(self, how: str, is_called_off: Callable[[], bool]) -> Report | None:
         """Wait for the other ranks, merge what is there, and return its report; None where nothing was saved."""
         from devtrace.api.results import diagnose, load
 
-        end = time.monotonic() + seconds
+        end = time.monotonic() + PATIENCE[how]
         while len(files := self._saved()) < self.size and time.monotonic() < end and not is_called_off():
             time.sleep(0.05)
         if not files:

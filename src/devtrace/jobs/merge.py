@@ -74,13 +74,9 @@ def with_rank(trace: TraceData, rank: int | None) -> TraceData:
     return replace(trace, values={**trace.values, "threads": threads})
 
 
-def load(*files: str | Path) -> TraceData:
-    """Read a saved trace; of several files, the ranks of one job, one trace with lanes for each."""
-    if not files:
-        raise UsageError.of("load-nothing")
-    if len(files) > 1:
-        return merge(in_own_pages(format.load(file)) for file in files)
-    return format.load(files[0])
+def load(files: Iterable[str | Path]) -> TraceData:
+    """Read the ranks of one job as one trace with lanes for each."""
+    return merge(in_own_pages(format.load(file)) for file in files)
 
 
 def merge(traces: Iterable[TraceData]) -> TraceData:

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,12 +19,13 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from devtrace.api.module_watch import watch_modules
 from devtrace.api.options import MAX_OPS, Options
-from devtrace.explaining.installation import watch_modules
-from devtrace.fixing.notebooks.process import NotebookFix
+from devtrace.features import offered
 from devtrace.notebook import left_on_devices
 from devtrace.runtime.device_spec import spec_of
 from devtrace.runtime.import_hook import ImportWatcher
+from devtrace.runtime.simulated import Simulation, simulate
 from devtrace.runtime.watching import MODULES
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError, named
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 Observer = Callable[[str, "Traced | None"], None]
 
-EXPLAIN_VARIABLE = "DEVTRACE_EXPLAIN"
 IPYTHONS_NAMES: Final = frozenset({"In", "get_ipython", "exit", "quit", "open"})
 
 
@@ -176,21 +175,20 @@ class Tracing:
         self.run: Run | None = None  # the cell that is traced now
         self.simulated = ""
         self.max_ops = MAX_OPS
-        self.explaining = os.environ.get(EXPLAIN_VARIABLE, "on") != "off"  # errors of cells that are not traced
         self.history = History()
         self._requested: set[str] = set()
-        self._namespace = namespace
+        self.namespace = namespace
         self.torch = ImportWatcher("torch")
-        self._simulation: Any = None
+        self._simulation: Simulation | None = None
         self._observers: list[Observer] = []
         self._cells: list[Cell] = []
         self.ran: dict[str, tuple[str, str]] = {}  # label and text of the cells so far, by id, first run first
-        self.fix = NotebookFix(lambda: self._notify("fixing"), namespace)
+        self.companions: dict[str, Any] = {name: kind(self) for name, kind in offered("notebook").items()}
         self._undo = ExitStack()
 
     def names_of_user(self) -> dict[str, Any]:
         """Return the user's own names, and the results that the notebook keeps in Out."""
-        names = {name: value for name, value in list(self._namespace.items()) if not name.startswith("_")}
+        names = {name: value for name, value in list(self.namespace.items()) if not name.startswith("_")}
         return {name: value for name, value in names.items() if name not in IPYTHONS_NAMES}
 
     # The session.
@@ -202,7 +200,8 @@ class Tracing:
 
     def close(self) -> None:
         self.abandon()
-        self.fix.close()
+        for companion in self.companions.values():
+            companion.close()
         self.stop_simulating()
         self.on = False
         self.torch.cancel(self._register_cells)
@@ -232,7 +231,7 @@ class Tracing:
     def switch(self, *, on: bool) -> None:
         """Trace every following cell, or only those that are asked for."""
         self.on = on
-        self._notify("switched")
+        self.notify("switched")
 
     def request_trace(self, cell_id: str) -> None:
         """Trace the cell of this id when it runs next."""
@@ -246,29 +245,27 @@ class Tracing:
 
     def simulate(self, devices: str) -> None:
         """Pretend `devices` ("cuda:2", "2") until `stop_simulating`."""
-        from devtrace.simulation.simulation import simulate
-
         devices = spec_of(devices)
         simulation = simulate(devices)
         self.stop_simulating()
         self._step_aside("%devtrace simulate")
         simulation.start()
         self._simulation, self.simulated = simulation, devices
-        self._notify("switched")
+        self.notify("switched")
 
     def stop_simulating(self) -> None:
         if self._simulation is not None:
             self._step_aside("%devtrace simulate off")
             self._simulation.stop()
             self._simulation, self.simulated = None, ""
-            self._notify("switched")
+            self.notify("switched")
 
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Call `observer` at every change; the returned function ends that."""
         self._observers.append(observer)
         return lambda: self._observers.remove(observer) if observer in self._observers else None
 
-    def _notify(self, what: str, traced: Traced | None = None) -> None:
+    def notify(self, what: str, traced: Traced | None = None) -> None:
         for observer in list(self._observers):
             try:
                 observer(what, traced)
@@ -294,7 +291,7 @@ class Tracing:
         except BaseException:
             self.abandon()
             raise
-        self._notify("began")
+        self.notify("began")
 
     def finish(self, error: BaseException | None = None) -> Traced | None:
         """End the recording; None where torch was not imported."""
@@ -302,7 +299,7 @@ class Tracing:
         traced = self._with_note(run.finish(error), run.options, error) if run is not None else None
         if traced is not None and len(traced.trace.ops):
             self.history.add(traced)
-        self._notify("finished", traced)
+        self.notify("finished", traced)
         if run is not None and run.fault is not None:
             raise run.fault
         return traced
@@ -310,7 +307,7 @@ class Tracing:
     def keep(self, traced: Traced) -> None:
         """Keep what was found out of a cell otherwise than by tracing it."""
         self.history.add(traced)
-        self._notify("finished", traced)
+        self.notify("finished", traced)
 
     def _with_note(self, traced: Traced | None, options: Options, error: BaseException | None) -> Traced | None:
         """Add to the report what there is to say of the notebook's simulated devices."""
@@ -336,7 +333,7 @@ class Tracing:
         run = self._end()
         if run is not None:
             run.abandon()
-            self._notify("finished")
+            self.notify("finished")
 
     def _step_aside(self, what: str) -> None:
         """End the trace of the cell around, if only `switch` asked for it; that of another thread's cell never."""
@@ -358,7 +355,7 @@ class Tracing:
             memory=options.memory,
             name=options.name or self.run.cell.label,
             expect=options.expect,
-            namespace=self._namespace,
+            namespace=self.namespace,
         )
         # Before it begins, so that whatever stops it there can take it back.
         self.run.recording = recording

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from devtrace.api.options import Options
-from devtrace.explaining.failed_cells import Explainer, Screen
 from devtrace.features import offers
 from devtrace.notebook import usage
-from devtrace.notebook.cells import Traced, Tracing
+from devtrace.notebook.cells import Cell, Traced, Tracing
+from devtrace.notebook.companion import Screen
 from devtrace.runtime.device_spec import count_of, names_of
 from devtrace.runtime.rank import rank_of_job, ranked_path
 from devtrace.runtime.whole_files import write_as_asked
@@ -35,13 +35,20 @@ class Commands:
     def __init__(self, tracing: Tracing, screen: Screen) -> None:
         self.tracing = tracing
         self.screen = screen
-        self.explainer = Explainer(tracing, screen)
 
     def run(self, line: str) -> Report | None:
         """Run the subcommand after `%devtrace`; IPython shows the report that it returns."""
         name, argument = usage.command(line)
+        if name in self.tracing.companions:
+            self.tracing.companions[name].command(argument, self.screen)
+            return None
         does: Callable[[str], Report | None] = getattr(self, f"_{name}")
         return does(argument)
+
+    def cell_failed(self, cell: Cell, error: BaseException) -> None:
+        """A cell that was not traced has failed."""
+        for companion in self.tracing.companions.values():
+            companion.cell_failed(cell, error, self.screen)
 
     # What a traced cell shows.
 
@@ -86,7 +93,7 @@ class Commands:
 
         self.screen.publish(*mime_bundle(traced.report, timeline=timeline))
 
-    # The subcommands, by the names that `usage.COMMANDS` gives them.
+    # The kernel's own subcommands, by the names that `usage.COMMANDS` gives them.
 
     def _on(self, devices: str) -> None:
         if devices:
@@ -131,21 +138,6 @@ class Commands:
 
         listed = device_list(self.tracing)
         self.screen.publish({"text/plain": str(listed)} if self.screen.text_only else listed.bundle(), {})
-
-    def _fix(self, _: str) -> None:
-        """Fix the errors of the cells that ran so far, in a kernel of its own; the panel then offers the changes."""
-        from devtrace.fixing.notebooks.process import wait_for
-
-        ran = dict(self.tracing.ran)
-        ran.popitem()  # the cell with this command
-        cells = [{"cell": id, "source": text} for id, (_, text) in ran.items()]
-        reader = self.tracing.fix.begin(cells, self.tracing.simulated or "cuda:1")
-        _print(sentence("cli.fix.caution"))
-        for line in wait_for(self.tracing.fix, reader, {id: label for id, (label, _) in ran.items()}):
-            _print(line)
-
-    def _explain(self, argument: str) -> None:
-        self.explainer.command(argument)
 
     def _save(self, file: str) -> None:
         traced = self._kept("")

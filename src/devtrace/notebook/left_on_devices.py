@@ -22,7 +22,7 @@ def hint_without_cuda(error: BaseException) -> str:
     """Return how a notebook gets devices, for an error that torch raises where there are none; "" for any other."""
     if "torch" not in sys.modules:
         return ""
-    from devtrace.explaining.device_error import is_lack_of_cuda
+    from devtrace.diagnosis.evidence.error_origins import is_lack_of_cuda
 
     return catalogue.sentence("report.no-cuda") if is_lack_of_cuda(error) else ""
 

@@ -28,8 +28,7 @@ from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, Intera
 from IPython.core.magic import output_can_be_silenced
 
 from devtrace.api.options import STANDING_BUDGET, Options
-from devtrace.interchange import kept_traces
-from devtrace.notebook import display_language, panel_comm, usage
+from devtrace.notebook import display_language, kept_traces, panel_comm, usage
 from devtrace.notebook.cells import Cell, Tracing
 from devtrace.notebook.commands import Commands
 from devtrace.notebook.earlier_cells import earlier_cells
@@ -215,7 +214,7 @@ class Extension:
                 self._finish(running, running.options, result)
         elif not stack and result is not None and result.error_in_exec is not None:
             with self._guarded("magic.not-explained"):
-                self.commands.explainer.cell_failed(running.cell, result.error_in_exec)
+                self.commands.cell_failed(running.cell, result.error_in_exec)
 
     @contextmanager
     def _guarded(self, what: str = "magic.not-traced-to-its-end") -> Iterator[None]:

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from devtrace.api.options import FLAGS, Flag, Keyword, Options, nearest, unknown_flag, with_values
+from devtrace.features import offered
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import UsageError
 
-# A value in brackets is optional.
-COMMANDS = (
+# The kernel's own; a value in brackets is optional.
+_OWN = (
     Keyword("command.on", "[--simulate cuda:N]"),
     Keyword("command.off", ""),
     Keyword("command.status", ""),
@@ -23,13 +24,21 @@ COMMANDS = (
     Keyword("command.save", "FILE"),
     Keyword("command.simulate", "cuda:N | off", offers=("cuda:1", "cuda:2", "off")),
     Keyword("command.language", "zh | en | auto", offers=("zh", "en", "auto")),
-    Keyword("command.explain", "[on | off]", offers=("on", "off")),
     Keyword("command.renderer", "[auto | script | static]", offers=("auto", "script", "static")),
     Keyword("command.ignore", "[RULE | off]", offers=("host-sync", "off")),
     Keyword("command.devices", ""),
-    Keyword("command.fix", ""),
     Keyword("command.help", ""),
 )
+
+
+def _with_those_of_features(own: Sequence[Keyword]) -> Iterator[Keyword]:
+    magics = [companion.magic for companion in offered("notebook").values()]
+    for each in own:
+        yield each
+        yield from (magic for magic in magics if magic.after == each.name)
+
+
+COMMANDS = tuple(_with_those_of_features(_OWN))
 
 _ANY_MAGIC = re.compile(r"%%(\w+)")
 _COMMENT = re.compile(r"(?:^|\s)#")

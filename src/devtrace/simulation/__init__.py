@@ -12,14 +12,5 @@ takes 1.9 times the CPU's, one with real work 1.02 times; the wrapper's autograd
 For a recorder: `active()` is the simulation that runs, or None.
 """
 
-import torch  # noqa: F401 (first: who waits for it to be imported needs modules that are below, whole)
-
-from devtrace.runtime.requirements import versions
-from devtrace.runtime.torch_names import fault_of
-from devtrace.words.errors import SimulateError
-
 ESSENTIAL = ("runtime", "tensors", "storages", "factories", "driver", "streams", "generators", "threads", "mode")
 """Parts without which nothing can be simulated; the others are left out on a torch that has changed their names."""
-
-for part in filter(fault_of, ESSENTIAL):
-    raise SimulateError.of("simulate-torch", part=part, fault=fault_of(part), **versions())

@@ -5,5 +5,5 @@ from typing import Final
 from devtrace.features import Feature
 
 FEATURE: Final[Feature] = {
-    "function": {"simulate": "devtrace.simulation.simulation:simulate"},
+    "devices": {"cuda": "devtrace.simulation.entry:Simulation"},
 }

@@ -13,7 +13,7 @@ from weakref import WeakSet
 import torch
 
 from devtrace.runtime import eager_paths, profiles, scripting, warned_lines
-from devtrace.runtime.device_spec import ONE_DEVICE, count_of, limit_of
+from devtrace.runtime.device_spec import count_of, limit_of
 from devtrace.runtime.mode_stack import push_below, take_out
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.requirements import versions
@@ -172,13 +172,3 @@ _UNDO: Final = (mode, driver, process_groups, autocast, compiling, wrappers, tri
 def _forget() -> None:
     global _active
     _active = None
-
-
-def simulate(devices: str | int, *, force: bool = False, one_device: bool = False) -> Simulation:
-    """Pretend that this machine has CUDA devices, "cuda:2" or 2 of them, named cuda:0 and cuda:1.
-
-    "cuda:2,24GB" gives each so much memory. A context manager, with start() and stop() for a whole process. With
-    `one_device` they are all one memory, the CPU's too, and nothing is refused for devices: a program with a device
-    bug runs, with the values that were meant.
-    """
-    return Simulation(devices, force=force, one_device=one_device or ONE_DEVICE in os.environ)

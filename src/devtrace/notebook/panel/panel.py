@@ -28,7 +28,7 @@ from devtrace.notebook.panel.trace_summaries import TraceSummaries, exported, fi
 from devtrace.runtime.device_spec import count_of
 from devtrace.runtime.requirements import own_version
 from devtrace.words import language
-from devtrace.words.errors import DevtraceError
+from devtrace.words.errors import DevtraceError, UsageError
 
 log = logging.getLogger("devtrace")
 
@@ -66,7 +66,8 @@ class Panel:
 
     def cell_ended(self, *result: Any) -> None:
         self._lister.cell_ended(*result)
-        self.tracing.fix.cell_ended()
+        for companion in self.tracing.companions.values():
+            companion.cell_ended()
 
     def close(self) -> None:
         self._unobserve()
@@ -93,7 +94,8 @@ class Panel:
             log.warning("refused from the sidebar: %s", reason)
             return
         try:
-            reply = getattr(self, f"_on_{data['kind']}")(connection, data)
+            does = getattr(self, f"_on_{data['kind']}", self._on_other)
+            reply = does(connection, data)
         except Exception as error:  # noqa: BLE001 (the panel shows what failed, and the kernel goes on)
             reply = _refused(error)
         if reply is not None:
@@ -144,10 +146,6 @@ class Panel:
         self._send_state(connection)
         return _DONE
 
-    def _on_explain(self, connection: _Connection, data: Message) -> Message:
-        self.tracing.explaining = data["on"]
-        return _DONE
-
     def _on_simulate(self, connection: _Connection, data: Message) -> None:
         """Answer when it is done, which is not while a cell runs."""
         self._touched = True
@@ -176,17 +174,10 @@ class Panel:
         name, text = exported(find(self.tracing.history, data["trace"]), data["form"])
         return {"kind": "file", "name": name, "text": text}
 
-    def _on_fix(self, connection: _Connection, data: Message) -> Message:
-        """Fix the notebook's errors on the devices that are simulated, else on one."""
-        self.tracing.fix.begin(data["cells"], self.tracing.simulated or "cuda:1", data.get("last", ""))
-        return _DONE
-
-    def _on_prepare_fix(self, connection: _Connection, data: Message) -> Message:
-        self.tracing.fix.prepare()
-        return _DONE
-
-    def _on_cancel_fix(self, connection: _Connection, data: Message) -> Message:
-        self.tracing.fix.cancel()
+    def _on_other(self, connection: _Connection, data: Message) -> Message:
+        """Let the feature answer whose message it is."""
+        if not any(companion.answer(data) for companion in self.tracing.companions.values()):
+            raise UsageError.of("feature-absent", name=data["kind"])
         return _DONE
 
     # What changes.
@@ -249,8 +240,8 @@ class Panel:
             connection.last_trace = max([connection.last_trace, *update["kept"]])
         if connection.visible and "inventory" in due and self._inventory is not None:
             update["inventory"] = self._inventory
-        if "fixing" in due and self.tracing.fix.state is not None:
-            update["fixing"] = self.tracing.fix.state
+        for companion in self.tracing.companions.values():
+            update |= companion.news(due)
         if live is not None and (
             connection.visible or min(live["seconds"], monotonic() - connection.counted) > _HIDDEN_PERIOD
         ):

@@ -1,0 +1,56 @@
+"""A notebook's errors fixed from its own session: `%devtrace fix`, and the panel's button."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from devtrace.fixing.notebooks.process import NotebookFix, wait_for
+from devtrace.notebook.companion import Companion, Magic, Message, Screen
+from devtrace.words.catalogue import sentence
+
+if TYPE_CHECKING:
+    from devtrace.notebook.cells import Tracing
+
+USUAL = "cuda:1"
+"""Devices where the session simulates none."""
+
+
+class FixOfSession(Companion):
+    magic = Magic("command.fix", "", after="devices")
+
+    def __init__(self, tracing: Tracing) -> None:
+        super().__init__(tracing)
+        self.fix = NotebookFix(lambda: tracing.notify("fixing"), tracing.namespace)
+
+    def command(self, argument: str, screen: Screen) -> None:
+        """Fix the errors of the cells that ran so far, in a kernel of its own; the panel then offers the changes."""
+        ran = dict(self.tracing.ran)
+        ran.popitem()  # the cell with this command
+        cells = [{"cell": id, "source": text} for id, (_, text) in ran.items()]
+        reader = self.fix.begin(cells, self.tracing.simulated or USUAL)
+        sys.stdout.write(sentence("cli.fix.caution") + "\n")
+        for line in wait_for(self.fix, reader, {id: label for id, (label, _) in ran.items()}):
+            sys.stdout.write(f"{line}\n")
+
+    def answer(self, message: Message) -> bool:
+        match message["kind"]:
+            case "fix":
+                self.fix.begin(message["cells"], self.tracing.simulated or USUAL, message.get("last", ""))
+            case "prepare_fix":
+                self.fix.prepare()
+            case "cancel_fix":
+                self.fix.cancel()
+            case _:
+                return False
+        return True
+
+    def news(self, parts: Collection[str]) -> Message:
+        return {"fixing": self.fix.state} if "fixing" in parts and self.fix.state is not None else {}
+
+    def cell_ended(self) -> None:
+        self.fix.cell_ended()
+
+    def close(self) -> None:
+        self.fix.close()

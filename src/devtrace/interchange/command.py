@@ -1,0 +1,32 @@
+"""`devtrace diff`."""
+
+import argparse
+from pathlib import Path
+from typing import Any, Final
+
+from devtrace.cli import reports
+from devtrace.cli.parser import Command
+from devtrace.words.catalogue import sentence
+
+
+def _add_to(commands: Any) -> None:
+    diff = commands.add_parser("diff", help=sentence("cli.diff"))
+    diff.add_argument("before", metavar="A")
+    diff.add_argument("after", metavar="B")
+    diff.add_argument("--html", metavar="F", help=sentence("cli.diff.html"))
+    diff.set_defaults(command=_diff)
+
+
+def _diff(options: argparse.Namespace) -> int:
+    from devtrace.interchange.diff import diff
+
+    before, after = options.before, options.after
+    traces = reports.loaded([before]), reports.loaded([after])
+    found = diff(*traces, names=(Path(before).name, Path(after).name))
+    print(found)
+    if options.html:
+        reports.write(options.html, sentence("cli.comparison"), found.to_html)
+    return 1 if found.worse else 0
+
+
+COMMAND: Final = Command("check", _add_to)

@@ -1,0 +1,65 @@
+"""What a feature has in a notebook's session beside tracing.
+
+class Notes(Companion):
+    magic = Magic("command.notes", "[on | off]", after="status")
+    def command(self, argument, screen): ...
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from devtrace.api.options import Keyword
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from devtrace.notebook.cells import Cell, Tracing
+
+Message = dict[str, Any]
+
+
+class Screen(Protocol):
+    """Takes outputs: a notebook's cell or a terminal."""
+
+    @property
+    def text_only(self) -> bool: ...
+
+    def publish(self, data: dict[str, Any], metadata: dict[str, Any]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Magic(Keyword):
+    """A subcommand of `%devtrace`, and the kernel's own that it comes behind in the help."""
+
+    after: str
+
+
+class Companion:
+    """One of a session. Each method may do nothing."""
+
+    magic: ClassVar[Magic]
+
+    def __init__(self, tracing: Tracing) -> None:
+        self.tracing = tracing
+
+    def command(self, argument: str, screen: Screen) -> None:
+        """Do what its subcommand asks for."""
+
+    def answer(self, message: Message) -> bool:
+        """Do what the panel asks for; return whether it is this one's to do."""
+        return False
+
+    def news(self, parts: Collection[str]) -> Message:
+        """Return what the panel shows of these parts."""
+        return {}
+
+    def cell_failed(self, cell: Cell, error: BaseException, screen: Screen) -> None:
+        """A cell that was not traced has failed."""
+
+    def cell_ended(self) -> None:
+        """A cell has run to its end."""
+
+    def close(self) -> None:
+        """The session ends."""

@@ -1,0 +1,37 @@
+"""Pretended devices, where this installation has them: who wants some asks here.
+
+with simulate("cuda:2"): ...
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from devtrace.features import find
+from devtrace.runtime.device_spec import ONE_DEVICE
+from devtrace.words.errors import SimulateError
+
+
+class Simulation(AbstractContextManager[Any, None], Protocol):
+    """Pretended CUDA devices, from `start` (or `with`) to `stop`."""
+
+    spec: str | int
+
+    def start(self) -> Simulation: ...
+    def stop(self) -> None: ...
+
+
+def simulate(devices: str | int, *, force: bool = False, one_device: bool = False) -> Simulation:
+    """Pretend that this machine has CUDA devices, "cuda:2" or 2 of them, named cuda:0 and cuda:1.
+
+    "cuda:2,24GB" gives each so much memory. A context manager, with start() and stop() for a whole process. With
+    `one_device` they are all one memory, the CPU's too, and nothing is refused for devices: a program with a device
+    bug runs, with the values that were meant.
+    """
+    kind = find("devices", "cuda")
+    if kind is None:
+        raise SimulateError.of("simulate-absent", given=devices)
+    simulation: Simulation = kind(devices, force=force, one_device=one_device or ONE_DEVICE in os.environ)
+    return simulation
