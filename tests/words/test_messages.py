@@ -144,15 +144,6 @@ def in_a_block(call: Callable[[torch.Tensor], object], **counts: Any) -> Callabl
     return run
 
 
-def without_features(call: Callable[[], object]) -> Callable[[pytest.MonkeyPatch], str]:
-    def provoke(monkeypatch: pytest.MonkeyPatch) -> str:
-        with monkeypatch.context() as patch:
-            patch.setattr(features, "offers", lambda _: {})
-            return raised(call)
-
-    return provoke
-
-
 PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "command-argument": lambda _: typed("%devtrace on now"),
     "computed-elsewhere": lambda _: raised(in_a_block(lambda x: torch.ones(3) + 1)),
@@ -173,7 +164,6 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "fix-unfit": lambda _: raised(lambda: OLD.edited([Edit("a.py", None, 1, "x = 2", "x = 3")])),
     "flag-value": lambda _: typed("%%devtrace --save\n1"),
     "language": lambda _: typed("%devtrace language fr"),
-    "feature-absent": without_features(lambda: devtrace.load("a.devtrace", "b.devtrace")),
     "load-nothing": lambda _: raised(devtrace.load),
     "magic-line": lambda _: typed("1\n%%devtrace\n2"),
     "budget-value": lambda _: typed("%%devtrace --budget many\n1"),
