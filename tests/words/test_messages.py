@@ -144,6 +144,15 @@ def in_a_block(call: Callable[[torch.Tensor], object], **counts: Any) -> Callabl
     return run
 
 
+def without_features(call: Callable[[], object]) -> Callable[[pytest.MonkeyPatch], str]:
+    def provoke(monkeypatch: pytest.MonkeyPatch) -> str:
+        with monkeypatch.context() as patch:
+            patch.setattr(features, "offers", lambda _: {})
+            return raised(call)
+
+    return provoke
+
+
 PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "command-argument": lambda _: typed("%devtrace on now"),
     "computed-elsewhere": lambda _: raised(in_a_block(lambda x: torch.ones(3) + 1)),
