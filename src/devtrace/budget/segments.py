@@ -87,8 +87,8 @@ def _ops_since(state: ThreadState, begin: int) -> Array:
 
 
 @dataclass(eq=False, slots=True)
+class Segment:
     """Stretch from one event to `end`: the latest of its runs that are not alike, each as it was recorded last."""
-    """What runs from one event to `end`: the latest of its runs that are not alike, each as it was recorded last."""
 
     end: "Event"
     runs: list[Run] = field(default_factory=list)
