@@ -97,7 +97,7 @@ types: $(READY) ## mypy --strict and the TypeScript compiler
 	$(JLPM) types
 
 quick: $(READY) ## layers, words, vocabulary, one-liners, names in the docs
-	$(PYTEST) $(QUICK)
+	$(PYTEST_APART) $(QUICK)
 
 unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser
 	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not foreign and not notebook and not wheel and not real and not breadth" \

@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from pathlib import Path
 
 from near_record import MAP, ROOT, UNIT, named, numbers
@@ -24,6 +25,7 @@ from near_record import MAP, ROOT, UNIT, named, numbers
 # Weights: a test file that is changed itself; one that mentions what is changed; one in the folder of the same name.
 # A function has as much for all who run it, so that one that few run says most of each.
 CHANGED, MENTIONS, BESIDE, RUNS = 1_000_000, 1_000, 100, 1_000
+UNKNOWN = 10  # seconds of a file that was not recorded
 
 
 class Near:
@@ -33,8 +35,9 @@ class Near:
         self.root = root
         recorded = json.loads((root / MAP).read_text(encoding="utf-8"))
         self.functions: dict[str, dict[str, str]] = recorded["functions"]
-        texts = ((path, path.read_text(encoding="utf-8")) for path in sorted((root / "tests").rglob("*.py")))
-        self.texts = {path.relative_to(root).as_posix(): text for path, text in texts if path.parent.name != "e2e"}
+        folders = {path.parent for path in (root / "tests").rglob("test_*.py")} - {root / "tests" / "e2e"}
+        files = sorted(path for folder in (*folders, root / "tests" / "harness") for path in folder.glob("*.py"))
+        self.texts = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in files}
         here = {Path(path).name: path for path in self.texts if is_test(path)}
         self.tests = [path if path in self.texts else here.get(Path(path).name, "") for path in recorded["seconds"]]
         self.seconds = dict(zip(self.tests, recorded["seconds"].values(), strict=True))
@@ -43,10 +46,11 @@ class Near:
         """Weigh the test files that a change of these lines of a file, or of all, can reach."""
         if is_test(path):
             return Counter({path: CHANGED} if path in self.texts else {})
-        text = (self.root / path).read_text(encoding="utf-8") if lines else ""
-        if path.endswith(".py"):
-            weights = self._of_functions(path, named(text, lines) if lines else {""})
-        else:
+        text = (self.root / path).read_text(encoding="utf-8") if lines and (self.root / path).is_file() else ""
+        weights: Counter[str] = Counter()
+        if path.startswith("src/") and path.endswith(".py"):
+            weights = self._of_functions(path, named(text, lines) if lines and text else {""})
+        elif not path.endswith(".py"):
             changed = [line for at, line in enumerate(text.splitlines(), 1) if lines and at in lines]
             weights = self._of_keys({word[0] for line in changed if (word := re.search(r"[\w.*-]+", line))})
         return weights or self._mentions(path, {path}) + self._beside(path)
@@ -98,13 +102,14 @@ def mention(path: str) -> re.Pattern[str]:
     """Return what finds an import of a module, the name of another file, or the folder of a program or page."""
     parts, stem = Path(path).parts, Path(path).stem
     if path.endswith(".py") and parts[0] == "src":
-        *parents, last = (part for part in (*parts[1:-1], stem) if part != "__init__")
-        package = re.escape(".".join(parents))
-        return re.compile(rf"\b{package}\.{last}\b|from {package} import \(?[\w\s,]*\b{last}\b")
+        module = ".".join(part for part in (*parts[1:-1], stem) if part != "__init__")
+        package, _, last = module.rpartition(".")
+        names = rf"(?:\([^)]*|[^(\n]*)\b{last}\b"
+        return re.compile(rf"\b{re.escape(module)}\b|from {re.escape(package or module)} import {names}")
     imports = rf"^\s*(?:from|import) (?:[\w.]*\.)?{stem}\b|from \. import .*\b{stem}\b"
     top = parts[1] if parts[0] == "tests" else parts[0]
     folder = [rf'"{top}"'] if len(parts) > 1 and top not in ("data", "harness", "tools") else []
-    of_file = imports if path.endswith(".py") and not folder else rf"\b{re.escape(Path(path).name)}\b"
+    of_file = imports if path.endswith(".py") and not folder else re.escape(parts[-1] if Path(path).suffix else path)
     return re.compile("|".join([of_file, *folder]), re.M)
 
 
@@ -123,9 +128,9 @@ def git(*arguments: str) -> list[str]:
 
 def nearest(near: Near, weights: Counter[str], limit: float) -> tuple[list[str], list[str]]:
     """Return the test files in their order, most weight for a second first, and those that the limit leaves out."""
-    order = sorted(weights, key=lambda test: (-weights[test] / (near.seconds.get(test, 0) + 1), test))
-    ends = [sum(near.seconds.get(test, 0) for test in order[: at + 1]) for at in range(len(order))]
-    count = max(1, sum(end <= limit for end in ends))
+    takes = {test: near.seconds.get(test, UNKNOWN) for test in weights}
+    order = sorted(weights, key=lambda test: (-weights[test] / (takes[test] + 1), test))
+    count = max(1, sum(end <= limit for end in accumulate(takes[test] for test in order)))
     return order[:count], order[count:]
 
 
@@ -140,7 +145,7 @@ def main() -> int:
     changed = dict(changes(asked.since, asked.files))
     weights = sum((near.reached(path, lines) for path, lines in changed.items()), Counter[str]())
     run, left = nearest(near, weights, asked.seconds)
-    print(*(f"{near.seconds.get(test, 0):6.0f} s  {test}" for test in run), sep="\n")
+    print(*(f"{near.seconds.get(test, UNKNOWN):6.0f} s  {test}" for test in run), sep="\n")
     print(*(f"  left out  {test}" for test in left), sep="\n")
     commands = [[sys.executable, "-m", "pytest", "-q", "-m", UNIT, *run]] if run else []
     if any(path.startswith(("labextension/", "tests/e2e/")) for path in changed):

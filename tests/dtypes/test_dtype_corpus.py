@@ -43,7 +43,7 @@ def test_a_failure_over_dtypes_is_explained(program: Program, warm: Warm) -> Non
 @each
 def test_the_report_reads_like_its_golden(program: Program, warm: Warm) -> None:
     outcome = run(warm, program.folder / "bug.py", HOST)
-    assert_golden(f"dtypes/{program.cause}/{program.name}/report.txt", f"{outcome.text}\n", TESTS)
+    assert_golden(f"dtypes/programs/{program.cause}/{program.name}/report.txt", f"{outcome.text}\n", TESTS)
     assert max(map(len, outcome.text.splitlines())) <= 100
     assert not outcome.notes
 
@@ -51,7 +51,7 @@ def test_the_report_reads_like_its_golden(program: Program, warm: Warm) -> None:
 @each
 def test_the_report_in_chinese_reads_like_its_golden(program: Program, warm: Warm) -> None:
     outcome = run_in("zh", warm, program.folder / "bug.py", HOST)
-    assert_golden(f"dtypes/{program.cause}/{program.name}/report.zh.txt", f"{outcome.text}\n", TESTS)
+    assert_golden(f"dtypes/programs/{program.cause}/{program.name}/report.zh.txt", f"{outcome.text}\n", TESTS)
     assert max(map(columns, outcome.text.splitlines())) <= 100
 
 

@@ -55,18 +55,21 @@ def test_a_long_test_and_a_long_file_fail(
     assert (" > " in capsys.readouterr().out) == bool(code)
 
 
-def test_the_longest_file_begins_and_its_tests_stay_in_order(pytester: pytest.Pytester, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("files", "order"), [((), "ba"), (("test_a.py", "test_b.py"), "ab")])
+def test_the_longest_file_begins_where_none_is_named_and_its_tests_stay_in_order(
+    pytester: pytest.Pytester, tmp_path: Path, files: tuple[str, ...], order: str
+) -> None:
     two = "def test_1(): pass\ndef test_2(): pass"
     pytester.makepyfile(test_a=two, test_b=two)
     for name in ("test_a.py", "test_b.py"):
         (tmp_path / name).touch()
     durations.keep({"test_b.py::test_2": 2.0, "test_a.py::test_1": 1.0})
     items = (
-        pytester.inline_run(plugins=[durations.Durations(pytester.parseconfig())])
+        pytester.inline_run(*files, plugins=[durations.Durations(pytester.parseconfig())])
         .getcalls("pytest_collection_modifyitems")[0]
         .items
     )
-    assert [item.nodeid for item in items] == [f"test_{file}.py::test_{number}" for file in "ba" for number in (1, 2)]
+    assert [item.nodeid for item in items] == [f"test_{file}.py::test_{number}" for file in order for number in (1, 2)]
 
 
 def test_what_fixtures_take_is_the_files(

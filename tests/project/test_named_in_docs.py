@@ -91,7 +91,7 @@ def path(span: str, *, for_users: bool) -> bool:
 
 
 def name(span: str) -> bool:
-    """Whether an identifier, alone or as an attribute of a file, is in our code, or claims to be nothing of it."""
+    """Return True for a key, an identifier or a name of a file that is in our code, and for what is no name."""
     if f'"{span}"' in texts()["en"] or f"'{span}'" in texts()["english"]:
         return True
     if found := re.fullmatch(r"([a-z_]+)\.(\w+)(?:\(.*\))?", span):

@@ -84,11 +84,12 @@ A, B, C, D, E = (
         ("tests/corpus/never-moved/a/bug.py", None, {E}),
         ("docs/limits.md", {1}, {E}),
         (D, {1}, {D}),
+        ("src/devtrace/rules/gone.py", {0}, {A, B, C}),
         ("setup.cfg", None, set()),
     ],
 )
 def test_what_a_change_reaches(tests: near.Near, path: str, lines: set[int] | None, reached: set[str]) -> None:
-    if lines and not (tests.root / path).exists():
+    if lines and lines != {0} and not (tests.root / path).exists():
         (tests.root / path).parent.mkdir(parents=True, exist_ok=True)
         (tests.root / path).write_text("def new():\n    pass\n")
     assert {*tests.reached(path, lines)} == reached
@@ -97,7 +98,8 @@ def test_what_a_change_reaches(tests: near.Near, path: str, lines: set[int] | No
 def test_what_few_run_comes_first_and_a_limit_leaves_out_the_rest(tests: near.Near) -> None:
     weights = Counter({A: 1_000, B: 100, C: 10})
     assert near.nearest(tests, weights, 5) == ([A], [B, C])
-    assert near.nearest(tests, weights, 6) == ([A, B, C], [])
+    assert near.nearest(tests, weights, 6) == ([A, B], [C])
+    assert near.nearest(tests, weights, 6 + near.UNKNOWN) == ([A, B, C], [])
     assert near.nearest(tests, weights, 1) == ([A], [B, C])
     assert near.nearest(tests, weights | Counter({D: near.CHANGED}), 600)[0][0] == D
 
@@ -130,8 +132,19 @@ def test_changed_lines_and_new_files_are_those_of_git(tmp_path: Path, monkeypatc
 
 def test_every_test_file_is_reached_by_a_change_of_what_is_none() -> None:
     here = near.Near(ROOT)
-    sources = [path.relative_to(ROOT).as_posix() for path in (ROOT / "src").rglob("__init__.py")]
-    others = [path for path in here.texts if path.startswith("tests/harness/")]
-    others += ["docs/limits.md", "Makefile", "notebooks/a.ipynb", "README.md", "tools/lab.py", ".ci/run", "mkdocs.yml"]
-    reached = {test for path in (*sources, *others) for test in here.reached(path, None)} | {*here.tests}
+    paths = [*(ROOT / "src").glob("devtrace/*/__init__.py"), *(ROOT / "tools").glob("*.py"), *ROOT.glob("*.*")]
+    changed = [
+        *(path.relative_to(ROOT).as_posix() for path in paths),
+        "docs/limits.md",
+        "notebooks/a.ipynb",
+        "Makefile",
+    ]
+    changed += [
+        "tests/bench/ratios.json",
+        "tests/harness/durations.py",
+        "tests/harness/trees.py",
+        "tests/harness/warm.py",
+        ".ci/run",
+    ]
+    reached = {test for path in changed for test in here.reached(path, None)} | {*here.tests}
     assert {path for path in here.texts if near.is_test(path)} - reached == set()

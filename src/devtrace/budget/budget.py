@@ -1,9 +1,9 @@
 """Keeps a long recording cheap: what repeats is recorded while it is new, then now and then, and counted in between.
 
 An event is an outermost call of a module, or a step of an optimizer; from one to the next runs a segment. Once all
-segments since an event's last time are known, nothing is recorded, and events are only counted, until that one has
-come so often that a repetition may be recorded again. What no repetition has (a segment, a line, a module that is
-attached or moved, a parameter, a thread) is recorded from there on, until all is known again.
+segments since an event's last time are known, events are only counted. After so many of that one a repetition is
+recorded again. Something new (a segment, a line, a thread, a module that is attached or moved) is recorded from there
+on, until all is known again.
 """
 
 import sys
@@ -33,7 +33,7 @@ _READ_AT, _ATTACHED_AT = -1, -2
 
 
 class Budget:
-    """The `Sampler` of a recording that may take a `share` of the program's time."""
+    """Sampler of a recording that may take a `share` of the program's time."""
 
     def __init__(self, recorder: Recorder, share: float) -> None:
         self.off = self._given_up = self._changed = False

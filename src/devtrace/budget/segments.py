@@ -26,7 +26,7 @@ Key = tuple[int, ...]
 
 
 class Run:
-    """What is recorded from here on, until `end`: ops of each thread, as number, head, site and layout.
+    """Ops that are recorded from here on, until `end`: of each thread, as number, head, site and layout.
 
     `seen`: how often one like it ran until now; `lately`: in the same `loop`.
     """
@@ -88,7 +88,7 @@ def _ops_since(state: ThreadState, begin: int) -> Array:
 
 @dataclass(eq=False, slots=True)
 class Segment:
-    """What runs from one event to `end`: the latest of its runs that are not alike, each as it was recorded last."""
+    """Stretch from one event to `end`: the latest of its runs that are not alike, each as it was recorded last."""
 
     end: "Event"
     runs: list[Run] = field(default_factory=list)

@@ -5,6 +5,7 @@ from typing import Final
 from devtrace.features import Feature
 
 FEATURE: Final[Feature] = {
+    "observer": {"optimizers": "devtrace.costs.idle_optimizers:IdleOptimizers"},
     "cost rule": {
         "host-sync": "devtrace.costs.rules.host_sync:host_syncs",
         "host-to-device-copy": "devtrace.costs.rules.host_to_device_copy:host_to_device_copies",

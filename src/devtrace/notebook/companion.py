@@ -62,4 +62,4 @@ class Companion:
         """A cell has run to its end."""
 
     def close(self) -> None:
-        """The session ends."""
+        """End with the session."""

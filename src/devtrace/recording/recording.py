@@ -125,7 +125,6 @@ class Recording:
             if errors_before_dispatch.was_asked_for_an_array(origin):
                 frames = _from_what_knows_torch(frames)
             self._add_refused(origin, frames[0][0] if frames else sites.NOWHERE)
-        idle = self.optimizers.idle()
         around = self.recorder.failures[-1].around if self.recorder.failures else []
         features, errors = self.recorder.observers.values(), [*chain_of(error)]
         for each in features:
@@ -138,7 +137,7 @@ class Recording:
             title=title,
             simulated=simulated,
             extra_sites=[
-                *(site for site, _ in (*frames, *idle)),
+                *(site for site, _ in frames),
                 *around,
             ],
         )
@@ -154,7 +153,6 @@ class Recording:
             lambda tensor: row_of(known(tensor)),
             tuple(rows[site] for site in around),
             sites.cells_so_far(),
-            tuple((rows[site], steps) for site, steps in idle),
             evidence=live_objects.Evidence(self._end_of_gap(done), late),
             facts=tuple(fact for each in features for fact in each.facts(done)),
             went_on=frozenset(map(done.op_of, self.recorder.went_on(ended_by))),

@@ -18,7 +18,7 @@ _BELOW: Final = take("_C._after_ADInplaceOrView_keyset", "waits", instead=None)
 
 
 class Reads:
-    """The reads of the process; while they are watched none may go past the dispatcher."""
+    """Reads of the process; while they are watched none may go past the dispatcher."""
 
     def __init__(self) -> None:
         self._library: Any = None

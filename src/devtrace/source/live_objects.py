@@ -60,7 +60,6 @@ class Live:
     `namespace`: the user's variables. `row_of`: the row in the trace's tensors of a tensor that it saw, else None.
     `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
     `cells`: those that ran so far, oldest first. `facts`: what observers of the recording noted, asked for by class.
-    `idle`: the rows of the sites of optimizer steps that never found a gradient, with the number of steps.
     `walk`: all that the frames' variables lead to, where that has been visited already.
     `went_on`: ops that raised, of which the program caught the error and went on.
     """
@@ -70,7 +69,6 @@ class Live:
     row_of: Callable[[object], int | None] = lambda _: None
     around: tuple[int, ...] = ()
     cells: tuple[CellText, ...] = ()
-    idle: tuple[tuple[int, int], ...] = ()
     walk: Any = None
     evidence: Evidence = field(default_factory=Evidence)
     facts: tuple[object, ...] = ()

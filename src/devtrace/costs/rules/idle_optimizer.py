@@ -9,6 +9,7 @@ It was built before the model was copied, or its parameters replaced. `.to()` al
 from collections.abc import Iterator
 from typing import Final
 
+from devtrace.costs.idle_optimizers import IdleOptimizer
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
@@ -20,13 +21,13 @@ OFTEN: Final = 3
 
 def idle_optimizers(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     trained = bool(queries.is_phase("backward").any())
-    for site, steps in queries.live.idle if queries.live is not None and trained else ():
-        if steps >= OFTEN:
+    for idle in queries.facts(IdleOptimizer) if trained else ():
+        if idle.steps >= OFTEN:
             yield Finding(
                 rule="idle-optimizer",
                 severity="warning",
-                site=queries.site(int(queries.users[site])),
-                count=steps,
-                message=sentence("idle-optimizer.message", count=steps),
+                site=queries.site(int(queries.users[idle.site])),
+                count=idle.steps,
+                message=sentence("idle-optimizer.message", count=idle.steps),
                 help=sentence("idle-optimizer.help"),
             )

@@ -72,7 +72,7 @@ class Sampler(Protocol):
     inside: int
 
     def begin(self, state: ThreadState) -> None:
-        """The thread's recording begins."""
+        """Begin with the thread's recording."""
 
     def leaves_out(self, module: Any) -> bool:
         """Return whether a call of a module is left out, which the frame below begins and `end_call` ends."""
@@ -89,7 +89,7 @@ class Sampler(Protocol):
         """A module moves, or a thread or the like is new; return whether what came before it was left out."""
 
     def stop(self) -> None:
-        """The recording ends; told again, it is nothing new."""
+        """End with the recording; a second call does nothing."""
 
 
 class RecordedOps:
