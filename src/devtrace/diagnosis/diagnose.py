@@ -22,6 +22,7 @@ from devtrace.features import offered, offers
 from devtrace.source.live_objects import Live
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
+from devtrace.words.errors import named
 
 
 def diagnose(trace: TraceData, live: Live | None = None) -> ReportData:
@@ -80,4 +81,4 @@ def run_rule(find: Callable[[], Iterable[Finding]], name: str, findings: list[Fi
 
 
 def failed_rule(name: str, fault: Exception) -> str:
-    return sentence("report.rule-failed", name=name.replace("_", " "), fault=f"{type(fault).__name__}: {fault}")
+    return sentence("report.rule-failed", name=name.replace("_", " "), fault=named(fault))

@@ -20,6 +20,7 @@ from devtrace.diagnosis.rules.host_conversion import host_conversion
 from devtrace.features import offers
 from devtrace.trace.rows import Failure
 from devtrace.words.catalogue import one_after_another, sentence
+from devtrace.words.errors import named
 
 Explain = Callable[[TraceQueries, FailureSnapshot, int, str], Finding | None]
 """Explains an op that raised, by torch's message; None where the error is of another rule."""
@@ -74,9 +75,7 @@ def _one_by_one(queries: TraceQueries) -> Iterator[Finding]:
             explained = (explain(queries, snapshot, error.op.id, error.message) for explain in error_rules())
             finding = next((finding for finding in explained if finding is not None), None)
         except Exception as fault:  # noqa: BLE001 (torch's own error is shown all the same)
-            yield _in_torchs_words(
-                queries, error, sentence("error.not-explained", fault=f"{type(fault).__name__}: {fault}")
-            )
+            yield _in_torchs_words(queries, error, sentence("error.not-explained", fault=named(fault)))
             continue
         if finding is not None:
             yield _of_a_try(queries, finding) if finding.rule in _TRIED else finding
