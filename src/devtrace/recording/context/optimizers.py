@@ -41,7 +41,9 @@ class Optimizers:
         if is_compiling():
             return
         sampler = self.recorder.sampler_here()
-        if sampler is not None and sampler.step(optimizer, closure=_has_closure(args, kwargs)):
+        if sampler is not None and _has_closure(args, kwargs):
+            sampler.change()  # it calls modules within the step
+        if sampler is not None and sampler.step(optimizer):
             if id(optimizer) not in self._at_work:
                 self._count(optimizer, self.recorder.threads[0].where(sys._getframe(1)))
             return
