@@ -18,7 +18,7 @@ from devtrace.runtime.requirements import versions
 from devtrace.runtime.torch_names import fault_of
 from devtrace.words.errors import SimulateError
 
-ESSENTIAL = ("runtime", "tensors", "storages", "factories", "driver", "streams", "generators", "threads", "mode")
+ESSENTIAL = ("runtime", "tensors", "storages", "factories", "driver", "streams", "generators", "mode")
 """Parts without which nothing can be simulated; the others are left out on a torch that has changed their names."""
 
 for part in filter(fault_of, ESSENTIAL):
