@@ -12,16 +12,16 @@ from functools import partial
 from typing import Any
 
 from devtrace.diagnosis import ending, ledger
-from devtrace.diagnosis.diagnose_errors import failed_rule, run_rule
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, worst_first
 from devtrace.diagnosis.ledger import Tally
-from devtrace.diagnosis.rules.device_errors import device_errors
+from devtrace.diagnosis.rules.error_rules import device_errors
 from devtrace.diagnosis.silence import unsilenced
 from devtrace.diagnosis.store import report_of, with_report
 from devtrace.features import offered, offers
 from devtrace.source.live_objects import Live
 from devtrace.trace.tables import TraceData
+from devtrace.words.catalogue import sentence
 
 
 def diagnose(trace: TraceData, live: Live | None = None) -> ReportData:
@@ -62,3 +62,22 @@ def _find_costs(load: Callable[[], Any], queries: TraceQueries, tally: Tally) ->
     """Load a rule where its faults are caught, too: it may be another package's."""
     found: Iterable[Finding] = load()(queries, tally)
     return found
+
+
+def diagnose_errors(trace: TraceData, live: Live) -> ReportData:
+    """Return the report of the errors alone, for a trace whose other ops were read from the source."""
+    findings: list[Finding] = []
+    notes: list[str] = []
+    run_rule(partial(device_errors, TraceQueries(trace, live)), device_errors.__name__, findings, notes)
+    return with_report(trace, worst_first(findings), (), notes, live)
+
+
+def run_rule(find: Callable[[], Iterable[Finding]], name: str, findings: list[Finding], notes: list[str]) -> None:
+    try:
+        findings += find()
+    except Exception as fault:  # noqa: BLE001 (whatever it is, other rules go on)
+        notes.append(failed_rule(name, fault))
+
+
+def failed_rule(name: str, fault: Exception) -> str:
+    return sentence("report.rule-failed", name=name.replace("_", " "), fault=f"{type(fault).__name__}: {fault}")

@@ -1,9 +1,16 @@
-"""The rules for errors, in the order in which they are asked. An explanation needs no others."""
+"""A finding for each error about devices or dtypes, by the first rule that explains it, else in torch's own words.
 
+The rules stand in the order in which they are asked. An explanation needs no others.
+"""
+
+import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.finding_parts import of_error
+from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES, is_of_another_trait, refused
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.device_mismatch import device_mismatch
@@ -11,6 +18,8 @@ from devtrace.diagnosis.rules.device_refused import device_refused
 from devtrace.diagnosis.rules.generator_mismatch import generator_mismatch
 from devtrace.diagnosis.rules.host_conversion import host_conversion
 from devtrace.features import offers
+from devtrace.trace.rows import Failure
+from devtrace.words.catalogue import one_after_another, sentence
 
 Explain = Callable[[TraceQueries, FailureSnapshot, int, str], Finding | None]
 """Explains an op that raised, by torch's message; None where the error is of another rule."""
@@ -27,3 +36,71 @@ def error_rules() -> Iterator[Explain]:
     """Yield the rules of features, and then those of devices, which take what is left."""
     yield from (load() for load in offers("error rule").values())
     yield from OF_DEVICES.values()
+
+
+def rule_slugs() -> tuple[str, ...]:
+    """Return the slugs of all rules, those for errors first."""
+    return (*offers("error rule"), *OF_DEVICES, *offers("cost rule"), *offers("job rule"))
+
+
+_IS_ABOUT_DEVICES: Final = re.compile(r"device|cuda|Input type \(|on cpu", re.IGNORECASE)
+_IS_MIX: Final = re.compile(r"same device|at least two devices|numpy|generator", re.IGNORECASE)
+
+_TRIED: Final = ("dtype-mismatch", "device-refused")
+"""Rules of errors by which programs ask what is there; two devices in one op are a mistake, whoever catches it."""
+
+
+def device_errors(queries: TraceQueries) -> Iterator[Finding]:
+    """Yield what is wrong, once, however often a line raised it: each task of a server that awaits its model does."""
+    found: dict[object, Finding] = {}
+    for each in _one_by_one(queries):
+        thread = queries.trace.ops.number("thread", each.op) if each.op >= 0 else -1
+        rank = queries.trace.threads.number("rank", thread) if thread >= 0 else -1
+        key = (each.rule, each.site, each.message, each.edits, rank)
+        first = found.get(key)
+        found[key] = replace(first, count=first.count + 1, ops=(*first.ops, *each.ops)) if first is not None else each
+    yield from found.values()
+
+
+def _one_by_one(queries: TraceQueries) -> Iterator[Finding]:
+    snapshot = FailureSnapshot(queries)
+    for error in queries.trace.errors:
+        is_of_dtypes = is_of_another_trait(error.message)
+        is_torchs = ABOUT_DEVICES.search(error.message) is not None and not is_of_dtypes
+        names_devices = is_torchs or (_IS_ABOUT_DEVICES.search(error.message) is not None and not is_of_dtypes)
+        if not names_devices and not is_of_dtypes and refused(error.message) is None:
+            continue
+        try:
+            explained = (explain(queries, snapshot, error.op.id, error.message) for explain in error_rules())
+            finding = next((finding for finding in explained if finding is not None), None)
+        except Exception as fault:  # noqa: BLE001 (torch's own error is shown all the same)
+            yield _in_torchs_words(
+                queries, error, sentence("error.not-explained", fault=f"{type(fault).__name__}: {fault}")
+            )
+            continue
+        if finding is not None:
+            yield _of_a_try(queries, finding) if finding.rule in _TRIED else finding
+        elif (names_devices and not queries.evidence.saw_ops) or is_torchs or _IS_MIX.search(error.message):
+            key = "explained.unknown-recorded" if queries.evidence.saw_ops else "explained.unknown-tensor"
+            yield _in_torchs_words(queries, error, sentence(key))
+
+
+def _of_a_try(queries: TraceQueries, finding: Finding) -> Finding:
+    """Return a note where the program caught the error: it tried a dtype or a device, and took another one then."""
+    if queries.live is None or finding.op not in queries.live.went_on:
+        return finding
+    message = one_after_another((finding.message, sentence("mismatch.caught")))
+    note = replace(finding, severity="note", message=message)
+    return replace(note, help="", edits=()) if finding.rule == "device-refused" else note  # it has found another device
+
+
+def _in_torchs_words(queries: TraceQueries, error: Failure, why: str) -> Finding:
+    first = error.message.strip().splitlines()[0] if error.message.strip() else ""
+    op = error.op.id
+    return Finding(
+        rule="device-mismatch",
+        **of_error(queries, op),
+        cause="unknown",
+        devices=tuple(dict.fromkeys(queries.device(row) for row in queries.inputs(op))),
+        message=sentence("error.in-torchs-words", type=error.type, text=first, why=why),
+    )
