@@ -19,7 +19,7 @@ from devtrace.diagnosis.evidence.torchs_sentences import WRAPPED
 from devtrace.diagnosis.store import report_of
 from devtrace.explaining.device_error import is_device_error as is_device_error
 from devtrace.explaining.device_error import path_to_origin, text_of
-from devtrace.runtime.collecting import no_collecting
+from devtrace.runtime.interrupts import no_collecting
 from devtrace.runtime.tracebacks import last_shown
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.subset import cut

@@ -28,7 +28,6 @@ from devtrace.fixing.rounds import Change, Rounds
 from devtrace.fixing.program_run import Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime.device_spec import count_of, with_room
-from devtrace.runtime.size_limits import parted
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError, named
