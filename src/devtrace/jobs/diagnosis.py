@@ -1,14 +1,12 @@
 """What only the ranks of a job together show, added to the report of their one trace."""
 
-from functools import partial
-
 import numpy as np
 
-from devtrace.diagnosis.diagnose_errors import run_rule
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, ReportData, sites_of_errors, worst_first
+from devtrace.diagnosis.rules.run_rule import run_rule
 from devtrace.diagnosis.store import with_report
-from devtrace.features import offered
+from devtrace.features import offers
 from devtrace.jobs.ranks import Ranks
 
 
@@ -20,8 +18,8 @@ def with_findings_of_the_job(report: ReportData) -> ReportData:
         return report
     found: list[Finding] = []
     notes: list[str] = []
-    for slug, find in offered("job rule").items():
-        run_rule(partial(find, queries, ranks), slug, found, notes)
+    for slug, load in offers("job rule").items():
+        run_rule(load, (queries, ranks), slug, found, notes)
     known = {(each.rule, each.site) for each in report.findings}
     explained = sites_of_errors(report.findings)
     new = [each for each in found if (each.rule, each.site) not in known and each.site not in explained]

@@ -1,6 +1,7 @@
 """The rules for errors, in the order in which they are asked. An explanation needs no others."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
@@ -23,7 +24,6 @@ OF_DEVICES: Final[Mapping[str, Explain]] = {
 }
 
 
-def error_rules() -> Iterator[Explain]:
-    """Yield the rules of features, and then those of devices, which take what is left."""
-    yield from (load() for load in offers("error rule").values())
-    yield from OF_DEVICES.values()
+def error_rules() -> dict[str, Callable[[], Explain]]:
+    """Return what loads the rules of features, and then those of devices, which take what is left."""
+    return {**offers("error rule"), **{slug: partial(OF_DEVICES.__getitem__, slug) for slug in OF_DEVICES}}
