@@ -43,6 +43,7 @@ Point = Literal[
     "way",  # another way to run a program: adds its flag to `devtrace run`
     "run",  # goes with a program under recording: begins and ends with it
     "ranks",  # of a job that was launched: the report of all
+    "inventory",  # of a notebook's names, with what devices hold beside
     "notebook",  # what a notebook's session has beside tracing: `notebook.companion.Companion`, by its subcommand
 ]
 Feature = Mapping[Point, Mapping[str, str]]

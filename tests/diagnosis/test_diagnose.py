@@ -17,7 +17,7 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules import device_mismatch
-from devtrace.diagnosis.rules.device_errors import device_errors
+from devtrace.diagnosis.rules.error_rules import device_errors
 from devtrace.diagnosis.store import report_of
 from devtrace.recording.context import hooks
 from devtrace.report.html import fragment

@@ -15,44 +15,42 @@ from pathlib import Path
 
 import pytest
 
+from devtrace.features import FEATURES
 from folders import ROOT
 from trees import nodes
 
 PYTHON = ROOT / "src" / "devtrace"
 TYPESCRIPT = ROOT / "labextension" / "src"
 
-# Package of devtrace -> the ones it may import. At the top there are only packages and the two files at the end.
-ALLOWED = {
+# Package of the kernel -> the others that it may import: none of a feature, which it asks `features` for.
+KERNEL = {
     "words": set[str](),
     "source": set[str](),
-    "runtime": {"words"},
+    "features": {"words"},
+    "runtime": {"features", "words"},
     "trace": {"runtime", "words"},
-    "recording": {"runtime", "source", "trace"},
-    "budget": {"recording", "runtime"},
-    "simulation": {"runtime", "words"},
-    "diagnosis": {"source", "trace", "words"},
-    "explaining": {"diagnosis", "recording", "runtime", "source", "trace", "words"},
-    "drawing": {"trace", "words"},
+    "recording": {"features", "runtime", "source", "trace"},
+    "diagnosis": {"features", "runtime", "source", "trace", "words"},
     "contract": {"diagnosis", "runtime", "words"},
-    "report": {"contract", "drawing", "diagnosis", "runtime", "trace", "words"},
-    "interchange": {"report", "drawing", "diagnosis", "runtime", "trace", "words"},
-    "fixing": {"contract", "diagnosis", "source", "runtime", "words"},
+    "report": {"contract", "diagnosis", "features", "runtime", "trace", "words"},
 }
-_BELOW_THE_API = set(ALLOWED)
-ALLOWED["api"] = _BELOW_THE_API | {"__init__"}
+_BELOW_THE_API = set(KERNEL)
+KERNEL["api"] = _BELOW_THE_API | {"__init__"}
 _BELOW_THE_DOORS = _BELOW_THE_API | {"api"}
-ALLOWED |= {
+KERNEL |= {
     "notebook": _BELOW_THE_DOORS,
     "cli": _BELOW_THE_DOORS,
     "__main__": {"cli"},
     # The names, for type checkers; test_package holds what it loads.
     "__init__": _BELOW_THE_DOORS | {"notebook"},
 }
+# A feature may import the kernel, and no other feature; of devices that are pretended nobody need know more.
+ALLOWED = KERNEL | {name: set(KERNEL) for name in FEATURES} | {"simulation": {"features", "runtime", "words"}}
 
 # Within a package, from the bottom up: a folder may import those before it.
 INSIDE = {
     "budget": ["segments", "reads", "lines", "budget"],
-    "recording": ["columns", "folding", "memory", "hot", "context", "progress", "finish", "recording"],
+    "recording": ["columns", "folding", "hot", "context", "progress", "finish", "observer", "recording"],
     "diagnosis": [
         "slugs",
         "slug_words",
@@ -64,8 +62,6 @@ INSIDE = {
         "read_evidence",
         "messages",
         "ledger",
-        "costs",
-        "memory",
         "rules",
         "ending",
         "silence",
@@ -73,81 +69,36 @@ INSIDE = {
         "diagnose_errors",
         "diagnose",
     ],
-    "explaining": ["device_error", "stack", "reading", "worker_text", "kept_copies", "explanation"],
-    "notebook": [
-        "usage", "inventory", "left_on_devices", "cells", "untraced", "earlier_cells", "device_list", "commands",
-        "panel", "panel_comm", "live_view", "magic",
+    "explaining": [
+        "device_error", "stack", "reading", "worker_text", "kept_copies", "explanation", "explain", "installation",
+        "failed_cells", "run_untraced", "command", "feature",
     ],
+    "fixing": ["values", "captured_locals", "source_text", "program_run", "rounds", "notebooks", "command", "feature"],
+    "notebook": [
+        "usage", "inventory", "left_on_devices", "cells", "companion", "earlier_cells", "device_list", "kept_traces",
+        "commands", "panel", "panel_comm", "live_view", "magic",
+    ],
+    "cli": ["run_program", "progress", "output", "parser", "reports", "launch", "main"],
 }  # fmt: skip
 
 # A package that costs or binds -> the modules that may import it at run time (a type-checker's import is free).
 CONFINED = {
     "torch": {
-        "recording", "simulation", "explaining", "runtime.mode_stack", "runtime.quiet", "runtime.eager_paths",
-        "runtime.profiles", "runtime.scripting",
-        "runtime.torch_names", "runtime.values_alone", "runtime.wrapped_numbers",
+        "recording", "simulation", "explaining", "memory", "dtypes.autocast_recorder", "costs.idle_optimizers",
+        "runtime.mode_stack",
+        "runtime.quiet", "runtime.eager_paths", "runtime.profiles", "runtime.scripting", "runtime.svdvals_workaround",
+        "runtime.torch_names", "runtime.watched_reads", "runtime.wrapped_numbers",
         "diagnosis.evidence.access_paths", "api.environment",
     },
     "IPython": {"notebook.magic"},
     "ipywidgets": {"notebook.live_view"},
     "anywidget": {"notebook.live_view"},
     "comm": {"notebook.panel_comm"},
-    "plotly": {"report.figures"},
+    "plotly": {"drawing.figures"},
     "pandas": {"interchange.pandas_tables"},
 }  # fmt: skip
 
 LONGEST_FILE = 400
-
-# Lines of Python that a package may have, "" for all that is not named. Data files are not counted. What needs more
-# lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
-MOST_LINES = {
-    # Births in containers; hooks of one module and of all; a loop; what calls look up; turns of comprehensions;
-    # attributes that tensors have alone; a birth whose reading fails costs the rest nothing; births through `*args`;
-    # what means several tensors; defaults by their function; the order of a frame's lines; what was loaded.
-    "source explaining": 5_732,
-    # What ran before a line that builds it; from other devices; slices, several; what no line left behind; vmap.
-    "diagnosis.evidence": 3_741,
-    "diagnosis.causes": 564,  # a state that a line sent away
-    # What trains from then on; a device that a caller hands down; what would do as well; what moves a module later on.
-    # Below the call that made a package's table; one line for several; lists of tensors; what the failing line runs.
-    "diagnosis.fixes": 3_389,  # methods of a base class
-    # What each step computes or copies again; what a value is needed for: sizes, draws, elements of several tensors;
-    # what takes the values that a mask picks; lengths to pack by, and elements that are asked for their truth.
-    "diagnosis.rules diagnosis.costs": 4_096,  # numbers that functions of torch take; what counts the rounds of a loop
-    # What a dtype costs: casts for nothing, and numpy's float64 in a float32 model.
-    "diagnosis.costs.casts diagnosis.costs.float64 diagnosis.rules.dtype_cost": 307,
-    # What keeps a number out of a CUDA graph: where it is met in compiled code, and its rule.
-    "runtime.compiled diagnosis.rules.cuda_graph": 166,  # and on torch 2.10
-    # What a step makes on the CPU: constants, masks, and noise that is told from a program's own data; what a move
-    # to another tensor asks for.
-    "diagnosis.costs.constants diagnosis.costs.factories": 244,
-    # What a step reads and writes back; memory that is used before its copy is done; shares of what a step pays.
-    "diagnosis.costs.written_back diagnosis.costs.unfinished diagnosis.costs.shares": 347,  # all that a change mends
-    # Casts, of which the ledger has no column; what goes by the CPU from a device to one; what a plain function made.
-    "diagnosis": 1_434,
-    "recording": 6_345,  # what was noted of an op that an interrupt kept from being recorded
-    # Default tensor types, states of generators, what the CPU alone runs by element; memory of two processes; a job
-    # ends without gloo's abort; numbers in a batch of torch.func.
-    "simulation runtime": 5_902,
-    "runtime.profiles": 48,  # the rows of our modes in a profile of the program
-    # What PyTorch's own device tests ask beyond operators.
-    # Pinned memory of the host alone; waits for an index of the CPU, and none for a number that a mask fills.
-    "simulation.beyond": 762,
-    "simulation.beyond.scripts": 160,  # devices in TorchScript, whose interpreter asks C++: a graph that asks us
-    "words": 446,
-    # Memory with names, its limits, and what it was for over time, with its picture.
-    "source.memory runtime.memory simulation.memory recording.memory diagnosis.memory trace.memory trace.curve "
-    "drawing.memory diagnosis.rules.out_of_memory diagnosis.rules.memory_growth": 3_593,  # what was asked of the driver
-    # One press in a page fixes the notebook: a job in a process of its own, what runs again, kernels that start ahead
-    # of their round (first hunk within 10 s) and the run on one memory that a patch is held against.
-    "fixing.notebooks": 1_309,  # and which cells the kernel lacks; forks of one Python; each ends, once
-    "contract": 479,  # findings for programs, with the 219 lines that interchange had
-    # Errors of dtypes: their odd tensor, causes, fixes and rule; the dtypes of what is only read.
-    "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "
-    "diagnosis.causes.of_dtypes diagnosis.fixes.casts "
-    "diagnosis.rules.dtype_mismatch explaining.reading.dtypes": 1_089,  # a model left where others were cast
-    "": 12_439,  # memory beside the names of a notebook, a figure of dtypes
-}
 
 # `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.
 MOST_TREE_QUESTIONS = 250
@@ -298,13 +249,14 @@ def test_no_import_leads_back_to_its_own_file() -> None:
 
 
 def test_recording_and_simulation_know_nothing_of_what_reads_the_trace() -> None:
-    assert ALLOWED["recording"] == {"runtime", "source", "trace"}
-    assert ALLOWED["simulation"] == {"runtime", "words"}
+    assert ALLOWED["recording"] == {"features", "runtime", "source", "trace"}
+    assert ALLOWED["simulation"] == {"features", "runtime", "words"}
 
 
 def test_beside_the_packages_there_is_only_what_python_asks_for() -> None:
     loose = {path.name for path in PYTHON.iterdir() if path.is_file()}
-    assert loose == {"__init__.py", "__main__.py", "py.typed", "devtrace.schema.json", "findings.schema.json"}
+    schemas = {"devtrace.schema.json", "findings.schema.json"}
+    assert loose == {"__init__.py", "__main__.py", "features.py", "py.typed", *schemas}
 
 
 def test_no_file_is_too_long_to_read() -> None:
@@ -320,37 +272,10 @@ def test_a_file_that_imports_for_the_type_checker_evaluates_no_annotation() -> N
     assert [name for name, text in texts.items() if "if TYPE_CHECKING" in text and late not in text] == []
 
 
-def lines_of_packages(root: Path) -> dict[str, int]:
-    """Return the lines of each group of MOST_LINES, a file counted where its longest name is."""
-    names = {name: group for group in MOST_LINES for name in group.split(" ")}
-    found = dict.fromkeys(MOST_LINES, 0)
-    for path in root.rglob("*.py"):
-        module = f"{'.'.join(path.relative_to(root).with_suffix('').parts)}."
-        name = max((name for name in names if module.startswith(f"{name}.") or not name), key=len)
-        found[names[name]] += len(path.read_text(encoding="utf-8").splitlines())
-    return found
-
-
-def test_a_package_keeps_its_budget_of_lines() -> None:
-    found = lines_of_packages(PYTHON)
-    assert {name: (count, MOST_LINES[name]) for name, count in found.items() if count > MOST_LINES[name]} == {}
-
-
 def test_trees_are_asked_in_few_ways() -> None:
     calls = [node for path in PYTHON.rglob("*.py") for node in nodes(path) if isinstance(node, ast.Call)]
     asked = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "isinstance"]
     assert sum("ast." in ast.unparse(node.args[1]) for node in asked) <= MOST_TREE_QUESTIONS
-
-
-def test_each_line_is_counted_in_one_package(tmp_path: Path) -> None:
-    for name, lines in (("source/a.py", 2), ("explaining/b/c.py", 3), ("diagnosis/d.py", 4), ("api/e.py", 5)):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("x\n" * lines)
-    (tmp_path / "diagnosis" / "causes").mkdir()
-    (tmp_path / "diagnosis" / "causes" / "f.py").write_text("x\n" * 6)
-    (tmp_path / "g.py").write_text("x\n")
-    found = {name: count for name, count in lines_of_packages(tmp_path).items() if count}
-    assert found == {"source explaining": 5, "diagnosis": 4, "diagnosis.causes": 6, "": 6}
 
 
 @pytest.mark.parametrize(
@@ -370,6 +295,8 @@ def test_each_line_is_counted_in_one_package(tmp_path: Path) -> None:
         ("trace/tables.py", "from devtrace import api", "trace may not import api"),
         ("api/recording.py", "from IPython import get_ipython", "IPython is for"),
         ("api/recording.py", "from devtrace.notebook.magic import load", "api may not import notebook"),
+        ("report/page.py", "def f():\n    from devtrace.jobs import page", "report may not import jobs"),
+        ("memory/report.py", "from devtrace.drawing import svg", "memory may not import drawing"),
         ("unheard.py", "from devtrace import trace", "unheard may not import trace"),
     ],
 )

@@ -146,6 +146,7 @@ ELSEWHERE = {
     "explaining/explain.py": ("Caught an error in file",),  # as torch hands on an error as text
     "api/results.py": ("<Trace",),
     "diagnosis/evidence/cpu_only.py": ("",),  # torch's words
+    "diagnosis/evidence/error_origins.py": ("",),
     "diagnosis/evidence/torchs_sentences.py": ("",),
     "diagnosis/rules/device_errors.py": ("Input type ",),  # torch's words
     "jobs/rules/collective_device.py": ("No backend type ", "Duplicate GPU "),  # torch's and NCCL's words

@@ -10,7 +10,7 @@ A rule that fails is one line in the report and silences no other.
 from devtrace.diagnosis import ending, ledger
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, worst_first
-from devtrace.diagnosis.rules.device_errors import device_errors
+from devtrace.diagnosis.rules.error_rules import device_errors
 from devtrace.diagnosis.rules.run_rule import failed_rule, left_out, run_rule
 from devtrace.diagnosis.silence import unsilenced
 from devtrace.diagnosis.store import report_of, with_report
@@ -51,3 +51,11 @@ def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
     is_clear = not notes and ending.is_clear(queries, rows)
     end = {"closing": ending.closing(queries, found), "all_clear": is_clear}
     return with_report(trace, found, rows, [*notes, *silenced], live, **end)
+
+
+def diagnose_errors(trace: TraceData, live: Live) -> ReportData:
+    """Return the report of the errors alone, for a trace whose other ops were read from the source."""
+    findings: list[Finding] = []
+    notes = left_out()
+    run_rule(lambda: device_errors, (TraceQueries(trace, live), notes), "device errors", findings, notes)
+    return with_report(trace, worst_first(findings), (), notes, live)

@@ -16,9 +16,8 @@ from devtrace.diagnosis.rules.explained_mismatch import explained
 from devtrace.dtypes.cast_edits import numbers_that_fit
 from devtrace.dtypes.mismatch import find_dtype_mismatch
 from devtrace.dtypes.sentences import dtype_error
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import sentence, speaking_of
 from devtrace.words.text_format import one_line
-from devtrace.words.topic import speaking_of
 
 
 def dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:

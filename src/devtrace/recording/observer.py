@@ -5,6 +5,8 @@ class Regions(Observer):
     def add_rows(self, assembly): assembly.builder.append("autocasts", ...)
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 class Observer:
     """One of a recording. Its methods are called in this order, and each of them may do nothing."""
 
-    def __init__(self, recorder: "RecordedOps", asked: Mapping[str, Any]) -> None:
+    def __init__(self, recorder: RecordedOps, asked: Mapping[str, Any]) -> None:
         """`asked`: the options of the recording, by name."""
         self.recorder = recorder
 
@@ -32,7 +34,7 @@ class Observer:
     def note_error(self, error: BaseException) -> None:
         """An op raised, in the frame that calls this: all frames are still there."""
 
-    def forget_ops(self, thread: int, numbers: "Array", last: int) -> None:
+    def forget_ops(self, thread: int, numbers: Array, last: int) -> None:
         """Ops of a thread up to `last` were forgotten, except these numbers."""
 
     def end(self, errors: list[BaseException]) -> None:
@@ -42,10 +44,10 @@ class Observer:
         """Return the sites that need a row."""
         return ()
 
-    def add_rows(self, assembly: "Assembly", rows: Mapping[int, int]) -> None:
+    def add_rows(self, assembly: Assembly, rows: Mapping[int, int]) -> None:
         """Add to the trace that is being made; `rows` are those of sites."""
 
-    def facts(self, done: "Assembled") -> Iterable[object]:
+    def facts(self, done: Assembled) -> Iterable[object]:
         """Return what diagnosis may ask for by its class (`Live.fact`)."""
         return ()
 
@@ -54,6 +56,6 @@ class Observer:
         return trace
 
 
-def observers_of(recorder: "RecordedOps", asked: Mapping[str, Any]) -> dict[str, Observer]:
+def observers_of(recorder: RecordedOps, asked: Mapping[str, Any]) -> dict[str, Observer]:
     """Return an observer of each kind, by the part of torch that it needs."""
     return {part: kind(recorder, asked) for part, kind in offered("observer").items()}

@@ -1,11 +1,13 @@
-"""A block that Ctrl+C does not cut short: what changes several tables at once must end, or they disagree for good.
+"""Blocks that nothing cuts short. Ctrl+C waits: tables of which only some were changed disagree for good.
 
     with uninterrupted():
         recorder.fold()
 
-The interrupt comes at the end of the block. Python runs handlers of signals in the main thread alone.
+The interrupt comes at the end of the block. Python runs handlers of signals in the main thread alone. And Python's
+collector waits (`no_collecting`).
 """
 
+import gc
 import signal
 import threading
 from collections.abc import Iterator
@@ -27,3 +29,15 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
         if came:
             handler(*came[0])
+
+
+@contextmanager
+def no_collecting() -> Iterator[None]:
+    """Hold Python's collector off: a program with many objects would be walked several times meanwhile."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -18,6 +18,8 @@ from devtrace.simulation.allocation.shares import begin
 
 TAG = "_devtrace_tag"
 CPU = torch.device("cpu")
+# Our own `.to` asks for this when a tensor shall go to the host. C++ says `cpu` for a CPU tensor, without an index.
+TO_HOST = torch.device("cpu", 0)
 
 
 class Memory:

@@ -7,9 +7,9 @@ It was built before the model was copied, or its parameters replaced. `.to()` al
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
-from devtrace.costs.idle_optimizers import IdleOptimizer
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
@@ -17,6 +17,14 @@ from devtrace.words.catalogue import sentence
 
 OFTEN: Final = 3
 """Fewer steps in vain may be a start: a step before the first backward pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdleOptimizer:
+    """An optimizer that never found a gradient: the row of its step's site, and how often it was there."""
+
+    site: int
+    steps: int
 
 
 def idle_optimizers(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:

@@ -259,5 +259,5 @@ def _elsewhere(parts: list[_Part]) -> list[_Part]:
 
 def whole_listing(names: Mapping[str, Any], *, simulated: bool) -> Steps:
     """List what names hold, with what a feature adds for each device."""
-    found: Steps = (find("notebook", "listing") or listing)(names, simulated=simulated)
+    found: Steps = (find("inventory", "memory") or listing)(names, simulated=simulated)
     return found

@@ -15,7 +15,6 @@ from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT, SEVERAL
 from devtrace.recording.columns.operator_info import operator_by_name
 from devtrace.recording.columns.tensor_rows import Rows
 from devtrace.recording.columns.thread_state import THREAD_SHIFT, ThreadState, current_node, current_task
-from devtrace.recording.observer import Observer
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, is_tensor
 from devtrace.runtime.tracebacks import chain_of, text_of
 from devtrace.runtime.watching import Faults
@@ -80,7 +79,7 @@ class Sampler(Protocol):
 
     def end_call(self) -> None: ...
 
-    def step(self, optimizer: Any, *, closure: bool) -> bool:
+    def step(self, optimizer: Any) -> bool:
         """Return whether a step of an optimizer is left out, which begins."""
 
     def attach(self, site: int) -> bool:
@@ -113,7 +112,7 @@ class RecordedOps:
         self.origin = perf_counter_ns()
         self._notes: dict[str, str] = {}  # text -> its key
         self._left_out = 0  # notes of a key that has many
-        self.observers: dict[str, Observer] = {}
+        self.observers: dict[str, Any] = {}  # `recording.observer.Observer`, by the part of torch that each needs
         self.active = False
         self.sampler: Sampler | None = None
         self.gap = -1  # the first op after some that were not recorded

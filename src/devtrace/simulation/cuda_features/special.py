@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from devtrace.runtime.torch_names import returning
-from devtrace.simulation.allocation.refusal import out_of_memory
+from devtrace.simulation.allocation.allocator import out_of_memory
 from devtrace.simulation.storage_tags import (
     CPU,
     FLOATING,

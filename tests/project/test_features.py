@@ -1,0 +1,58 @@
+"""A feature is a folder that can be taken away: what it offers is found, and the kernel works without it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from devtrace.features import FEATURES, Point
+from folders import ROOT, TESTS
+from warm import LIMIT
+
+SOURCES = ROOT / "src" / "devtrace"
+TRACES = sorted((TESTS / "golden").glob("*.devtrace"))
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_what_a_feature_offers_is_at_a_known_point_and_loads(feature: str) -> None:
+    offered = import_module(f"devtrace.{feature}.feature").FEATURE
+    assert set(offered) <= set(get_args(Point))
+    names = [name for offers in offered.values() for name in offers.values()]
+    assert names
+    assert [name for name in names if not name.startswith(f"devtrace.{feature}.")] == []
+    for module, _, attribute in (name.partition(":") for name in names):
+        assert hasattr(import_module(module), attribute)
+
+
+def test_each_folder_with_a_table_is_in_the_list() -> None:
+    assert {path.parent.name for path in SOURCES.glob("*/feature.py")} == set(FEATURES)
+
+
+def test_to_read_all_tables_imports_neither_torch_nor_numpy() -> None:
+    code = "import devtrace, sys; devtrace.__all__; assert not {'torch', 'numpy', 'IPython'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=LIMIT)
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_the_kernel_works_without_a_feature(feature: str, tmp_path: Path) -> None:
+    copy = tmp_path / "src" / "devtrace"
+    shutil.copytree(SOURCES, copy, ignore=shutil.ignore_patterns("labextension"))
+    shutil.rmtree(copy / feature)
+    table = copy / "features.py"
+    text, count = re.subn(rf'"{feature}", ?', "", table.read_text(encoding="utf-8"), count=1)
+    assert count
+    table.write_text(text, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (tmp_path / "src", TESTS / "harness")))}
+    smoke = [sys.executable, TESTS / "harness" / "kernel_smoke.py", *TRACES]
+    done = subprocess.run(
+        smoke, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
+    )
+    assert done.returncode == 0, done.stderr
