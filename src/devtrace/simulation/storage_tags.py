@@ -20,13 +20,13 @@ TAG = "_devtrace_tag"
 CPU = torch.device("cpu")
 
 
-class Memory:
+class SimulatedMemory:
     """Memory of the simulation that runs: one for all devices in the reference of a proof, which refuses no mix."""
 
     is_one = False
 
 
-MEMORY = Memory()
+MEMORY = SimulatedMemory()
 
 
 class Tag:

@@ -20,7 +20,7 @@ _REPORT = (
 )
 
 
-class Row(NamedTuple):
+class KernelRow(NamedTuple):
     """A row of the table: a kernel that gives no result twice, or none where the CPU waits; and when."""
 
     kernel: str
@@ -38,10 +38,10 @@ WAITS = Waits()
 
 
 @functools.cache
-def table() -> dict[str, Row]:
+def table() -> dict[str, KernelRow]:
     """Operator without overload -> its row."""
     rows = rows_of("simulation/cuda_on_request.tsv")
-    return {name: Row(kernel, condition) for names, kernel, condition in rows for name in names.split()}
+    return {name: KernelRow(kernel, condition) for names, kernel, condition in rows for name in names.split()}
 
 
 def show_waits(level: int) -> None:
@@ -65,7 +65,7 @@ def asking(func: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-def _applies(row: Row, func: Any, args: Any, kwargs: Any) -> bool:
+def _applies(row: KernelRow, func: Any, args: Any, kwargs: Any) -> bool:
     given = kwargs | dict(zip((spec.name for spec in func._schema.arguments), args, strict=False))
     hosts = [tag_of(each).owner is HOST for each in tensors_in(given.values()) if tag_of(each).owner is not FLOATING]
     if row.condition == "blocking":
