@@ -22,13 +22,13 @@ CPU = torch.device("cpu")
 TO_HOST = torch.device("cpu", 0)
 
 
-class Memory:
+class SimulatedMemory:
     """Memory of the simulation that runs: one for all devices in the reference of a proof, which refuses no mix."""
 
     is_one = False
 
 
-MEMORY = Memory()
+MEMORY = SimulatedMemory()
 
 
 class Tag:
