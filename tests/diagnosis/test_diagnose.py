@@ -151,7 +151,7 @@ def test_a_diagnosis_that_fails_leaves_torchs_own_words(monkeypatch: pytest.Monk
 
 def test_without_live_objects_the_recorded_names_are_used() -> None:
     trace = replace(failing().trace, findings=None)
-    found = list(device_errors(TraceQueries(trace)))
+    found = list(device_errors(TraceQueries(trace), []))
     assert found[0].culprit is not None
     assert found[0].culprit.device == "cpu"
     assert found[0].culprit.born is not None

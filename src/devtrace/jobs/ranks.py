@@ -1,16 +1,16 @@
 """What the ranks of one job did: which device is whose, which rank has a tensor, and what only all together show."""
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
-from devtrace.diagnosis.diagnose import run_rule
 from devtrace.diagnosis.evidence.model_on_host import on_a_device
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, ReportData, sites_of_errors, worst_first
+from devtrace.diagnosis.rules.run_rule import run_rule
 from devtrace.diagnosis.store import with_report
-from devtrace.features import offered
+from devtrace.features import offers
 from devtrace.trace.tables import Ints
 
 
@@ -55,8 +55,8 @@ def with_findings_of_the_job(report: ReportData) -> ReportData:
         return report
     found: list[Finding] = []
     notes: list[str] = []
-    for slug, find in offered("job rule").items():
-        run_rule(partial(find, queries, ranks), slug, found, notes)
+    for slug, load in offers("job rule").items():
+        run_rule(load, (queries, ranks), slug, found, notes)
     known = {(each.rule, each.site) for each in report.findings}
     explained = sites_of_errors(report.findings)
     new = [each for each in found if (each.rule, each.site) not in known and each.site not in explained]

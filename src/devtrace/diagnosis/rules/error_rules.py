@@ -6,6 +6,7 @@ The rules stand in the order in which they are asked. An explanation needs no ot
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
@@ -17,6 +18,7 @@ from devtrace.diagnosis.rules.device_mismatch import device_mismatch
 from devtrace.diagnosis.rules.device_refused import device_refused
 from devtrace.diagnosis.rules.generator_mismatch import generator_mismatch
 from devtrace.diagnosis.rules.host_conversion import host_conversion
+from devtrace.diagnosis.rules.run_rule import failed_rule
 from devtrace.features import offers
 from devtrace.trace.rows import Failure
 from devtrace.words.catalogue import one_after_another, sentence
@@ -33,10 +35,9 @@ OF_DEVICES: Final[Mapping[str, Explain]] = {
 }
 
 
-def error_rules() -> Iterator[Explain]:
-    """Yield the rules of features, and then those of devices, which take what is left."""
-    yield from (load() for load in offers("error rule").values())
-    yield from OF_DEVICES.values()
+def error_rules() -> dict[str, Callable[[], Explain]]:
+    """Return what loads the rules of features, and then those of devices, which take what is left."""
+    return {**offers("error rule"), **{slug: partial(OF_DEVICES.__getitem__, slug) for slug in OF_DEVICES}}
 
 
 def rule_slugs() -> tuple[str, ...]:
@@ -51,10 +52,13 @@ _TRIED: Final = ("dtype-mismatch", "device-refused")
 """Rules of errors by which programs ask what is there; two devices in one op are a mistake, whoever catches it."""
 
 
-def device_errors(queries: TraceQueries) -> Iterator[Finding]:
-    """Yield what is wrong, once, however often a line raised it: each task of a server that awaits its model does."""
+def device_errors(queries: TraceQueries, notes: list[str]) -> Iterator[Finding]:
+    """Yield what is wrong, once, however often a line raised it: each task of a server that awaits its model does.
+
+    A rule that failed is added to the notes.
+    """
     found: dict[object, Finding] = {}
-    for each in _one_by_one(queries):
+    for each in _one_by_one(queries, notes):
         thread = queries.trace.ops.number("thread", each.op) if each.op >= 0 else -1
         rank = queries.trace.threads.number("rank", thread) if thread >= 0 else -1
         key = (each.rule, each.site, each.message, each.edits, rank)
@@ -63,7 +67,7 @@ def device_errors(queries: TraceQueries) -> Iterator[Finding]:
     yield from found.values()
 
 
-def _one_by_one(queries: TraceQueries) -> Iterator[Finding]:
+def _one_by_one(queries: TraceQueries, notes: list[str]) -> Iterator[Finding]:
     snapshot = FailureSnapshot(queries)
     for error in queries.trace.errors:
         is_of_dtypes = is_of_another_trait(error.message)
@@ -71,17 +75,31 @@ def _one_by_one(queries: TraceQueries) -> Iterator[Finding]:
         names_devices = is_torchs or (_IS_ABOUT_DEVICES.search(error.message) is not None and not is_of_dtypes)
         if not names_devices and not is_of_dtypes and refused(error.message) is None:
             continue
-        try:
-            explained = (explain(queries, snapshot, error.op.id, error.message) for explain in error_rules())
-            finding = next((finding for finding in explained if finding is not None), None)
-        except Exception as fault:  # noqa: BLE001 (torch's own error is shown all the same)
-            yield _in_torchs_words(queries, error, sentence("error.not-explained", fault=named(fault)))
-            continue
+        finding, fault = _explained(queries, snapshot, error, notes)
         if finding is not None:
             yield _of_a_try(queries, finding) if finding.rule in _TRIED else finding
+        elif fault:
+            yield _in_torchs_words(queries, error, sentence("error.not-explained", fault=fault))
         elif (names_devices and not queries.evidence.saw_ops) or is_torchs or _IS_MIX.search(error.message):
             key = "explained.unknown-recorded" if queries.evidence.saw_ops else "explained.unknown-tensor"
             yield _in_torchs_words(queries, error, sentence(key))
+
+
+def _explained(
+    queries: TraceQueries, snapshot: FailureSnapshot, error: Failure, notes: list[str]
+) -> tuple[Finding | None, str]:
+    """Return what the first rule that explains an error finds, or why a rule failed."""
+    why = ""
+    for slug, load in error_rules().items():
+        try:
+            finding = load()(queries, snapshot, error.op.id, error.message)
+        except Exception as fault:  # noqa: BLE001 (other rules go on, and torch's own error is shown all the same)
+            why, note = named(fault), failed_rule(slug, fault)
+            notes += [note] if note not in notes else []
+            continue
+        if finding is not None:
+            return finding, ""
+    return None, why
 
 
 def _of_a_try(queries: TraceQueries, finding: Finding) -> Finding:

@@ -47,7 +47,9 @@ class Optimizers:
         if is_compiling():
             return
         sampler = self.recorder.sampler_here()
-        if sampler is not None and sampler.step(optimizer, closure=has_closure(args, kwargs)):
+        if sampler is not None and has_closure(args, kwargs):
+            sampler.change()  # it calls modules within the step
+        if sampler is not None and sampler.step(optimizer):
             return
         if (state := self.recorder.states.get(get_ident())) is None:
             return
