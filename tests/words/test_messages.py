@@ -248,8 +248,8 @@ def named_errors(path: Path) -> Iterator[tuple[str, set[str]]]:
                     continue
                 name = above[-1].value
             for choice in choices(name):
-                given = {keyword.arg for keyword in node.keywords if keyword.arg}
-                yield choice, given | (set(versions()) if "**versions()" in ast.unparse(node) else set())
+                names = {keyword.arg for keyword in node.keywords if keyword.arg}
+                yield choice, names | (set(versions()) if "**versions()" in ast.unparse(node) else set())
 
 
 def choices(node: ast.expr) -> Iterator[str]:

@@ -11,6 +11,7 @@ from collections import Counter
 from math import isfinite
 from threading import get_ident
 from time import thread_time_ns
+from types import FrameType
 from typing import Any, Final
 
 from devtrace.budget.lines import Lines
@@ -61,7 +62,8 @@ class Budget:
     def leaves_out(self, module: Any) -> bool:
         if not self._is_between():
             return False
-        key, frame = [id(module), is_training(module)], sys._getframe(2)
+        key = [id(module), is_training(module)]
+        frame: FrameType | None = sys._getframe(2)
         while frame is not None:
             code = id(frame.f_code)
             key += (code, frame.f_lasti)

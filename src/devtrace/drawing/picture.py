@@ -21,7 +21,7 @@ BAR: Final = 22
 LANE: Final = BAR + 18
 
 
-class Row(NamedTuple):
+class LaneRow(NamedTuple):
     """A lane as drawn; its ops begin and end from 0 to 1."""
 
     lane: Lane
@@ -66,10 +66,10 @@ class Picture:
         rank = self.trace.threads[lane.thread].rank if len(self.trace.threads) else -1
         return self.ranks.get(rank, []) if self.is_job else []
 
-    def _rows(self, chosen: Sequence[Lane]) -> Iterator[Row]:
+    def _rows(self, chosen: Sequence[Lane]) -> Iterator[LaneRow]:
         for at, lane in enumerate(chosen):
             device = self.trace.devices[lane.device].name
-            yield Row(lane, TOP + at * LANE, device, palette.shade(device), *self.scale.spans(lane.ops))
+            yield LaneRow(lane, TOP + at * LANE, device, palette.shade(device), *self.scale.spans(lane.ops))
 
 
 def choose(every: Sequence[Lane], flagged: Sequence[int]) -> list[Lane]:

@@ -43,7 +43,7 @@ from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
 from devtrace.recording.context.module_tree import children, is_module, is_training, own_tensors
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
-from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
+from devtrace.recording.finish.assemble import Assembled, LiveTrace, assemble
 from devtrace.recording.observer import observers_of
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
@@ -119,7 +119,7 @@ class Explanation:
             self.reader.forget()
         self.stack.forget_locals()
 
-    def make(self, simulated: Callable[[str], bool]) -> Recorded:
+    def make(self, simulated: Callable[[str], bool]) -> LiveTrace:
         with Quiet():
             variables = [self._roots(frame) for _, frame in self.frames]
             walk = Walk(variables, most_objects=MOST_OBJECTS, most_items=MOST_ITEMS)
@@ -159,7 +159,7 @@ class Explanation:
                 simulated=simulated,
                 extra_sites=[site for site, _ in self.frames] + ([self.worker.site] if self.worker else []),
             )
-        return Recorded(done.trace, self._live(walk, done))
+        return LiveTrace(done.trace, self._live(walk, done))
 
     def _roots(self, frame: FrameType) -> dict[str, tuple[Any, ReferenceKind]]:
         """Return the variables of a frame, and those of a comprehension that failed in it."""

@@ -21,7 +21,7 @@ knowing: Final[list[Callable[[Any], Alive | None]]] = []
 """Each answers for the devices that it simulates."""
 
 
-class Watch(Protocol):
+class AllocationWatch(Protocol):
     """One that is told of each block that a simulated device gives, and when it has given more than a mark.
 
     Of each block `log` gets LOG_FIELDS: the moment, what has the block, its bytes (GIVEN_BACK: it ends), the device's
@@ -43,6 +43,6 @@ LEAST: Final = 2 << 20
 LOG_FIELDS: Final = 4
 LOG_FULL: Final = LOG_FIELDS << 14
 GIVEN_BACK: Final = -1
-watching: Final[list[Watch]] = []
+watching: Final[list[AllocationWatch]] = []
 existing: Final[list[Callable[[], Iterable[tuple[int, int, int]]]]] = []
 """Each yields what has a block of its devices now: the owner's number, the bytes, the device's index."""

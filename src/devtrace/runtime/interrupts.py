@@ -1,10 +1,11 @@
-"""Blocks that nothing cuts short. Ctrl+C waits: tables of which only some were changed disagree for good.
+"""Blocks that nothing comes between: neither Ctrl+C nor the garbage collector.
+
+What changes several tables at once must end, or they disagree for good.
 
     with uninterrupted():
         recorder.fold()
 
-The interrupt comes at the end of the block. Python runs handlers of signals in the main thread alone. And Python's
-collector waits (`no_collecting`).
+The interrupt comes at the end of the block. Python runs handlers of signals in the main thread alone.
 """
 
 import gc

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 
 from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.tables import rows_of
+from devtrace.simulation.storage_tags import given_to
 from devtrace.simulation.tensors import device
 
 Op = torch._ops.OpOverload
@@ -108,10 +109,9 @@ class Casts:
 
     def fp32_dtype(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Sums and softmax: in float32, unless the program gives a dtype."""
-        position = next(i for i, spec in enumerate(op._schema.arguments) if spec.name == "dtype")
-        given = args[position] if position < len(args) else kwargs.get("dtype")
-        if given is None and eligible(args[0]):
-            args, kwargs = args[:position], {**kwargs, "dtype": torch.float32}
+        given = {spec.name: value for spec, value in given_to(op, args, kwargs)}
+        if given["dtype"] is None and eligible(args[0]):
+            args, kwargs = args[: list(given).index("dtype")], {**kwargs, "dtype": torch.float32}
         return op(*args, **kwargs)
 
     def fp32_append(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.torch_names import replace, returning
-from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of
+from devtrace.simulation.storage_tags import tag_of
 from devtrace.words.errors import SimulateError
 
 NCCL_VERSION: Final = (2, 28, 9)
@@ -96,7 +96,7 @@ def _attend_with_a_kernel(attend: Call, query: torch.Tensor, *args: Any, **kwarg
     """Compute with the CPU's plain kernel where a program allows only those that CUDA has."""
     cuda = torch.backends.cuda
     only_cuda = cuda.mem_efficient_sdp_enabled() or cuda.cudnn_sdp_enabled()
-    if cuda.math_sdp_enabled() or not only_cuda or tag_of(query).owner in (HOST, FLOATING):
+    if cuda.math_sdp_enabled() or not only_cuda or tag_of(query).owner.device is None:
         return attend(query, *args, **kwargs)
     flash = cuda.flash_sdp_enabled()
     cuda.enable_math_sdp(True)

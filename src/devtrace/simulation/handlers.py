@@ -16,9 +16,8 @@ import torch
 from devtrace.runtime.mode_stack import BesideCompile
 from devtrace.simulation import generators, gradients, process_groups, rules, upcast_ops
 from devtrace.simulation.cuda_features import special
-from devtrace.simulation.cuda_features.on_request import asking
 from devtrace.simulation.cuda_features.scripts import running
-from devtrace.simulation.refusals import refusing
+from devtrace.simulation.refusals import asking, refusing
 from devtrace.simulation.storage_tags import (
     CPU,
     FLOATING,
@@ -345,7 +344,7 @@ def transform(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str,
 
 def singular_values(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`linalg.svd`, for which cuSOLVER has several ways, and the CPU one."""
-    is_cudas = kwargs.get("driver") in ("gesvd", "gesvdj", "gesvda") and tag_of(args[0]).owner not in (HOST, FLOATING)
+    is_cudas = kwargs.get("driver") in ("gesvd", "gesvdj", "gesvda") and tag_of(args[0]).owner.device is not None
     return any_results(mode, func, args, kwargs | ({"driver": None} if is_cudas else {}))
 
 

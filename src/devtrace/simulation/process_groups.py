@@ -24,11 +24,12 @@ from devtrace.words.catalogue import sentence
 
 PATIENCE: Final = timedelta(minutes=10)
 """NCCL's own default."""
-_OF_ALL: Final = (
+_METHODS: Final = (
     "allreduce", "allreduce_coalesced", "broadcast", "reduce", "allgather", "allgather_coalesced", "gather", "scatter",
     "_allgather_base", "allgather_into_tensor_coalesced", "all_gather_single", "all_gather_single_coalesced",
     "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_tensor_coalesced", "reduce_scatter_single",
     "reduce_scatter_single_coalesced", "alltoall", "alltoall_base", "all_to_all_single",
+    "send", "recv", "recv_anysource",
 )  # fmt: skip
 _NAMES: Final = ("ProcessGroupNCCL", "ProcessGroupNCCL2", "ProcessGroupNCCLLazy")
 """What "nccl" may mean: since torch 2.15 it is the second."""
@@ -40,7 +41,6 @@ _INTO_ONE: Final = ("gather_single", "gather_into_tensor")
 _OF_DDP: Final = ("_verify_params_across_processes", "_broadcast_coalesced")
 """Collectives of C++ alone, with which DDP begins: what NCCL refuses it refuses there."""
 _OF_TWO: Final = ("c10d::send", "c10d::recv_", "c10d::recv_any_source_")
-_METHODS_OF_TWO: Final = ("send", "recv", "recv_anysource")
 
 
 def install(patches: Patches, undo: ExitStack) -> None:
@@ -48,9 +48,8 @@ def install(patches: Patches, undo: ExitStack) -> None:
     if not dist.is_available():
         return
     c10d = dist.distributed_c10d
-    undo.callback(_members.clear)  # groups of a simulation that has ended
-    undo.callback(_announced.clear)
-    undo.callback(_backends.clear)
+    for kept in (_members, _announced, _backends):  # of groups of a simulation that has ended
+        undo.callback(kept.clear)
     do_last(_wait_for_threads)
     nccl = _nccl()
     for module in (dist, c10d, torch._C._distributed_c10d):
@@ -63,7 +62,7 @@ def install(patches: Patches, undo: ExitStack) -> None:
     patches.wrap(group, "_register_backend", _register_backend)
     patches.set(group, "_device_types", property(functools.partial(_device_types, group._device_types)))
     for owner, names, call in (
-        (group, (*_OF_ALL, *_METHODS_OF_TWO), _ask_for_the_program),
+        (group, _METHODS, _ask_for_the_program),
         (group, _INTO_ONE, _gather_into_one),
         (dist, _OF_DDP, _ask_of_all_parameters),
     ):

@@ -145,7 +145,8 @@ class Simulation:
             generators: (devices,), mode: (self._new_mode,), gradients: (), graphs: (), parallel: (),
             process_groups: (), checks: (), eager_paths: (), upcast_ops: (), legacy_tensor_types: (devices,),
             autocast: (), compiling: (), cuda_only: (), wrappers: (resolve, self._real), warned_lines: (),
-            profiles: (), triton: (), exchange: (), children: (self, lambda: list(self._modes)),
+            profiles: (), triton: (), exchange: (),
+            children: (self.spec, self.one_device, devices, lambda: list(self._modes)),
             sharing: (devices,), elements: (), scripting: (), scripts: (),
         }  # fmt: skip
 

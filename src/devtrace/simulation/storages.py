@@ -6,7 +6,7 @@ import torch
 
 from devtrace.runtime.patches import Call, Patches
 from devtrace.simulation.devices import Devices
-from devtrace.simulation.storage_tags import CPU, FLOATING, HOST, MEMORY, TAG, TO_HOST, Tag, mark_pinned
+from devtrace.simulation.storage_tags import CPU, MEMORY, TAG, TO_HOST, Tag, mark_pinned
 from devtrace.simulation.tensors import move
 
 Storage = torch.UntypedStorage
@@ -133,7 +133,7 @@ def _share(own: Call, self: Storage, *args: Any, **kwargs: Any) -> Any:
 
 
 def on_a_device(storage: Storage) -> bool:
-    return getattr(storage, TAG).owner not in (HOST, FLOATING)
+    return getattr(storage, TAG).owner.device is not None
 
 
 _METHODS = (new, get_device, is_pinned, pin_memory)

@@ -21,8 +21,8 @@ from torch.multiprocessing.reductions import reduce_event
 
 from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.torch_names import take
-from devtrace.simulation.cuda_features.on_request import waited
 from devtrace.simulation.devices import Devices
+from devtrace.simulation.refusals import waited
 
 _CUDA = 1  # c10::DeviceType::CUDA
 _MOST: Final = 10_000
@@ -30,38 +30,35 @@ _MOST: Final = 10_000
 _next_node: Final = take("_C._autograd._get_sequence_nr", "backward", instead=lambda: 0)
 
 
-class _Current(threading.local):
-    """Keeps the current stream of each device in this thread; the default stream where none was set."""
+class _Streams(threading.local):
+    """Keeps the current stream of each device in this thread; the default stream where none was set.
+
+    And those that were current, in their order, each with the number of the next node when it became that.
+    """
 
     def __init__(self) -> None:
-        self.streams: dict[int, Any] = {}
-
-
-class _Switches(threading.local):
-    """Streams of a thread in their order, each with the number of the next node when it became current."""
-
-    def __init__(self) -> None:
+        self.current: dict[int, Any] = {}
         self.numbers: list[int] = []
         self.streams: list[Any] = []
 
 
-_switches = _Switches()
+_of_thread = _Streams()
 
 
 def install(patches: Patches, devices: Devices) -> None:
     """`torch.Stream`, `torch.Event`, their torch.cuda versions, and what asks for the current stream."""
-    _switches.__init__()  # type: ignore[misc]
+    global _of_thread
+    _of_thread = _Streams()
     patches.wrap(torch.Tensor, "register_hook", _register_hook)
     scope = {"devices": devices, "numbers": itertools.count(1)}
     event: type = type("Event", (SimulatedEvent,), scope)
     stream: type = type("Stream", (SimulatedStream,), {**scope, "event_class": event})
-    current = _Current()
 
     def current_stream(index: int) -> Any:
-        return current.streams.get(index) or stream(stream_id=0, device_index=index, device_type=_CUDA)
+        return _of_thread.current.get(index) or stream(stream_id=0, device_index=index, device_type=_CUDA)
 
     def set_stream(made: Any) -> None:
-        current.streams[made.device_index] = made
+        _of_thread.current[made.device_index] = made
         _note_switch(made)
         devices.set_current(made.device_index)
 
@@ -218,22 +215,22 @@ class SimulatedEvent:
 
 def _register_hook(own: Call, tensor: torch.Tensor, hook: Any) -> Any:
     """Let a tensor's hook find the stream on which the tensor was made."""
-    stream = _stream_of(tensor.grad_fn) if _switches.numbers and tensor.grad_fn is not None else None
+    stream = _stream_of(tensor.grad_fn) if _of_thread.numbers and tensor.grad_fn is not None else None
     return own(tensor, hook if stream is None else _on(stream, hook))
 
 
 def _note_switch(stream: Any) -> None:
     """Remember that a stream has become current."""
-    if stream.stream_id or _switches.numbers:
-        _switches.numbers.append(_next_node())
-        _switches.streams.append(stream)
-        del _switches.numbers[:-_MOST], _switches.streams[:-_MOST]
+    if stream.stream_id or _of_thread.numbers:
+        _of_thread.numbers.append(_next_node())
+        _of_thread.streams.append(stream)
+        del _of_thread.numbers[:-_MOST], _of_thread.streams[:-_MOST]
 
 
 def _stream_of(node: Any) -> Any:
     """Return the stream on which a node was made; None for the default one."""
-    at = bisect(_switches.numbers, node._sequence_nr()) - 1
-    stream = _switches.streams[at] if at >= 0 else None
+    at = bisect(_of_thread.numbers, node._sequence_nr()) - 1
+    stream = _of_thread.streams[at] if at >= 0 else None
     return stream if stream is not None and stream.stream_id else None
 
 

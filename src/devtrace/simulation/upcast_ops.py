@@ -15,7 +15,7 @@ from devtrace.runtime.patches import Call, Depth, Patches
 from devtrace.runtime.requirements import release_of
 from devtrace.runtime.tables import rows_of
 from devtrace.simulation.cuda_features import cuda_kernels
-from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of, tensors_in, written_by
+from devtrace.simulation.storage_tags import tag_of, tensors_in, written_by
 
 _WIDER = {
     torch.float16: torch.float32,
@@ -47,7 +47,7 @@ def install(patches: Patches) -> None:
 def _transform(function: Call, *args: Any, **kwargs: Any) -> Any:
     given: Any = args[0] if args else kwargs.get("input")
     narrow = given.dtype if isinstance(given, torch.Tensor) else None
-    if narrow not in table()["_fft_r2c"] or tag_of(given).owner in (HOST, FLOATING):
+    if narrow not in table()["_fft_r2c"] or tag_of(given).owner.device is None:
         return function(*args, **kwargs)
     is_half = narrow is torch.float16
     with _half if is_half else nullcontext():

@@ -28,7 +28,7 @@ from devtrace.source.vocabulary import BY_NUMBER, is_move
 
 
 @dataclass(frozen=True)
-class _Named:
+class _DeviceVariable:
     """A variable that names a device."""
 
     frame: FailingFrame
@@ -155,13 +155,13 @@ def _asked_for(snapshot: FailureSnapshot, mismatch: Mismatch) -> Iterator[Site]:
                 yield frame.code.site_of(statement)
 
 
-def _named_by_variables(frame: FailingFrame) -> Iterator[_Named]:
+def _named_by_variables(frame: FailingFrame) -> Iterator[_DeviceVariable]:
     """Yield the variables that name a device; a parameter with a default may have been forgotten."""
     forgotten = dict(defaults(frame.function)) if isinstance(frame.function, NamedFunction) else {}
     for variable, (value, _) in access_paths.roots(frame.snapshot.frames[frame.number]).items():
         device = access_paths.device_named_by(value)
         if device and variable not in forgotten and (_is_for_any_device(variable) or _goes_to(frame, variable, device)):
-            yield _Named(frame, variable, device)
+            yield _DeviceVariable(frame, variable, device)
 
 
 def _goes_to(frame: FailingFrame, variable: str, device: str) -> bool:
@@ -195,7 +195,7 @@ def _objects_name_an_accelerator(frame: FailingFrame) -> bool:
     )
 
 
-def _words(named: _Named) -> Site:
+def _words(named: _DeviceVariable) -> Site:
     """Return the variable's assignment, else the running line."""
     bound = named.frame.bindings(named.variable)
     return named.frame.code.site_of(bound[-1] if bound else named.frame.source_node.statement)

@@ -45,7 +45,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedSteps:
     """Ops of a trace, each read once for all replays."""
 
     queries: TraceQueries
@@ -76,7 +76,7 @@ class Recorded:
 class Replay:
     """Runs the ops up to the failing one; `conflict` is the first that would mix devices, None if all would run."""
 
-    def __init__(self, recorded: Recorded, case: Case, moved: Iterable[Moved]) -> None:
+    def __init__(self, recorded: RecordedSteps, case: Case, moved: Iterable[Moved]) -> None:
         self.recorded = recorded
         self.case = case
         self.queries = case.queries

@@ -21,7 +21,7 @@ from devtrace.diagnosis.fixes import about_to_fail, proof
 from devtrace.diagnosis.fixes.fix import Fix, Ranked
 from devtrace.diagnosis.fixes.order import FOR_EVERY_CAUSE, of_cause
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
-from devtrace.diagnosis.fixes.replay import Recorded, Replay
+from devtrace.diagnosis.fixes.replay import RecordedSteps, Replay
 from devtrace.diagnosis.slugs import ADVICE
 from devtrace.features import find
 from devtrace.source.user_code import OWN_PACKAGES
@@ -50,8 +50,8 @@ class Search:
     is_a_guess: Callable[[Fix], bool] = lambda fix: False
 
     @cached_property
-    def _recorded(self) -> Recorded:
-        return Recorded(self.case.queries)
+    def _recorded(self) -> RecordedSteps:
+        return RecordedSteps(self.case.queries)
 
     def fix(self) -> Fix:
         """Return the first fix for the cause that is proven; advice alone where none is."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from devtrace.explaining.reading.values import Known, TensorValue, Value
+from devtrace.explaining.reading.values import KnownValue, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.source.element_types import (
     CASTS,
@@ -27,7 +27,7 @@ def named(value: Value | None) -> torch.dtype | None:
     """Return the dtype that a value is or has."""
     if isinstance(value, TensorValue):
         return value.dtype
-    if isinstance(value, Known):
+    if isinstance(value, KnownValue):
         return value.value if isinstance(value.value, torch.dtype) else None
     return None
 
@@ -105,7 +105,7 @@ def _of_numbers(name: str, given: list[ast.expr], values: list[Value | None]) ->
     for _, value in data:
         if isinstance(value, TensorValue):
             return value.dtype
-        if isinstance(value, Known) and hasattr(type(value.value), "__array_interface__"):
+        if isinstance(value, KnownValue) and hasattr(type(value.value), "__array_interface__"):
             return _of_array(value.value)
     numbers = [_number(*pair) for pair in data]
     if any(each is float for each in numbers):
@@ -117,7 +117,7 @@ def _of_numbers(name: str, given: list[ast.expr], values: list[Value | None]) ->
 
 def _number(node: ast.expr, value: Value | None) -> type | None:
     """Return the kind of numbers that an expression is, or lists."""
-    if isinstance(value, Known) and type(value.value) in (int, float, bool):
+    if isinstance(value, KnownValue) and type(value.value) in (int, float, bool):
         return type(value.value)
     try:
         listed: Any = ast.literal_eval(node)

@@ -25,7 +25,7 @@ class Counts:
     devices: dict[str, tuple[int, int]]
 
 
-class Reader:
+class OpReader:
     """Reads the ops of one recorder as they come, each once."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -111,7 +111,7 @@ class Counter:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._reader = Reader(recorder)
+        self._reader = OpReader(recorder)
         self._bytes: list[int] = []  # by layout
         self._forget()
 

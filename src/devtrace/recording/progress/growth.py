@@ -9,7 +9,7 @@ from devtrace.recording.columns.chunk import BACKWARD, OPTIMIZER, Array, Chunk
 from devtrace.recording.columns.operator_info import by_id
 from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.recording.hot.recorder import Recorder
-from devtrace.recording.progress.counts import Reader
+from devtrace.recording.progress.counts import OpReader
 
 COLUMNS: Final[dict[str, Any]] = {
     "start": np.float64,
@@ -44,7 +44,7 @@ class Growth:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._reader = Reader(recorder)
+        self._reader = OpReader(recorder)
         self._names: dict[int, int] = {}  # by operator
         self._devices: dict[str, int] = {}
         self._device_of: list[int] = []  # by layout

@@ -1,6 +1,6 @@
 """What a program is told of a simulated device's memory: its sums, their peaks, what is free, the blocks."""
 
-from typing import Any, Final
+from typing import Any
 
 import torch
 
@@ -9,8 +9,6 @@ from devtrace.simulation.allocation.allocator import Block
 from devtrace.simulation.allocation.shares import SimulatedDevice, alive_on
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.storage_tags import SIMULATED
-
-_COUNTS: Final = ("allocation", "segment", "active", "inactive_split", "inactive_split_bytes")
 
 
 class MemoryAnswers:
@@ -23,7 +21,7 @@ class MemoryAnswers:
         found = self.devices.find(device)
         memory = found.memory
         used = _stat(memory.allocated, memory.highest)
-        counts = {**dict.fromkeys(_COUNTS, 0), "allocation": found.live, "active": found.live, **_of_blocks(memory)}
+        counts = {"allocation": found.live, "active": found.live, **_of_blocks(memory)}
         return {
             **dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), used),
             "reserved_bytes": _stat(memory.reserved, memory.highest_reserved),
