@@ -11,6 +11,7 @@ from devtrace.costs.cost_findings import Needless
 from devtrace.costs.repeated_costs import SAMPLE, Habit
 from devtrace.costs.writes import first_write
 from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
+from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
 
 
@@ -21,7 +22,7 @@ def of_early_reads(habit: Habit) -> Needless | None:
     waits = _waits(queries)
     for op in _begun(habit):
         takes = inputs.rows[np.isin(queries.bases[inputs.flat], queries.outputs(op))]
-        first = next((each for each in takes[works[takes]].tolist() if each > op), op)
+        first = next((OpId(each) for each in takes[works[takes]].tolist() if each > op), op)
         if first > op and np.searchsorted(waits, first) == np.searchsorted(waits, op, "right"):
             return _needless(habit, first, "copy.too-soon", "copy.too-soon.help")
     return None
@@ -33,19 +34,19 @@ def of_early_writes(habit: Habit) -> Needless | None:
     for op in _begun(habit, ("non_blocking", "pinned")):
         bases = [queries.base(row) for row in queries.carried(op)]
         later = waits[np.searchsorted(waits, op, "right") :]
-        end = int(later[0]) if len(later) else len(queries.trace.ops) - 1
+        end = OpId(int(later[0]) if len(later) else len(queries.trace.ops) - 1)
         written = first_write(queries, bases, op, end)
         if written > op:
             return _needless(habit, written, "copy.overwritten", "copy.overwritten.help")
     return None
 
 
-def _needless(habit: Habit, at: int, key: str, help_key: str) -> Needless:
-    site = habit.queries.site(int(habit.queries.op_users[at]))
+def _needless(habit: Habit, at: OpId, key: str, help_key: str) -> Needless:
+    site = habit.queries.site(habit.queries.op_user(at))
     return Needless(habit, sentence(key, name=source_text(habit), site=site), sentence(help_key))
 
 
-def _begun(habit: Habit, columns: tuple[str, ...] = ("non_blocking",)) -> list[int]:
+def _begun(habit: Habit, columns: tuple[str, ...] = ("non_blocking",)) -> list[OpId]:
     """Return the first copies of a line that did not block."""
     table = habit.queries.trace.copies
     chosen = habit.rows[np.all([table.ints(column)[habit.rows] > 0 for column in columns], axis=0)]

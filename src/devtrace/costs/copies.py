@@ -18,6 +18,7 @@ from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.slugs import RuleSlug, Severity
 from devtrace.source.matching import called_name, calls_in, match_code
 from devtrace.source.vocabulary import is_copied_by
+from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import family, sentence
 
 AGAIN: Final = 5
@@ -67,7 +68,7 @@ def _is_of_torchs_optimizer(habit: Habit) -> bool:
     return is_in_it and habit.is_of_the_user and habit.found is not None and called_name(habit.found.node) == "step"
 
 
-def is_of_ddp(queries: TraceQueries, op: int) -> bool:
+def is_of_ddp(queries: TraceQueries, op: OpId) -> bool:
     """Return whether DistributedDataParallel itself ran an op."""
     call = queries.trace.ops[op].call
     return call is not None and str(call.module.type) == "DistributedDataParallel"
@@ -115,7 +116,7 @@ def _are_lists_of_numbers(habit: Habit) -> bool:
     return makes and habit.is_of_the_user and habit.bytes <= _TINY * len(habit.ops)
 
 
-def _are_close_together(ops: list[int], fewest: int) -> bool:
+def _are_close_together(ops: list[OpId], fewest: int) -> bool:
     """Return whether most of them are in long rows, and not two or three at a time in each of many steps."""
     gaps = np.diff(ops) > BETWEEN
     rows = np.diff(np.concatenate(([0], np.flatnonzero(gaps) + 1, [len(ops)])))

@@ -15,6 +15,7 @@ from devtrace.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.source.matching import is_read, match_code, nodes_of, same_code
 from devtrace.source.vocabulary import AVERAGES, IGNORES_LABELS
+from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, short_op_name
 
@@ -62,7 +63,7 @@ def _put_back(found: SourceNode, mask: ast.expr) -> str:
     return next((one_line(found.source.segment(each.value)) for each in stored), "")
 
 
-def _taken_by(queries: TraceQueries, op: int) -> set[str]:
+def _taken_by(queries: TraceQueries, op: OpId) -> set[str]:
     """Return the names of the ops that follow from what an op picks: those of a loss among them."""
     rows, names = list(queries.outputs(op)), list[str]()
     for row in rows:

@@ -20,6 +20,7 @@ from devtrace.diagnosis.evidence.moves import name_of
 from devtrace.diagnosis.slugs import Severity
 from devtrace.source.flow import own_name
 from devtrace.source.matching import chain, variable
+from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
 
 _AGAIN: Final = "copy.same", "copy.same-of-several"
@@ -35,7 +36,7 @@ def of_one_tensor(habit: Habit) -> Needless | None:
     sources = habit.carried
     bases = {queries.base(row) for row in sources}
     least = AGAIN if severity == "warning" else FEWEST
-    if not bases or len(sources) < least * len(bases) or are_written(queries, bases, min(ops) - 1, max(ops)):
+    if not bases or len(sources) < least * len(bases) or are_written(queries, bases, OpId(min(ops) - 1), max(ops)):
         return None
     is_one_view = len(set(sources)) == 1 and habit.count >= OFTEN
     if not is_one_view and any(queries.base(row) != row for row in sources) and not _is_part_of_a_module(habit):

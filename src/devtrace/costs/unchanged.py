@@ -16,6 +16,7 @@ from devtrace.costs.writes import are_written
 from devtrace.diagnosis.evidence.finding_parts import as_culprit
 from devtrace.diagnosis.evidence.moves import name_of
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.trace.ids import OpId, TensorId
 from devtrace.words.catalogue import sentence
 
 _MOST: Final = 12  # tensors on the way from what was there before
@@ -38,9 +39,9 @@ def of_unchanged(habit: Habit) -> Needless | None:
     )
 
 
-def _roots(queries: TraceQueries, op: int, since: int) -> set[int]:
+def _roots(queries: TraceQueries, op: OpId, since: OpId) -> set[TensorId]:
     """Return what was there before, of all that an op takes; nothing if some of it is new data, a part, or drawn."""
-    rows, roots, makers = queries.carried(op), set[int](), list[int]()
+    rows, roots, makers = queries.carried(op), set[TensorId](), list[OpId]()
     for row in rows:
         maker, base = queries.producer(row), queries.base(row)
         if queries.size(row) < queries.size(base):

@@ -11,8 +11,9 @@ from devtrace.diagnosis.rules.device_refused import device_refused
 from devtrace.diagnosis.rules.generator_mismatch import generator_mismatch
 from devtrace.diagnosis.rules.host_conversion import host_conversion
 from devtrace.features import offers
+from devtrace.trace.ids import OpId
 
-Explain = Callable[[TraceQueries, FailureSnapshot, int, str], Finding | None]
+Explain = Callable[[TraceQueries, FailureSnapshot, OpId, str], Finding | None]
 """Explains an op that raised, by torch's message; None where the error is of another rule."""
 
 OF_DEVICES: Final[Mapping[str, Explain]] = {
