@@ -18,7 +18,7 @@ import devtrace
 from devtrace.api.recording import record
 from devtrace.recording.columns.module_notes import FEWEST_TO_SWEEP, Happening, ModuleNotes, packed
 from devtrace.recording.columns.process_history import history
-from devtrace.recording.context import hooks, optimizer_states
+from devtrace.recording.context import hooks, optimizers
 from devtrace.recording.finish.history import ModuleHistory
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.rows import Module
@@ -446,7 +446,7 @@ def test_an_optimizer_that_goes_as_python_ends_is_silent(monkeypatch: pytest.Mon
     with devtrace.record():
         optimizer.param_groups[0]["params"][0].square().sum().backward()
         optimizer.step()
-    monkeypatch.setattr(optimizer_states, "history", None)
+    monkeypatch.setattr(optimizers, "history", None)
     del optimizer
     gc.collect()
     assert faults == []

@@ -19,7 +19,7 @@ _ATTRIBUTE: Final = "devtrace_findings"
 
 def add_findings(shown: pytest.TestReport, report: Report, broken: Mapping[str, int]) -> None:
     """Let a failed test's report carry the findings; `broken` has the limits that the test broke."""
-    from devtrace.contract.limits import entries_of_test
+    from devtrace.contract.entries import entries_of_test
 
     setattr(shown, _ATTRIBUTE, [entry.to_json() for entry in entries_of_test(report, shown.nodeid, broken)])
 

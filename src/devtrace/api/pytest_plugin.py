@@ -79,7 +79,7 @@ class MarkerOptions:
 def _beyond(recording: record, name: str, most: int) -> str:
     """Make the sentence for one limit; "" where the test kept it."""
     from devtrace.api.expectation_check import lines_that
-    from devtrace.contract.limits import COUNTED
+    from devtrace.contract.entries import COUNTED
     from devtrace.words.catalogue import sentence
 
     if name in COUNTED:

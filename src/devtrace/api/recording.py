@@ -16,7 +16,7 @@ from devtrace.api.environment import is_simulated, running_simulation
 from devtrace.api.options import MAX_OPS, checked_budget
 from devtrace.api.results import Report, Trace, diagnose
 from devtrace.features import need
-from devtrace.runtime.collecting import no_collecting
+from devtrace.runtime.interrupts import no_collecting
 from devtrace.runtime.rank import rank_of_job, ranked_path
 from devtrace.runtime.requirements import sentence_of_fault, untested
 from devtrace.runtime.simulated import simulate

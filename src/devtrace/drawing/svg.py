@@ -8,16 +8,18 @@ no reader depends on colour.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from devtrace.drawing import curves
 from devtrace.drawing.foot import GUTTER, LAST, LETTER, SMALL, WIDE, foot, ribbon
 from devtrace.drawing.lanes import details
 from devtrace.drawing.picture import BAR, MOST_FLAGS, MOST_LANES, TOP, LaneRow, Picture
 from devtrace.drawing.strokes import run, stretched, unstretched
 from devtrace.report import palette
+from devtrace.trace.curve import Curve
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.text_format import escape_markup, format_bytes, safe_line, short_op_name
@@ -254,3 +256,8 @@ def _side(picture: Picture, x: float, letters: int) -> tuple[bool, bool]:
 def _cuts(picture: Picture) -> str:
     path = f'<path d="M-5 {picture.bottom + 2}l4 -{BAR + 4}m2 {BAR + 4}l4 -{BAR + 4}" stroke="currentColor"/>'
     return "".join(unstretched((cut.begin + cut.end) / 2, path) for cut in picture.scale.cuts[:MOST_FLAGS])
+
+
+def pictures(trace: TraceData, memory: Iterable[Curve]) -> str:
+    """Draw the timeline and the memory of some devices; empty where there is nothing to draw."""
+    return without_loose_words("".join([timeline(trace), *(curves.picture(each, len(trace.ops)) for each in memory)]))

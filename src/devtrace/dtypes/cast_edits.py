@@ -1,8 +1,9 @@
-"""Fixes that only a dtype has: cast what numpy gives, fill with what fits, leave out a cast."""
+"""Fixes that only a dtype has: cast what numpy gives, fill with what fits, leave out a cast; each has its rank."""
 
 import ast
 from collections.abc import Iterator
 from math import isinf
+from typing import Final
 
 from devtrace.diagnosis.evidence.access_paths import is_module
 from devtrace.diagnosis.evidence.case import Case, Verdict
@@ -11,7 +12,7 @@ from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes import at_binding
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import Proposal, Within
-from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, suggested
+from devtrace.diagnosis.fixes.fix import Fix, Moved, Ranked, failing_frame, suggested
 from devtrace.dtypes import autocast_regions
 from devtrace.source.element_types import CAST_BY_AUTOCAST, NUMBERS, TAKES_NUMBER, is_floating, torch_dtype
 from devtrace.source.matching import (
@@ -190,3 +191,17 @@ def _is_for_promoting_ops(frame: FailingFrame, statement: ast.stmt) -> bool:
         ):
             return False
     return True
+
+
+FIRST: Final = (
+    Ranked(leave_out_cast, ("wrong-device",), "a scaler needs what was there before the cast"),
+    Ranked(compute_under_autocast, ("autocast-off",), "it is computed as the line before it"),
+    Ranked(cast_for_numpy, ("target-dtype",), "numpy alone has no such dtype, and a model may go on with it"),
+    Ranked(invert_mask, ("target-dtype",), "masks are inverted, not subtracted"),
+    Ranked(fill_with_what_fits, ("python-number",), "the number alone is wrong"),
+    Ranked(cast_what_numpy_gives, ("numpy-boundary",), "all that is computed of it has the dtype then"),
+)
+BELOW_WHERE_IT_IS_MADE: Final = (
+    Ranked(cast_what_a_hook_returns, ("wrong-device", "never-moved"), "no line hands over what a hook gives"),
+    Ranked(cast_below, ("wrong-device",), "no line casts it, and one below what made it can"),
+)

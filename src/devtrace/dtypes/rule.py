@@ -17,9 +17,8 @@ from devtrace.dtypes.cast_edits import numbers_that_fit
 from devtrace.dtypes.mismatch import find_dtype_mismatch
 from devtrace.dtypes.sentences import dtype_error
 from devtrace.trace.ids import OpId
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import sentence, speaking_of
 from devtrace.words.text_format import one_line
-from devtrace.words.topic import speaking_of
 
 
 def dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:

@@ -6,9 +6,8 @@ A user's own `raise` does not, whatever its text.
 
 from typing import Final
 
-from devtrace.diagnosis.evidence import cpu_only
 from devtrace.diagnosis.evidence.error_origins import is_raised_in_source, paths, text_of
-from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES, WRAPPED, is_of_another_trait
+from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES, WRAPPED, is_of_another_trait, refused
 from devtrace.features import find
 
 _OUT_OF_MEMORY: Final = "CUDA out of memory. Tried to allocate"
@@ -35,5 +34,5 @@ def dtypes_named(text: str) -> tuple[str, ...] | None:
 
 def _is_of_torch(error: BaseException) -> bool:
     text = text_of(error)
-    known = ABOUT_DEVICES.search(text) or _OUT_OF_MEMORY in text or cpu_only.refused(text) or is_of_another_trait(text)
+    known = ABOUT_DEVICES.search(text) or _OUT_OF_MEMORY in text or refused(text) or is_of_another_trait(text)
     return bool(known) and (WRAPPED in text or not is_raised_in_source(error))

@@ -19,7 +19,7 @@ from devtrace.diagnosis.evidence.error_origins import text_of
 from devtrace.diagnosis.evidence.torchs_sentences import WRAPPED
 from devtrace.diagnosis.store import report_of
 from devtrace.explaining.device_error import path_to_origin
-from devtrace.runtime.collecting import no_collecting
+from devtrace.runtime.interrupts import no_collecting
 from devtrace.runtime.tracebacks import last_shown
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.subset import cut
@@ -54,7 +54,7 @@ def explain_text(text: str) -> Report:
 
 
 def _explained(path: list[BaseException]) -> Report:
-    from devtrace.diagnosis.diagnose_errors import diagnose_errors
+    from devtrace.diagnosis.diagnose import diagnose_errors
     from devtrace.explaining.explanation import Explanation
 
     explanation = Explanation(path)

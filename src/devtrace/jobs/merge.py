@@ -27,7 +27,7 @@ from devtrace.trace.subset import renumbered
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
-from devtrace.words.ranges import in_short
+from devtrace.words.text_format import in_short
 
 LEAST: Final = 1 << 16
 """Bytes of a column that is worth pages of its own."""

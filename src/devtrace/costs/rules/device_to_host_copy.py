@@ -17,13 +17,13 @@ from typing import Final
 import numpy as np
 
 from devtrace.costs import copies, reads
-from devtrace.costs.async_copy_hazards import of_early_reads
+from devtrace.costs.copies import of_early_reads
 from devtrace.costs.cost_findings import Needless
 from devtrace.costs.loops import are_taken_one_by_one
 from devtrace.costs.repeated_costs import OFTEN, SAMPLE, STEPS, Habit
 from devtrace.costs.round_trips import of_written_back
 from devtrace.costs.same_tensor import of_one_tensor
-from devtrace.diagnosis.evidence.cpu_only import LENGTHS_ON_HOST
+from devtrace.diagnosis.evidence.torchs_sentences import LENGTHS_ON_HOST
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.source.matching import called_name, calls_in, match_code, nodes_of, variable
 from devtrace.source.parsing import Source

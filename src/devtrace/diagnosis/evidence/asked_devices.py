@@ -11,8 +11,7 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.source.flow import parameters
 from devtrace.source.matching import called_name, calls_in, nodes_of, variable
-from devtrace.source.plain_values import plain
-from devtrace.source.safe_values import MISSING, evaluate
+from devtrace.source.safe_values import MISSING, evaluate, plain
 from devtrace.source.vocabulary import DEVICE_LISTS, full_name, takes_number
 
 Refused = Callable[[str], bool]

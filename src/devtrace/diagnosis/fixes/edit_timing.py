@@ -16,9 +16,9 @@ from typing import Final
 from devtrace.diagnosis.edits import Edited
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case
-from devtrace.diagnosis.evidence.cpu_only import taken_on_host
 from devtrace.diagnosis.evidence.execution_order import Passed, maker_at
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.torchs_sentences import taken_on_host
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.findings import Edit, Site
 from devtrace.diagnosis.fixes.fix import Fix

@@ -12,10 +12,11 @@ import numpy as np
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.accelerate_hooks import is_dispatched
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.case import Case
+from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Choice, Edit
+from devtrace.diagnosis.slugs import CauseSlug
 from devtrace.source.element_types import is_floating
 from devtrace.source.matching import called_name, calls_in, is_read, keyword, nodes_of, owner_of
 from devtrace.source.object_walk import registered
@@ -135,3 +136,14 @@ def made_at(case: Case, chosen: Callable[[SourceNode], bool]) -> Iterator[Moved]
         made &= threads[:-1] == threads[case.op]
     for op in map(OpId, np.flatnonzero(made).tolist()):
         yield from (Moved(row, OpId(op + 1)) for row in queries.outputs(op) if queries.trait(row) == case.odd_device)
+
+
+Strategy = Callable[[Case, Verdict], Iterator[Fix]]
+
+
+class Ranked(NamedTuple):
+    """A strategy at its rank: the causes that it is for, and why it comes no later."""
+
+    strategy: Strategy
+    causes: tuple[CauseSlug, ...]
+    why: str

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from devtrace.diagnosis.evidence.case import Case
-from devtrace.diagnosis.evidence.cpu_only import LENGTHS_ON_HOST, PINNING
 from devtrace.diagnosis.evidence.mismatch import combined
+from devtrace.diagnosis.evidence.torchs_sentences import LENGTHS_ON_HOST, PINNING
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.fixes.fix import Moved
 from devtrace.trace.ids import OpId, TensorId

@@ -18,12 +18,11 @@ from devtrace.diagnosis.evidence.source_text import statement_site
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.findings import Choice
 from devtrace.diagnosis.fixes import about_to_fail, proof
-from devtrace.diagnosis.fixes.fix import Fix
+from devtrace.diagnosis.fixes.fix import Fix, Ranked
 from devtrace.diagnosis.fixes.order import FOR_EVERY_CAUSE, of_cause
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
-from devtrace.diagnosis.fixes.ranked import Ranked
 from devtrace.diagnosis.fixes.replay import RecordedSteps, Replay
-from devtrace.diagnosis.slug_words import ADVICE
+from devtrace.diagnosis.slugs import ADVICE
 from devtrace.features import find
 from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.trace.ids import OpId, TensorId

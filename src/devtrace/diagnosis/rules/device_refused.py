@@ -19,7 +19,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.evidence.who_asked import who_asked
 from devtrace.diagnosis.findings import Edit, Finding, Line
 from devtrace.source.matching import called_name, calls_in, is_path
-from devtrace.source.plain_values import plain
+from devtrace.source.safe_values import plain
 from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import family, sentence
 

@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import Any, Final
 
 from devtrace.diagnosis.evidence import access_paths
-from devtrace.diagnosis.evidence.cpu_only import NUMPY, PINNED, CpuOnly, refused
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.finding_parts import as_culprit, of_error
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.source_text import assigned_names, statement_site
+from devtrace.diagnosis.evidence.torchs_sentences import NUMPY, PINNED, CpuOnly, refused
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.fix import Fix

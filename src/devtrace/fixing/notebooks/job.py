@@ -28,7 +28,6 @@ from devtrace.fixing.rounds import Change, Rounds
 from devtrace.fixing.program_run import ProgramRun
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime.device_spec import count_of, with_room
-from devtrace.runtime.size_limits import parted
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError, named
@@ -61,9 +60,7 @@ class NotebookJob:
         self._state = beginning()
         self._state["cells"] = self._ids
         self._forks = forks
-        self._runner = NotebookRunner(
-            self._path, devices, cell_begins=self._cell_begins, spares=[], forks=self._forks
-        )
+        self._runner = NotebookRunner(self._path, devices, cell_begins=self._cell_begins, spares=[], forks=self._forks)
         self._reference: list[Kernel] = []  # runs beside the rounds: the notebook as it was, on one memory
         self._rounds = Rounds(
             lambda texts, own: self._runner.run({self._path: self._text, **texts}, own),
