@@ -18,11 +18,10 @@ import pytest
 from devtrace.cli.main import main
 from devtrace.diagnosis.findings import Culprit, Edit, Finding, Site
 from devtrace.fixing import values
-from devtrace.fixing.patch import unified_diff
+from devtrace.fixing.patch import unified_diff, write_all
 from devtrace.fixing.program import MOST_OUTPUT, Printed, ProgramRunner, run_of, started
 from devtrace.fixing.rounds import ProgramRun, Rounds
 from devtrace.fixing.source_text import SourceText
-from devtrace.fixing.writing import write_all
 from devtrace.runtime import overlay
 from devtrace.runtime.device_spec import ONE_DEVICE
 from devtrace.source.user_code import OWN_PACKAGES

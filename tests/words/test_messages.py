@@ -24,8 +24,8 @@ import documents
 from devtrace import features
 from devtrace.cli.main import main
 from devtrace.diagnosis.findings import Edit
+from devtrace.fixing.patch import write_all
 from devtrace.fixing.source_text import SourceText
-from devtrace.fixing.writing import write_all
 from devtrace.notebook.cells import Tracing
 from devtrace.notebook.panel.trace_summaries import find
 from devtrace.runtime import requirements, torch_names

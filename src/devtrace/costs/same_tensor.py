@@ -1,7 +1,9 @@
 """A line that copies the same tensor again and again, or what is computed on the CPU from what no step changes.
 
 for x in batches: y = x.to(device) * weights.to(device)     # `weights` is copied in each step
-x = (self.edges / self.edges.sum(1)).to(x.device) @ x       # `self.edges`, a plain attribute, stayed on the CPU
+
+share = self.edges / self.edges.sum(1)
+x = share.to(x.device) @ x                  # `self.edges` is a plain attribute of the module: it stayed on the CPU
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ import ast
 from typing import Final
 
 from devtrace.diagnosis.causes import created_without_device, ordered
+from devtrace.diagnosis.causes.default_device import was_made_by_default
 from devtrace.diagnosis.causes.ordered import Causes
-from devtrace.diagnosis.causes.wrong_device import was_made_by_default
 from devtrace.diagnosis.evidence.case import Case, Predicate, Verdict
 from devtrace.diagnosis.evidence.moves import moves_from
 from devtrace.diagnosis.evidence.origins import factory_call, is_like_data, is_of_an_array

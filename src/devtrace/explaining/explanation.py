@@ -23,9 +23,8 @@ import torch
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import Walk
-from devtrace.diagnosis.evidence.error_origins import text_of
+from devtrace.diagnosis.evidence.error_origins import dtypes_named, text_of
 from devtrace.explaining import kept_copies
-from devtrace.explaining.device_error import dtypes_named
 from devtrace.explaining.reading import attributes, calls, expressions, names
 from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, add_left_behind, failed_op, refused_gradient
 from devtrace.explaining.reading.move_history import AFTER_ALL, BEFORE_ALL

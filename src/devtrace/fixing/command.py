@@ -16,11 +16,10 @@ from devtrace.fixing.compared import ReferenceRun
 from devtrace.fixing.costs import Costs
 from devtrace.fixing.notebooks.runner import NotebookRunner, python_that_forks
 from devtrace.fixing.notebooks.text import NotebookText
-from devtrace.fixing.patch import relative, unified_diff
+from devtrace.fixing.patch import relative, unified_diff, write_all
 from devtrace.fixing.program import ProgramRunner
 from devtrace.fixing.rounds import MOST_ROUNDS, Change, ProgramRun, Rounds, changed_blocks, lines_after
 from devtrace.fixing.source_text import SourceText
-from devtrace.fixing.writing import write_all
 from devtrace.runtime.device_spec import count_of, with_room
 from devtrace.runtime.whole_files import put, write_as_asked
 from devtrace.source.user_code import folder_of_packages, owner_of, package_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from devtrace.fixing import values
 from devtrace.fixing.program_run import ProgramRun
-from devtrace.runtime.allocations import LEAST
+from devtrace.runtime.observers import LEAST
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.text_format import format_memory
 

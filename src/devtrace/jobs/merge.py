@@ -66,9 +66,7 @@ _SHARED: Final = ("devices", "shapes", "sites", "sources")
 """Tables whose equal rows become one row."""
 
 
-def with_rank(trace: TraceData, rank: int | None) -> TraceData:
-    if rank is None:
-        return trace
+def with_rank(trace: TraceData, rank: int) -> TraceData:
     threads = dict(trace.values["threads"])
     threads["rank"] = np.full(len(trace.threads), rank, dtype=np.int32)
     return replace(trace, values={**trace.values, "threads": threads})

@@ -12,6 +12,7 @@ from devtrace.diagnosis.rules.run_rule import run_rule
 from devtrace.diagnosis.store import with_report
 from devtrace.features import offers
 from devtrace.trace.tables import Ints
+from devtrace.trace.views import rank_of_ops
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,7 @@ class Ranks:
 
     @cached_property
     def of_op(self) -> Ints:
-        of_thread = np.append(self.queries.trace.threads.ints("rank").astype(np.int32), np.int32(-1))
-        return of_thread[self.queries.trace.ops.ints("thread")]
+        return rank_of_ops(self.queries.trace)
 
     @cached_property
     def of_tensor(self) -> Ints:

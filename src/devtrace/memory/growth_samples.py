@@ -20,7 +20,7 @@ from devtrace.memory.lives import Log, lives_in
 from devtrace.memory.shortage import Height, Key
 from devtrace.memory.shortage_recorder import alive_on, running, shortage_of, with_rest
 from devtrace.recording.columns.tensor_rows import Array
-from devtrace.runtime.allocations import Alive
+from devtrace.runtime.observers import Alive
 from devtrace.trace.curve import Curve
 from devtrace.trace.ids import OpId
 from devtrace.trace.memory_curves import curves, lives_until_use

@@ -18,7 +18,7 @@ from devtrace.memory.census import NOBODY, WORTH, Owned, census
 from devtrace.memory.shortage import Holding, Shortage
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.tensor_rows import Array
-from devtrace.runtime.allocations import Alive, knowing
+from devtrace.runtime.observers import Alive, knowing
 from devtrace.runtime.tracebacks import outward, text_of
 from devtrace.trace.ids import SiteId
 

@@ -33,7 +33,7 @@ from devtrace.words.errors import UsageError, named
 if TYPE_CHECKING:
     from devtrace.api.recording import record as Recording  # noqa: N812
     from devtrace.api.results import Report, Trace
-    from devtrace.recording.progress.counts import Counter, Counts
+    from devtrace.recording.progress import Counter, Counts
     from devtrace.trace.tables import TraceData
 
 Observer = Callable[[str, "Traced | None"], None]

@@ -32,7 +32,7 @@ from traitlets import Unicode, default
 from devtrace.api.recording import watch
 from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.messages import refusal
-from devtrace.recording.progress.growth import COLUMNS
+from devtrace.recording.progress import COLUMNS
 from devtrace.report import renderer
 from devtrace.report.page import STATIC
 from devtrace.runtime.requirements import own_version

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from devtrace.runtime.allocations import existing, knowing
+from devtrace.runtime.observers import existing, knowing
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.torch_names import replace, returning
 from devtrace.simulation.allocation import answers, shares

@@ -8,11 +8,10 @@ from typing import Any
 
 import torch
 
-from devtrace.runtime.mode_stack import at_the_bottom
+from devtrace.runtime.mode_stack import as_tensors, at_the_bottom
 from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.quiet import ALL_DISABLED, Quiet, function_modes, function_state
 from devtrace.runtime.tracebacks import leave
-from devtrace.runtime.wrapped_numbers import as_tensors
 from devtrace.simulation import upcast_ops
 from devtrace.simulation.cuda_features import special
 from devtrace.simulation.cuda_features.scripts import running

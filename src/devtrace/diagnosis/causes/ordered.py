@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from devtrace.diagnosis.causes import (
     attached_after_move,
     created_without_device,
+    default_device,
     never_moved,
     not_registered,
     stale_copy,
@@ -27,7 +28,7 @@ _REASONS: Final[Mapping[CauseSlug, Callable[[Case, Verdict], str]]] = {
     "never-moved": never_moved.reason,
     "stale-copy": stale_copy.reason,
     "wrong-device": wrong_device.reason,
-    "default-device": wrong_device.reason_of_default,
+    "default-device": default_device.reason,
 }
 """What a message says of a cause; of the others its first sentence says all."""
 
@@ -76,7 +77,7 @@ STAYED: Final[tuple[Predicate, ...]] = (
 PREDICATES: Final[tuple[Predicate, ...]] = (
     wrong_device.it_has_no_data,
     *KEPT,
-    wrong_device.factory_made_it_on_an_accelerator,
+    default_device.factory_made_it_on_an_accelerator,
     created_without_device.factory_ran_during_the_computation,
     *STAYED,
 )

@@ -1,7 +1,8 @@
-"""The code asked for the odd device: `.cuda()`, `device=self.device`, or a default device that the program set."""
+"""The code asked for the odd device itself: `.cuda()`, `device=self.device`, `.to(first)`."""
 
 import ast
 
+from devtrace.diagnosis.causes.default_device import was_made_by_default
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.accelerate_hooks import owner_without_data
 from devtrace.diagnosis.evidence.case import Case, Verdict
@@ -82,22 +83,3 @@ def _attribute_that_stayed(case: Case) -> str:
         return ""
     is_named = access_paths.device_named_by(evaluate(asked, scope)) == case.odd_device
     return found.source.segment(asked) if is_named and case.snapshot.trait_of(owner) == case.expected_device else ""
-
-
-def factory_made_it_on_an_accelerator(case: Case) -> Verdict | None:
-    """A factory without a device makes tensors on an accelerator only if a default device is set."""
-    if case.origin.arrival != "made" or case.begins_so:
-        return None
-    return Verdict("default-device", born=case.born, name=case.name)
-
-
-def reason_of_default(case: Case, verdict: Verdict) -> str:
-    return sentence("default-device.reason", odd=case.odd_device)
-
-
-def was_made_by_default(case: Case) -> bool:
-    """Return whether a tensor of no usual dtype was made without being asked, in a program that sets the default."""
-    is_odd = case.queries.of == "dtype" and case.odd_device in ("float64", "float16", "bfloat16")
-    is_made = case.origin.arrival == ("made" if case.queries.evidence.saw_ops else "given")
-    found = case.queries.source_node(case.born) if is_odd and is_made else None
-    return found is not None and "set_default_" in found.source.text

@@ -157,7 +157,7 @@ def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> I
         yield from of_only_call_of(reader, class_name(type(owner), "__name__"), name, fields, others=own)
     yield from _of_frames(reader, owner, name)
     if not is_module(owner):
-        yield from _only_elsewhere(reader, name)
+        yield from one_of(reader, lambda source: named(source, name).attributes)
 
 
 def _in_methods(reader: Reader, kind: type, owner: Any, name: str, activation: Activation) -> list[Definition]:
@@ -290,9 +290,3 @@ def _of_frames(reader: Reader, owner: Any, name: str) -> Iterator[Definition]:
                     continue
                 if evaluate(target.value, run.scope) is owner:
                     yield Definition(value, (), run.at_node(statement))
-
-
-def _only_elsewhere(reader: Reader, name: str) -> Iterator[Definition]:
-    """Yield the only statement in the user's files that assigns an attribute of this name."""
-    found = [(value, run) for run in reader.files() for value in named(run.source, name).attributes]
-    return one_of(reader, found)

@@ -43,12 +43,6 @@ def may_be(made: TensorValue, device: str) -> bool:
     return is_computed and made.device == device
 
 
-def of_method(name: str) -> torch.dtype | None:
-    """Return the dtype that a method casts to by its name: `half`."""
-    found = getattr(torch, CASTS[name], None) if name in CASTS else None
-    return found if isinstance(found, torch.dtype) else None
-
-
 def of_result(name: str, inputs: list[TensorValue], node: ast.AST, source: Source) -> torch.dtype | None:
     """Return the dtype of an op's result."""
     short = name.removeprefix("aten.").removeprefix("Tensor.").partition(".")[0]
@@ -106,7 +100,7 @@ def _of_numbers(name: str, given: list[ast.expr], values: list[Value | None]) ->
         if isinstance(value, TensorValue):
             return value.dtype
         if isinstance(value, KnownValue) and hasattr(type(value.value), "__array_interface__"):
-            return _of_array(value.value)
+            return _of_torch(str(getattr(value.value, "dtype", "")))
     numbers = [_number(*pair) for pair in data]
     if any(each is float for each in numbers):
         return torch.get_default_dtype()
@@ -128,11 +122,11 @@ def _number(node: ast.expr, value: Value | None) -> type | None:
     return type(listed) if type(listed) in (int, float, bool) else None
 
 
-def _of_array(array: Any) -> torch.dtype | None:
-    found = getattr(torch, str(getattr(array, "dtype", "")), None)
+def _of_torch(name: str) -> torch.dtype | None:
+    found = getattr(torch, name, None)
     return found if isinstance(found, torch.dtype) else None
 
 
 def cast_to(name: str, asked: list[Value | None]) -> torch.dtype | None:
-    """Return the dtype that a method casts to; None for one that only moves."""
-    return of_method(name) or next(filter(None, map(named, asked)), None)
+    """Return the dtype that a method casts to, by its name (`half`) or by what is asked; None for one that only moves."""
+    return _of_torch(CASTS.get(name, "")) or next(filter(None, map(named, asked)), None)

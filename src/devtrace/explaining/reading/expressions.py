@@ -202,7 +202,7 @@ def _definitions(
     if loaded is not None:
         yield loaded
     elif type(key) is str:
-        yield from _only_key(reader, key)
+        yield from one_of(reader, lambda source: named(source, key).entries)
     yield from elements(reader, node.value, (), activation)
     yield from running
 
@@ -247,8 +247,3 @@ def _loaded(reader: Reader, node: ast.expr, activation: Activation, levels: int 
     given += [Definition(node.value, (), activation)] if levels and type(node) is ast.Subscript else []
     found = (_loaded(reader, each.node, each.activation, levels - 1) for each in given)
     return next((each for each in found if each is not None), None)
-
-
-def _only_key(reader: Reader, key: str) -> Iterator[Definition]:
-    """Yield the one entry with this key that the user's files write."""
-    return one_of(reader, [(each, run) for run in reader.files() for each in named(run.source, key).entries])

@@ -2,7 +2,7 @@
 
 import ast
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Final, NamedTuple
@@ -16,7 +16,7 @@ from devtrace.source.branches import was_passed_by
 from devtrace.source.flow import FUNCTIONS, binds, given_by, moves_itself, parameters, statements, targets
 from devtrace.source.matching import alone, called_name, may_be_text, owner_of, variable
 from devtrace.source.object_walk import members
-from devtrace.source.parsing import Span
+from devtrace.source.parsing import Source, Span
 from devtrace.source.safe_values import MISSING, Scope, class_dict, classes_of, evaluate, with_wrapped
 from devtrace.source.vocabulary import ADDS_AN_ITEM
 
@@ -102,8 +102,9 @@ def run_around(reader: Reader, node: ast.AST, activation: Activation) -> Activat
     )
 
 
-def one_of(reader: Reader, found: list[tuple[ast.expr, Activation]]) -> Iterator[Definition]:
-    """Yield expressions of files as definitions, each equally likely."""
+def one_of(reader: Reader, written: Callable[[Source], list[ast.expr]]) -> Iterator[Definition]:
+    """Yield what is written in the user's files as definitions, each equally likely."""
+    found = [(node, run) for run in reader.files() for node in written(run.source)]
     for node, run in found:
         yield Definition(node, (), run_around(reader, node, run), is_one_of_many=len(found) > 1)
 

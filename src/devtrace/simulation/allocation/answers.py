@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from devtrace.runtime.allocations import Alive
+from devtrace.runtime.observers import Alive
 from devtrace.simulation.allocation.allocator import Block
 from devtrace.simulation.allocation.shares import SimulatedDevice, alive_on
 from devtrace.simulation.devices import Devices

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from devtrace.runtime.allocations import GIVEN_BACK, LEAST, LOG_FULL, watching
+from devtrace.runtime.observers import GIVEN_BACK, LEAST, LOG_FULL, watching
 from devtrace.simulation.allocation.allocator import CachingAllocator, Endless, out_of_memory
 
 
