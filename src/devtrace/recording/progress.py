@@ -192,7 +192,7 @@ class Growth:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._reader = Reader(recorder)
+        self._reader = OpReader(recorder)
         self._names: dict[int, int] = {}  # by operator
         self._devices: dict[str, int] = {}
         self._device_of: list[int] = []  # by layout

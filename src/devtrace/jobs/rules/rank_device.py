@@ -29,7 +29,7 @@ _OTHER: Final = "rank-device.other", "rank-device.other.help"
 
 def on_the_device_of_another(queries: TraceQueries, ranks: Ranks) -> Iterator[Finding]:
     devices = queries.trace.tensors.ints("device")
-    seen: dict[tuple[SiteId, int], dict[int, TensorId]] = {}  # first of a rank, by line and device
+    seen: dict[tuple[SiteId, int], dict[int, TensorId]] = {}  # by line and device each rank's first tensor
     for rank, own in ranks.own_device.items():
         others = {device for other, device in ranks.own_device.items() if other != rank} - {own}
         mine = np.flatnonzero((ranks.of_tensor == rank) & np.isin(devices, list(others)))
