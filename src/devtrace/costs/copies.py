@@ -25,6 +25,7 @@ from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.slugs import RuleSlug, Severity
 from devtrace.source.matching import called_name, calls_in, match_code
 from devtrace.source.vocabulary import is_copied_by
+from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import family, sentence
 
 AGAIN: Final = 5
@@ -74,7 +75,7 @@ def _is_of_torchs_optimizer(habit: Habit) -> bool:
     return is_in_it and habit.is_of_the_user and habit.found is not None and called_name(habit.found.node) == "step"
 
 
-def is_of_ddp(queries: TraceQueries, op: int) -> bool:
+def is_of_ddp(queries: TraceQueries, op: OpId) -> bool:
     """Return whether DistributedDataParallel itself ran an op."""
     call = queries.trace.ops[op].call
     return call is not None and str(call.module.type) == "DistributedDataParallel"
@@ -122,7 +123,7 @@ def _are_lists_of_numbers(habit: Habit) -> bool:
     return makes and habit.is_of_the_user and habit.bytes <= _TINY * len(habit.ops)
 
 
-def _are_close_together(ops: list[int], fewest: int) -> bool:
+def _are_close_together(ops: list[OpId], fewest: int) -> bool:
     """Return whether most of them are in long rows, and not two or three at a time in each of many steps."""
     gaps = np.diff(ops) > BETWEEN
     rows = np.diff(np.concatenate(([0], np.flatnonzero(gaps) + 1, [len(ops)])))
@@ -162,7 +163,7 @@ def of_early_reads(habit: Habit) -> Needless | None:
     waits = _waits(queries)
     for op in _begun(habit):
         takes = inputs.rows[np.isin(queries.bases[inputs.flat], queries.outputs(op))]
-        first = next((each for each in takes[works[takes]].tolist() if each > op), op)
+        first = next((OpId(each) for each in takes[works[takes]].tolist() if each > op), op)
         if first > op and np.searchsorted(waits, first) == np.searchsorted(waits, op, "right"):
             return _needless(habit, first, "copy.too-soon", "copy.too-soon.help")
     return None
@@ -174,19 +175,19 @@ def of_early_writes(habit: Habit) -> Needless | None:
     for op in _begun(habit, ("non_blocking", "pinned")):
         bases = [queries.base(row) for row in queries.carried(op)]
         later = waits[np.searchsorted(waits, op, "right") :]
-        end = int(later[0]) if len(later) else len(queries.trace.ops) - 1
+        end = OpId(int(later[0]) if len(later) else len(queries.trace.ops) - 1)
         written = first_write(queries, bases, op, end)
         if written > op:
             return _needless(habit, written, "copy.overwritten", "copy.overwritten.help")
     return None
 
 
-def _needless(habit: Habit, at: int, key: str, help_key: str) -> Needless:
-    site = habit.queries.site(int(habit.queries.op_users[at]))
+def _needless(habit: Habit, at: OpId, key: str, help_key: str) -> Needless:
+    site = habit.queries.site(habit.queries.op_user(at))
     return Needless(habit, sentence(key, name=source_text(habit), site=site), sentence(help_key))
 
 
-def _begun(habit: Habit, columns: tuple[str, ...] = ("non_blocking",)) -> list[int]:
+def _begun(habit: Habit, columns: tuple[str, ...] = ("non_blocking",)) -> list[OpId]:
     """Return the first copies of a line that did not block."""
     table = habit.queries.trace.copies
     chosen = habit.rows[np.all([table.ints(column)[habit.rows] > 0 for column in columns], axis=0)]

@@ -36,6 +36,7 @@ from devtrace.source.matching import (
     variable,
 )
 from devtrace.source.vocabulary import AVERAGES, COPIES, IGNORES_LABELS, PICKS, READS, VIEWS
+from devtrace.trace.ids import OpId, TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, short_op_name
 
@@ -54,13 +55,13 @@ def of_elements(habit: Habit) -> Needless | None:
     if len(ops) < OFTEN or found is None or (habit.count < MANY and not is_for_its_user):
         return None
     owners = [_owners_of_element(queries, op) for op in ops]
-    bases = set[int]().union(*owners)
+    bases = set[TensorId]().union(*owners)
     names, least = next(_names(found, is_index=not is_a_truth_asked(queries, found, ops[0])), ({}, 0))
     if not names or sum(map(bool, owners)) * 2 < len(ops) or sum(map(len, owners)) < least * len(bases):
         return None
     if are_written(queries, bases, min(ops), max(ops)):
         return None
-    read = list(names.items())[: max(len(set[int]().union(*owners[:_OF_EACH])), 1)]
+    read = list(names.items())[: max(len(set[TensorId]().union(*owners[:_OF_EACH])), 1)]
     named = [f"`{name}`" for name, _ in read]
     asked = [*read, *((name, "item") for name in _beside_elements(queries, found, ops))]
     code = [f"`{name}.{way}()`" for name, way in asked]
@@ -80,9 +81,9 @@ def _with_a_copy(habit: Habit) -> UntilThen | None:
     return UntilThen("", f"{name}.cpu()") if name else None
 
 
-def _owners_of_element(queries: TraceQueries, op: int) -> set[int]:
+def _owners_of_element(queries: TraceQueries, op: OpId) -> set[TensorId]:
     """Return the tensors of which an op reads an element each, or what was computed from such elements."""
-    found, rows = set[int](), queries.inputs(op)[:1]
+    found, rows = set[TensorId](), queries.inputs(op)[:1]
     for _ in range(_STEPS_BACK):
         rows = [row for row in rows if queries.dims[row] == 0]
         bases = {row: queries.base(row) for row in rows}
@@ -91,7 +92,7 @@ def _owners_of_element(queries: TraceQueries, op: int) -> set[int]:
     return found
 
 
-def _beside_elements(queries: TraceQueries, found: SourceNode, ops: list[int]) -> list[str]:
+def _beside_elements(queries: TraceQueries, found: SourceNode, ops: list[OpId]) -> list[str]:
     """Return the code of a device's own number that elements are computed or compared with: it is to be read, too."""
     source, elements = found.source, names_in(*(each.target for each in rounds(found.source, found.node)))
     mixed = (each for kind in (ast.Compare, ast.BinOp) for each in nodes_of(kind, found.node))
@@ -187,7 +188,7 @@ def _put_back(found: SourceNode, mask: ast.expr) -> str:
     return next((one_line(found.source.segment(each.value)) for each in stored), "")
 
 
-def _taken_by(queries: TraceQueries, op: int) -> set[str]:
+def _taken_by(queries: TraceQueries, op: OpId) -> set[str]:
     """Return the names of the ops that follow from what an op picks: those of a loss among them."""
     rows, names = list(queries.outputs(op)), list[str]()
     for row in rows:

@@ -17,6 +17,7 @@ from devtrace.recording.observer import Observer
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet, gradient_of
 from devtrace.source.object_walk import parameters_of
+from devtrace.trace.ids import SiteId
 
 
 class IdleOptimizers(Observer):
@@ -53,7 +54,7 @@ class IdleOptimizers(Observer):
     def facts(self, done: Assembled) -> Iterable[IdleOptimizer]:
         for (_, site), (every, without) in self._steps.items():
             if site >= 0 and every == without:
-                yield IdleOptimizer(done.site_rows[site], every)
+                yield IdleOptimizer(SiteId(done.site_rows[site]), every)
 
 
 def _has_gradient(optimizer: Any) -> bool:

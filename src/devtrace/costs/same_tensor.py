@@ -27,6 +27,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.slugs import Severity
 from devtrace.source.flow import own_name
 from devtrace.source.matching import chain, variable
+from devtrace.trace.ids import OpId, TensorId
 from devtrace.words.catalogue import sentence
 
 _AGAIN: Final = "copy.same", "copy.same-of-several"
@@ -42,7 +43,7 @@ def of_one_tensor(habit: Habit) -> Needless | None:
     sources = habit.carried
     bases = {queries.base(row) for row in sources}
     least = AGAIN if severity == "warning" else FEWEST
-    if not bases or len(sources) < least * len(bases) or are_written(queries, bases, min(ops) - 1, max(ops)):
+    if not bases or len(sources) < least * len(bases) or are_written(queries, bases, OpId(min(ops) - 1), max(ops)):
         return None
     is_one_view = len(set(sources)) == 1 and habit.count >= OFTEN
     if not is_one_view and any(queries.base(row) != row for row in sources) and not _is_part_of_a_module(habit):
@@ -147,9 +148,9 @@ def of_unchanged(habit: Habit) -> Needless | None:
     )
 
 
-def _roots(queries: TraceQueries, op: int, since: int) -> set[int]:
+def _roots(queries: TraceQueries, op: OpId, since: OpId) -> set[TensorId]:
     """Return what was there before, of all that an op takes; nothing if some of it is new data, a part, or drawn."""
-    rows, roots, makers = queries.carried(op), set[int](), list[int]()
+    rows, roots, makers = queries.carried(op), set[TensorId](), list[OpId]()
     for row in rows:
         maker, base = queries.producer(row), queries.base(row)
         if queries.size(row) < queries.size(base):

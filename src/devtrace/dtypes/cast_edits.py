@@ -29,6 +29,7 @@ from devtrace.source.matching import (
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import MISSING, evaluate
 from devtrace.source.vocabulary import MAKES_ON_HOST, OF_DATA
+from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -42,7 +43,7 @@ def cast_what_numpy_gives(case: Case, verdict: Verdict) -> Iterator[Fix]:
         return
     anchor = Anchor(found.code, call, "at")
     proposal = Proposal(anchor, Within((call,)), torch_dtype(found.code.source, case.expected_device))
-    moved = [Moved(row, case.origin.op + 1) for row in case.queries.outputs(case.origin.op)]
+    moved = [Moved(row, OpId(case.origin.op + 1)) for row in case.queries.outputs(case.origin.op)]
     yield from proposal.fixes(sentence("fixed.where-made", code=one_line(proposal.code)), moved)
 
 
@@ -114,7 +115,7 @@ def cast_what_a_hook_returns(case: Case, verdict: Verdict) -> Iterator[Fix]:
             dtype = torch_dtype(found.source, case.expected_device)
             proposal = Proposal(Anchor(found.code, part, "at"), Within((part,)), dtype)
             help = sentence("fixed.where-made", code=one_line(proposal.code))
-            yield from proposal.fixes(help, [Moved(case.odd_tensor, op + 1)])
+            yield from proposal.fixes(help, [Moved(case.odd_tensor, OpId(op + 1))])
 
 
 def cast_below(case: Case, verdict: Verdict) -> Iterator[Fix]:

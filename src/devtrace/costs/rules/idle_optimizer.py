@@ -13,6 +13,7 @@ from typing import Final
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
+from devtrace.trace.ids import SiteId
 from devtrace.words.catalogue import sentence
 
 OFTEN: Final = 3
@@ -23,7 +24,7 @@ OFTEN: Final = 3
 class IdleOptimizer:
     """An optimizer that never found a gradient: the row of its step's site, and how often it was there."""
 
-    site: int
+    site: SiteId
     steps: int
 
 
@@ -34,7 +35,7 @@ def idle_optimizers(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
             yield Finding(
                 rule="idle-optimizer",
                 severity="warning",
-                site=queries.site(int(queries.users[idle.site])),
+                site=queries.site(queries.user(idle.site)),
                 count=idle.steps,
                 message=sentence("idle-optimizer.message", count=idle.steps),
                 help=sentence("idle-optimizer.help"),

@@ -22,13 +22,14 @@ from devtrace.source.parsing import Source, parse, read
 from devtrace.source.safe_values import Scope, class_dict, classes_of, evaluate
 from devtrace.source.user_code import owner_of
 from devtrace.source.vocabulary import HOST, JOINS, is_factory, is_move
+from devtrace.trace.ids import SiteId, TensorId
 from devtrace.words.text_format import one_line, shorten
 
 _LONGEST: Final = 60
 _SIMPLE: Final = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
 
 
-def statement_site(queries: TraceQueries, site: int) -> Site | None:
+def statement_site(queries: TraceQueries, site: SiteId) -> Site | None:
     """Return a site for a reader: the whole simple statement if it begins on the site's line, a block's first line."""
     found = queries.source_node(site)
     if found is None:
@@ -61,7 +62,7 @@ def assigned_names(found: SourceNode, index: int = 0) -> list[str]:
     return list(map(found.source.segment, names))
 
 
-def name_by_its_line(queries: TraceQueries, site: int, row: int) -> str:
+def name_by_its_line(queries: TraceQueries, site: SiteId, row: TensorId) -> str:
     """Return the recorded name of a tensor, else that of the variable which its line assigns."""
     recorded = str(queries.trace.tensors.raw("name", row))
     found = queries.source_node(site)
@@ -115,7 +116,7 @@ def _brings(name: str, trait: Trait) -> bool:
     return is_factory(name) or name in JOINS or moves
 
 
-def makes_another_dtype(node: ast.expr, scope: Scope, queries: TraceQueries, row: int) -> bool:
+def makes_another_dtype(node: ast.expr, scope: Scope, queries: TraceQueries, row: TensorId) -> bool:
     """Return whether a call itself says that it makes another dtype than a row's: `torch.zeros(3, dtype=torch.half)`.
 
     Where devices are compared it may make any.

@@ -19,6 +19,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Edit, Finding, Line
 from devtrace.source.matching import called_name, calls_in, is_path
 from devtrace.source.safe_values import plain
+from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import family, sentence
 
 _MESSAGES: Final = family(
@@ -42,7 +43,7 @@ class _Answer(NamedTuple):
     help: str = ""
 
 
-def device_refused(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
+def device_refused(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
     matches = ((key, re.search(pattern, text, re.IGNORECASE | re.MULTILINE)) for key, pattern in REFUSALS.items())
     key, found = next(((key, found) for key, found in matches if found), ("", None))
     if found is None:

@@ -20,11 +20,12 @@ from devtrace.diagnosis.rules.generator_mismatch import generator_mismatch
 from devtrace.diagnosis.rules.host_conversion import host_conversion
 from devtrace.diagnosis.rules.run_rule import failed_rule
 from devtrace.features import offers
+from devtrace.trace.ids import OpId
 from devtrace.trace.rows import Failure
 from devtrace.words.catalogue import one_after_another, sentence
 from devtrace.words.errors import named
 
-Explain = Callable[[TraceQueries, FailureSnapshot, int, str], Finding | None]
+Explain = Callable[[TraceQueries, FailureSnapshot, OpId, str], Finding | None]
 """Explains an op that raised, by torch's message; None where the error is of another rule."""
 
 OF_DEVICES: Final[Mapping[str, Explain]] = {

@@ -150,7 +150,7 @@ def _chain(case: Case) -> tuple[Site, ...]:
     queries = case.queries
     sites = [queries.born(row) for row in reversed(case.origin.path)]
     if sites and queries.package(sites[0]):
-        sites.insert(0, int(queries.users[sites[0]]))  # the user's line that led there
+        sites.insert(0, queries.user(sites[0]))  # the user's line that led there
     sites += [package_line_with_the_owner(case), queries.op_site(case.op)]
     found = [_loaded_from(case), *(statement_site(queries, id) for id in sites)]
     lines = {(site.file, site.line): site for site in found if site is not None}
