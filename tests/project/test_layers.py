@@ -70,7 +70,7 @@ INSIDE = {
         "diagnose",
     ],
     "explaining": [
-        "device_error", "stack", "reading", "worker_text", "kept_copies", "explanation", "explain", "installation",
+        "stack", "reading", "worker_text", "kept_copies", "explanation", "explain", "installation",
         "failed_cells", "run_untraced", "command", "feature",
     ],
     "fixing": ["values", "source_text", "program_run", "rounds", "notebooks", "command", "feature"],

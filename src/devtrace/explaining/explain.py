@@ -9,16 +9,16 @@ except RuntimeError as error:
 import sys
 from dataclasses import replace
 from types import NoneType
+from typing import Final
 
 import numpy as np
 
 from devtrace.api.environment import is_simulated
 from devtrace.api.results import Report
 from devtrace.diagnosis.ending import by_part_of_a_device
-from devtrace.diagnosis.evidence.error_origins import text_of
-from devtrace.diagnosis.evidence.torchs_sentences import WRAPPED
+from devtrace.diagnosis.evidence.error_origins import is_raised_in_source, paths, text_of
+from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES, WRAPPED, is_of_another_trait, refused
 from devtrace.diagnosis.store import report_of
-from devtrace.explaining.device_error import path_to_origin
 from devtrace.runtime.interrupts import no_collecting
 from devtrace.runtime.tracebacks import last_shown
 from devtrace.trace.builder import TraceBuilder
@@ -26,6 +26,8 @@ from devtrace.trace.subset import cut
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import expect_kind
+
+_OUT_OF_MEMORY: Final = "CUDA out of memory. Tried to allocate"
 
 
 @no_collecting()
@@ -46,6 +48,25 @@ def explain(error: BaseException | None = None) -> Report:
         return _explained(path)
     except Exception as fault:  # noqa: BLE001 (a failing explanation is never the user's exception)
         return without_findings(sentence("explained.failed", fault=f"{type(fault).__name__}: {fault}"))
+
+
+def path_to_origin(error: BaseException) -> list[BaseException]:
+    """Return the chain of exceptions from the given one to torch's device error; empty if there is none. Cheap then.
+
+    An error in place of torch's (`raise StepFailed from error`, an exception group, a note) counts as well. A user's
+    own `raise` does not, whatever its text. Of several device errors the one nearest to the op counts.
+    """
+    found: list[BaseException] = []
+    for path in paths(error):
+        if _is_of_torch(path[-1]) and (not found or path[: len(found)] == found):
+            found = path
+    return found
+
+
+def _is_of_torch(error: BaseException) -> bool:
+    text = text_of(error)
+    known = ABOUT_DEVICES.search(text) or _OUT_OF_MEMORY in text or refused(text) or is_of_another_trait(text)
+    return bool(known) and (WRAPPED in text or not is_raised_in_source(error))
 
 
 def explain_text(text: str) -> Report:

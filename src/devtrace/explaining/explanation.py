@@ -24,8 +24,8 @@ import torch
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import Walk
 from devtrace.diagnosis.evidence.error_origins import text_of
+from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
 from devtrace.explaining import kept_copies
-from devtrace.explaining.device_error import dtypes_named
 from devtrace.explaining.reading import attributes, calls, expressions, names
 from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, add_left_behind, failed_op, refused_gradient
 from devtrace.explaining.reading.move_history import AFTER_ALL, BEFORE_ALL
@@ -34,6 +34,7 @@ from devtrace.explaining.reading.reader import Definer, Handler, Reader
 from devtrace.explaining.reading.values import ReadOp, TensorValue, Value, tensors_of
 from devtrace.explaining.stack import CALLS_OF_MODULES, Stack
 from devtrace.explaining.worker_text import read_worker_text
+from devtrace.features import find
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT
 from devtrace.recording.columns.operator_info import operator_by_name
@@ -108,7 +109,7 @@ class Explanation:
             self.stack,
             devices_named(text),
             in_full(str(torch.get_default_device())),
-            dtypes_named(text),
+            _dtypes_named(text),
             _HANDLERS,
             _DEFINERS,
         )
@@ -235,6 +236,13 @@ class Explanation:
             walk=walk,
             evidence=Evidence(births=frozenset(row for each in born if (row := found[id(each)]) is not None)),
         )
+
+
+def _dtypes_named(text: str) -> tuple[str, ...] | None:
+    """Return the dtypes that an error names; None for a device error; convolutions word both the same way."""
+    read = find("error kind", "dtype")
+    found = read(text) if read is not None else None
+    return found.named if found is not None and (found.named or not ABOUT_DEVICES.search(text)) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,5 +128,5 @@ def _of_torch(name: str) -> torch.dtype | None:
 
 
 def cast_to(name: str, asked: list[Value | None]) -> torch.dtype | None:
-    """Return the dtype that a method casts to, by its name (`half`) or by what is asked; None for one that only moves."""
+    """Return the dtype that a method casts to, by its name (`half`) or what it is given; None for one that moves."""
     return _of_torch(CASTS.get(name, "")) or next(filter(None, map(named, asked)), None)

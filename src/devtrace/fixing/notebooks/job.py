@@ -22,7 +22,7 @@ from devtrace.diagnosis.findings import Finding
 from devtrace.fixing.compared import Compared, Reference
 from devtrace.fixing.notebooks.kernel import Kernel
 from devtrace.fixing.notebooks.runner import NotebookRunner, python_that_forks
-from devtrace.fixing.notebooks.state import Bug, CellText, Changed, Hunk, beginning
+from devtrace.fixing.notebooks.state import State, beginning
 from devtrace.fixing.notebooks.text import NotebookText, runs
 from devtrace.fixing.program_run import Run
 from devtrace.fixing.rounds import Change, Rounds
@@ -48,7 +48,7 @@ class Job:
     """Runs the rounds of one notebook. Cells go by their ids outside, by their numbers in a fresh kernel inside."""
 
     def __init__(
-        self, folder: str, devices: str, cells: Sequence[CellText], last: str, out: TextIO, forks: Forks | None
+        self, folder: str, devices: str, cells: Sequence[State], last: str, out: TextIO, forks: Forks | None
     ) -> None:
         self._path = str(Path(folder) / NAME)
         self._cells = cells
@@ -117,7 +117,7 @@ class Job:
         self._report(cell=self._id_of(number))
 
     def _report(self, **parts: Any) -> None:
-        self._state.update(parts)  # type: ignore[typeddict-item]
+        self._state.update(parts)
         print(json.dumps(self._state), file=self._out, flush=True)
 
     def _id_of(self, number: int | None) -> str:
@@ -140,15 +140,15 @@ class Job:
     def _counted(self) -> str:
         return sentence("fix.devices", count=count_of(self._devices))
 
-    def _error(self, finding: Finding) -> Bug:
+    def _error(self, finding: Finding) -> State:
         site = finding.site
         cell, line = (self._id_of(site.cell), site.line) if site is not None else ("", 0)
         return {"cell": cell, "line": line, "message": one_line(finding.message), "help": finding.help, "hunks": []}
 
-    def _bug(self, change: Change) -> Bug:
+    def _bug(self, change: Change) -> State:
         return {**self._error(change.finding), "hunks": list(self._hunks(change))}
 
-    def _hunks(self, change: Change) -> Iterator[Hunk]:
+    def _hunks(self, change: Change) -> Iterator[State]:
         for file, after in change.after.items():
             before = change.before[file]
             if isinstance(before, NotebookText) and isinstance(after, NotebookText):
@@ -157,7 +157,7 @@ class Job:
             else:
                 yield from _hunks_of("", file, _plain(before), _plain(after))
 
-    def _changed(self) -> Iterator[Changed]:
+    def _changed(self) -> Iterator[State]:
         final = self._rounds.texts.get(self._path, self._text)
         assert isinstance(final, NotebookText)
         for cell, before, after in zip(self._ids, self._text.sources(), final.sources(), strict=True):
@@ -165,7 +165,7 @@ class Job:
                 yield {"cell": cell, "before": before, "after": after}
 
 
-def _hunks_of(cell: str, file: str, old: list[str], new: list[str]) -> Iterator[Hunk]:
+def _hunks_of(cell: str, file: str, old: list[str], new: list[str]) -> Iterator[State]:
     for kind, begin, end, first, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind != "equal":
             before, after = "\n".join(old[begin:end]), "\n".join(new[first:last])
@@ -176,7 +176,7 @@ def _plain(text: SourceText) -> list[str]:
     return [line.rstrip("\r\n") for line in text.lines]
 
 
-def _as_notebook(cells: Sequence[CellText]) -> bytes:
+def _as_notebook(cells: Sequence[State]) -> bytes:
     rest: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
     code = [{**rest, "id": f"c{at}", "source": each["source"]} for at, each in enumerate(cells)]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}

@@ -23,13 +23,12 @@ from contextlib import suppress
 from typing import Any, Final
 
 from devtrace.fixing.notebooks.run_again import cells_needed, cells_to_run
-from devtrace.fixing.notebooks.state import beginning
+from devtrace.fixing.notebooks.state import State, beginning
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import named
 
 COMMAND: Final = (sys.executable, "-m", "devtrace.fixing.notebooks.job")
-State = dict[str, Any]
 _CELL: Final = re.compile(r"\bIn\[(\d+)\]")
 _LOOK: Final = 0.2
 """Seconds between two looks at how far it is."""
@@ -60,7 +59,7 @@ class NotebookFix:
         asked = {**how, "cells": [*cells]}
         process = self._asked(json.dumps(asked) + "\n")
         with self._lock:
-            self._process, self._cells, self.state = process, cells, dict(beginning())
+            self._process, self._cells, self.state = process, cells, beginning()
         self._changed()
         reader = threading.Thread(target=self._follow, args=(process,), name="devtrace-fix", daemon=True)
         reader.start()

@@ -1,62 +1,16 @@
-"""What a job that fixes a notebook says of itself, as it goes from process to process and to the page."""
+"""What a job that fixes a notebook says of itself, as it goes from process to process and to the page.
 
-from typing import Literal, NotRequired, TypedDict
+`panel/messages.json` has its fields: those of `Fixing`. `run` is what has to run, in order, `needed` only for the
+others. Texts of bugs have the numbers of a fresh kernel, in which `cells` run one after the other. The lines of a hunk
+are those of the cell as earlier fixes left it; a `file` instead of a cell is a module's.
+"""
 
+from typing import Any
 
-class CellText(TypedDict):
-    """A code cell as it stands in the page."""
-
-    cell: str
-    source: str
-
-
-class Hunk(TypedDict):
-    """Lines that a fix changes, in the cell as earlier fixes left it. `file` instead of a cell: a module's."""
-
-    cell: str
-    file: str
-    line: int
-    before: str
-    after: str
+State = dict[str, Any]
 
 
-class Bug(TypedDict):
-    """An error on the way through the notebook, and what mends it."""
-
-    cell: str
-    line: int
-    message: str
-    help: str
-    hunks: list[Hunk]
-
-
-class Changed(TypedDict):
-    """A cell before and after all fixes."""
-
-    cell: str
-    before: str
-    after: str
-
-
-class Fixing(TypedDict):
-    """Progress, and in the end what came of it. `run`: what has to run, in order, `needed` only for the others.
-
-    Texts of bugs have the numbers of a fresh kernel, in which `cells` run one after the other.
-    """
-
-    state: Literal["running", "proven", "left", "failed", "cancelled"]
-    round: int
-    cells: list[str]
-    cell: str
-    bugs: list[Bug]
-    closing: str
-    changed: list[Changed]
-    run: list[str]
-    needed: list[str]
-    left: NotRequired[Bug]
-
-
-def beginning() -> Fixing:
+def beginning() -> State:
     return {
         "state": "running", "round": 0, "cells": [], "cell": "", "bugs": [], "closing": "", "changed": [], "run": [],
         "needed": [],
