@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from devtrace.cli.main import main
 from devtrace.diagnosis.findings import Edit
-from devtrace.fixing.notebooks.json_spans import items, members, whole
-from devtrace.fixing.notebooks.text import NotebookText
+from devtrace.fixing.notebooks.text import NotebookText, items, members, whole
 from devtrace.words.errors import UsageError
 from folders import ROOT
 

@@ -27,6 +27,7 @@ from devtrace.diagnosis.findings import Site
 from devtrace.recording.columns import stamps
 from devtrace.recording.peak import Peak
 from devtrace.source.parsing import node_of
+from devtrace.trace.builder import TraceBuilder
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import DeviceError, UsageError
 
@@ -141,7 +142,6 @@ def _born(tensor: object) -> Site | None:
 @lru_cache(maxsize=4096)
 def _site(birth: int) -> Site:
     from devtrace.recording.finish.site_rows import add_sites
-    from devtrace.trace.builder import TraceBuilder
 
     builder = TraceBuilder()
     row = add_sites(builder, [birth])[birth]

@@ -24,7 +24,6 @@ from devtrace.words.errors import DeviceError
 from devtrace.words.text_format import format_memory, short_op_name
 
 RULE: Final = "expectation"
-ONE: Final = {"syncs": "sync", "copies": "copy"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.cli.parser import Command
 from devtrace.cli.reports import add_report, report_of
+from devtrace.runtime.requirements import need_torch
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import FormatError
 
@@ -25,7 +26,6 @@ def _of_an_error(files: Sequence[str]) -> Report:
         return report_of(files)
     except FormatError:
         from devtrace.explaining.explain import explain_text
-        from devtrace.runtime.requirements import need_torch
 
         need_torch()
         return explain_text(Path(files[0]).read_text(encoding="utf-8", errors="replace"))

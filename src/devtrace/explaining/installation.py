@@ -20,7 +20,8 @@ from devtrace.api.module_watch import watch_modules
 from devtrace.cli.output import print_line
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.patches import Patches
-from devtrace.runtime.requirements import sentence_of_fault
+from devtrace.runtime.requirements import need_torch, sentence_of_fault
+from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.runtime.watching import ERRORS
 from devtrace.words.catalogue import sentence
 
@@ -33,8 +34,6 @@ _on: Final = threading.Event()
 
 def install() -> None:
     """Explain the device errors that end this program, a thread or a task. In IPython it is `%load_ext devtrace`."""
-    from devtrace.runtime.requirements import need_torch
-
     need_torch()
     shell = _shell()
     if shell is not None:
@@ -120,8 +119,6 @@ def _after_handler(former: Callable[..., object]) -> Callable[..., None]:
 
 def _hide_our_frames(error: BaseException) -> None:
     """Let the traceback be the one that it is without our hooks around `.to()` and the like."""
-    from devtrace.runtime.tracebacks import hide_our_frames
-
     with ERRORS:
         hide_our_frames(error)
 

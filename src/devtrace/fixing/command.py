@@ -63,11 +63,8 @@ def _count(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    return run_rounds(_runner(options), options)
-
-
-def run_rounds(runner: Runner, options: argparse.Namespace) -> int:
     """Run a program until nothing is left or nothing helps; print and write what came of it."""
+    runner = _runner(options)
     for path, what in ((options.patch, "cli.patch"), (options.json, "cli.findings")):
         if path is not None and not os.access(path.parent, os.W_OK):  # before the runs, not after
             raise UsageError.of("not-written", file=path, reason=os.strerror(EACCES), what=sentence(what))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from devtrace.contract import findings_json
 from devtrace.fixing import values
@@ -54,8 +54,9 @@ class ProgramRunner:
             is_late = self.wait(process)
             if not found.exists():
                 raise UsageError.of("fix-no-run", code=process.returncode)
+            computed = json.loads(left.read_text(encoding="utf-8")) if left.exists() else {}  # not if it was killed
             run = run_of(found, process.returncode, is_late=is_late)
-            return replace(run, values=_read(left), output=printed.text())
+            return replace(run, values=computed, output=printed.text())
 
     def wait(self, process: subprocess.Popen[bytes]) -> bool:
         """Wait for the end; return whether the time limit came first."""
@@ -105,14 +106,6 @@ class Printed:
         """Return its beginning; a process that outlives the program may keep the stream open."""
         self._thread.join(PATIENCE)
         return self._kept.decode(errors="replace")
-
-
-def _read(path: Path) -> Mapping[str, Any]:
-    """Return the values that a run left; none of one that was killed."""
-    if not path.exists():
-        return {}
-    data: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return data
 
 
 def run_of(found: Path, code: int, *, is_late: bool = False) -> ProgramRun:

@@ -98,24 +98,19 @@ class Commands:
         _print(sentence("magic.off"))
 
     def _status(self, _: str) -> None:
-        tracing = self.tracing
+        tracing, spec = self.tracing, self.tracing.simulated
         kept, size = comma().join(traced.label for traced in tracing.history), tracing.history.bytes
         rows = {
             "status.traced": sentence("status.every-cell" if tracing.on else "status.asked-cells"),
-            "status.simulated": _simulated(tracing.simulated),
+            "status.simulated": sentence("status.simulated-devices", devices=names_of(spec), spec=spec)
+            if spec
+            else sentence("status.nothing"),
             "status.torch": sentence("status.torch-imported" if tracing.torch.is_imported else "status.torch-awaited"),
             "status.kept": sentence("status.kept-traces", kept=kept, size=size)
             if kept
             else sentence("status.no-trace"),
         }
         _print(table((sentence(key), value) for key, value in rows.items()))
-
-    def explain_empty_cell(self) -> None:
-        _print(sentence("magic.empty-cell"))
-
-    def explain_cell_magic(self) -> None:
-        """Say to who wrote `%devtrace` above code that it traces nothing."""
-        _print(sentence("magic.one-percent"))
 
     def _check(self, _: str) -> None:
         from devtrace.api.environment import describe
@@ -184,7 +179,7 @@ class Commands:
     def _kept(self, key: str) -> Traced:
         traced = self.tracing.history.find(key)
         if traced is None:
-            kept = [traced.label for traced in self.tracing.history]
+            kept = self.tracing.history.labels()
             slug = "no-trace.named-kept" if kept else "no-trace.named" if key else "no-trace"
             raise UsageError.of(slug, key=key, kept=kept)
         return traced
@@ -206,12 +201,6 @@ def _files(traced: Traced, options: Options) -> Iterator[Form]:
 
         forms = Forms(traced.report, entries_of(traced.report.findings), project_folder(Path.cwd()))
         yield from forms.files(options.json, options.sarif)
-
-
-def _simulated(spec: str) -> str:
-    return (
-        sentence("status.simulated-devices", devices=names_of(spec), spec=spec) if spec else sentence("status.nothing")
-    )
 
 
 def _print(text: str) -> None:

@@ -9,26 +9,23 @@ from devtrace.words.errors import UsageError
 
 if TYPE_CHECKING:
     from devtrace.diagnosis.findings import ReportData
+    from devtrace.notebook.cells import History
 
-Find = Callable[[str], "ReportData | None"]
-List = Callable[[], list[str]]
-
-_notebooks: list[tuple[Find, List]] = []
+_notebooks: list[History] = []
 
 
-def let_find(find: Find, labels: List) -> Callable[[], None]:
-    """Let names be looked up in a notebook, which lists its traces as `labels()`; the returned function ends that."""
-    notebook = find, labels
-    _notebooks.append(notebook)
-    return lambda: _notebooks.remove(notebook) if notebook in _notebooks else None
+def let_find(history: History) -> Callable[[], None]:
+    """Let names be looked up among the traces of a notebook; the returned function ends that."""
+    _notebooks.append(history)
+    return lambda: _notebooks.remove(history) if history in _notebooks else None
 
 
 def kept(name: str) -> ReportData | None:
     """Return the report of the trace of this name; None where no notebook keeps traces."""
-    for find, _ in _notebooks:
-        if report := find(name):
+    for history in _notebooks:
+        if report := history.report_of(name):
             return report
-    labels = [label for _, labels in _notebooks for label in labels()]
+    labels = [label for history in _notebooks for label in history.labels()]
     if not _notebooks:
         return None
     raise UsageError.of("no-trace.compared-kept" if labels else "no-trace.compared", key=repr(name), kept=labels)

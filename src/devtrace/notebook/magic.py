@@ -36,6 +36,7 @@ from devtrace.runtime.patches import Patches
 from devtrace.runtime.requirements import sentence_of_fault
 from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.words import language
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError
 
 # The names that code goes by which IPython's own magics run: with %% lines are counted from below the magic.
@@ -157,8 +158,7 @@ class Extension:
         for kind, name, magic in magics:
             self.shell.magics_manager.register_function(magic, kind, name)
             undo.callback(self.shell.magics_manager.magics[kind].pop, name, None)
-        history = self.tracing.history
-        undo.callback(kept_traces.let_find(history.report_of, history.labels))
+        undo.callback(kept_traces.let_find(self.tracing.history))
         self._clean_tracebacks(undo)
         # After our own events: the panel is called once a cell's trace has begun or ended.
         undo.callback(panel_comm.open_panel(self.shell, self.tracing))
@@ -267,7 +267,7 @@ class Extension:
         error = result.error_in_exec if result else None
         traced = self.tracing.finish(error)
         if running.asked and usage.is_alone(running.raw):
-            self.commands.explain_empty_cell()
+            sys.stdout.write(sentence("magic.empty-cell") + "\n")
             return
         # What %%time was given may be no Python either.
         if isinstance(error, SyntaxError) and (traced is None or not len(traced.trace.ops)):
@@ -331,7 +331,7 @@ class Extension:
             report = self.commands.run(line)
         stack = self._stack()
         if not line.strip() and self.tracing.run is None and stack and usage.begins_code(stack[0].raw):
-            self.commands.explain_cell_magic()
+            sys.stdout.write(sentence("magic.one-percent") + "\n")  # it traces nothing of the code below it
         return report
 
     def _misplaced_magic(self, line: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from devtrace.api.options import FLAGS, Flag, Keyword, Options, nearest, unknown_flag, with_values
 from devtrace.features import offered
+from devtrace.source.parsing import parse
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import UsageError
 
@@ -82,12 +83,8 @@ def bodies(lines: Sequence[str]) -> Iterator[tuple[str, int]]:
 
 def line_of_misplaced(code: str) -> int:
     """Return the line of a `%%devtrace` that IPython has read as a line magic, 0 without one."""
-    if _AS_LINE_MAGIC not in code:
-        return 0
-    try:
-        statements = ast.parse(code).body
-    except (SyntaxError, ValueError, RecursionError):
-        return 0
+    parsed = parse(code) if _AS_LINE_MAGIC in code else None
+    statements = parsed.tree.body if parsed is not None else []
     magics = (node.lineno for node in statements if ast.unparse(node).startswith(_AS_LINE_MAGIC))
     return next(magics, 0)
 

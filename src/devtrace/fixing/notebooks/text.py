@@ -5,20 +5,21 @@ A cell goes by its execution count in a fresh kernel that runs all of them.
 
 from __future__ import annotations
 
-import ast
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from devtrace.diagnosis.findings import Edit
-from devtrace.fixing.notebooks.json_spans import JsonSpan, items, members, whole
 from devtrace.fixing.source_text import SourceText, apply_edit
-from devtrace.source.parsing import lines_of
+from devtrace.source.parsing import lines_of, parse
 from devtrace.words.errors import UsageError
 
 SKIPPED = "skip-execution"
 """The tag of a cell that nbclient does not run."""
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_DECODER: Final = json.JSONDecoder()
 
 
 @dataclass(frozen=True)
@@ -101,18 +102,9 @@ def _edited(source: str, edits: list[Edit], name: str) -> str:
     new = "".join(lines)
     if not source.endswith("\n"):
         new = new.removesuffix("\n")
-    if _is_program(source) and not _is_program(new):
+    if parse(source) is not None and parse(new) is None:  # one with magics is no program to Python itself
         raise UsageError.of("fix-unfit.broken-cell", name=name)
     return new
-
-
-def _is_program(source: str) -> bool:
-    """Return whether Python itself reads a cell: one with magics it does not."""
-    try:
-        ast.parse(source)
-    except (SyntaxError, ValueError):
-        return False
-    return True
 
 
 def _as_json(new: str, text: str, span: JsonSpan) -> str:
@@ -128,3 +120,53 @@ def _as_json(new: str, text: str, span: JsonSpan) -> str:
     parts = new.splitlines(keepends=True)  # as nbformat does, whatever ends a line of Python
     lines = [known.get(line) or json.dumps(line, ensure_ascii=is_ascii) for line in parts]
     return head + between.join(lines) + tail
+
+
+# Positions of values in JSON text, so that one value is replaced and every other character stays.
+
+
+class JsonSpan(NamedTuple):
+    begin: int
+    end: int
+
+
+def whole(text: str) -> JsonSpan:
+    """Return the span of the text's one value; raises ValueError if it is no JSON."""
+    begin = _skip(text, 0)
+    return JsonSpan(begin, _DECODER.raw_decode(text, begin)[1])
+
+
+def members(text: str, value: JsonSpan) -> dict[str, JsonSpan]:
+    """Return the values of an object by key; nothing of a value that is none."""
+    found: dict[str, JsonSpan] = {}
+    at = _first(text, value, "{")
+    while at is not None:
+        key, at = _DECODER.raw_decode(text, at)
+        begin = _skip(text, _skip(text, at) + 1)
+        found[key] = JsonSpan(begin, _DECODER.raw_decode(text, begin)[1])
+        at = _next(text, found[key].end)
+    return found
+
+
+def items(text: str, value: JsonSpan) -> Iterator[JsonSpan]:
+    """Yield the values of an array; nothing of a value that is none."""
+    at = _first(text, value, "[")
+    while at is not None:
+        item = JsonSpan(at, _DECODER.raw_decode(text, at)[1])
+        yield item
+        at = _next(text, item.end)
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _first(text: str, value: JsonSpan, opening: str) -> int | None:
+    at = _skip(text, value.begin + 1)
+    return None if text[value.begin] != opening or text[at] in "]}" else at
+
+
+def _next(text: str, end: int) -> int | None:
+    at = _skip(text, end)
+    return _skip(text, at + 1) if text[at] == "," else None

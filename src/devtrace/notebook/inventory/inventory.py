@@ -84,17 +84,14 @@ def _lists_as_one(holdings: list[NamedObject]) -> list[NamedObject]:
     return [*kept, *(NamedObject("tensors", [each.value for each in long[name]], [name]) for name in long)]
 
 
-def _tensors_row(holding: NamedObject, asker: Asker, all_totals: DeviceTotals) -> Steps:
-    totals = DeviceTotals()
-    yield from _count(holding.value, asker, totals, all_totals)
+def _tensor_row(holding: NamedObject, asker: Asker, all_totals: DeviceTotals) -> Steps:
+    """List a tensor, or those of a long list."""
+    totals, is_one = DeviceTotals(), holding.kind == "tensor"
+    yield from _count([holding.value] if is_one else holding.value, asker, totals, all_totals)
+    if is_one:
+        return _head(holding, totals.by_device) | _layout(holding.value, asker)
     what = {"kind": "tensor", "type": sentence("inventory.tensors", count=len(holding.value))}
     return _head(holding, totals.by_device) | what
-
-
-def _tensor_row(holding: NamedObject, asker: Asker, all_totals: DeviceTotals) -> Steps:
-    totals = DeviceTotals()
-    yield from _count([holding.value], asker, totals, all_totals)
-    return _head(holding, totals.by_device) | _layout(holding.value, asker)
 
 
 def _optimizer_row(holding: NamedObject, asker: Asker, all_totals: DeviceTotals) -> Steps:
@@ -164,7 +161,7 @@ def _by_device(totals: Totals) -> list[Row]:
     return [{"device": device} | asdict(total) for device, total in in_order]
 
 
-_ROWS: Final = {"tensor": _tensor_row, "tensors": _tensors_row, "optimizer": _optimizer_row, "model": _model_row}
+_ROWS: Final = {"tensor": _tensor_row, "tensors": _tensor_row, "optimizer": _optimizer_row, "model": _model_row}
 
 
 @dataclass(slots=True)

@@ -7,11 +7,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from devtrace.notebook.cells import History, Traced
 from devtrace.words.errors import DevtraceError
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from devtrace.api.results import Trace
@@ -40,28 +41,22 @@ def find(history: History, number: int) -> Traced:
 
 
 def _summary(number: int, traced: Traced) -> Message:
+    """Describe a trace; its outline is what `readOutline` keeps in the page: findings, ledger, sites, source."""
+    from devtrace.trace.format import encode
+    from devtrace.trace.subset import cut
+
     return {
         "trace": number,
         "label": traced.label,
         "cell": traced.cell.id,
         "seconds": _seconds(traced.trace),
         "ops": len(traced.trace.ops) + traced.trace.truncated,
-        "outline": _without_ops(traced.trace),
+        "outline": encode(cut(traced.trace, _optimizers_on_cpu(traced.trace))),
     }
-
-
-def _without_ops(trace: Trace) -> Message:
-    """Encode the findings, ledger, sites and the cells' source: what `readOutline` keeps in the page."""
-    from devtrace.trace.format import encode
-    from devtrace.trace.subset import cut
-
-    return encode(cut(trace, _optimizers_on_cpu(trace)))
 
 
 def _optimizers_on_cpu(trace: Trace) -> NDArray[np.bool_]:
     """Mark of each line the kinds of op that an optimizer ran on the CPU: they explain the line's stripe."""
-    import numpy as np
-
     ops = trace.ops
     cpu = next((row for row, device in enumerate(trace.devices) if device == "cpu"), -1)
     found = np.flatnonzero((ops.ints("phase") == trace.string_id("optimizer")) & (ops.ints("device") == cpu))
@@ -75,12 +70,9 @@ def exported(traced: Traced, form: str) -> tuple[str, str]:
     """Return a file's name and text: "html" the report as a page, "perfetto" the trace for ui.perfetto.dev."""
     name = re.sub(r"\W+", "-", traced.label).strip("-") or "trace"
     with tempfile.TemporaryDirectory(prefix="devtrace-") as folder:
-        if form == "html":
-            path = Path(folder) / f"{name}.html"
-            traced.report.to_html(path)
-        else:
-            path = Path(folder) / f"{name}.perfetto.json"
-            traced.trace.to_perfetto(path)
+        is_page = form == "html"
+        path = Path(folder) / f"{name}.{'html' if is_page else 'perfetto.json'}"
+        traced.report.to_html(path) if is_page else traced.trace.to_perfetto(path)
         return path.name, path.read_text(encoding="utf-8")
 
 

@@ -12,11 +12,11 @@ A model of thousands of modules runs these hooks thousands of times. So the torc
 count, and notes are numbers (`module_notes`).
 """
 
-import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
+from types import FrameType
 from typing import Any, Final
 
 import torch
@@ -28,7 +28,7 @@ from devtrace.recording.columns.module_notes import packed
 from devtrace.recording.columns.process_history import history
 from devtrace.recording.columns.sites import files
 from devtrace.recording.context import module_moves, optimizers
-from devtrace.recording.context.happenings import changing, next_op, op_of_attaching, recorders, site_of
+from devtrace.recording.context.happenings import changing, followed, next_op, op_of_attaching, recorders, site_of
 from devtrace.recording.context.module_tree import children
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.patches import Patches, SharedInstallation
@@ -55,20 +55,13 @@ def _install(undo: ExitStack) -> None:
         module_moves.install(patches)
     optimizers.install(patches)
     for kind in (torch.Tensor, torch.nn.Parameter):
-        patches.set(kind, "__deepcopy__", _noted(kind.__deepcopy__))
+        patches.set(kind, "__deepcopy__", followed(kind.__deepcopy__, BIRTHS, _note_copy))
 
 
-def _noted(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def __deepcopy__(self: Any, memo: Any) -> Any:  # noqa: N807
-        made = original(self, memo)
-        if not is_compiling():
-            with BIRTHS, Quiet():
-                if is_tensor(made) and made is not self:
-                    stamps.put_birth(made, stamps.birth(site_of(sys._getframe(1))))
-        return made
-
-    return __deepcopy__
+def _note_copy(original: Any, made: Any, caller: FrameType) -> None:
+    with Quiet():
+        if is_tensor(made) and made is not original:
+            stamps.put_birth(made, stamps.birth(site_of(caller)))
 
 
 _hooks: Final = SharedInstallation(_install)

@@ -10,24 +10,16 @@ program that handles it sees the frames that it has plain.
 
 from collections.abc import Callable
 from threading import get_ident
-from typing import Any, Protocol
+from typing import Any
 
 from torch.compiler import is_compiling
 from torch.nn import Module
 
 from devtrace.recording.columns.recorded_ops import Sampler
 
-
-class Calls(Protocol):
-    """`Modules`, as far as this file knows it."""
-
-    recorder: Any
-
-    def open(self, module: Any, state: Any) -> tuple[int, int, int] | None: ...
-
-
 original: Callable[..., Any] = Module.__call__
-recording: Calls | None = None
+recording: Any = None
+"""`Modules`, which knows this file."""
 sampler: Sampler | None = None
 
 

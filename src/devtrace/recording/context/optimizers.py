@@ -5,10 +5,8 @@ region is an op, which the mode sees after an error too (`ThreadState.region`).
 State that a step left when it raised is found at the next look, by the line of that step.
 """
 
-import functools
 import sys
 import weakref
-from collections.abc import Callable
 from itertools import takewhile
 from threading import get_ident
 from types import CodeType, FrameType, FunctionType
@@ -23,7 +21,7 @@ from devtrace.recording.columns import stamps
 from devtrace.recording.columns.process_history import States, history
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.thread_state import ThreadState
-from devtrace.recording.context.happenings import site_of
+from devtrace.recording.context.happenings import followed, site_of
 from devtrace.recording.context.module_tree import class_name
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet
@@ -86,8 +84,8 @@ def hook() -> list[RemovableHandle]:
 
 
 def install(patches: Patches) -> None:
-    patches.set(Optimizer, "__init__", _constructed(Optimizer.__init__))
-    patches.set(Optimizer, "load_state_dict", _loading(Optimizer.load_state_dict))
+    patches.set(Optimizer, "__init__", followed(Optimizer.__init__, STATES, _note_constructor))
+    patches.set(Optimizer, "load_state_dict", followed(Optimizer.load_state_dict, STATES, _take_loaded))
 
 
 def settle(optimizer: Optimizer) -> None:
@@ -100,18 +98,10 @@ def settle(optimizer: Optimizer) -> None:
         _take(optimizer, found.site)
 
 
-def _constructed(original: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(original)
-    def __init__(self: Optimizer, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-        original(self, *args, **kwargs)
-        if not is_compiling():
-            with STATES:
-                own = _constructors(type(self))
-                if any("state" in code.co_names for code in own):  # an `__init__` of the user's is no line of a birth
-                    around = outward(sys._getframe(1))
-                    _note(self, 0, site_of(next((frame for frame in around if frame.f_code not in own), None)))
-
-    return __init__
+def _note_constructor(optimizer: Optimizer, _: None, caller: FrameType) -> None:
+    own = _constructors(type(optimizer))
+    if any("state" in code.co_names for code in own):  # an `__init__` of the user's is no line of a birth
+        _note(optimizer, 0, site_of(next((frame for frame in outward(caller) if frame.f_code not in own), None)))
 
 
 def _constructors(kind: type) -> list[CodeType]:
@@ -163,15 +153,8 @@ def _states(optimizer: Optimizer) -> dict[Any, Any]:
     return states if issubclass(type(states), dict) else {}  # type: ignore[return-value]
 
 
-def _loading(original: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(original)
-    def load_state_dict(self: Optimizer, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        if not is_compiling():
-            with STATES:
-                _take(self, site_of(sys._getframe(1)))
-
-    return load_state_dict
+def _take_loaded(optimizer: Optimizer, _: None, caller: FrameType) -> None:
+    _take(optimizer, site_of(caller))
 
 
 def _take(optimizer: Optimizer, site: int) -> None:
