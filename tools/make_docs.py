@@ -15,9 +15,8 @@ from typing import Any, Final, get_args
 
 import devtrace
 from devtrace.api.options import FLAGS, Keyword
-from devtrace.diagnosis.rules.ordered import rule_slugs
-from devtrace.diagnosis.slug_words import MEANINGS
-from devtrace.diagnosis.slugs import CauseSlug, RuleSlug
+from devtrace.diagnosis.rules.error_rules import rule_slugs
+from devtrace.diagnosis.slugs import MEANINGS, CauseSlug, RuleSlug
 from devtrace.notebook.usage import COMMANDS
 from devtrace.words import language
 from devtrace.words.catalogue import family, sentence

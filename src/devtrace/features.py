@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Final, Literal
 
-from devtrace.words.errors import UsageError
+from devtrace.words.errors import UsageError, named
 
 FEATURES: Final = (
     "simulation", "costs", "dtypes", "memory", "jobs", "budget", "fixing", "explaining", "interchange", "drawing",
@@ -56,7 +56,7 @@ _RULES: Final = ("error rule", "cost rule", "job rule")
 @cache
 def offers(point: Point) -> Mapping[str, Callable[[], Any]]:
     """Return what loads each offer at a point, by its key."""
-    tables = [*_ours(), *(_of_packages() if point in _RULES else ())]
+    tables = [*_ours(), *(_of_packages()[0] if point in _RULES else ())]
     return {key: partial(_load, name) for table in tables for key, name in table.get(point, {}).items()}
 
 
@@ -79,14 +79,34 @@ def need(point: Point, key: str) -> Any:
     return found
 
 
+def faults() -> Mapping[str, str]:
+    """Return why the table of another package cannot be used, by the name of its entry point."""
+    return _of_packages()[1]
+
+
+def only_rules(table: Feature) -> Feature:
+    """Return the table of another package; refuse a point that is not open to it."""
+    for point in table:
+        if point not in _RULES:
+            raise UsageError.of("feature-point", point=point, points=_RULES)
+    return {point: dict(rules) for point, rules in table.items()}
+
+
 def _ours() -> Iterator[Feature]:
     for name in FEATURES:
         yield import_module(f"devtrace.{name}.feature").FEATURE
 
 
 @cache
-def _of_packages() -> list[Feature]:
-    return [each.load() for each in entry_points(group="devtrace.features")]
+def _of_packages() -> tuple[list[Feature], dict[str, str]]:
+    """Return the tables of other packages, and why one cannot be used, by the name of its entry point."""
+    tables, faults = list[Feature](), dict[str, str]()
+    for entry in entry_points(group="devtrace.features"):
+        try:
+            tables.append(only_rules(entry.load()))
+        except Exception as fault:  # noqa: BLE001 (it is of another package: ours go on)
+            faults[entry.name] = named(fault)
+    return tables, faults
 
 
 @cache

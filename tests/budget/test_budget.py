@@ -20,8 +20,8 @@ import budgeted
 import devtrace
 from devtrace.api.options import FLAGS
 from devtrace.api.recording import record
+from devtrace.budget import budget, lines
 from devtrace.budget.budget import Budget
-from devtrace.budget.lines import Lines
 from devtrace.budget.segments import FIRST_BATCH, NEEDED
 from devtrace.diagnosis.findings import Finding
 from devtrace.recording.columns.chunk import WIDTH
@@ -248,11 +248,11 @@ def test_a_value_that_is_read_in_between_is_counted_each_time() -> None:
 
 
 def test_a_fault_of_ours_at_a_value_that_is_read_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: Budget, line: object) -> None:
+    def fail(frame: object) -> int:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr(Budget, "_reach_within", fail)
-    monkeypatch.setattr(Lines, "are_seen", False)
+    monkeypatch.setattr(budget, "site_of", fail)
+    monkeypatch.setattr(lines, "_monitoring", None)
     read = []
     short = recorded(lambda: train(lambda model, step: read.append(torch.ones(1).item()), at=20))
     assert read == [1.0]

@@ -17,7 +17,7 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules import device_mismatch
-from devtrace.diagnosis.rules.device_errors import device_errors
+from devtrace.diagnosis.rules.error_rules import device_errors
 from devtrace.diagnosis.store import report_of
 from devtrace.recording.context import hooks
 from devtrace.report.html import fragment
@@ -151,7 +151,7 @@ def test_a_diagnosis_that_fails_leaves_torchs_own_words(monkeypatch: pytest.Monk
 
 def test_without_live_objects_the_recorded_names_are_used() -> None:
     trace = replace(failing().trace, findings=None)
-    found = list(device_errors(TraceQueries(trace)))
+    found = list(device_errors(TraceQueries(trace), []))
     assert found[0].culprit is not None
     assert found[0].culprit.device == "cpu"
     assert found[0].culprit.born is not None

@@ -14,7 +14,7 @@ from torch import nn
 
 import devtrace
 from devtrace.api.results import Trace
-from devtrace.dtypes.autocast_recorder import Region
+from devtrace.dtypes.autocast_recorder import RecordedRegion
 
 HALF = torch.bfloat16
 
@@ -120,7 +120,7 @@ def test_regions_of_repetitions_that_were_folded_away_go_with_their_ops() -> Non
         for _ in range(20_000):
             with torch.autocast("cpu", dtype=HALF):
                 x.mul(2)
-        alive = sum(type(each) is Region for each in gc.get_objects())
+        alive = sum(type(each) is RecordedRegion for each in gc.get_objects())
     assert 0 < alive < 10_000
     assert 0 < len(recording.trace.autocasts) <= len(recording.trace.ops) <= 110
     assert all(each.end > each.begin for each in recording.trace.autocasts)

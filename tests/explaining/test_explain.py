@@ -22,8 +22,8 @@ from torch.utils.data import DataLoader, Dataset
 
 import devtrace
 from devtrace.api.results import Report
+from devtrace.diagnosis.evidence.error_origins import path_to_origin
 from devtrace.diagnosis.findings import Finding
-from devtrace.explaining.device_error import path_to_origin
 from devtrace.recording.columns import stamps
 from devtrace.recording.context import hooks
 from odd_programs import Lent

@@ -15,7 +15,7 @@ from torch import nn
 import devtrace
 from devtrace.explaining.reading import argument_sources, move_history
 from devtrace.recording.columns.module_notes import Happening
-from devtrace.recording.columns.process_history import ErrorMark, Moved, mark_of
+from devtrace.recording.columns.process_history import ErrorMark, MovedModule, mark_of
 from devtrace.recording.context import hooks
 
 
@@ -81,9 +81,9 @@ def test_a_function_that_wraps_itself_has_an_end() -> None:
 def test_moves_in_the_handler_of_an_error_that_is_gone_are_not_of_the_one_at_its_address() -> None:
     code = test_a_function_that_wraps_itself_has_an_end.__code__
 
-    def moved(tick: int, handling: ErrorMark | None) -> Moved:
+    def moved(tick: int, handling: ErrorMark | None) -> MovedModule:
         at = Happening(0, tick, -1)
-        return Moved(weakref.ref(nn.Linear(1, 1)), None, 0, (), at, handling)
+        return MovedModule(weakref.ref(nn.Linear(1, 1)), None, 0, (), at, handling)
 
     now, elsewhere = (1, code, 8), (1, code, 4)
     handled = [now, None, elsewhere, now, now, None]

@@ -18,11 +18,10 @@ import pytest
 from devtrace.cli.main import main
 from devtrace.diagnosis.findings import Culprit, Edit, Finding, Site
 from devtrace.fixing import values
-from devtrace.fixing.patch import unified_diff
+from devtrace.fixing.patch import unified_diff, write_all
 from devtrace.fixing.program import MOST_OUTPUT, Printed, ProgramRunner, run_of, started
-from devtrace.fixing.rounds import Rounds, Run
+from devtrace.fixing.rounds import ProgramRun, Rounds
 from devtrace.fixing.source_text import SourceText
-from devtrace.fixing.writing import write_all
 from devtrace.runtime import overlay
 from devtrace.runtime.device_spec import ONE_DEVICE
 from devtrace.source.user_code import OWN_PACKAGES
@@ -57,19 +56,19 @@ def text(data: str | bytes) -> SourceText:
 class Scripted:
     """A program whose runs are given."""
 
-    def __init__(self, *runs: Run) -> None:
+    def __init__(self, *runs: ProgramRun) -> None:
         self.left = list(runs)
         self.seen: list[str] = []
 
-    def __call__(self, texts: Mapping[str, SourceText], own: frozenset[str]) -> Run:
+    def __call__(self, texts: Mapping[str, SourceText], own: frozenset[str]) -> ProgramRun:
         self.seen.append("".join(texts["a.py"].lines) if "a.py" in texts else "as it is")
         return self.left.pop(0)
 
 
-ENDED = Run("ended", ())
+ENDED = ProgramRun("ended", ())
 
 
-def rounds_of(*runs: Run, most: int = 9) -> tuple[Rounds, Scripted]:
+def rounds_of(*runs: ProgramRun, most: int = 9) -> tuple[Rounds, Scripted]:
     program = Scripted(*runs)
     rounds = Rounds(program, lambda _: text("x = 1\ny = 2\n"), most)
     rounds.go()
@@ -79,7 +78,7 @@ def rounds_of(*runs: Run, most: int = 9) -> tuple[Rounds, Scripted]:
 def test_a_program_is_run_again_with_each_fix_until_it_ends() -> None:
     first = error("a.py", 1, "x", replaced("a.py", 1, "x = 1", "x = 10"))
     second = error("a.py", 2, "y", replaced("a.py", 2, "y = 2", "y = 20"))
-    rounds, program = rounds_of(Run("raised", (first,)), Run("raised", (second,)), ENDED)
+    rounds, program = rounds_of(ProgramRun("raised", (first,)), ProgramRun("raised", (second,)), ENDED)
     assert program.seen == ["as it is", "x = 10\ny = 2\n", "x = 10\ny = 20\n"]
     assert rounds.is_proven
 
@@ -87,7 +86,7 @@ def test_a_program_is_run_again_with_each_fix_until_it_ends() -> None:
 def test_a_fix_that_does_not_help_is_taken_back_and_the_one_before_stays() -> None:
     first = error("a.py", 1, "x", replaced("a.py", 1, "x = 1", "x = 10"))
     second = error("a.py", 2, "y", replaced("a.py", 2, "y = 2", "y = 20"))
-    rounds, _ = rounds_of(*(Run("raised", (each,)) for each in (first, second, second)))
+    rounds, _ = rounds_of(*(ProgramRun("raised", (each,)) for each in (first, second, second)))
     assert "".join(rounds.texts["a.py"].lines) == "x = 10\ny = 2\n"
     assert (rounds.left, rounds.is_proven) == (second, False)
 
@@ -115,7 +114,7 @@ def twin(line: int, born: int, *edits: Edit) -> Finding:
 )
 def test_a_twin_is_another_error_if_only_its_lines_differ(edit: Edit, next_error: Finding, is_another: bool) -> None:
     last = replace(next_error, edits=(replaced("a.py", 9, "", "no such line"),))
-    program = Scripted(Run("raised", (twin(2, 1, edit),)), Run("raised", (last,)))
+    program = Scripted(ProgramRun("raised", (twin(2, 1, edit),)), ProgramRun("raised", (last,)))
     rounds = Rounds(program, lambda _: text(TWINS))
     rounds.go()
     assert len(rounds.changes) == is_another
@@ -126,19 +125,21 @@ def test_a_twin_is_another_error_if_only_its_lines_differ(edit: Edit, next_error
 )
 def test_a_fix_whose_line_raises_something_else_is_taken_back(raised: str) -> None:
     first = error("a.py", 1, "x", replaced("a.py", 1, "x = 1", "x = missing"))
-    broken = Run("raised", (), raised, (("a.py", 1),))
-    rounds, _ = rounds_of(Run("raised", (first,)), broken)
+    broken = ProgramRun("raised", (), raised, (("a.py", 1),))
+    rounds, _ = rounds_of(ProgramRun("raised", (first,)), broken)
     assert (rounds.texts, rounds.left) == ({}, first)
 
 
 def test_an_error_of_the_programs_own_later_on_takes_nothing_back() -> None:
     first = error("a.py", 1, "x", replaced("a.py", 1, "x = 1", "x = 10"))
-    rounds, _ = rounds_of(Run("raised", (first,)), Run("raised", (), "KeyError: 3", (("a.py", 2),)))
+    rounds, _ = rounds_of(ProgramRun("raised", (first,)), ProgramRun("raised", (), "KeyError: 3", (("a.py", 2),)))
     assert (len(rounds.changes), rounds.left) == (1, None)
 
 
 def test_one_round_proves_nothing() -> None:
-    rounds, _ = rounds_of(Run("raised", (error("a.py", 1, "x", replaced("a.py", 1, "x = 1", "x = 10")),)), most=1)
+    rounds, _ = rounds_of(
+        ProgramRun("raised", (error("a.py", 1, "x", replaced("a.py", 1, "x = 1", "x = 10")),)), most=1
+    )
     assert (len(rounds.changes), rounds.is_proven) == (1, False)
 
 
@@ -311,7 +312,7 @@ def test_a_patch_that_cannot_be_written_is_refused_before_the_program_runs(
 def folder(tmp_path: Path, warm: Warm, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory in which `devtrace fix` runs each round in a fork."""
 
-    def run_in_a_fork(runner: ProgramRunner, texts: Mapping[str, SourceText], own: frozenset[str]) -> Run:
+    def run_in_a_fork(runner: ProgramRunner, texts: Mapping[str, SourceText], own: frozenset[str]) -> ProgramRun:
         overlay.write(tmp_path / "texts", {file: text.data for file, text in texts.items()})
         variables = {overlay.VARIABLE: str(tmp_path / "texts"), OWN_PACKAGES: ",".join(own)}
         variables |= {values.VARIABLE: str(tmp_path / "values")} | ({ONE_DEVICE: "1"} if runner.one_device else {})
@@ -507,7 +508,7 @@ def test_a_time_limit_is_named_and_what_was_seen_counts(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.py").write_text("x = 1\n")
     first = error(str(tmp_path / "a.py"), 1, "x", replaced(str(tmp_path / "a.py"), 1, "x = 1", "x = 10"))
-    runs = iter((Run("raised", (first,)), Run("time", ())))
+    runs = iter((ProgramRun("raised", (first,)), ProgramRun("time", ())))
     monkeypatch.setattr(ProgramRunner, "run", lambda *_: next(runs))
     assert main(["fix", "--timeout", "20", "a.py"]) == 0
     printed = capfd.readouterr()

@@ -24,7 +24,7 @@ from devtrace.diagnosis.slugs import Severity
 from devtrace.fixing import values
 from devtrace.fixing.costs import Costs
 from devtrace.fixing.program import ProgramRunner
-from devtrace.fixing.rounds import Rounds, Run
+from devtrace.fixing.rounds import ProgramRun, Rounds
 from devtrace.fixing.source_text import SourceText
 from fix_rounds import Program, cheaper, story
 from warm import Warm
@@ -56,11 +56,11 @@ def once(count: int = 1) -> Finding:
     return cost(count, after="", severity="note")
 
 
-def costs_of(*runs: Run, most: int = 9) -> Costs:
+def costs_of(*runs: ProgramRun, most: int = 9) -> Costs:
     """Let a program have these runs."""
     left = list(runs)
 
-    def run(texts: Mapping[str, SourceText], own: frozenset[str]) -> Run:
+    def run(texts: Mapping[str, SourceText], own: frozenset[str]) -> ProgramRun:
         return left.pop(0)
 
     rounds = Rounds(run, lambda _: SourceText("a.py", b"x = 1\nx = 2\n"), most)
@@ -71,8 +71,8 @@ def costs_of(*runs: Run, most: int = 9) -> Costs:
     return costs
 
 
-def run_with(*findings: Finding, x: float = 1.0, output: str = "", **others: float) -> Run:
-    return Run("ended", findings, values={"x": x, **others}, output=output)
+def run_with(*findings: Finding, x: float = 1.0, output: str = "", **others: float) -> ProgramRun:
+    return ProgramRun("ended", findings, values={"x": x, **others}, output=output)
 
 
 def test_what_gives_the_same_for_less_is_kept_with_the_counts() -> None:
@@ -93,7 +93,7 @@ def growing(count: int) -> Finding:
 
 
 def test_a_fix_of_what_grows_is_kept_where_the_peak_falls_although_it_copies_more() -> None:
-    before, after = (Run("ended", (each,), values={"x": 1.0}) for each in (growing(9), once(30)))
+    before, after = (ProgramRun("ended", (each,), values={"x": 1.0}) for each in (growing(9), once(30)))
     costs = costs_of(replace(before, peaks={"cuda:0": 9 << 20}), replace(after, peaks={"cuda:0": 4 << 20}))
     (kept,) = [change.finding for change in costs.rounds.changes]
     assert {edit.grade for edit in kept.edits} == {"proven"}
@@ -101,7 +101,7 @@ def test_a_fix_of_what_grows_is_kept_where_the_peak_falls_although_it_copies_mor
 
 
 def test_a_fix_of_what_grows_is_taken_back_where_the_peak_stays() -> None:
-    before, after = (Run("ended", (each,), values={"x": 1.0}) for each in (growing(9), once()))
+    before, after = (ProgramRun("ended", (each,), values={"x": 1.0}) for each in (growing(9), once()))
     costs = costs_of(replace(before, peaks={"cuda:0": 9 << 20}), replace(after, peaks={"cuda:0": 9 << 20}))
     assert ["the peak does not fall" in why for _, why in costs.rejected] == [True]
 
@@ -113,11 +113,11 @@ def test_a_fix_of_what_grows_is_taken_back_where_the_peak_stays() -> None:
         ((run_with(once(), output="2"), run_with(cost(9))), "changes values (what the program prints)"),
         ((run_with(cost(9, 2, "")),), "does not make it less"),
         ((run_with(once(10)),), "does not make it less"),
-        ((Run("raised", (), "KeyError: 3"),), "ends otherwise: KeyError: 3"),
+        ((ProgramRun("raised", (), "KeyError: 3"),), "ends otherwise: KeyError: 3"),
     ],
     ids=["another value", "another output", "as many that need not be", "more in all", "another end"],
 )
-def test_what_is_not_proven_is_taken_back_with_a_reason(after: tuple[Run, ...], why: str) -> None:
+def test_what_is_not_proven_is_taken_back_with_a_reason(after: tuple[ProgramRun, ...], why: str) -> None:
     costs = costs_of(run_with(cost(9)), *after)
     assert [why in reason for _, reason in costs.rejected] == [True]
     assert (costs.rounds.texts, costs.rounds.changes) == ({}, [])
@@ -138,7 +138,7 @@ def test_a_value_that_differs_by_itself_counts_for_nothing() -> None:
 
 
 def test_a_program_without_values_proves_nothing() -> None:
-    costs = costs_of(Run("ended", (cost(9),)), Run("ended", (once(),)))
+    costs = costs_of(ProgramRun("ended", (cost(9),)), ProgramRun("ended", (once(),)))
     assert ["nothing that could be compared" in why for _, why in costs.rejected] == [True]
 
 

@@ -7,8 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from devtrace.fixing.compared import Reference
-from devtrace.fixing.rounds import Rounds, Run
+from devtrace.fixing.compared import ReferenceRun
+from devtrace.fixing.rounds import ProgramRun, Rounds
 from fix_rounds import Program, fixed, story
 from warm import Warm
 
@@ -207,20 +207,22 @@ def test_a_patch_that_lets_parameters_be_trained_is_not_given_up_for_one_with_th
 
 def test_what_two_runs_of_one_program_do_not_share_is_no_difference() -> None:
     clock = iter(range(1, 9))
-    reference = Reference(lambda: Run("ended", (), values={"time": next(clock), "loss": 0.5}, output="took 3 s"))
-    compared = reference.compared(Run("ended", (), values={"time": 7, "loss": 0.5}, output="took 3 s"))
+    reference = ReferenceRun(
+        lambda: ProgramRun("ended", (), values={"time": next(clock), "loss": 0.5}, output="took 3 s")
+    )
+    compared = reference.compared(ProgramRun("ended", (), values={"time": 7, "loss": 0.5}, output="took 3 s"))
     assert compared.is_proof
-    assert not reference.compared(Run("ended", (), values={"time": 7, "loss": 0.6}, output="took 3 s")).is_proof
+    assert not reference.compared(ProgramRun("ended", (), values={"time": 7, "loss": 0.6}, output="took 3 s")).is_proof
 
 
 def test_a_reference_that_ends_otherwise_than_the_patched_program_is_run_once() -> None:
-    made: list[Run] = []
+    made: list[ProgramRun] = []
 
-    def run() -> Run:
-        made.append(Run("raised", (), raised="RuntimeError: expected Float", values={"loss": 1.0}))
+    def run() -> ProgramRun:
+        made.append(ProgramRun("raised", (), raised="RuntimeError: expected Float", values={"loss": 1.0}))
         return made[-1]
 
-    compared = Reference(run).compared(Run("ended", (), values={"loss": 2.0}))
+    compared = ReferenceRun(run).compared(ProgramRun("ended", (), values={"loss": 2.0}))
     assert (compared.is_alike, len(made)) == (False, 1)
 
 

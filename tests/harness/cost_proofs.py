@@ -14,7 +14,7 @@ from pathlib import Path
 import devtrace
 from devtrace.diagnosis.findings import Edit, Finding, ReportData
 from devtrace.fixing.costs import Costs
-from devtrace.fixing.rounds import Rounds, Run
+from devtrace.fixing.rounds import ProgramRun, Rounds
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.values import values_of
 from loaded import module_of
@@ -35,7 +35,7 @@ class Proofs:
         )
         self.costs.rounds.go()
 
-    def run(self, texts: Mapping[str, SourceText]) -> Run:
+    def run(self, texts: Mapping[str, SourceText]) -> ProgramRun:
         changed = texts.get(str(self.path))
         module = module_of(self.path, changed.data.decode() if changed is not None else self.text)
         with devtrace.record(simulate="cuda:1") as recording:
@@ -43,7 +43,7 @@ class Proofs:
         self.report = recording.report
         assert not self.report.notes
         findings = sorted(self.report.findings, key=lambda each: each.op)
-        return Run("ended", tuple(findings), values=values_of({"returned": value}))
+        return ProgramRun("ended", tuple(findings), values=values_of({"returned": value}))
 
     @property
     def warnings(self) -> list[Finding]:

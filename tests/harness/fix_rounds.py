@@ -19,9 +19,9 @@ import torch
 import devtrace
 from devtrace.contract.findings_json import counts_of, peaks_of, raised
 from devtrace.diagnosis.findings import Edit
-from devtrace.fixing.compared import Reference
+from devtrace.fixing.compared import ReferenceRun
 from devtrace.fixing.costs import Costs
-from devtrace.fixing.rounds import Rounds, Run
+from devtrace.fixing.rounds import ProgramRun, Rounds
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.values import values_of
 from devtrace.runtime import overlay
@@ -45,7 +45,7 @@ class Program:
 class Outcome:
     """One run, and what the program returned."""
 
-    run: Run
+    run: ProgramRun
     value: str
 
 
@@ -60,12 +60,12 @@ def fixed(warm: Warm, program: Program) -> tuple[Rounds, str]:
     """Do what `devtrace fix` does with a program, without printing; return what the last run returned, too."""
     known: dict[int, str] = {}
 
-    def run(texts: Mapping[str, SourceText], own: frozenset[str]) -> Run:
+    def run(texts: Mapping[str, SourceText], own: frozenset[str]) -> ProgramRun:
         ran = outcome(warm, program, texts, own)
         known[id(ran.run)] = ran.value
         return ran.run
 
-    reference = Reference(lambda: outcome(warm, program, {}, one_device=True).run)
+    reference = ReferenceRun(lambda: outcome(warm, program, {}, one_device=True).run)
     rounds = Rounds(run, _read, reference=reference)
     rounds.go()
     return rounds, known[id(rounds.last)]
@@ -132,9 +132,11 @@ def outcome_of(asked: str) -> Outcome:
     findings, crossings = sorted(report.findings, key=lambda each: each.op), sum(counts_of(report).values())
     if error is None:
         peaks = peaks_of([report])
-        return Outcome(Run("ended", tuple(findings), values=left, crossings=crossings, peaks=peaks), as_text(value))
+        return Outcome(
+            ProgramRun("ended", tuple(findings), values=left, crossings=crossings, peaks=peaks), as_text(value)
+        )
     lines = tuple((str(file), int(line)) for file, line in raised(error)["lines"])
-    return Outcome(Run("raised", tuple(findings), f"{type(error).__name__}: {error}", lines), "")
+    return Outcome(ProgramRun("raised", tuple(findings), f"{type(error).__name__}: {error}", lines), "")
 
 
 def prepare(program: Mapping[str, Any]) -> None:

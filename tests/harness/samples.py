@@ -10,6 +10,7 @@ import numpy as np
 from devtrace.api.results import Trace
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.curve import Curve, Part
+from devtrace.trace.ids import OpId, SiteId, TensorId
 from devtrace.trace.rows import Op, Tensor
 
 FORWARD = ("aten.addmm.default", "aten.relu.default", "aten.addmm.default", "aten.mse_loss.default")
@@ -27,8 +28,8 @@ class Sample:
     def device(self, name: str) -> int:
         return self.builder.device(name, simulated=name.startswith("cuda"))
 
-    def site(self, line: int, text: str, cell: int = 7) -> int:
-        return self.builder.append(
+    def site(self, line: int, text: str, cell: int = 7) -> SiteId:
+        row = self.builder.append(
             "sites",
             file=f"<cell {cell}>",
             line=line,
@@ -42,15 +43,17 @@ class Sample:
             package="",
             caller=-1,
         )
+        return SiteId(row)
 
-    def tensor(self, device: str, *shape: int, **fields: object) -> int:
+    def tensor(self, device: str, *shape: int, **fields: object) -> TensorId:
         count = 4
         for dim in shape:
             count *= dim
         given = {"dtype": "float32", "bytes": count, "producer": -1, "site": -1, "source": -1} | fields
-        return self.builder.append("tensors", device=self.device(device), shape=self.builder.shape(shape), **given)
+        shape_ = self.builder.shape(shape)
+        return TensorId(self.builder.append("tensors", device=self.device(device), shape=shape_, **given))
 
-    def op(self, name: str, device: str, duration: int = 8_000, **fields: object) -> int:
+    def op(self, name: str, device: str, duration: int = 8_000, **fields: object) -> OpId:
         given = {
             "kind": "compute",
             "phase": "forward",
@@ -64,9 +67,9 @@ class Sample:
             "ops", name=name, start=self.clock, duration=duration, device=self.device(device), **given
         )
         self.clock += max(duration, 0) + 2_000
-        return id
+        return OpId(id)
 
-    def copy(self, source: int, to: str, site: int, **fields: object) -> int:
+    def copy(self, source: TensorId, to: str, site: SiteId, **fields: object) -> TensorId:
         """A copy of a tensor to another device; the new tensor's id."""
         builder = self.builder
         bytes = builder.get("tensors", source, "bytes")
@@ -84,7 +87,7 @@ class Sample:
         from_ = builder.get("tensors", source, "device")
         ends = {"from": from_, "to": self.device(to), "source": source}
         builder.append("copies", op=op, bytes=bytes, pinned=0, non_blocking=0, **ends)
-        return builder.append(
+        row = builder.append(
             "tensors",
             device=self.device(to),
             dtype="float32",
@@ -94,6 +97,7 @@ class Sample:
             site=-1,
             source=source,
         )
+        return TensorId(row)
 
 
 def training(steps: int = 6, *, failing: bool = True) -> Trace:

@@ -13,6 +13,9 @@ import pytest
 
 import devtrace
 from devtrace.api.results import diagnose
+from devtrace.jobs.launched import Job
+from devtrace.runtime.rank import ranked_path
+from folders import TESTS
 from warm import LIMIT
 
 pytestmark = pytest.mark.slow
@@ -169,3 +172,12 @@ def test_of_a_job_in_which_one_rank_hangs_all_are_saved_with_what_ended_it(tmp_p
     files = sorted(tmp_path.glob("train.rank*.devtrace*"))
     assert [file.name for file in files] == [f"train.rank{rank}.devtrace" for rank in range(3)], got.stderr
     assert any("SIGTERM ended it" in note for note in devtrace.load(*files).notes)
+
+
+def test_ranks_of_another_machine_are_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
+    job = Job(tmp_path / "run.devtrace", size=2, began=0.0)
+    devtrace.load(TESTS / "golden" / "empty.devtrace").save(ranked_path(job.trace, 0))
+    report = job.report("ended", lambda: pytest.fail("it waits for rank 1"))
+    assert report is not None
+    assert not report.trace.all_clear

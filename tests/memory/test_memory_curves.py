@@ -16,7 +16,7 @@ import devtrace
 from devtrace.api.results import Trace
 from devtrace.memory import lives
 from devtrace.memory.lives import paired, thinned
-from devtrace.runtime.allocations import GIVEN_BACK
+from devtrace.runtime.observers import GIVEN_BACK
 from devtrace.trace.curve import Curve
 from devtrace.trace.format import decode, encode
 from devtrace.trace.memory_curves import MOST_NAMES, MOST_POINTS

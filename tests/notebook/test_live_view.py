@@ -24,7 +24,7 @@ from devtrace.notebook import live_view
 from devtrace.notebook.live_view import LiveView
 from devtrace.notebook.panel import feed
 from devtrace.notebook.panel.messages import refusal
-from devtrace.recording.progress.growth import COLUMNS, New
+from devtrace.recording.progress import COLUMNS, New
 from devtrace.report import renderer
 from kernels import Kernel, new_kernel
 

@@ -51,7 +51,7 @@ def test_the_kernel_works_without_a_feature(feature: str, tmp_path: Path) -> Non
     assert count
     table.write_text(text, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (tmp_path / "src", TESTS / "harness")))}
-    smoke = [sys.executable, TESTS / "harness" / "kernel_smoke.py", *TRACES]
+    smoke = [sys.executable, *map(str, (TESTS / "harness" / "kernel_smoke.py", *TRACES))]
     done = subprocess.run(
         smoke, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
     )

@@ -53,7 +53,6 @@ INSIDE = {
     "recording": ["columns", "folding", "hot", "context", "progress", "finish", "observer", "recording"],
     "diagnosis": [
         "slugs",
-        "slug_words",
         "findings",
         "edits",
         "evidence",
@@ -66,14 +65,13 @@ INSIDE = {
         "ending",
         "silence",
         "store",
-        "diagnose_errors",
         "diagnose",
     ],
     "explaining": [
-        "device_error", "stack", "reading", "worker_text", "kept_copies", "explanation", "explain", "installation",
+        "stack", "reading", "worker_text", "kept_copies", "explanation", "explain", "installation",
         "failed_cells", "run_untraced", "command", "feature",
     ],
-    "fixing": ["values", "captured_locals", "source_text", "program_run", "rounds", "notebooks", "command", "feature"],
+    "fixing": ["values", "source_text", "program_run", "rounds", "notebooks", "command", "feature"],
     "notebook": [
         "usage", "inventory", "left_on_devices", "cells", "companion", "earlier_cells", "device_list", "kept_traces",
         "commands", "panel", "panel_comm", "live_view", "magic",
@@ -84,9 +82,10 @@ INSIDE = {
 # A package that costs or binds -> the modules that may import it at run time (a type-checker's import is free).
 CONFINED = {
     "torch": {
-        "recording", "simulation", "explaining", "memory", "dtypes.autocast_recorder", "runtime.mode_stack",
-        "runtime.quiet", "runtime.eager_paths", "runtime.profiles", "runtime.scripting", "runtime.svdvals_workaround",
-        "runtime.torch_names", "runtime.watched_reads", "runtime.wrapped_numbers",
+        "recording", "simulation", "explaining", "memory", "dtypes.autocast_recorder", "costs.idle_optimizers",
+        "runtime.mode_stack",
+        "runtime.quiet", "runtime.eager_paths", "runtime.profiles", "runtime.scripting",
+        "runtime.torch_names", "runtime.watched_reads",
         "diagnosis.evidence.access_paths", "api.environment",
     },
     "IPython": {"notebook.magic"},

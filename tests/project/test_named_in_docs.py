@@ -1,8 +1,8 @@
-"""Names in backticks in CONTRIBUTING and docs/ exist: targets of make, files and folders, names of our code, flags.
+"""Names in backticks in CONTRIBUTING, docs/ and READMEs exist: targets of make, files, names of our code, flags.
 
-What counts: `make golden docs`; `rules/ordered.py`, the end of a path; `queries.carried`, where `queries` is a file of
-ours; `one_in`, an identifier with an underscore or a capital within; `--simulate` in a command of ours. On pages for
-users only what begins with a folder of this checkout is a path: `run.devtrace` or `train.py` is theirs.
+What counts: `make golden docs`; `rules/error_rules.py`, the end of a path; `queries.carried`, where `queries` is a
+file of ours; `one_in`, an identifier with an underscore or a capital within; `--simulate` in a command of ours. On
+pages for users only what begins with a folder of this checkout is a path: `run.devtrace` or `train.py` is theirs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import pytest
 from documents import PAGES
 from folders import ROOT
 
-FOR_CONTRIBUTORS: Final = ("CONTRIBUTING.md", "docs/recipes.md")
+FOLDERS: Final = tuple(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("src/devtrace/*/README.md")))
+FOR_CONTRIBUTORS: Final = ("CONTRIBUTING.md", "docs/recipes.md", *FOLDERS)
 CODE: Final = (".py", ".ts", ".mjs", ".cpp", ".toml", ".json", ".tsv", ".yml", "Makefile")
 BUILT: Final = re.compile(r"build/|\.venv|\.home|tests/e2e/pictures/|notebooks/yours/")
 OF_OTHERS: Final = frozenset({"areAnyTensorSubclassLike", "pure_eval", "template"})
@@ -78,7 +79,9 @@ def unknown(text: str, *, for_users: bool) -> Iterator[str]:
 
 
 def flags(flag: str) -> bool:
-    return flag in OF_OTHERS or any(f'"--{flag}"' in text for text in texts().values())
+    return flag in OF_OTHERS or any(
+        f'"{start}{flag}"' in text for text in texts().values() for start in ("--", "flag.")
+    )
 
 
 def path(span: str, *, for_users: bool) -> bool:
@@ -101,7 +104,7 @@ def name(span: str) -> bool:
     return found is None or found[1] in words() | OF_OTHERS
 
 
-@pytest.mark.parametrize("page", ["CONTRIBUTING.md", *(f"docs/{page}" for page in PAGES)])
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", *FOLDERS, *(f"docs/{page}" for page in PAGES)])
 def test_names_in_backticks_exist(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert [*unknown(text, for_users=page not in FOR_CONTRIBUTORS)] == []

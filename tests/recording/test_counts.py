@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from devtrace.api.recording import record
-from devtrace.recording.progress.counts import Counter as Looker
-from devtrace.recording.progress.counts import Counts
+from devtrace.recording.progress import Counter as Looker
+from devtrace.recording.progress import Counts
 from devtrace.trace.tables import TraceData
 
 

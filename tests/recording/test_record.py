@@ -14,6 +14,7 @@ import devtrace
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.recording.recording import Recording
 from devtrace.trace.checks import broken_rule
+from devtrace.trace.ids import OpId
 from devtrace.trace.rows import Op
 from devtrace.trace.tables import TraceData
 
@@ -107,7 +108,7 @@ def test_a_copy_has_the_row_of_the_tensor_that_it_carried_whichever_input_that_i
         torch._foreach_copy_([state, more], [batch, torch.ones(3)])
         torch.tensor([1, 2], device="cuda")
     queries, copies = TraceQueries(recording.trace), recording.trace.copies
-    made = [queries.outputs(op)[0] for op in range(len(recording.trace.ops)) if queries.kind(op) == "create"]
+    made = [queries.outputs(op)[0] for op in map(OpId, range(len(recording.trace.ops))) if queries.kind(op) == "create"]
     row, other, of_list = made[0], made[3], made[4]
     assert copies.ints("source").tolist() == [row, row, row, other, of_list]
     carried = [queries.carried(op) for op in dict.fromkeys(copies.ints("op").tolist())]

@@ -18,8 +18,8 @@ import devtrace
 from devtrace.api.recording import record
 from devtrace.recording.columns.module_notes import FEWEST_TO_SWEEP, Happening, ModuleNotes, packed
 from devtrace.recording.columns.process_history import history
-from devtrace.recording.context import hooks, optimizer_states
-from devtrace.recording.finish.history import History
+from devtrace.recording.context import hooks, optimizers
+from devtrace.recording.finish.history import ModuleHistory
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.rows import Module
 from devtrace.trace.tables import TraceData
@@ -422,14 +422,14 @@ def test_what_a_function_called_its_tensors_is_known_after_it_has_returned() -> 
 
 def test_a_module_that_is_collected_while_the_trace_is_made_keeps_its_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     models = [nn.Linear(2, 2)]
-    whole = History.add_modules
+    whole = ModuleHistory.add_modules
 
     def collected(*given: Any) -> None:
         models.clear()
         gc.collect()
         whole(*given)
 
-    monkeypatch.setattr(History, "add_modules", collected)
+    monkeypatch.setattr(ModuleHistory, "add_modules", collected)
     with devtrace.simulate("cuda:2"), devtrace.record() as recording:
         models[0].to("cuda:0")
     (move,) = recording.trace.moves
@@ -446,7 +446,7 @@ def test_an_optimizer_that_goes_as_python_ends_is_silent(monkeypatch: pytest.Mon
     with devtrace.record():
         optimizer.param_groups[0]["params"][0].square().sum().backward()
         optimizer.step()
-    monkeypatch.setattr(optimizer_states, "history", None)
+    monkeypatch.setattr(optimizers, "history", None)
     del optimizer
     gc.collect()
     assert faults == []

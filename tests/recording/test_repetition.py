@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devtrace.recording.folding.repetition import Run, fold, longest_run
+from devtrace.recording.folding.repetition import Repetition, fold, longest_run
 
 Array = npt.NDArray[np.int64]
 
@@ -55,7 +55,7 @@ def test_a_run_that_ended_before_is_found() -> None:
 
 
 def test_a_run_counts_whole_repetitions() -> None:
-    assert Run(3, 14, 5).repetitions == 2
+    assert Repetition(3, 14, 5).repetitions == 2
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import devtrace
-from devtrace.runtime.collecting import no_collecting
+from devtrace.runtime.interrupts import no_collecting
 
 
 @contextmanager

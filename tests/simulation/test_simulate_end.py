@@ -101,14 +101,14 @@ def test_an_error_or_an_interrupt_ends_it_as_well(error: type[BaseException]) ->
 
 
 def test_a_start_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    from devtrace.simulation import threads
+    from devtrace.simulation import mode
 
     before = everything()
 
     def fail(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(threads, "install", fail)
+    monkeypatch.setattr(mode, "install", fail)
     with pytest.raises(KeyboardInterrupt):
         devtrace.simulate("cuda:2").start()
     monkeypatch.undo()

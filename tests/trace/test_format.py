@@ -68,7 +68,7 @@ def test_write_read_write_gives_the_same_bytes(name: str, tmp_path: Path) -> Non
 @given(st.lists(st.integers(-(2**40), 2**40), max_size=300), st.integers(1, 4))
 def test_integers_survive_packing_whatever_their_size_and_repetition(values: list[int], repeats: int) -> None:
     column = np.array(values * repeats, np.int64)
-    read = format._Reader({})._ints("x", json.loads(json.dumps(format._encode_ints(column))), wide=True)
+    read = format._JsonReader({})._ints("x", json.loads(json.dumps(format._encode_ints(column))), wide=True)
     assert read.tolist() == column.tolist()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -76,7 +78,7 @@ def test_an_unknown_field_is_an_attribute_error_that_lists_the_fields() -> None:
 
 @pytest.mark.parametrize("table", [name for name in TABLES if isinstance(vars(TraceData)[name].row, type)])
 def test_the_typed_fields_of_a_row_are_the_columns_of_its_table(table: str) -> None:
-    row: type[Row] = vars(TraceData)[table].row
+    row: type[Row[Any]] = vars(TraceData)[table].row
     fields = set(row.__annotations__) | {
         name.rstrip("_") for name in vars(row) if isinstance(vars(row)[name], property)
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 import devtrace
 from devtrace.api.results import diagnose
 from devtrace.trace.builder import TraceBuilder
-from devtrace.trace.without_source import without_source
+from devtrace.trace.subset import without_source
 from warm import Warm
 
 PROGRAM = """import torch

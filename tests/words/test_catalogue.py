@@ -38,7 +38,8 @@ def _calls() -> Iterator[tuple[str, str, set[str] | None]]:
                     where = f"{path.relative_to(SOURCES)}:{node.lineno}"
                     yield where, key, None if None in names else {name for name in names if name}
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "family":
-                yield from ((f"{path.name}:{node.lineno}", str(key.value), None) for key in node.args[1:])
+                keys = (key.value for key in node.args[1:] if isinstance(key, ast.Constant))
+                yield from ((f"{path.name}:{node.lineno}", str(key), None) for key in keys)
 
 
 def _keys(node: ast.expr) -> Iterator[str]:

@@ -24,8 +24,8 @@ import documents
 from devtrace import features
 from devtrace.cli.main import main
 from devtrace.diagnosis.findings import Edit
+from devtrace.fixing.patch import write_all
 from devtrace.fixing.source_text import SourceText
-from devtrace.fixing.writing import write_all
 from devtrace.notebook.cells import Tracing
 from devtrace.notebook.panel.trace_summaries import find
 from devtrace.runtime import requirements, torch_names
@@ -162,6 +162,7 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "expect-peak": lambda _: raised(simulated(lambda x: devtrace.expect(peak="20GB").__enter__())),
     "expect-value": lambda _: typed("%%devtrace --expect gpu\n1"),
     "feature-absent": lambda _: raised(lambda: features.need("function", "nothing")),
+    "feature-point": lambda _: raised(lambda: features.only_rules({"command": {}})),
     "folder-missing": lambda _: typed("%%devtrace --save missing/run.devtrace\n1"),
     "figure-unknown": lambda _: raised(lambda: devtrace.diagnose(training(1)).figure("pie")),
     "fail-on": lambda _: called("run", "--fail-on", "note", "a.py"),
@@ -247,8 +248,8 @@ def named_errors(path: Path) -> Iterator[tuple[str, set[str]]]:
                     continue
                 name = above[-1].value
             for choice in choices(name):
-                given = {keyword.arg for keyword in node.keywords if keyword.arg}
-                yield choice, given | (set(versions()) if "**versions()" in ast.unparse(node) else set())
+                names = {keyword.arg for keyword in node.keywords if keyword.arg}
+                yield choice, names | (set(versions()) if "**versions()" in ast.unparse(node) else set())
 
 
 def choices(node: ast.expr) -> Iterator[str]:

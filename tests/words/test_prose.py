@@ -145,10 +145,9 @@ ELSEWHERE = {
     "api/pytest_plugin.py": ("run every test ",),  # read at the start of every project's tests
     "explaining/explain.py": ("Caught an error in file",),  # as torch hands on an error as text
     "api/results.py": ("<Trace",),
-    "diagnosis/evidence/cpu_only.py": ("",),  # torch's words
-    "diagnosis/evidence/error_origins.py": ("",),
+    "diagnosis/evidence/error_origins.py": ("",),  # torch's words
     "diagnosis/evidence/torchs_sentences.py": ("",),
-    "diagnosis/rules/device_errors.py": ("Input type ",),  # torch's words
+    "diagnosis/rules/error_rules.py": ("Input type ",),  # torch's words
     "jobs/rules/collective_device.py": ("No backend type ", "Duplicate GPU "),  # torch's and NCCL's words
     "memory/shortage_recorder.py": ("GPU ", "Tried to ", "Of the allocated "),  # torch's words
     "fixing/patch.py": ("\\ No newline",),  # git's words

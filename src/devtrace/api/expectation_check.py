@@ -13,7 +13,7 @@ import numpy as np
 
 from devtrace.api.options import may_be_a_device
 from devtrace.api.results import Report, Trace, diagnose
-from devtrace.contract.limits import COUNTED
+from devtrace.contract.entries import COUNTED
 from devtrace.diagnosis.evidence.tensors_off_device import Elsewhere, matches
 from devtrace.diagnosis.findings import Culprit, Finding, Site, worst_first
 from devtrace.recording.peak import Peak

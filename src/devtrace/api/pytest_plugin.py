@@ -5,6 +5,8 @@
 
     pytest --devtrace=cuda:2 --devtrace-json findings.json      the whole suite, without a marker
 
+The findings of tests that failed are written as JSON, as SARIF, and as annotations where GitHub Actions runs the tests.
+A test's findings travel with its report, from the workers of pytest-xdist too.
 Loaded by pytest in every project of the environment, so that it imports nothing until a test asks for it.
 """
 
@@ -13,11 +15,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-
-from devtrace.api.pytest_findings import TestFindings, add_findings
 
 if TYPE_CHECKING:
     from devtrace.api.recording import record
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _SETTING: Final = "devtrace_explain"
 _SETTING_MEANING: Final = "let devtrace explain the device errors of tests that it does not record"
 _DEVICES_MEANING: Final = "run every test on N simulated CUDA devices, and explain the device errors that fail a test"
+_ATTRIBUTE: Final = "devtrace_findings"
 _LIMITS: Final = {"errors": 0, "warnings": None, "syncs": None, "copies": None}
 _FORM: Final = "devices(simulate=None, expect=None, errors=0, warnings=None, syncs=None, copies=None, memory=None)"
 
@@ -79,7 +81,7 @@ class MarkerOptions:
 def _beyond(recording: record, name: str, most: int) -> str:
     """Make the sentence for one limit; "" where the test kept it."""
     from devtrace.api.expectation_check import lines_that
-    from devtrace.contract.limits import COUNTED
+    from devtrace.contract.entries import COUNTED
     from devtrace.words.catalogue import sentence
 
     if name in COUNTED:
@@ -236,7 +238,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         if report is not None:
             if _EXCEEDED not in item.stash:
                 shown.sections.append((f"Captured devtrace {call.when}", report.text))
-            add_findings(shown, report, item.stash.get(_EXCEEDED, {}))
+            _add_findings(shown, report, item.stash.get(_EXCEEDED, {}))
     return shown
 
 
@@ -253,3 +255,42 @@ def _report_on(item: pytest.Item, call: pytest.CallInfo[None]) -> Report | None:
     explain = find("function", "explain") if "torch" in sys.modules else None
     report: Report | None = explain(call.excinfo.value) if explain is not None else None
     return report if report is not None and report.findings else None
+
+
+def _add_findings(shown: pytest.TestReport, report: Report, broken: Mapping[str, int]) -> None:
+    """Let a failed test's report carry the findings; `broken` has the limits that the test broke."""
+    from devtrace.contract.entries import entries_of_test
+
+    setattr(shown, _ATTRIBUTE, [entry.to_json() for entry in entries_of_test(report, shown.nodeid, broken)])
+
+
+class TestFindings:
+    """Collects findings as tests end, and writes them after the last."""
+
+    __test__ = False
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._findings: list[dict[str, Any]] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._findings += getattr(report, _ATTRIBUTE, [])
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Write the files and annotations; a worker has no terminal, and so writes none."""
+        json_file, sarif_file, notes = (self._config.getoption(f"--devtrace-{n}") for n in ("json", "sarif", "notes"))
+        if not self._findings and not json_file and not sarif_file:
+            return
+        from devtrace.contract import code_scanning, findings_json
+        from devtrace.contract.entries import read_entries, worth_showing
+
+        entries = read_entries(self._findings)
+        shown = worth_showing(entries, notes=notes)
+        root = code_scanning.project_folder(self._config.invocation_params.dir)
+        if json_file:
+            findings_json.write(findings_json.of_tests(entries), Path(json_file))
+        if sarif_file:
+            findings_json.write(code_scanning.sarif(shown, (), root), Path(sarif_file))
+        if code_scanning.in_github_actions():
+            for line in code_scanning.github_annotations(shown, root):
+                terminalreporter.write_line(line)

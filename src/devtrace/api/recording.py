@@ -16,7 +16,7 @@ from devtrace.api.environment import is_simulated, running_simulation
 from devtrace.api.options import MAX_OPS, checked_budget
 from devtrace.api.results import Report, Trace, diagnose
 from devtrace.features import need
-from devtrace.runtime.collecting import no_collecting
+from devtrace.runtime.interrupts import no_collecting
 from devtrace.runtime.rank import rank_of_job, ranked_path
 from devtrace.runtime.requirements import sentence_of_fault, untested
 from devtrace.runtime.simulated import simulate
@@ -32,8 +32,7 @@ from devtrace.words.text_format import one_line
 if TYPE_CHECKING:
     from devtrace.recording.columns.recorded_ops import Sampler
     from devtrace.recording.hot.recorder import Recorder
-    from devtrace.recording.progress.counts import Counter
-    from devtrace.recording.progress.growth import Growth
+    from devtrace.recording.progress import Counter, Growth
     from devtrace.recording.recording import Recording
 
 
@@ -111,7 +110,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
     def counter(self) -> Counter | None:
         """Return a counter of ops for another thread; None before it began and after it ended."""
-        from devtrace.recording.progress.counts import Counter
+        from devtrace.recording.progress import Counter
 
         recording = self._recording
         return Counter(recording.recorder) if recording is not None else None
@@ -122,7 +121,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
     def growth(self) -> Growth | None:
         """Return a reader of the ops as they come, for another thread; None before it began and after it ended."""
-        from devtrace.recording.progress.growth import Growth
+        from devtrace.recording.progress import Growth
 
         recording = self._recording
         return Growth(recording.recorder) if recording is not None else None

@@ -42,7 +42,7 @@ class Trace(TraceData):
     def save(self, path: str | Path, *, source: bool = True) -> Path:
         """Write the trace to a file that `devtrace.load` and JupyterLab open; with `source=False` without your code."""
         from devtrace.trace.format import save
-        from devtrace.trace.without_source import without_source
+        from devtrace.trace.subset import without_source
 
         return save(self if source else without_source(self), path)
 

@@ -11,6 +11,7 @@ from collections import Counter
 from math import isfinite
 from threading import get_ident
 from time import thread_time_ns
+from types import FrameType
 from typing import Any, Final
 
 from devtrace.budget.lines import Lines
@@ -61,7 +62,8 @@ class Budget:
     def leaves_out(self, module: Any) -> bool:
         if not self._is_between():
             return False
-        key, frame = [id(module), is_training(module)], sys._getframe(2)
+        key = [id(module), is_training(module)]
+        frame: FrameType | None = sys._getframe(2)
         while frame is not None:
             code = id(frame.f_code)
             key += (code, frame.f_lasti)
@@ -74,9 +76,7 @@ class Budget:
         if self._changed:
             self._reach_within(_CHANGE)
 
-    def step(self, optimizer: Any, *, closure: bool) -> bool:
-        if closure:  # it calls modules within the step
-            self.change()
+    def step(self, optimizer: Any) -> bool:
         return self._reach((id(optimizer),)) if self._is_between() else self.off
 
     def attach(self, site: int) -> bool:
@@ -136,6 +136,10 @@ class Budget:
         if not is_known and get_ident() == self.ident and self._reach_within(line):
             self._ran.add(line)
         return is_known
+
+    def _at_a_read(self, frame: Any) -> None:
+        with self._faults:
+            self._is_known((_READ_AT, site_of(frame)))
 
     def _pass(self, segment: Segment) -> None:
         """Count a segment that is left out; after the last repetition that is, record one."""
@@ -231,10 +235,9 @@ class Budget:
         return not any(other.mode is not None and other.op & NUMBERS for other in others)
 
     def _pause(self) -> None:
-        """Record nothing from here on."""
         self.off = self._state.mode.pause()
         if self.off and not self._lines.are_seen:
-            READS.watch(lambda frame: self._is_known((_READ_AT, site_of(frame))))
+            READS.watch(self._at_a_read)
 
     def _resume(self) -> None:
         self.off = self._changed = False
@@ -257,7 +260,6 @@ class Budget:
         self._due.clear()
 
     def _note(self) -> None:
-        """Note what was counted."""
         note, recorded = self._recorder.note, sum(state.op & NUMBERS for state in self._recorder.threads)
         if self._ops:
             note("note.repetitions", recorded=recorded, ops=self._ops)

@@ -62,7 +62,7 @@ def _add_run(commands: Any) -> None:
         text = flag.program_help.replace("%", "%%")
         run.add_argument(flag.name, dest=flag.field, default=argparse.SUPPRESS, help=text, **value)
     reports.add_gate(run)
-    run.set_defaults(command=_run, way=_run_traced)
+    run.set_defaults(command=_run, way=lambda program, options: Launch(program, options).run())
     for add_flag in offered("way").values():
         add_flag(run)
     run.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help=sentence("cli.module"))
@@ -83,10 +83,6 @@ def _run(options: argparse.Namespace) -> int:
     chosen.check_files()
     options.way(program, chosen)
     return 0
-
-
-def _run_traced(program: Program, options: Options) -> None:
-    Launch(program, options).run()
 
 
 def _program(options: argparse.Namespace) -> Program:

@@ -13,9 +13,8 @@ from urllib.parse import quote
 from devtrace.contract.entries import Entry
 from devtrace.contract.findings_json import relative
 from devtrace.diagnosis.findings import Edit, Finding, Line, Site
-from devtrace.diagnosis.rules.ordered import rule_slugs
-from devtrace.diagnosis.slug_words import MEANINGS
-from devtrace.diagnosis.slugs import CauseSlug, Severity
+from devtrace.diagnosis.rules.error_rules import rule_slugs
+from devtrace.diagnosis.slugs import MEANINGS, CauseSlug, Severity
 from devtrace.runtime.requirements import own_version
 from devtrace.words.catalogue import sentence
 

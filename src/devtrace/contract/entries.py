@@ -1,15 +1,17 @@
 """Findings as a gate takes them: with the limit that each broke, and the test that it is of.
 
 JSON, SARIF, annotations and the exit code are made of the same entries, in the same order: what broke a limit first.
+Lines that broke the limit of a test, and of which no rule speaks, become findings of their own.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from devtrace.contract.levels import FAIL_ON
-from devtrace.diagnosis.findings import SEVERITIES, Finding, from_json, to_json, worst_first
+from devtrace.diagnosis.findings import SEVERITIES, Finding, ReportData, Site, from_json, to_json, worst_first
 from devtrace.diagnosis.slugs import Severity
+from devtrace.words.catalogue import sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +52,41 @@ def read_entries(data: Iterable[Mapping[str, Any]]) -> list[Entry]:
 def worth_showing(entries: Iterable[Entry], *, notes: bool = False) -> list[Entry]:
     """Return what a reviewer is shown: notes only where they are asked for, or broke a limit."""
     return [entry for entry in entries if notes or entry.level != "note"]
+
+
+# Limits of tests.
+
+COUNTED: Final = {"syncs": "syncs-unexpected.got", "copies": "copies-unexpected.got"}
+
+
+def entries_of_test(report: ReportData, test: str, broken: Mapping[str, int]) -> list[Entry]:
+    """Return the findings of a test that failed; `broken` has the most that each broken limit allows."""
+    found = [Entry(each, _limit(each, broken), test) for each in report.findings]
+    known = {(entry.limit.partition("=")[0], _line(entry.finding.site)) for entry in found if entry.limit}
+    added = [
+        Entry(finding, f"{name}={broken[name]}", test)
+        for name in COUNTED
+        if name in broken
+        for finding in _lines(report, name, broken[name])
+        if (name, _line(finding.site)) not in known
+    ]
+    return in_order([*found, *added])
+
+
+def _limit(finding: Finding, broken: Mapping[str, int]) -> str:
+    of_rule = "syncs" if finding.rule == "host-sync" else "copies" if finding.rule.endswith("-copy") else ""
+    name = next((name for name in (of_rule, f"{finding.severity}s") if name in broken), "")
+    return f"{name}={broken[name]}" if name else ""
+
+
+def _lines(report: ReportData, name: str, most: int) -> Iterator[Finding]:
+    """Yield a finding for each line that waits or copies."""
+    for row in report.ledger:
+        count: int = getattr(row, name)
+        if count:
+            message = sentence("limit.message", found=sentence(COUNTED[name], count=count), most=most)
+            yield Finding("expectation", "error", "unknown", site=row.site, count=count, message=message)
+
+
+def _line(site: Site | None) -> Site | None:
+    return site and replace(site, column=-1, end_line=-1, end_column=-1, function="", text="")

@@ -17,6 +17,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit
 from devtrace.source.matching import calls_in, keyword, match_code, names_in
 from devtrace.source.vocabulary import MAKES, MIXES, full_name
+from devtrace.trace.ids import OpId, TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, short_op_name
 
@@ -44,7 +45,7 @@ def of_constants(habit: Habit) -> Needless | None:
     return Needless(habit, why, help, _made_above(habit, first), edits=habit.replaced_by("" if is_drawn else new))
 
 
-def _made_above(habit: Habit, factory: int) -> Culprit | None:
+def _made_above(habit: Habit, factory: OpId) -> Culprit | None:
     """Return what is copied as a culprit, if another line made it."""
     queries, site = habit.queries, habit.queries.site(habit.line)
     born = queries.site(queries.op_site(factory))
@@ -76,7 +77,7 @@ def _made_there(habit: Habit) -> str:
 # Noise that a step draws on the CPU: not the data of a program, which may be drawn too.
 
 
-def _joins_what_is_there(habit: Habit, pairs: list[tuple[int, int]]) -> bool:
+def _joins_what_is_there(habit: Habit, pairs: list[tuple[OpId, OpId]]) -> bool:
     """Return whether what a line draws is added to what was there before the step, and goes into no module first.
 
     `x = x + 0.1 * noise` goes on with `x` of the step before; `loss = mse(net(x), y)` has nothing but drawn data.
@@ -85,7 +86,7 @@ def _joins_what_is_there(habit: Habit, pairs: list[tuple[int, int]]) -> bool:
     return 2 * sum(joined) > len(joined)
 
 
-def _joins_older(queries: TraceQueries, op: int, since: int) -> bool:
+def _joins_older(queries: TraceQueries, op: OpId, since: OpId) -> bool:
     calls, reached = queries.trace.ops.ints("call"), queries.outputs(op)
     size = queries.size(reached[0])
     for row in reached:
@@ -102,7 +103,7 @@ def _joins_older(queries: TraceQueries, op: int, since: int) -> bool:
     return False
 
 
-def _is_of_before(queries: TraceQueries, row: int, size: int, since: int) -> bool:
+def _is_of_before(queries: TraceQueries, row: TensorId, size: int, since: OpId) -> bool:
     """Return whether a tensor comes from the steps before, and nothing as large that was sent in this one."""
     queue, is_old = [row], False
     for each in queue:
@@ -118,17 +119,18 @@ def _is_of_before(queries: TraceQueries, row: int, size: int, since: int) -> boo
     return is_old
 
 
-def _is_noise(habit: Habit, drawn: int) -> bool:
+def _is_noise(habit: Habit, drawn: OpId) -> bool:
     """Return whether what a line draws is no data: the same function draws it, and another line brings data.
 
     These were there before all of the steps, and are others in each.
     """
     queries, first = habit.queries, habit.ops[0]
-    sites = [queries.site(int(queries.op_users[each])) for each in (drawn, first)]
+    sites = [queries.site(queries.op_user(each)) for each in (drawn, first)]
     functions = {(site.file, site.cell_id, site.function) for site in sites if site is not None}
     copies = np.flatnonzero(queries.is_kind("copy") & (queries.trace.ops.ints("device") != queries.host))
     between = copies[(copies > first) & (copies < habit.ops[-1])][: 10 * SAMPLE]
-    rows = [row for op in between[queries.op_users[between] != habit.site].tolist() for row in queries.carried(op)]
+    others = map(OpId, between[queries.op_users[between] != habit.site].tolist())
+    rows = [row for op in others for row in queries.carried(op)]
     made = [list(queries.ancestors(row, _MOST)) for row in dict.fromkeys(rows)]
     is_old = [min(map(queries.producer, of)) < first and {HOST}.issuperset(map(queries.device, of)) for of in made]
     return len(functions) == 1 and sum(is_old) * 2 >= min(len(habit.ops), SAMPLE)

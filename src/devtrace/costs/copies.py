@@ -1,4 +1,10 @@
-"""Copies of one direction from one line: how they are judged and worded, and when a few bytes are too many copies."""
+"""Copies of one direction from one line: how they are judged and worded, and when a few bytes are too many copies.
+
+And copies that `non_blocking=True` only begins: nobody may read or write their data before they are done.
+
+scores = y.to("cpu", non_blocking=True)
+print(scores.mean())                            # bad: nothing has waited for the copy, old values may be read
+"""
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
@@ -8,16 +14,18 @@ import numpy as np
 
 from devtrace.costs import reads
 from devtrace.costs.cost_findings import Needless, finding, findings
-from devtrace.costs.repeated_costs import OFTEN, STEPS, Habit
+from devtrace.costs.repeated_costs import OFTEN, SAMPLE, STEPS, Habit
 from devtrace.costs.steps import FEWEST
+from devtrace.costs.writes import first_write
 from devtrace.diagnosis.evidence.source_text import brief
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.slugs import RuleSlug, Severity
 from devtrace.source.matching import called_name, calls_in, match_code
 from devtrace.source.vocabulary import is_copied_by
+from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import family, sentence
 
 AGAIN: Final = 5
@@ -67,7 +75,7 @@ def _is_of_torchs_optimizer(habit: Habit) -> bool:
     return is_in_it and habit.is_of_the_user and habit.found is not None and called_name(habit.found.node) == "step"
 
 
-def is_of_ddp(queries: TraceQueries, op: int) -> bool:
+def is_of_ddp(queries: TraceQueries, op: OpId) -> bool:
     """Return whether DistributedDataParallel itself ran an op."""
     call = queries.trace.ops[op].call
     return call is not None and str(call.module.type) == "DistributedDataParallel"
@@ -115,7 +123,7 @@ def _are_lists_of_numbers(habit: Habit) -> bool:
     return makes and habit.is_of_the_user and habit.bytes <= _TINY * len(habit.ops)
 
 
-def _are_close_together(ops: list[int], fewest: int) -> bool:
+def _are_close_together(ops: list[OpId], fewest: int) -> bool:
     """Return whether most of them are in long rows, and not two or three at a time in each of many steps."""
     gaps = np.diff(ops) > BETWEEN
     rows = np.diff(np.concatenate(([0], np.flatnonzero(gaps) + 1, [len(ops)])))
@@ -143,3 +151,51 @@ def weight_of_each_step(habit: Habit) -> Severity | None:
     if habit.count >= OFTEN and habit.pace.steps >= STEPS:
         return "warning"
     return "note" if habit.is_of_the_user else None
+
+
+# Copies that have only begun.
+
+
+def of_early_reads(habit: Habit) -> Needless | None:
+    """Find a copy to the host that it works on before anything has waited."""
+    queries, inputs = habit.queries, habit.queries.trace.ops.lists("inputs")
+    works = (queries.trace.ops.ints("device") == queries.host) & ~queries.is_kind("view")
+    waits = _waits(queries)
+    for op in _begun(habit):
+        takes = inputs.rows[np.isin(queries.bases[inputs.flat], queries.outputs(op))]
+        first = next((OpId(each) for each in takes[works[takes]].tolist() if each > op), op)
+        if first > op and np.searchsorted(waits, first) == np.searchsorted(waits, op, "right"):
+            return _needless(habit, first, "copy.too-soon", "copy.too-soon.help")
+    return None
+
+
+def of_early_writes(habit: Habit) -> Needless | None:
+    """Find pinned memory that is written again before anything has waited for the copy from it."""
+    queries, waits = habit.queries, _waits(habit.queries)
+    for op in _begun(habit, ("non_blocking", "pinned")):
+        bases = [queries.base(row) for row in queries.carried(op)]
+        later = waits[np.searchsorted(waits, op, "right") :]
+        end = OpId(int(later[0]) if len(later) else len(queries.trace.ops) - 1)
+        written = first_write(queries, bases, op, end)
+        if written > op:
+            return _needless(habit, written, "copy.overwritten", "copy.overwritten.help")
+    return None
+
+
+def _needless(habit: Habit, at: OpId, key: str, help_key: str) -> Needless:
+    site = habit.queries.site(habit.queries.op_user(at))
+    return Needless(habit, sentence(key, name=source_text(habit), site=site), sentence(help_key))
+
+
+def _begun(habit: Habit, columns: tuple[str, ...] = ("non_blocking",)) -> list[OpId]:
+    """Return the first copies of a line that did not block."""
+    table = habit.queries.trace.copies
+    chosen = habit.rows[np.all([table.ints(column)[habit.rows] > 0 for column in columns], axis=0)]
+    return table.ints("op")[chosen][:SAMPLE].tolist()  # type: ignore[no-any-return]
+
+
+def _waits(queries: TraceQueries) -> Rows:
+    """Return the ops at which the host has waited for all copies before: syncs, and copies that block."""
+    table = queries.trace.copies
+    blocking = table.ints("op")[table.ints("non_blocking") <= 0]
+    return np.sort(np.concatenate([np.flatnonzero(queries.is_kind("sync")), blocking]))

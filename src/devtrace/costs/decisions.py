@@ -21,6 +21,7 @@ from devtrace.source.matching import (
     same_code,
 )
 from devtrace.source.vocabulary import CHECKS_FLOATS, EXTENDS, changes_itself, full_name, package
+from devtrace.trace.ids import NO_TENSOR, OpId
 from devtrace.words.text_format import short_op_name
 
 _NOT_FINITE: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
@@ -53,7 +54,7 @@ def _is_not_finite(value: ast.expr, found: SourceNode) -> bool:
     return full_name(value, found.source).rpartition(".")[2] in ("inf", "nan")
 
 
-def is_gone_on_by(queries: TraceQueries, found: SourceNode, op: int) -> bool:
+def is_gone_on_by(queries: TraceQueries, found: SourceNode, op: OpId) -> bool:
     """Return whether a value of the step picks what the code does next.
 
     So does a size, an index or a length. A guard that only raises picks nothing, and state that the object itself
@@ -66,13 +67,13 @@ def is_gone_on_by(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     return is_of_the_step and not _is_guard(found.statement)
 
 
-def _is_whole_or_true(queries: TraceQueries, op: int) -> bool:
+def _is_whole_or_true(queries: TraceQueries, op: OpId) -> bool:
     """Return whether a whole number is read, or whether two tensors are equal."""
     return is_whole(queries, op) or short_op_name(queries.op_name(op)) == "equal"
 
 
-def is_whole(queries: TraceQueries, op: int) -> bool:
-    row = next(iter(queries.inputs(op)), -1)
+def is_whole(queries: TraceQueries, op: OpId) -> bool:
+    row = next(iter(queries.inputs(op)), NO_TENSOR)
     return row >= 0 and queries.trace.tensors[row].dtype.startswith(("int", "uint"))
 
 

@@ -29,6 +29,7 @@ from devtrace.source.matching import (
     variable,
 )
 from devtrace.source.parsing import Source, parse
+from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
 
 _APART: Final = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr, ast.IfExp)
@@ -64,13 +65,13 @@ def move_above_loop(habit: Habit) -> Edit | None:
 def _is_of_a_small_table(habit: Habit) -> bool:
     """Return whether the line takes the parts itself, of one tensor: `x[i]` may be an item of a dictionary."""
     queries, rows = habit.queries, habit.carried
-    lines = {queries.op_users[queries.producer(row)] for row in rows if queries.producer(row) >= 0}
+    lines = {queries.op_user(queries.producer(row)) for row in rows if queries.producer(row) >= 0}
     bases = {queries.base(row) for row in rows if queries.base(row) != row}
     is_small = len(bases) == 1 and all(queries.trace.tensors[base].bytes <= _TABLE for base in bases)
-    taken = {site.line for each in lines if (site := queries.site(int(each))) is not None}
+    taken = {site.line for each in lines if (site := queries.site(each)) is not None}
     here = queries.site(habit.site)
     is_taken_here = here is not None and taken == {here.line}
-    return is_small and is_taken_here and not are_written(queries, bases, min(habit.ops) - 1, max(habit.ops))
+    return is_small and is_taken_here and not are_written(queries, bases, OpId(min(habit.ops) - 1), max(habit.ops))
 
 
 def _other_cells(habit: Habit, site: Site) -> Iterator[str]:

@@ -18,6 +18,7 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.fixes.fix import Fix, suggested
 from devtrace.source.matching import alone, assigned_names, calls_in, match_code, names_in, nodes_of, variable
+from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
 
 _FLOATS: Final = ("float64", "float32", "float16", "bfloat16")
@@ -195,13 +196,13 @@ def _binds_tighter(around: ast.AST | None) -> bool:
     return False
 
 
-def _is_summed_in_full(queries: TraceQueries, op: int) -> bool:
+def _is_summed_in_full(queries: TraceQueries, op: OpId) -> bool:
     """Return whether a sum of what an op takes has room for it: one in half precision may overflow, a mean does not."""
     dtype = str(queries.trace.tensors.raw("dtype", queries.inputs(op)[0]))
     return dtype.removeprefix("torch.") in ("float32", "float64")
 
 
-def _is_masked_whole(queries: TraceQueries, op: int) -> bool:
+def _is_masked_whole(queries: TraceQueries, op: OpId) -> bool:
     rows, tensors = queries.inputs(op), queries.trace.tensors
     if len(rows) != 2 or str(tensors.raw("dtype", rows[1])).removeprefix("torch.") != "bool":
         return False

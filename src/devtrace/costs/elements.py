@@ -1,6 +1,11 @@
 """Elements of a device's tensor that a line reads one by one: all of them at once are one wait.
 
 for token in tokens: words.append(vocabulary[token.item()])     # tokens.tolist() has them all
+
+And masks that pick elements in each step: how many, only the device knows.
+
+F.cross_entropy(out[seen], y[seen])                      # bad: `seen` is counted, and the CPU waits
+F.cross_entropy(out, y.masked_fill(~seen, -100))         # good: the loss leaves out what has that label
 """
 
 from __future__ import annotations
@@ -11,15 +16,29 @@ from typing import Final
 
 from devtrace.costs.copies import MANY
 from devtrace.costs.cost_findings import Needless, UntilThen
+from devtrace.costs.factories import are_drawn, factories_of, steps_of
 from devtrace.costs.reads import is_a_truth_asked
 from devtrace.costs.repeated_costs import OFTEN, Habit
 from devtrace.costs.writes import are_written
 from devtrace.diagnosis.evidence.finding_parts import as_culprit
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.source.flow import position_in, rounds, unpacked
-from devtrace.source.matching import called_name, calls_in, is_path, listed, names_in, nodes_of, variable
-from devtrace.source.vocabulary import COPIES, PICKS, READS, VIEWS
+from devtrace.source.matching import (
+    called_name,
+    calls_in,
+    is_path,
+    is_read,
+    listed,
+    match_code,
+    names_in,
+    nodes_of,
+    same_code,
+    variable,
+)
+from devtrace.source.vocabulary import AVERAGES, COPIES, IGNORES_LABELS, PICKS, READS, VIEWS
+from devtrace.trace.ids import OpId, TensorId
 from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import one_line, short_op_name
 
 _OF_EACH: Final = 3
 """So many elements of each tensor that a line reads by index; of what its loop goes through one may be enough."""
@@ -36,13 +55,13 @@ def of_elements(habit: Habit) -> Needless | None:
     if len(ops) < OFTEN or found is None or (habit.count < MANY and not is_for_its_user):
         return None
     owners = [_owners_of_element(queries, op) for op in ops]
-    bases = set[int]().union(*owners)
+    bases = set[TensorId]().union(*owners)
     names, least = next(_names(found, is_index=not is_a_truth_asked(queries, found, ops[0])), ({}, 0))
     if not names or sum(map(bool, owners)) * 2 < len(ops) or sum(map(len, owners)) < least * len(bases):
         return None
     if are_written(queries, bases, min(ops), max(ops)):
         return None
-    read = list(names.items())[: max(len(set[int]().union(*owners[:_OF_EACH])), 1)]
+    read = list(names.items())[: max(len(set[TensorId]().union(*owners[:_OF_EACH])), 1)]
     named = [f"`{name}`" for name, _ in read]
     asked = [*read, *((name, "item") for name in _beside_elements(queries, found, ops))]
     code = [f"`{name}.{way}()`" for name, way in asked]
@@ -62,9 +81,9 @@ def _with_a_copy(habit: Habit) -> UntilThen | None:
     return UntilThen("", f"{name}.cpu()") if name else None
 
 
-def _owners_of_element(queries: TraceQueries, op: int) -> set[int]:
+def _owners_of_element(queries: TraceQueries, op: OpId) -> set[TensorId]:
     """Return the tensors of which an op reads an element each, or what was computed from such elements."""
-    found, rows = set[int](), queries.inputs(op)[:1]
+    found, rows = set[TensorId](), queries.inputs(op)[:1]
     for _ in range(_STEPS_BACK):
         rows = [row for row in rows if queries.dims[row] == 0]
         bases = {row: queries.base(row) for row in rows}
@@ -73,7 +92,7 @@ def _owners_of_element(queries: TraceQueries, op: int) -> set[int]:
     return found
 
 
-def _beside_elements(queries: TraceQueries, found: SourceNode, ops: list[int]) -> list[str]:
+def _beside_elements(queries: TraceQueries, found: SourceNode, ops: list[OpId]) -> list[str]:
     """Return the code of a device's own number that elements are computed or compared with: it is to be read, too."""
     source, elements = found.source, names_in(*(each.target for each in rounds(found.source, found.node)))
     mixed = (each for kind in (ast.Compare, ast.BinOp) for each in nodes_of(kind, found.node))
@@ -121,3 +140,60 @@ def _gone_through(target: ast.expr, iterated: ast.expr, names: set[str]) -> list
     found = (position_in(target, name) for name in names)
     given = [unpacked(iterated, position) for position in sorted(each for each in found if each is not None)]
     return list(dict.fromkeys(each for each, left in given if not (left and called_name(each) == "enumerate")))
+
+
+# Masks. What to do is for what takes the values.
+
+_FOLLOWED: Final = 12
+"""So many ops that take what was picked are looked at."""
+
+
+def of_masks(habit: Habit) -> tuple[str, str] | None:
+    """Return why a line counts what a mask picks, and what to do instead; None if it does something else."""
+    found, queries = habit.found, habit.queries
+    picked = match_code("$name[$mask]", found.node) if found is not None else None
+    if found is None or picked is None or "_local_scalar_dense" in queries.op_name(habit.ops[0]):
+        return None
+    names = {key: one_line(found.source.segment(part)) for key, part in picked.items()}
+    if _is_the_same(habit):
+        return sentence("host-sync.to-count"), sentence("host-sync.to-count-alike.help", mask=names["mask"])
+    kept = _put_back(found, picked["mask"])
+    if kept:
+        return sentence("host-sync.to-count"), sentence("host-sync.to-count-all.help", mask=names["mask"], kept=kept)
+    taken = _taken_by(queries, habit.ops[0])
+    help = next((key for key, ops in _HELPS.items() if not ops.isdisjoint(taken)), "host-sync.to-count.help")
+    return sentence("host-sync.to-count"), sentence(help, **names)
+
+
+_HELPS: Final = {"host-sync.to-count-labels.help": IGNORES_LABELS, "host-sync.to-count-mean.help": AVERAGES}
+
+
+def _is_the_same(habit: Habit) -> bool:
+    """Return whether each step picks by the same mask: one that nothing writes to, or that factories make anew."""
+    queries = habit.queries
+    masks = [queries.inputs(op)[1] for op in habit.ops if len(queries.inputs(op)) == 2]
+    bases = {queries.base(mask) for mask in masks}
+    if len(masks) != len(habit.ops) or len(masks) < 2:
+        return False
+    if len(bases) == 1:
+        return not are_written(queries, bases, habit.ops[0], habit.ops[-1])
+    made = [factories_of(queries, queries.inputs(op)[1:2], op, since) for since, op in steps_of(habit)]
+    return all(made) and not are_drawn(queries, made)
+
+
+def _put_back(found: SourceNode, mask: ast.expr) -> str:
+    """Return the tensor in which the function puts values by the same mask: `y` of `y[seen] = f(x[seen])`."""
+    items = nodes_of(ast.Subscript, found.function or found.source.tree)
+    stored = (each for each in items if not is_read(each) and same_code(each.slice, mask))
+    return next((one_line(found.source.segment(each.value)) for each in stored), "")
+
+
+def _taken_by(queries: TraceQueries, op: OpId) -> set[str]:
+    """Return the names of the ops that follow from what an op picks: those of a loss among them."""
+    rows, names = list(queries.outputs(op)), list[str]()
+    for row in rows:
+        for taker in queries.takers(row):
+            if taker > op and len(names) < _FOLLOWED:
+                names.append(short_op_name(queries.op_name(taker)))
+                rows += [each for each in queries.outputs(taker) if each not in rows]
+    return set(names)

@@ -12,6 +12,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.source.flow import bindings
 from devtrace.source.matching import is_path, names_in, nodes_of, same_code
 from devtrace.source.vocabulary import DRAWS, FILLS, TAKES_VALUES, full_name, of_tensors_alone
+from devtrace.trace.ids import OpId, TensorId
 from devtrace.words.text_format import short_op_name
 
 _MOST: Final = 12  # ops that a constant is made by
@@ -21,12 +22,12 @@ _NEVER_OF_TEXT: Final = (ast.Mult, ast.MatMult, ast.Sub, ast.Div, ast.Pow)
 _FILLED: Final = 3  # times that it is filled in part
 
 
-def steps_of(habit: Habit) -> list[tuple[int, int]]:
+def steps_of(habit: Habit) -> list[tuple[OpId, OpId]]:
     """Return some of a line's ops, each after the one before it."""
     return list(zip(habit.ops[:-1], habit.ops[1:], strict=True))[:: len(habit.ops) // SAMPLE + 1]
 
 
-def are_drawn(queries: TraceQueries, factories: list[list[int]]) -> bool:
+def are_drawn(queries: TraceQueries, factories: list[list[OpId]]) -> bool:
     """Return whether one of the factories draws at random."""
     names = {short_op_name(queries.op_name(op)) for ops in factories for op in ops}
     return any(name in DRAWS | FILLS - _CONSTANT or name.startswith("rand") for name in names)
@@ -68,12 +69,14 @@ def _is_tensor(habit: Habit, given: ast.expr) -> bool:
     )
 
 
-def factories_of(queries: TraceQueries, rows: list[int], op: int, since: int, device: int | None = None) -> list[int]:
+def factories_of(
+    queries: TraceQueries, rows: list[TensorId], op: OpId, since: OpId, device: int | None = None
+) -> list[OpId]:
     """Return the factories' ops that inputs of an op come from alone, none of them before `since`; else nothing.
 
     All of it was made on the device, if one is given.
     """
-    queue, found = list(rows), list[int]()
+    queue, found = list(rows), list[OpId]()
     for row in queue:
         maker = queries.producer(row)
         taken = queries.inputs(maker) if maker > since else []
@@ -93,9 +96,9 @@ def factories_of(queries: TraceQueries, rows: list[int], op: int, since: int, de
     return found
 
 
-def _fillings(queries: TraceQueries, base: int, maker: int, op: int) -> list[int] | None:
+def _fillings(queries: TraceQueries, base: TensorId, maker: OpId, op: OpId) -> list[OpId] | None:
     """Return the ops that fill a tensor or a part with constants, `mask[:2] = 0`; None if something else writes."""
-    found: list[int] = []
+    found: list[OpId] = []
     at = maker
     while (at := first_write(queries, [base], at, op)) >= 0:
         code = queries.op_node(at)

@@ -3,13 +3,13 @@
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from threading import get_ident
 from typing import Any
 
 from torch.compiler import is_compiling
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from devtrace.costs.rules.idle_optimizer import IdleOptimizer
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.context.optimizers import has_closure
 from devtrace.recording.finish.assemble import Assembled
@@ -17,14 +17,7 @@ from devtrace.recording.observer import Observer
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet, gradient_of
 from devtrace.source.object_walk import parameters_of
-
-
-@dataclass(frozen=True, slots=True)
-class IdleOptimizer:
-    """An optimizer that never found a gradient: the row of its step's site, and how often it was there."""
-
-    site: int
-    steps: int
+from devtrace.trace.ids import SiteId
 
 
 class IdleOptimizers(Observer):
@@ -61,7 +54,7 @@ class IdleOptimizers(Observer):
     def facts(self, done: Assembled) -> Iterable[IdleOptimizer]:
         for (_, site), (every, without) in self._steps.items():
             if site >= 0 and every == without:
-                yield IdleOptimizer(done.site_rows[site], every)
+                yield IdleOptimizer(SiteId(done.site_rows[site]), every)
 
 
 def _has_gradient(optimizer: Any) -> bool:

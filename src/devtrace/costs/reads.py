@@ -28,6 +28,7 @@ from devtrace.source.vocabulary import (
     is_move,
     package,
 )
+from devtrace.trace.ids import NO_OP, NO_TENSOR, OpId, SiteId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, short_op_name
 
@@ -37,14 +38,14 @@ _LONGEST: Final = 40
 """Characters of code that advice repeats."""
 
 
-def is_a_choice(queries: TraceQueries, op: int) -> bool:
+def is_a_choice(queries: TraceQueries, op: OpId) -> bool:
     """Return whether what is read was drawn (an action, a token), or picked without training.
 
     The host goes on with it.
     """
-    row = next(iter(queries.carried(op)), -1)
+    row = next(iter(queries.carried(op)), NO_TENSOR)
     for _ in range(_STEPS_BACK):
-        producer = queries.producer(row) if row >= 0 else -1
+        producer = queries.producer(row) if row >= 0 else NO_OP
         if producer < 0:
             return False
         name = short_op_name(queries.op_name(producer))
@@ -54,11 +55,11 @@ def is_a_choice(queries: TraceQueries, op: int) -> bool:
             return not is_trained(queries, op)
         if queries.kind(producer) not in ("view", "copy"):
             return False
-        row = next(iter(queries.made_from(row)), -1)
+        row = next(iter(queries.made_from(row)), NO_TENSOR)
     return False
 
 
-def is_trained(queries: TraceQueries, op: int) -> bool:
+def is_trained(queries: TraceQueries, op: OpId) -> bool:
     """Return whether what an op carried or read is of the work that a backward pass differentiates."""
     if queries.trace.ops.raw("phase", op) in ("backward", "optimizer"):
         return False
@@ -68,9 +69,9 @@ def is_trained(queries: TraceQueries, op: int) -> bool:
     return bool(np.isin(forward[forward >= 0], [each for each in made if each >= 0]).any())
 
 
-def was_read_before(queries: TraceQueries, op: int) -> bool:
+def was_read_before(queries: TraceQueries, op: OpId) -> bool:
     """Return whether another line read the same tensor before, and nothing has written to it since: that one waited."""
-    row = next(iter(queries.inputs(op)), -1)
+    row = next(iter(queries.inputs(op)), NO_TENSOR)
     read = queries.takers(row) if row >= 0 else []
     waited = [each for each in read if each < op and queries.kind(each) == "sync"]
     sites = queries.trace.ops.ints("site")
@@ -78,18 +79,18 @@ def was_read_before(queries: TraceQueries, op: int) -> bool:
     return is_other and not are_written(queries, [queries.base(row)], waited[-1], op)
 
 
-def is_often(test: Callable[[TraceQueries, int], bool], habit: Habit) -> bool:
+def is_often(test: Callable[[TraceQueries, OpId], bool], habit: Habit) -> bool:
     """Return whether a quarter of a line's ops, or more, are of a sort."""
     some = habit.ops[:: len(habit.ops) // SAMPLE + 1]
     return sum(test(habit.queries, op) for op in some) * 4 >= len(some) > 0
 
 
-def is_asked_for(queries: TraceQueries, op: int) -> bool:
+def is_asked_for(queries: TraceQueries, op: OpId) -> bool:
     """Return whether a wait reads no value: the program asked for it, by `torch.cuda.synchronize()`."""
     return not queries.inputs(op)
 
 
-def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:
+def is_of_the_line(queries: TraceQueries, found: SourceNode, op: OpId) -> bool:
     """Return whether a line itself takes the value.
 
     Torch's own code may do so in a call that does not say it: `scaler.step(opt)`. An op may have to know how many
@@ -108,7 +109,7 @@ def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     return owner is not None and full_name(owner, found.source) in ("math", "numpy", "torch") and name.islower()
 
 
-def _is_given_to_scheduler(queries: TraceQueries, found: SourceNode, op: int) -> bool:
+def _is_given_to_scheduler(queries: TraceQueries, found: SourceNode, op: OpId) -> bool:
     """Return whether a scheduler reads what was computed for it, as ReduceLROnPlateau does.
 
     What `scaler.step(optimizer)` reads is filled by its own counts, and a closure's loss is its optimizer's.
@@ -120,19 +121,19 @@ def _is_given_to_scheduler(queries: TraceQueries, found: SourceNode, op: int) ->
     return any(maker >= 0 and queries.kind(maker) == "compute" for maker in made)
 
 
-def is_a_truth_asked(queries: TraceQueries, found: SourceNode, op: int) -> bool:
+def is_a_truth_asked(queries: TraceQueries, found: SourceNode, op: OpId) -> bool:
     """Return whether a condition, or a part of one, is asked for its truth, which waits for what a call in it gives."""
     around = found.source.parent(found.node)
     is_part = match_code("not $x", around) is not None or isinstance(around, ast.BoolOp)
     return "_local_scalar_dense" in queries.op_name(op) and (is_part or getattr(around, "test", None) is found.node)
 
 
-def _names_the_op(queries: TraceQueries, name: str, op: int) -> bool:
+def _names_the_op(queries: TraceQueries, name: str, op: OpId) -> bool:
     """Return whether a function has the name of an op or of a part of it: `index` is one of `aten.index_put`."""
     return bool(name) and re.search(rf"(?<![a-z]){re.escape(name)}(?![a-z])", queries.op_name(op)) is not None
 
 
-def is_within_torch(queries: TraceQueries, found: SourceNode, op: int) -> bool:
+def is_within_torch(queries: TraceQueries, found: SourceNode, op: OpId) -> bool:
     """Return whether a function of torch's does it on its own: nothing of `torch.lobpcg(x)` says that it reads."""
     node = found.node
     is_its_own = _names_the_op(queries, called_name(node), op) or is_a_truth_asked(queries, found, op)
@@ -141,7 +142,7 @@ def is_within_torch(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     return package(node.func, found.source) == "torch"
 
 
-def spared_by(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str] | None:
+def spared_by(queries: TraceQueries, found: SourceNode, op: OpId) -> tuple[str, str] | None:
     """Return in words why a function of torch's waits, and the argument that spares it; None for other waits."""
     call, node = queries.trace.ops[op].call, found.node
     given = {word.arg for word in node.keywords} if isinstance(node, ast.Call) else {None}
@@ -154,7 +155,7 @@ def spared_by(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, s
     return worded("host-sync.to-compare", "host-sync.to-compare.help") if is_spared else None
 
 
-def is_written(queries: TraceQueries, op: int) -> bool:
+def is_written(queries: TraceQueries, op: OpId) -> bool:
     """Return whether a tensor's values are made into text: `print(x)`, `f"{x}"`."""
     return queries.op_name(op) == "Tensor.__repr__"
 
@@ -165,7 +166,7 @@ def is_printed(found: SourceNode) -> bool:
     return not outer.isdisjoint(("print", "write", "debug", "info", "warning", "log"))
 
 
-def is_for_the_host(queries: TraceQueries, op: int) -> bool:
+def is_for_the_host(queries: TraceQueries, op: OpId) -> bool:
     """Return whether all that an op picks is copied to the host, which then waits anyway: `boxes[keep].cpu()`."""
     waiting, taken = list(queries.outputs(op)), 0
     for row in waiting:
@@ -179,7 +180,7 @@ def is_for_the_host(queries: TraceQueries, op: int) -> bool:
     return taken > 0
 
 
-def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str]:
+def purpose(queries: TraceQueries, found: SourceNode, op: OpId) -> tuple[str, str]:
     """Return what the value of each step is read for, in words, and what to do instead."""
     node, statement = found.node, found.statement
     is_index = match_code("$x[$at]", node) is not None and not is_a_truth_asked(queries, found, op)  # of `words[i]`
@@ -226,22 +227,23 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
     return worded("host-sync.to-keep" if _is_kept(found) else "host-sync.to-read", "host-sync.to-read.help", kept=kept)
 
 
-def _is_counted(queries: TraceQueries, op: int) -> bool:
+def _is_counted(queries: TraceQueries, op: OpId) -> bool:
     """Return whether nothing but numbers changes the tensor that an op asks for: a count, which Python has for free."""
-    row = next(iter(queries.inputs(op)), -1)
+    row = next(iter(queries.inputs(op)), NO_TENSOR)
     outputs = queries.trace.ops.lists("outputs")
     for _ in range(_STEPS_BACK):
         if row < 0:
             return False
         base = queries.base(row)
         writes = outputs.rows[queries.bases[outputs.flat] == base]
-        writes = [at for at in writes[writes > queries.producer(base)].tolist() if queries.kind(at) != "view"]
+        later = map(OpId, writes[writes > queries.producer(base)].tolist())
+        writes = [at for at in later if queries.kind(at) != "view"]
         if writes:
             others = {taken for at in writes for taken in queries.inputs(at) if queries.base(taken) != base}
             are_numbers = all(queries.device(each) == HOST and not queries.dims[each] for each in others)
             return len(writes) >= FEWEST and are_numbers
         before = [each for each in queries.made_from(row) if queries.dims[each] == 0]
-        row = before[0] if len(before) == 1 == len(queries.made_from(row)) else -1
+        row = before[0] if len(before) == 1 == len(queries.made_from(row)) else NO_TENSOR
     return False
 
 
@@ -258,7 +260,7 @@ def worded(key: str, help_key: str, **names: str) -> tuple[str, str]:
     return sentence(key, **names), sentence(help_key, **names)
 
 
-def expression(queries: TraceQueries, site: int) -> str:
+def expression(queries: TraceQueries, site: SiteId) -> str:
     """Return the code of a site that takes a value, on one line: of a branch its condition."""
     found = queries.source_node(site)
     if found is None:

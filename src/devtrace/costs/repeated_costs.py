@@ -20,6 +20,7 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.ledger import Tally, directions, on_host, waits
+from devtrace.trace.ids import NO_SITE, OpId, SiteId, TensorId
 
 OFTEN: Final = 10
 """What a line does so many times, or more, is a habit."""
@@ -40,8 +41,8 @@ class Habit:
     steps: Steps
     tally: Tally
     kind: str
-    site: int
-    line: int
+    site: SiteId
+    line: SiteId
     rows: Rows
     """Rows of copies or ops. Those that were folded are only counted."""
     count: int
@@ -51,7 +52,7 @@ class Habit:
         return self.steps.queries
 
     @cached_property
-    def ops(self) -> list[int]:
+    def ops(self) -> list[OpId]:
         """Recorded ops."""
         return _ops_of(self.queries, self.kind, self.rows).tolist()  # type: ignore[no-any-return]
 
@@ -103,7 +104,7 @@ class Habit:
     # Of copies.
 
     @property
-    def carried(self) -> list[int]:
+    def carried(self) -> list[TensorId]:
         """Return the tensors that the line copied, each as often as it did."""
         return [row for op in dict.fromkeys(self.ops) for row in self.queries.carried(op)]
 
@@ -146,14 +147,14 @@ class Habit:
         is_backward = queries.is_phase("backward")[ops]
         lines = np.where(is_backward, queries.cost_users[ops], queries.trace.ops.ints("site")[ops])
         found, counts = np.unique(lines, return_counts=True)
-        exact = {int(line): int(n) + self._folded(int(line)) for line, n in zip(found, counts, strict=True)}
-        own = int(queries.users[found[0]]) if len(found) else -1
+        exact = {SiteId(int(line)): int(n) + self._folded(line) for line, n in zip(found, counts, strict=True)}
+        own = queries.user(found[0]) if len(found) else NO_SITE
         if own in exact:
             exact[own] += self.count - sum(exact.values())  # what is of no package's line
-        order = found[np.argsort(-counts, kind="stable")].tolist()
+        order = map(SiteId, found[np.argsort(-counts, kind="stable")].tolist())
         return [replace(self, line=line, rows=self.rows[lines == line], count=exact[line]) for line in order]
 
-    def _folded(self, line: int) -> int:
+    def _folded(self, line: SiteId) -> int:
         ledger = self.queries.trace.ledger
         return int(ledger.ints(self.kind)[ledger.ints("site") == line].sum()) if len(ledger) else 0
 

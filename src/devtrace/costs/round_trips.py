@@ -21,6 +21,7 @@ from devtrace.diagnosis.findings import Site
 from devtrace.source.flow import DEFINED
 from devtrace.source.matching import alone, called_name, is_read, match_code, nodes_of, owner_of, variable
 from devtrace.source.vocabulary import EXTENDS, GIVES_NUMBERS, TAKES_VALUES, package
+from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
 
@@ -174,14 +175,14 @@ def _site_of_most(habit: Habit, found: SourceNode, statement: ast.stmt, names: S
 
 
 def _site_of(
-    queries: TraceQueries, found: SourceNode, back: ast.stmt, first: int, last: int, names: Sequence[str]
+    queries: TraceQueries, found: SourceNode, back: ast.stmt, first: OpId, last: OpId, names: Sequence[str]
 ) -> Site | None:
-    span, of_read = found.source.span(back), queries.site(int(queries.op_users[first]))
-    for op in range(first + 1, last):
+    span, of_read = found.source.span(back), queries.site(queries.op_user(first))
+    for op in map(OpId, range(first + 1, last)):
         is_on_device = queries.trace.ops.number("device", op) != queries.host
         is_made = is_on_device and queries.kind(op) in ("copy", "create", "compute")
         is_made = is_made and (not names or short_op_name(queries.op_name(op)).removesuffix("_") in names)
-        site = queries.site(int(queries.op_users[op])) if is_made else None
+        site = queries.site(queries.op_user(op)) if is_made else None
         is_of_file = site and of_read and (site.file, site.cell_id) == (of_read.file, of_read.cell_id)
         if site and is_of_file and span.line <= site.line <= span.end_line:
             return site

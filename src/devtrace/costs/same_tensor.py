@@ -1,7 +1,12 @@
-"""A line that copies the same tensor again and again: once would do.
+"""A line that copies the same tensor again and again, or what is computed on the CPU from what no step changes.
 
 for x in batches: y = x.to(device) * weights.to(device)     # `weights` is copied in each step
+
+share = self.edges / self.edges.sum(1)
+x = share.to(x.device) @ x                  # `self.edges` is a plain attribute of the module: it stayed on the CPU
 """
+
+from __future__ import annotations
 
 import re
 from dataclasses import replace
@@ -12,14 +17,17 @@ import numpy as np
 from devtrace.costs.copies import AGAIN, source_text
 from devtrace.costs.cost_findings import Needless, UntilThen
 from devtrace.costs.edits_of_copies import attribute_moved, keep_moved_attribute, move_above_loop
+from devtrace.costs.factories import are_drawn, steps_of
 from devtrace.costs.repeated_costs import OFTEN, Habit
 from devtrace.costs.steps import FEWEST
 from devtrace.costs.writes import are_written
 from devtrace.diagnosis.evidence.finding_parts import as_culprit
 from devtrace.diagnosis.evidence.moves import name_of
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.slugs import Severity
 from devtrace.source.flow import own_name
 from devtrace.source.matching import chain, variable
+from devtrace.trace.ids import OpId, TensorId
 from devtrace.words.catalogue import sentence
 
 _AGAIN: Final = "copy.same", "copy.same-of-several"
@@ -35,7 +43,7 @@ def of_one_tensor(habit: Habit) -> Needless | None:
     sources = habit.carried
     bases = {queries.base(row) for row in sources}
     least = AGAIN if severity == "warning" else FEWEST
-    if not bases or len(sources) < least * len(bases) or are_written(queries, bases, min(ops) - 1, max(ops)):
+    if not bases or len(sources) < least * len(bases) or are_written(queries, bases, OpId(min(ops) - 1), max(ops)):
         return None
     is_one_view = len(set(sources)) == 1 and habit.count >= OFTEN
     if not is_one_view and any(queries.base(row) != row for row in sources) and not _is_part_of_a_module(habit):
@@ -116,3 +124,46 @@ def _until_then(habit: Habit, name: str, attribute: str) -> UntilThen | None:
     root = "model" if name.startswith("self.") or "." not in name else name.partition(".")[0]
     which = f'for m in [m for m in {root}.modules() if hasattr(m, "{_WORD.findall(attribute)[0]}")]'
     return UntilThen(root, f"{which}: {move}")
+
+
+# What no step changes.
+
+_MOST: Final = 12  # tensors on the way from what was there before
+
+
+def of_unchanged(habit: Habit) -> Needless | None:
+    """Find copies of what the same tensors gave in each step, where nothing has written to these."""
+    if not habit.is_of_many_steps:
+        return None
+    queries, steps = habit.queries, steps_of(habit)
+    roots = {frozenset(_roots(queries, op, since)) for since, op in steps}
+    (first, *others) = roots
+    if others or not first or are_written(queries, first, habit.ops[0], habit.ops[-1]):
+        return None
+    largest = max(first, key=queries.size)
+    name = name_of(queries, largest)
+    culprit = as_culprit(queries, largest, [name], queries.site(queries.born(largest))) if name else None
+    return Needless(
+        habit, sentence("copy.unchanged", name=source_text(habit)), sentence("copy.unchanged.help"), culprit
+    )
+
+
+def _roots(queries: TraceQueries, op: OpId, since: OpId) -> set[TensorId]:
+    """Return what was there before, of all that an op takes; nothing if some of it is new data, a part, or drawn."""
+    rows, roots, makers = queries.carried(op), set[TensorId](), list[OpId]()
+    for row in rows:
+        maker, base = queries.producer(row), queries.base(row)
+        if queries.size(row) < queries.size(base):
+            return set()  # a part may be another one in the next step
+        if maker <= since:
+            roots.add(base)
+            continue
+        given = queries.made_from(row)
+        if not given or queries.trace.ops.number("device", maker) != queries.host or len(rows) > _MOST:
+            return set()
+        makers.append(maker)
+        rows += [each for each in given if each not in rows]
+    made = {queries.base(row) for row in rows} - roots
+    is_drawn = are_drawn(queries, [makers]) or any("dropout" in queries.op_name(maker) for maker in makers)
+    is_computed = any(queries.kind(maker) == "compute" for maker in makers)
+    return roots if is_computed and not is_drawn and not are_written(queries, made, since, op) else set()

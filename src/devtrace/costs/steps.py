@@ -14,6 +14,7 @@ import numpy as np
 
 from devtrace.costs.loops import loops_around
 from devtrace.diagnosis.evidence.trace_queries import Mask, Rows, SourceNode, TraceQueries
+from devtrace.trace.ids import SiteId
 
 FEWEST: Final = 3
 """Fewer steps are no loop to speak of."""
@@ -87,14 +88,14 @@ class Steps:
         np.add.at(total, queries.users[ledger.ints("site")][lists.rows], lists.flat)
         return total
 
-    def runs_again(self, site: int, ops: Rows) -> bool:
+    def runs_again(self, site: SiteId, ops: Rows) -> bool:
         """Return whether a line of the user's runs in each step; a package that was called once may have the loop."""
         queries, found, row = self.queries, self.queries.source_node(site), self.queries.site(site)
         if found is None or row is None or _loop_of(found) is not None:
             return found is not None
         beside = [
             other
-            for other in np.unique(queries.op_users[ops[0] : ops[-1] + 1]).tolist()
+            for other in map(SiteId, np.unique(queries.op_users[ops[0] : ops[-1] + 1]).tolist())
             if (there := queries.site(other)) is not None and there.line != row.line
             if (there.file, there.cell_id, there.function) == (row.file, row.cell_id, row.function)
         ]
@@ -154,7 +155,7 @@ class Steps:
         users = self.queries.op_users
         begun = np.concatenate([[True], users[1:] != users[:-1]])
         for site in np.unique(users[users >= 0]).tolist():
-            other = self.queries.source_node(site)
+            other = self.queries.source_node(SiteId(site))
             same = other is not None and other.source is found.source and _loop_of(other) is loop
             if other is not None and same and branch not in other.source.ancestors(other.node):
                 yield np.flatnonzero(begun & (users == site))

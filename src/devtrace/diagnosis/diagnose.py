@@ -7,16 +7,11 @@ change what was found.
 A rule that fails is one line in the report and silences no other.
 """
 
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import Any
-
 from devtrace.diagnosis import ending, ledger
-from devtrace.diagnosis.diagnose_errors import failed_rule, run_rule
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, worst_first
-from devtrace.diagnosis.ledger import Tally
-from devtrace.diagnosis.rules.device_errors import device_errors
+from devtrace.diagnosis.rules.error_rules import device_errors
+from devtrace.diagnosis.rules.run_rule import failed_rule, left_out, run_rule
 from devtrace.diagnosis.silence import unsilenced
 from devtrace.diagnosis.store import report_of, with_report
 from devtrace.features import offered, offers
@@ -38,9 +33,9 @@ def diagnose(trace: TraceData, live: Live | None = None) -> ReportData:
 def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
     queries = TraceQueries(trace, live)
     findings: list[Finding] = []
-    notes: list[str] = []
+    notes = left_out()
     rows: tuple[LedgerRow, ...] = ()
-    run_rule(partial(device_errors, queries), device_errors.__name__, findings, notes)
+    run_rule(lambda: device_errors, (queries, notes), "device errors", findings, notes)
     try:
         tally = ledger.tally(queries)
         rows = ledger.rows(queries, tally)
@@ -48,7 +43,7 @@ def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
         notes.append(failed_rule("ledger", fault))
     else:
         for slug, load in offers("cost rule").items():
-            run_rule(partial(_find_costs, load, queries, tally), slug, findings, notes)
+            run_rule(load, (queries, tally), slug, findings, notes)
     shown, silenced = unsilenced(queries, findings)
     found = worst_first(shown)
     for change in offered("findings").values():
@@ -58,7 +53,9 @@ def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
     return with_report(trace, found, rows, [*notes, *silenced], live, **end)
 
 
-def _find_costs(load: Callable[[], Any], queries: TraceQueries, tally: Tally) -> Iterable[Finding]:
-    """Load a rule where its faults are caught, too: it may be another package's."""
-    found: Iterable[Finding] = load()(queries, tally)
-    return found
+def diagnose_errors(trace: TraceData, live: Live) -> ReportData:
+    """Return the report of the errors alone, for a trace whose other ops were read from the source."""
+    findings: list[Finding] = []
+    notes = left_out()
+    run_rule(lambda: device_errors, (TraceQueries(trace, live), notes), "device errors", findings, notes)
+    return with_report(trace, worst_first(findings), (), notes, live)

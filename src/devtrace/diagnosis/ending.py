@@ -10,6 +10,7 @@ from devtrace.diagnosis.evidence import model_on_host
 from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES, BEFORE_ITS_ERROR
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData
+from devtrace.trace.ids import NO_OP, NO_TENSOR
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DeviceError
 from devtrace.words.text_format import shorten
@@ -28,7 +29,7 @@ def closing(queries: TraceQueries, findings: Sequence[Finding]) -> str:
     if not outcome.startswith(FAILED) or not frames or any(each.severity == "error" for each in findings):
         return ""
     error = outcome.removeprefix(FAILED)
-    site, (name, _, text) = queries.site(int(queries.users[frames[0][0]])), error.partition(": ")
+    site, (name, _, text) = queries.site(queries.user(frames[0][0])), error.partition(": ")
     if name == DeviceError.__name__ or ABOUT_DEVICES.search(text):
         text = shorten(BEFORE_ITS_ERROR.sub("", text), 120)
         return sentence("report.failed-of-devices", error=name, site=site, text=text)
@@ -78,8 +79,8 @@ def _copies_within_a_model(queries: TraceQueries) -> bool:
     if (with_the_host & ~forward[rows]).any():
         return True
     for op in rows[with_the_host & (outermost[rows] >= 0) & forward[rows]].tolist():
-        base = next(map(queries.base, queries.carried(op)), -1)
-        made = queries.producer(base) if base >= 0 else -1
+        base = next(map(queries.base, queries.carried(op)), NO_TENSOR)
+        made = queries.producer(base) if base >= 0 else NO_OP
         is_made_here = made >= 0 and outermost[made] == outermost[op]
         if base in seen or (is_made_here and sites[made] != sites[op]):  # `torch.tensor(1.0, device=d)` is one site
             return True

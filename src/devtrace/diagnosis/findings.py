@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any, Final, Literal
 
-from devtrace.diagnosis.slugs import CauseSlug, Certainty, RuleSlug, Severity
+from devtrace.diagnosis.slugs import CauseSlug, Certainty, Severity
 from devtrace.trace.rows import Site as SiteRow
 from devtrace.trace.rows import site_label
 from devtrace.trace.tables import TraceData
@@ -107,7 +107,7 @@ class Holder:
 class Finding:
     """One rule's result at one site."""
 
-    rule: RuleSlug
+    rule: str  # a RuleSlug, or the slug of another package's rule
     severity: Severity
     cause: CauseSlug | Literal[""] = ""
     devices: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from devtrace.diagnosis.evidence.trace_queries import Mask, TraceQueries
 from devtrace.diagnosis.findings import LedgerRow, Site
 from devtrace.trace import ledger_counts as counting
 from devtrace.trace.columns import LEDGER_COUNTS
+from devtrace.trace.ids import SiteId
 from devtrace.trace.tables import Ints, TraceData
 
 
@@ -62,8 +63,8 @@ class Tally:
     def __getitem__(self, name: str) -> Ints:
         return self.counts[name]
 
-    def sites(self, name: str) -> list[int]:
-        return np.flatnonzero(self.counts[name]).tolist()
+    def sites(self, name: str) -> list[SiteId]:
+        return [*map(SiteId, np.flatnonzero(self.counts[name]).tolist())]
 
 
 def tally(queries: TraceQueries) -> Tally:
@@ -101,7 +102,7 @@ def rows(queries: TraceQueries, tally: Tally) -> tuple[LedgerRow, ...]:
     names = queries.device_names
     return tuple(
         LedgerRow(
-            cast(Site, queries.site(site)),
+            cast(Site, queries.site(SiteId(site))),
             {names[device]: int(number) for device, number in enumerate(by_device[site]) if number},
             **{name: int(column[site]) for name, column in counts.items()},
         )

@@ -14,6 +14,7 @@ from devtrace.diagnosis.evidence.source_text import statement_site
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.findings import Site
 from devtrace.source.object_walk import registered
+from devtrace.trace.ids import NO_SITE, SiteId
 from devtrace.words.catalogue import family, one_after_another, sentence
 from devtrace.words.text_format import one_line
 
@@ -156,7 +157,7 @@ def _package(case: Case) -> str:
     return one_after_another(sentences)
 
 
-def package_line_with_the_owner(case: Case) -> int:
+def package_line_with_the_owner(case: Case) -> SiteId:
     """Return the site in the class that holds the tensor, or -1, where a package computes further in.
 
     Example: `ops.matmul(inputs, self.kernel)` of a layer of Keras.
@@ -166,8 +167,8 @@ def package_line_with_the_owner(case: Case) -> int:
     for site in (failed, *case.queries.around):
         row = case.queries.trace.sites[site]
         if row.function.rpartition(".")[0] in holders:
-            return site if row.package and site != failed else -1
-    return -1
+            return site if row.package and site != failed else NO_SITE
+    return NO_SITE
 
 
 def _phase(case: Case) -> str:

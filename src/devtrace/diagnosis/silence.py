@@ -19,6 +19,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, Site, from_json
 from devtrace.source.parsing import Span
 from devtrace.words.catalogue import sentence
+from devtrace.words.errors import named
 
 _COMMENT: Final = re.compile(r"#\s*devtrace:\s*ignore(?:\[([\w\s,-]*)\])?")
 _PROJECT: Final = "pyproject.toml"
@@ -61,7 +62,7 @@ def _of_the_project() -> tuple[set[str], set[tuple[str, ...]], list[str]]:
         warned = {_key(from_json(each)) for each in known if each["severity"] == "warning"}
         return set(settings.get("ignore", ())), warned, []
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as fault:
-        return set(), set(), [sentence("note.settings", file=_PROJECT, fault=f"{type(fault).__name__}: {fault}")]
+        return set(), set(), [sentence("note.settings", file=_PROJECT, fault=named(fault))]
 
 
 def _project_files() -> list[Path]:

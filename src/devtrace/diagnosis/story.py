@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from devtrace.diagnosis.findings import Culprit, Finding, Line, Site
-from devtrace.diagnosis.slug_words import CREATED
-from devtrace.words.catalogue import comma, sentence
-from devtrace.words.topic import speaking_of
+from devtrace.diagnosis.slugs import CREATED
+from devtrace.words.catalogue import comma, sentence, speaking_of
 
 MOST_STEPS: Final = 3
 """Lines between creation and use: those nearest to the use say most."""

@@ -6,7 +6,7 @@ from devtrace.features import Feature
 
 FEATURE: Final[Feature] = {
     "picture": {
-        "static": "devtrace.drawing.pictures:pictures",
+        "static": "devtrace.drawing.svg:pictures",
     },
     "figure": {
         "plotly": "devtrace.drawing.figures:figure",

@@ -14,8 +14,7 @@ from devtrace.report import palette
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.trace.views import begins, durations
 from devtrace.words.catalogue import sentence
-from devtrace.words.ranges import in_short
-from devtrace.words.text_format import safe_line
+from devtrace.words.text_format import in_short, safe_line
 from devtrace.words.wrapping import columns
 
 Floats = npt.NDArray[np.float64]

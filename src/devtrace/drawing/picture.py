@@ -5,7 +5,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from devtrace.drawing import rank_lanes
 from devtrace.drawing.lanes import Floats, Lane, Scale, lanes
 from devtrace.report import palette
 from devtrace.trace.ledger_counts import waits
@@ -22,7 +21,7 @@ BAR: Final = 22
 LANE: Final = BAR + 18
 
 
-class Row(NamedTuple):
+class LaneRow(NamedTuple):
     """A lane as drawn; its ops begin and end from 0 to 1."""
 
     lane: Lane
@@ -49,7 +48,7 @@ class Picture:
         ][:MOST_FLAGS]
         flagged = [int(finding["op"]) for _, finding in self.flagged]
         self.ranks = alike(trace, flagged)
-        every = rank_lanes.drawn(lanes(trace), trace, self.ranks)
+        every = lanes_of(lanes(trace), trace, self.ranks)
         chosen = choose(every, flagged)
         self.rows = list(self._rows(chosen))
         self.hidden = len(every) - len(chosen)
@@ -67,10 +66,10 @@ class Picture:
         rank = self.trace.threads[lane.thread].rank if len(self.trace.threads) else -1
         return self.ranks.get(rank, []) if self.is_job else []
 
-    def _rows(self, chosen: Sequence[Lane]) -> Iterator[Row]:
+    def _rows(self, chosen: Sequence[Lane]) -> Iterator[LaneRow]:
         for at, lane in enumerate(chosen):
             device = self.trace.devices[lane.device].name
-            yield Row(lane, TOP + at * LANE, device, palette.shade(device), *self.scale.spans(lane.ops))
+            yield LaneRow(lane, TOP + at * LANE, device, palette.shade(device), *self.scale.spans(lane.ops))
 
 
 def choose(every: Sequence[Lane], flagged: Sequence[int]) -> list[Lane]:
@@ -89,3 +88,9 @@ def phases(picture: Picture) -> list[tuple[str, float, Ints]]:
     every = ((name, opacity, np.flatnonzero(phase == picture.trace.string_id(name))) for name, opacity in _PHASES)
     found: list[tuple[str, float, Ints]] = [part for part in every if len(part[2])]
     return found if len(found) > 1 and np.count_nonzero(np.diff(phase)) < MOST_PHASES else []
+
+
+def lanes_of(every: Sequence[Lane], trace: TraceData, shown: dict[int, list[int]]) -> list[Lane]:
+    """Return the lanes of those ranks that are drawn: of ranks that did the same, one. What is of no rank stays."""
+    ranks = trace.threads.ints("rank")
+    return [lane for lane in every if not len(ranks) or ranks[lane.thread] < 0 or int(ranks[lane.thread]) in shown]

@@ -8,16 +8,18 @@ no reader depends on colour.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from devtrace.drawing import curves
 from devtrace.drawing.foot import GUTTER, LAST, LETTER, SMALL, WIDE, foot, ribbon
 from devtrace.drawing.lanes import details
-from devtrace.drawing.picture import BAR, MOST_FLAGS, MOST_LANES, TOP, Picture, Row
+from devtrace.drawing.picture import BAR, MOST_FLAGS, MOST_LANES, TOP, LaneRow, Picture
 from devtrace.drawing.strokes import run, stretched, unstretched
 from devtrace.report import palette
+from devtrace.trace.curve import Curve
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.text_format import escape_markup, format_bytes, safe_line, short_op_name
@@ -73,7 +75,7 @@ def _summary(picture: Picture) -> str:
     return escape_markup(sentence("picture.label", count=len(picture.trace.ops), devices=devices))
 
 
-def _label(picture: Picture, row: Row) -> str:
+def _label(picture: Picture, row: LaneRow) -> str:
     shade = row.shade
     wide = 7 + 6 * len(shade.letter)
     threads = _several_threads(picture)
@@ -96,7 +98,7 @@ def _several_threads(picture: Picture) -> bool:
     return len(threads) > len(ranks) or (len(threads) > 1 and ranks == {-1})
 
 
-def _bar(picture: Picture, row: Row) -> str:
+def _bar(picture: Picture, row: LaneRow) -> str:
     boxes = stretched(row.top, BAR, run(row.begin, row.end), f'stroke="{row.shade.fill}"')
     at = row.begin[picture.waits[row.lane.ops]]
     ticks = stretched(row.top - 5, 4, run(at, at, 2), 'stroke="currentColor"')
@@ -104,7 +106,7 @@ def _bar(picture: Picture, row: Row) -> str:
     return back + boxes + ticks
 
 
-def _names(picture: Picture, row: Row) -> str:
+def _names(picture: Picture, row: LaneRow) -> str:
     """Write the names of ops into those boxes that are wide enough."""
     parts = []
     room, middle = (row.end - row.begin) * NARROWEST, 50 * (row.begin + row.end)
@@ -118,8 +120,8 @@ def _names(picture: Picture, row: Row) -> str:
 
 class _Arrow(NamedTuple):
     x: float
-    tail: Row
-    head: Row
+    tail: LaneRow
+    head: LaneRow
     bytes: int
     copies: int
 
@@ -200,7 +202,7 @@ def _flag(picture: Picture, number: int, finding: Mapping[str, Any]) -> str:
     return around + unstretched(x, line + ring + disc + words)
 
 
-def _ring(picture: Picture, op: int, own: Row | None, fill: str) -> tuple[str, str]:
+def _ring(picture: Picture, op: int, own: LaneRow | None, fill: str) -> tuple[str, str]:
     """Mark an op in its lane: a narrow one by a ring over it, a wide one by an outline, which leaves its name free."""
     if own is None:
         return "", ""
@@ -230,7 +232,7 @@ def _words(picture: Picture, finding: Mapping[str, Any], x: float, fill: str) ->
     return head + dot + below, row.top
 
 
-def _is_crossed(picture: Picture, row: Row, x: float, letters: int) -> bool:
+def _is_crossed(picture: Picture, row: LaneRow, x: float, letters: int) -> bool:
     """Return whether arrows of copies would cross words of so many letters below a lane, on either side of a flag."""
     wide = (12 + LETTER * letters) / SMALL
     ends = ((each.x, sorted((each.tail.top, each.head.top))) for each in _gathered(picture, 80))
@@ -254,3 +256,8 @@ def _side(picture: Picture, x: float, letters: int) -> tuple[bool, bool]:
 def _cuts(picture: Picture) -> str:
     path = f'<path d="M-5 {picture.bottom + 2}l4 -{BAR + 4}m2 {BAR + 4}l4 -{BAR + 4}" stroke="currentColor"/>'
     return "".join(unstretched((cut.begin + cut.end) / 2, path) for cut in picture.scale.cuts[:MOST_FLAGS])
+
+
+def pictures(trace: TraceData, memory: Iterable[Curve]) -> str:
+    """Draw the timeline and the memory of some devices; empty where there is nothing to draw."""
+    return without_loose_words("".join([timeline(trace), *(curves.picture(each, len(trace.ops)) for each in memory)]))

@@ -31,7 +31,7 @@ KINDS: Final = ("cuda", "cpu")
 
 
 @dataclass(slots=True)
-class Region:
+class RecordedRegion:
     """A region of `torch.autocast`: the ops of a thread from `op` to `end` (-1: it has not been left)."""
 
     op: int
@@ -48,8 +48,8 @@ class AutocastObserver(Observer):
 
     def __init__(self, recorder: RecordedOps, asked: Mapping[str, Any]) -> None:
         super().__init__(recorder, asked)
-        self._regions: list[Region] = []
-        self._open: dict[int, list[Region | None]] = defaultdict(list)
+        self._regions: list[RecordedRegion] = []
+        self._open: dict[int, list[RecordedRegion | None]] = defaultdict(list)
 
     def install(self, patches: Patches, stack: ExitStack) -> None:
         self.begin()
@@ -119,28 +119,28 @@ class AutocastObserver(Observer):
         regions = self
         return __exit__
 
-    def _note(self, note: Callable[[ThreadState, FrameType], Region | None]) -> Region | None:
+    def _note(self, note: Callable[[ThreadState, FrameType], RecordedRegion | None]) -> RecordedRegion | None:
         state = self.recorder.states.get(threading.get_ident())
         with self.recorder.faults:
             is_seen = state is not None and self.recorder.active and not is_compiling()
             return note(state, sys._getframe(2)) if is_seen and state is not None else None
         return None
 
-    def _add(self, region: Region | None) -> None:
+    def _add(self, region: RecordedRegion | None) -> None:
         self._open[threading.get_ident()].append(region)
         if region is not None:
             self._regions.append(region)
 
-    def _region(self, kind: str, op: int, site: int) -> Region | None:
+    def _region(self, kind: str, op: int, site: int) -> RecordedRegion | None:
         """Ignore a disabled region outside any other: activation checkpointing enters one when it recomputes."""
         enabled = torch.is_autocast_enabled(kind)
         around = self._open[threading.get_ident()]
         if not enabled and not any(region is not None and region.device == kind for region in around):
             return None
         dtype = str(torch.get_autocast_dtype(kind)).removeprefix("torch.")
-        return Region(op, kind, dtype, enabled, site)
+        return RecordedRegion(op, kind, dtype, enabled, site)
 
-    def _end(self, region: Region, op: int, site: int) -> Region:
+    def _end(self, region: RecordedRegion, op: int, site: int) -> RecordedRegion:
         region.end, region.left = op, site
         if op == region.op and self._regions[-1] is region:
             self._regions.pop()  # no op was recorded in it

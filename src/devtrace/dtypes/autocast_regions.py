@@ -8,6 +8,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.element_types import DEFAULT, GIVES_DTYPES, is_cast, is_floating
 from devtrace.source.matching import called_name, called_names, calls_in, keyword, match_code
+from devtrace.trace.ids import NO_OP, OpId, SiteId
 
 
 class Region(NamedTuple):
@@ -18,7 +19,7 @@ class Region(NamedTuple):
     enabled: bool
 
 
-def region_of(queries: TraceQueries, op: int) -> Region | None:
+def region_of(queries: TraceQueries, op: OpId) -> Region | None:
     """Return the innermost region for its kind of device that an op ran in."""
     row, autocasts = int(queries.autocasts[op]) if op >= 0 else -1, queries.trace.autocasts
     if row < 0:
@@ -31,7 +32,7 @@ def made_it(queries: TraceQueries, origin: Origin, dtype: str) -> bool:
     return (origin.arrival == "copied" and _is_cast(queries, origin.op)) or is_listed(queries, origin, dtype)
 
 
-def is_read_within(queries: TraceQueries, op: int) -> bool:
+def is_read_within(queries: TraceQueries, op: OpId) -> bool:
     """Return whether a block of the source around an op enters autocast, for one that nobody recorded."""
     found = queries.op_node(op)
     around = found.source.ancestors(found.node) if found is not None else ()
@@ -42,16 +43,16 @@ def is_listed(queries: TraceQueries, origin: Origin, dtype: str) -> bool:
     return by_list(queries, origin, dtype) >= 0
 
 
-def by_list(queries: TraceQueries, origin: Origin, dtype: str) -> int:
+def by_list(queries: TraceQueries, origin: Origin, dtype: str) -> OpId:
     """Return the op on a tensor's way that autocast computed in float32 as its list says, -1 for none.
 
     It cast an input of the op to float32, or the op gave that of inputs in half precision.
     """
     ops = (queries.producer(row) for row in origin.path if dtype == DEFAULT)
-    return next((op for op in ops if _is_by_list(queries, op)), -1)
+    return next((op for op in ops if _is_by_list(queries, op)), NO_OP)
 
 
-def _is_by_list(queries: TraceQueries, op: int) -> bool:
+def _is_by_list(queries: TraceQueries, op: OpId) -> bool:
     region = region_of(queries, op)
     if region is None or region.dtype == DEFAULT or not _is_plain(queries, op, region) or queries.kind(op) == "copy":
         return False
@@ -60,18 +61,18 @@ def _is_by_list(queries: TraceQueries, op: int) -> bool:
     return kinds == {region.dtype} or any(_is_cast(queries, queries.producer(row)) for row in inputs)
 
 
-def _is_cast(queries: TraceQueries, op: int) -> bool:
+def _is_cast(queries: TraceQueries, op: OpId) -> bool:
     region = region_of(queries, op)
     return region is not None and queries.op_name(op) == "aten._to_copy" and _is_plain(queries, op, region)
 
 
-def _is_plain(queries: TraceQueries, op: int, region: Region) -> bool:
+def _is_plain(queries: TraceQueries, op: OpId, region: Region) -> bool:
     """Return whether an op ran under autocast, in a line that casts nothing itself."""
     found = queries.op_node(op)
     return region.enabled and found is not None and not _casts(found)
 
 
-def is_of_whole_numbers(queries: TraceQueries, op: int) -> bool:
+def is_of_whole_numbers(queries: TraceQueries, op: OpId) -> bool:
     inputs = queries.inputs(op)
     return bool(inputs) and not any(is_floating(queries.trait(row)) for row in inputs)
 
@@ -84,7 +85,7 @@ def _casts(found: SourceNode) -> bool:
 
 def block_of(queries: TraceQueries, region: Region) -> tuple[SourceNode, ast.With] | None:
     """Return the `with` statement that entered a region, in its source."""
-    found = queries.source_node(queries.trace.autocasts.number("site", region.row))
+    found = queries.source_node(SiteId(queries.trace.autocasts.number("site", region.row)))
     match found.statement if found is not None else None:
         case ast.With() as block if any(map(_is_autocast, block.items)):
             return (found, block) if found is not None else None
@@ -104,12 +105,12 @@ def _is_autocast(item: ast.withitem) -> bool:
 
 
 def entered(queries: TraceQueries, region: Region) -> Site | None:
-    return queries.site(queries.trace.autocasts.number("site", region.row))
+    return queries.site(SiteId(queries.trace.autocasts.number("site", region.row)))
 
 
 def left(queries: TraceQueries, region: Region) -> Site | None:
     """Return where a region was left: the last line of its block, as Python itself names the line of the `with`."""
-    site = queries.site(queries.trace.autocasts.number("left", region.row))
+    site = queries.site(SiteId(queries.trace.autocasts.number("left", region.row)))
     block = block_of(queries, region)
     if site is None or block is None:
         return site

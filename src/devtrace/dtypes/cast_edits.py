@@ -1,8 +1,9 @@
-"""Fixes that only a dtype has: cast what numpy gives, fill with what fits, leave out a cast."""
+"""Fixes that only a dtype has: cast what numpy gives, fill with what fits, leave out a cast; each has its rank."""
 
 import ast
 from collections.abc import Iterator
 from math import isinf
+from typing import Final
 
 from devtrace.diagnosis.evidence.access_paths import is_module
 from devtrace.diagnosis.evidence.case import Case, Verdict
@@ -11,7 +12,7 @@ from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes import at_binding
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import Proposal, Within
-from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, suggested
+from devtrace.diagnosis.fixes.fix import Fix, Moved, Ranked, failing_frame, suggested
 from devtrace.dtypes import autocast_regions
 from devtrace.source.element_types import CAST_BY_AUTOCAST, NUMBERS, TAKES_NUMBER, is_floating, torch_dtype
 from devtrace.source.matching import (
@@ -28,6 +29,7 @@ from devtrace.source.matching import (
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import MISSING, evaluate
 from devtrace.source.vocabulary import MAKES_ON_HOST, OF_DATA
+from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -41,7 +43,7 @@ def cast_what_numpy_gives(case: Case, verdict: Verdict) -> Iterator[Fix]:
         return
     anchor = Anchor(found.code, call, "at")
     proposal = Proposal(anchor, Within((call,)), torch_dtype(found.code.source, case.expected_device))
-    moved = [Moved(row, case.origin.op + 1) for row in case.queries.outputs(case.origin.op)]
+    moved = [Moved(row, OpId(case.origin.op + 1)) for row in case.queries.outputs(case.origin.op)]
     yield from proposal.fixes(sentence("fixed.where-made", code=one_line(proposal.code)), moved)
 
 
@@ -113,7 +115,7 @@ def cast_what_a_hook_returns(case: Case, verdict: Verdict) -> Iterator[Fix]:
             dtype = torch_dtype(found.source, case.expected_device)
             proposal = Proposal(Anchor(found.code, part, "at"), Within((part,)), dtype)
             help = sentence("fixed.where-made", code=one_line(proposal.code))
-            yield from proposal.fixes(help, [Moved(case.odd_tensor, op + 1)])
+            yield from proposal.fixes(help, [Moved(case.odd_tensor, OpId(op + 1))])
 
 
 def cast_below(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -189,3 +191,17 @@ def _is_for_promoting_ops(frame: FailingFrame, statement: ast.stmt) -> bool:
         ):
             return False
     return True
+
+
+FIRST: Final = (
+    Ranked(leave_out_cast, ("wrong-device",), "a scaler needs what was there before the cast"),
+    Ranked(compute_under_autocast, ("autocast-off",), "it is computed as the line before it"),
+    Ranked(cast_for_numpy, ("target-dtype",), "numpy alone has no such dtype, and a model may go on with it"),
+    Ranked(invert_mask, ("target-dtype",), "masks are inverted, not subtracted"),
+    Ranked(fill_with_what_fits, ("python-number",), "the number alone is wrong"),
+    Ranked(cast_what_numpy_gives, ("numpy-boundary",), "all that is computed of it has the dtype then"),
+)
+BELOW_WHERE_IT_IS_MADE: Final = (
+    Ranked(cast_what_a_hook_returns, ("wrong-device", "never-moved"), "no line hands over what a hook gives"),
+    Ranked(cast_below, ("wrong-device",), "no line casts it, and one below what made it can"),
+)

@@ -11,6 +11,7 @@ from devtrace.diagnosis.evidence.moves import moves_from
 from devtrace.diagnosis.evidence.origins import factory_call, is_like_data, is_of_an_array
 from devtrace.dtypes import autocast_regions
 from devtrace.source.element_types import COLLECTS
+from devtrace.trace.ids import TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
 
@@ -25,7 +26,7 @@ def op_takes_another(case: Case) -> Verdict | None:
     return Verdict("target-dtype", case.queries.born(_carried_from(case)), case.name)
 
 
-def _carried_from(case: Case) -> int:
+def _carried_from(case: Case) -> TensorId:
     """Return the origin of a tensor's values, through views, copies and concatenations only."""
     queries, found, path = case.queries, case.row, case.origin.path
     for row in path[path.index(case.row) if case.row in path else 0 :]:

@@ -10,8 +10,8 @@ FEATURE: Final[Feature] = {
     "error kind": {"dtype": "devtrace.dtypes.sentences:dtype_error"},
     "cause": {"dtype": "devtrace.dtypes.causes:CAUSES"},
     "strategy": {
-        "first": "devtrace.dtypes.strategies:FIRST",
-        "move_where_made": "devtrace.dtypes.strategies:BELOW_WHERE_IT_IS_MADE",
+        "first": "devtrace.dtypes.cast_edits:FIRST",
+        "move_where_made": "devtrace.dtypes.cast_edits:BELOW_WHERE_IT_IS_MADE",
     },
     "replay": {"dtype": "devtrace.dtypes.replay:ReplayOfDtypes"},
     "report part": {

@@ -22,13 +22,14 @@ from devtrace.source.element_types import ASSIGNS, DEFAULT, OF_WEIGHTS, PRODUCTS
 from devtrace.source.flow import operands
 from devtrace.source.matching import called_name, is_path, keyword
 from devtrace.source.object_walk import parameters_of, registered
+from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
 from devtrace.trace.op_kinds import INDEXING
 
 _INDEX: Final = ("int64", "int32", "uint8", "bool")
 _HALVES: Final = ("float16", "bfloat16")
 
 
-def find_dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Mismatch | None:
+def find_dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Mismatch | None:
     """Return the mismatch of an op that failed with torch's text; None if that is about something else."""
     error = dtype_error(text)
     if error is None:
@@ -53,14 +54,14 @@ def _takes_one(name: str) -> bool:
     return plain in PRODUCTS or f"aten.{plain}." in TAKES_ONE
 
 
-def _of_the_argument(queries: TraceQueries, op: int, error: DtypeError) -> str:
+def _of_the_argument(queries: TraceQueries, op: OpId, error: DtypeError) -> str:
     """Return the dtype of the one argument that a sentence is about, whatever the others are."""
     rows = queries.inputs(op)
     dtype = queries.trait(rows[error.argument]) if 0 <= error.argument < len(rows) else ""
     return dtype if dtype in error.named else ""
 
 
-def compared(queries: TraceQueries, op: int) -> list[int]:
+def compared(queries: TraceQueries, op: OpId) -> list[TensorId]:
     """Return the inputs of an op that have to be of one dtype."""
     rows = list(dict.fromkeys(mismatch.combined(queries, op)))
     if _assigns(queries, op):
@@ -72,18 +73,18 @@ def compared(queries: TraceQueries, op: int) -> list[int]:
     return [row for row in rows if queries.trait(row) != "bool"]
 
 
-def _assigns(queries: TraceQueries, op: int) -> bool:
+def _assigns(queries: TraceQueries, op: OpId) -> bool:
     """Return whether an op indexes or writes by indexes, which may have another dtype; by a name without a namespace
     where it was read."""
     name = queries.op_name(op)
     return any(each.startswith((*INDEXING, *ASSIGNS)) for each in (name, f"aten.{name}"))
 
 
-def _are_mixed(queries: TraceQueries, rows: list[int]) -> bool:
+def _are_mixed(queries: TraceQueries, rows: list[TensorId]) -> bool:
     return len({queries.trait(row) for row in rows}) > 1
 
 
-def _of_another(queries: TraceQueries, op: int, error: DtypeError) -> Mismatch | None:
+def _of_another(queries: TraceQueries, op: OpId, error: DtypeError) -> Mismatch | None:
     """Return the mismatch of a loss, or of its backward pass, whose error names the odd dtype and the expected one."""
     odd, expected = error.named
     made = (row for each in queries.inputs(op) for row in queries.ancestors(each, past_modules=False))
@@ -91,18 +92,18 @@ def _of_another(queries: TraceQueries, op: int, error: DtypeError) -> Mismatch |
     return Mismatch(op, row, odd, expected, of="inputs" if is_floating(odd) else "float") if row is not None else None
 
 
-def _only_one(queries: TraceQueries, op: int, rows: list[int], error: DtypeError) -> Mismatch | None:
+def _only_one(queries: TraceQueries, op: OpId, rows: list[TensorId], error: DtypeError) -> Mismatch | None:
     """Return the mismatch of a call of which the trace has one tensor only: a recurrent layer's input."""
     named = [row for row in rows if queries.trait(row) in error.named]
     others = [dtype for dtype in error.named if dtype != queries.trait(named[0])] if named else []
     return Mismatch(op, named[0], queries.trait(named[0]), others[0]) if others else None
 
 
-def _refused(queries: TraceQueries, op: int, error: DtypeError) -> Mismatch | None:
+def _refused(queries: TraceQueries, op: OpId, error: DtypeError) -> Mismatch | None:
     """Return the mismatch of an op that takes a certain dtype only."""
     rows = _given_to_numpy(queries, op) if error.refused == "numpy" else queries.inputs(op)
     wrong = [row for row in rows if _is_refused(queries.trait(row), error)]
-    at = rows[error.argument] if 0 <= error.argument < len(rows) else -1
+    at = rows[error.argument] if 0 <= error.argument < len(rows) else NO_TENSOR
     named = error.named[1:] if error.refused == "result" else error.named
     is_named = at >= 0 and queries.trait(at) in named
     if not wrong and not is_named:
@@ -111,7 +112,7 @@ def _refused(queries: TraceQueries, op: int, error: DtypeError) -> Mismatch | No
     return Mismatch(op, row, queries.trait(row), _taken(queries, rows, error), of=error.refused)
 
 
-def _given_to_numpy(queries: TraceQueries, op: int) -> list[int]:
+def _given_to_numpy(queries: TraceQueries, op: OpId) -> list[TensorId]:
     """Return the tensor that numpy got: for `policy(state).numpy()` the line's last result."""
     found = queries.op_node(op)
     if found is None or not called_name(found.node) or all(map(is_path, operands(found.node))):
@@ -120,7 +121,7 @@ def _given_to_numpy(queries: TraceQueries, op: int) -> list[int]:
     return [row for row in made if queries.trait(row) in _HALVES][-1:] or queries.inputs(op)
 
 
-def _likeliest(queries: TraceQueries, wrong: list[int], named: tuple[str, ...]) -> int:
+def _likeliest(queries: TraceQueries, wrong: list[TensorId], named: tuple[str, ...]) -> TensorId:
     """Return which of several tensors was refused: of the dtype that torch names, of whole numbers, the last."""
     likely = [row for row in wrong if queries.trait(row) in named]
     return (likely or [row for row in wrong if not is_floating(queries.trait(row))] or wrong)[-1]
@@ -143,7 +144,7 @@ def _is_refused(dtype: str, error: DtypeError) -> bool:
     return not error.named or dtype in error.named
 
 
-def _taken(queries: TraceQueries, rows: list[int], error: DtypeError) -> str:
+def _taken(queries: TraceQueries, rows: list[TensorId], error: DtypeError) -> str:
     """Return the dtype that an op takes; empty where no dtype would do."""
     match error.refused:
         case "index":
@@ -161,7 +162,7 @@ def _taken(queries: TraceQueries, rows: list[int], error: DtypeError) -> str:
     return DEFAULT
 
 
-def _half_gradients(snapshot: FailureSnapshot, op: int) -> Mismatch | None:
+def _half_gradients(snapshot: FailureSnapshot, op: OpId) -> Mismatch | None:
     """Return the first parameter in half precision of an optimizer, whose gradients a scaler refuses."""
     for value in snapshot.walk.objects.values() if snapshot.frames else ():
         if access_paths.is_optimizer(value):
@@ -175,7 +176,7 @@ def _half_gradients(snapshot: FailureSnapshot, op: int) -> Mismatch | None:
 # Which of several dtypes is the odd one.
 
 
-def _odd(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[int], dtypes: list[str]) -> str:
+def _odd(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, rows: list[TensorId], dtypes: list[str]) -> str:
     return (
         _of_whole_numbers(queries, op, rows, dtypes)
         or _of_the_model(queries, snapshot, op, rows, dtypes)
@@ -193,7 +194,7 @@ def _odd(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[i
     )
 
 
-def _of_whole_numbers(queries: TraceQueries, op: int, rows: list[int], dtypes: list[str]) -> str:
+def _of_whole_numbers(queries: TraceQueries, op: OpId, rows: list[TensorId], dtypes: list[str]) -> str:
     """Return the dtype of whole numbers that an op mixes with floats: floats would lose their fraction.
 
     Written into whole numbers, a factory's ones or zeros can be whole as well.
@@ -206,7 +207,9 @@ def _of_whole_numbers(queries: TraceQueries, op: int, rows: list[int], dtypes: l
     return whole[0] if is_mixed and not (is_written and is_filler) else ""
 
 
-def _of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[int], dtypes: list[str]) -> str:
+def _of_the_model(
+    queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, rows: list[TensorId], dtypes: list[str]
+) -> str:
     """Return the dtype of a layer that the cast of its model missed, else that of what the model is given."""
     owned = [row for row in rows if mismatch.is_owned(queries, row)]
     theirs = list(dict.fromkeys(queries.trait(row) for row in owned))
@@ -227,7 +230,7 @@ def _of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, op: int, row
     return theirs[0] if is_missed or is_left else given[0]
 
 
-def _by_autocast(queries: TraceQueries, op: int, rows: list[int]) -> str:
+def _by_autocast(queries: TraceQueries, op: OpId, rows: list[TensorId]) -> str:
     """Return the dtype that autocast gave a tensor, where the op is outside of it; within, that of autocast's list."""
     here = autocast_regions.region_of(queries, op)
     is_within = here is not None and here.enabled
@@ -244,7 +247,7 @@ def _by_autocast(queries: TraceQueries, op: int, rows: list[int]) -> str:
     return made[0] if len(made) == 1 else ""
 
 
-def _rest_of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, row: int) -> Counter[str]:
+def _rest_of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, row: TensorId) -> Counter[str]:
     """Return how many tensors of the outermost module around a parameter have which dtype, its own layer left out."""
     base = queries.base(row)
     names = [name for name in snapshot.names(base) if name.last.kind in ("parameter", "buffer") and name.modules()]
@@ -258,14 +261,14 @@ def _rest_of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, row: in
     return Counter(queries.trait(each) for each in found)
 
 
-def _of_all_models(queries: TraceQueries, row: int) -> Counter[str]:
+def _of_all_models(queries: TraceQueries, row: TensorId) -> Counter[str]:
     """Return how many tensors of all modules have which dtype, for a layer alone in float64."""
     others = _outside_the_layer(queries, row) if queries.trait(row) == "float64" else ()
     return Counter(queries.trait(each) for each in others)
 
 
 def _is_left_among_models(
-    queries: TraceQueries, snapshot: FailureSnapshot, owned: list[int], given: list[int], rest: Counter[str]
+    queries: TraceQueries, snapshot: FailureSnapshot, owned: list[TensorId], given: list[TensorId], rest: Counter[str]
 ) -> bool:
     """Return whether the other models have the dtype of this model's input, which none of them computed.
 
@@ -283,12 +286,12 @@ def _is_left_among_models(
     return others[queries.trait(given[0])] > others[queries.trait(owned[0])]
 
 
-def _is_computed_by_a_model(queries: TraceQueries, row: int) -> bool:
+def _is_computed_by_a_model(queries: TraceQueries, row: TensorId) -> bool:
     is_of_weights = queries.op_name(queries.producer(row)) == OF_WEIGHTS
     return is_of_weights or any(mismatch.is_owned(queries, past) for past in queries.ancestors(row))
 
 
-def _outside_the_layer(queries: TraceQueries, row: int, root: str | None = None) -> list[int]:
+def _outside_the_layer(queries: TraceQueries, row: TensorId, root: str | None = None) -> list[TensorId]:
     """Return the tensors of modules, those of one root if it is given, that are not of a tensor's layer by name."""
     names = queries.trace.tensors
     layer = str(names.raw("name", queries.base(row))).rpartition(".")[0]
@@ -296,7 +299,7 @@ def _outside_the_layer(queries: TraceQueries, row: int, root: str | None = None)
     return [each for path, each in paths if root in (None, path.split(".")[0]) and path.rpartition(".")[0] != layer]
 
 
-def _is_an_early_copy(queries: TraceQueries, op: int, row: int, dtype: str) -> bool:
+def _is_an_early_copy(queries: TraceQueries, op: OpId, row: TensorId, dtype: str) -> bool:
     """Return whether a parameter is a copy of another, which was cast later."""
     if queries.trait(row) == dtype:
         return False
@@ -304,19 +307,19 @@ def _is_an_early_copy(queries: TraceQueries, op: int, row: int, dtype: str) -> b
     return any(move.op > queries.producer(queries.base(row)) for move in moves_from(queries, copied, dtype, op))
 
 
-def _was_cast_by_itself(queries: TraceQueries, rows: list[int], model: str) -> bool:
+def _was_cast_by_itself(queries: TraceQueries, rows: list[TensorId], model: str) -> bool:
     """Return whether a layer was cast from the model's dtype to its own: it is meant to compute so."""
     moves = (move_of(queries, row) for row in rows)
     return any(move is not None and queries.trait(move.source) == model for move in moves)
 
 
-def _cast_from(queries: TraceQueries, rows: list[int], dtype: str) -> set[str]:
+def _cast_from(queries: TraceQueries, rows: list[TensorId], dtype: str) -> set[str]:
     """Return from which dtypes casts brought tensors of a dtype; what is computed in it, by `dtype=`, is no cast."""
     moves = (move_of(queries, row) for row in rows if queries.trait(row) == dtype)
     return {queries.trait(move.source) for move in moves if move is not None and _is_a_cast(queries, move.op)}
 
 
-def _is_a_cast(queries: TraceQueries, op: int) -> bool:
+def _is_a_cast(queries: TraceQueries, op: OpId) -> bool:
     found = queries.op_node(op)
     match found.node if found is not None else None:
         case ast.Call() as call:
@@ -324,14 +327,14 @@ def _is_a_cast(queries: TraceQueries, op: int) -> bool:
     return True
 
 
-def _beside_a_layer(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:
+def _beside_a_layer(queries: TraceQueries, rows: list[TensorId], dtypes: list[str]) -> str:
     """Return the dtype of the input that no layer made, if by the source a layer made the rest."""
     made = {queries.trait(row) for row in rows if queries.op_name(queries.producer(row)) == OF_WEIGHTS}
     others = [dtype for dtype in dtypes if dtype not in made]
     return others[0] if len(made) == len(others) == 1 else ""
 
 
-def _beside_a_gradient(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:
+def _beside_a_gradient(queries: TraceQueries, rows: list[TensorId], dtypes: list[str]) -> str:
     """Return the dtype of a gradient's partner in a backward pass: gradients have the dtype of the forward pass."""
     ops = queries.trace.ops
     makers = {row: queries.producer(row) for row in rows if queries.producer(row) >= 0}
@@ -340,7 +343,7 @@ def _beside_a_gradient(queries: TraceQueries, rows: list[int], dtypes: list[str]
     return others[0] if len(others) == 1 < len(dtypes) else ""
 
 
-def _made_by_default(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:
+def _made_by_default(queries: TraceQueries, rows: list[TensorId], dtypes: list[str]) -> str:
     """Return the default dtype of a factory's result, if the other inputs are from elsewhere."""
     origins = {queries.trait(row): find_origin(queries, row) for row in rows}
     made = {dtype: "" if _is_of_a_layer(queries, each) else each.arrival for dtype, each in origins.items()}
@@ -355,7 +358,7 @@ def _is_of_a_layer(queries: TraceQueries, origin: Origin) -> bool:
     return any(mismatch.is_owned(queries, row) for row in made_of)
 
 
-def _asked_here(queries: TraceQueries, op: int, rows: list[int]) -> str:
+def _asked_here(queries: TraceQueries, op: OpId, rows: list[TensorId]) -> str:
     """Return the dtype that the function of the failing line itself names, where the other came as an argument."""
     sites = queries.trace.sites
     failed = queries.op_site(op)

@@ -4,6 +4,7 @@ from devtrace.diagnosis.fixes.replay import Replay, Step
 from devtrace.dtypes import autocast_regions
 from devtrace.dtypes.mismatch import compared
 from devtrace.source.element_types import CAST_BY_AUTOCAST, NORMS, OF_WEIGHTS, TAKES_ONE
+from devtrace.trace.ids import TensorId
 from devtrace.trace.op_kinds import INDEXING
 
 
@@ -13,7 +14,7 @@ class ReplayOfDtypes(Replay):
     Most ops take several dtypes and give the larger; products, convolutions and assignments by index take one alone.
     """
 
-    def failing_inputs(self) -> list[int]:
+    def failing_inputs(self) -> list[TensorId]:
         mismatch = self.case.mismatch
         return [mismatch.odd_tensor, *mismatch.others_on_odd_device]
 
@@ -22,7 +23,7 @@ class ReplayOfDtypes(Replay):
         for step in self.beside_the_failing_op():
             self.there.update(self.follow(step))
 
-    def mixed(self, step: Step) -> tuple[int, ...]:
+    def mixed(self, step: Step) -> tuple[TensorId, ...]:
         name = f"{step.name}."  # a default overload has none after its name
         if not name.startswith((*TAKES_ONE, *INDEXING)) or "index." in name or self._autocast_casts(step):
             return ()
@@ -41,7 +42,7 @@ class ReplayOfDtypes(Replay):
         is_backward = self.queries.trace.ops.raw("phase", step.op) == "backward"
         return is_backward or (of_products and region is not None and region.enabled)
 
-    def follow(self, step: Step) -> list[int]:
+    def follow(self, step: Step) -> list[TensorId]:
         """Return the odd outputs whose odd inputs were all cast."""
         if step.name == OF_WEIGHTS or self._autocast_casts(step):
             return []

@@ -16,12 +16,12 @@ from devtrace.diagnosis.rules.explained_mismatch import explained
 from devtrace.dtypes.cast_edits import numbers_that_fit
 from devtrace.dtypes.mismatch import find_dtype_mismatch
 from devtrace.dtypes.sentences import dtype_error
-from devtrace.words.catalogue import sentence
+from devtrace.trace.ids import OpId
+from devtrace.words.catalogue import sentence, speaking_of
 from devtrace.words.text_format import one_line
-from devtrace.words.topic import speaking_of
 
 
-def dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
+def dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
     of_dtypes = queries.of_dtypes
     moment = snapshot.of(of_dtypes)
     mismatch = find_dtype_mismatch(of_dtypes, moment, op, text)
@@ -31,7 +31,7 @@ def dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, te
         return explained(Case.of(of_dtypes, moment, mismatch), "dtype-mismatch")
 
 
-def _in_a_new_tensor(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
+def _in_a_new_tensor(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
     """Explain a number that the dtype of a new tensor cannot hold: `limit = torch.full((2,), 1e6, dtype=half)`."""
     error, found = dtype_error(text), queries.op_node(op)
     site = queries.site(queries.op_site(op))

@@ -15,17 +15,16 @@ import numpy as np
 from devtrace.api.environment import is_simulated
 from devtrace.api.results import Report
 from devtrace.diagnosis.ending import by_part_of_a_device
-from devtrace.diagnosis.evidence.error_origins import text_of
+from devtrace.diagnosis.evidence.error_origins import path_to_origin, text_of
 from devtrace.diagnosis.evidence.torchs_sentences import WRAPPED
 from devtrace.diagnosis.store import report_of
-from devtrace.explaining.device_error import path_to_origin
-from devtrace.runtime.collecting import no_collecting
+from devtrace.runtime.interrupts import no_collecting
 from devtrace.runtime.tracebacks import last_shown
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.subset import cut
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
-from devtrace.words.errors import expect_kind
+from devtrace.words.errors import expect_kind, named
 
 
 @no_collecting()
@@ -45,7 +44,7 @@ def explain(error: BaseException | None = None) -> Report:
     try:
         return _explained(path)
     except Exception as fault:  # noqa: BLE001 (a failing explanation is never the user's exception)
-        return without_findings(sentence("explained.failed", fault=f"{type(fault).__name__}: {fault}"))
+        return without_findings(sentence("explained.failed", fault=named(fault)))
 
 
 def explain_text(text: str) -> Report:
@@ -54,7 +53,7 @@ def explain_text(text: str) -> Report:
 
 
 def _explained(path: list[BaseException]) -> Report:
-    from devtrace.diagnosis.diagnose_errors import diagnose_errors
+    from devtrace.diagnosis.diagnose import diagnose_errors
     from devtrace.explaining.explanation import Explanation
 
     explanation = Explanation(path)

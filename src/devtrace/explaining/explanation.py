@@ -23,9 +23,8 @@ import torch
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import Walk
-from devtrace.diagnosis.evidence.error_origins import text_of
+from devtrace.diagnosis.evidence.error_origins import dtypes_named, text_of
 from devtrace.explaining import kept_copies
-from devtrace.explaining.device_error import dtypes_named
 from devtrace.explaining.reading import attributes, calls, expressions, names
 from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, add_left_behind, failed_op, refused_gradient
 from devtrace.explaining.reading.move_history import AFTER_ALL, BEFORE_ALL
@@ -43,7 +42,7 @@ from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
 from devtrace.recording.context.module_tree import children, is_module, is_training, own_tensors
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
-from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
+from devtrace.recording.finish.assemble import Assembled, LiveTrace, assemble
 from devtrace.recording.observer import observers_of
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
@@ -119,7 +118,7 @@ class Explanation:
             self.reader.forget()
         self.stack.forget_locals()
 
-    def make(self, simulated: Callable[[str], bool]) -> Recorded:
+    def make(self, simulated: Callable[[str], bool]) -> LiveTrace:
         with Quiet():
             variables = [self._roots(frame) for _, frame in self.frames]
             walk = Walk(variables, most_objects=MOST_OBJECTS, most_items=MOST_ITEMS)
@@ -159,7 +158,7 @@ class Explanation:
                 simulated=simulated,
                 extra_sites=[site for site, _ in self.frames] + ([self.worker.site] if self.worker else []),
             )
-        return Recorded(done.trace, self._live(walk, done))
+        return LiveTrace(done.trace, self._live(walk, done))
 
     def _roots(self, frame: FrameType) -> dict[str, tuple[Any, ReferenceKind]]:
         """Return the variables of a frame, and those of a comprehension that failed in it."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from devtrace.explaining.installation import report_on
 from devtrace.notebook.cells import Cell, Traced, Tracing
-from devtrace.notebook.companion import Companion, Magic, Message, Screen
+from devtrace.notebook.companion import Companion, Magic, Message, Screen, show
 from devtrace.notebook.left_on_devices import hint_without_cuda
 from devtrace.runtime.tracebacks import last_shown
 from devtrace.words.catalogue import sentence
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 MARK: Final = "untraced"
 """The key of a bundle that names the cell to trace; the page draws no timeline and a button for it."""
-
-
 VARIABLE: Final = "DEVTRACE_EXPLAIN"
 
 
@@ -45,7 +43,7 @@ class Explainer(Companion):
             sys.stdout.write(sentence("report.note", note=hint) + "\n")
         report = _explained(error, cell)
         if report is not None:
-            _show(report, cell, screen)
+            show(report, screen, timeline=False, beside={MARK: {"cell": cell.id}})
             self.tracing.keep(Traced("", cell, report.trace, report))
 
     def command(self, argument: str, screen: Screen) -> None:
@@ -70,18 +68,7 @@ class Explainer(Companion):
         if report is None:
             given = type(error).__name__ if error is not None else ""
             raise UsageError.of("nothing-to-explain.other" if given else "nothing-to-explain", error=given)
-        _show(report, self._last_cell, screen)
-
-
-def _show(report: Report, cell: Cell, screen: Screen) -> None:
-    if screen.text_only:
-        screen.publish({"text/plain": report.text}, {})
-        return
-    from devtrace.report.mime import MIME_TYPE, mime_bundle
-
-    data, metadata = mime_bundle(report, timeline=False)
-    data[MIME_TYPE] = {**data[MIME_TYPE], MARK: {"cell": cell.id}}
-    screen.publish(data, metadata)
+        show(report, screen, timeline=False, beside={MARK: {"cell": self._last_cell.id}})
 
 
 def _explained(error: BaseException | None, cell: Cell) -> Report | None:

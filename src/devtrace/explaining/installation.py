@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.api.module_watch import watch_modules
+from devtrace.cli.output import print_line
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.requirements import sentence_of_fault
@@ -132,16 +133,10 @@ def _explain(error: BaseException | None) -> None:
     try:
         report = report_on(error)
         if report is not None:
-            sys.stderr.write(_encodable(f"\n{sentence('explained.untraced')}\n\n{report.text}\n"))
-            sys.stderr.flush()
+            print_line(f"\n{sentence('explained.untraced')}\n\n{report.text}")
     except Exception as fault:  # noqa: BLE001 (a fault of ours is a line)
         with suppress(Exception):
-            sys.stderr.write(_encodable(sentence_of_fault("run.not-explained", fault) + "\n"))
-
-
-def _encodable(text: str) -> str:
-    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+            print_line(sentence_of_fault("run.not-explained", fault))
 
 
 def _shell() -> Any:

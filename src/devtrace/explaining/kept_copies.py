@@ -13,7 +13,7 @@ from devtrace.diagnosis.evidence.access_paths import Walk
 from devtrace.explaining.reading.move_history import BEFORE_ALL
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.returned_calls import run_around
-from devtrace.explaining.reading.values import END, Activation, Known, ReadOp
+from devtrace.explaining.reading.values import END, Activation, KnownValue, ReadOp
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.recording.columns.process_history import history
@@ -90,5 +90,5 @@ def _copied_at(reader: Reader, site: int) -> Iterator[Any]:
         if called_name(call) == "deepcopy" and call.args and source is not None:
             run = run_around(reader, call, Activation(source, source.tree, END, 0, known))
             value = reader.see(owner_of(call.args[0]) or call.args[0], run)  # `model` of `model.state_dict()`
-            if isinstance(value, Known) and is_module(value.value):
+            if isinstance(value, KnownValue) and is_module(value.value):
                 yield value.value

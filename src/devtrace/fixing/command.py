@@ -12,15 +12,14 @@ from typing import Any, Final
 
 from devtrace.cli.parser import Command
 from devtrace.contract import findings_json
-from devtrace.fixing.compared import Reference
+from devtrace.fixing.compared import ReferenceRun
 from devtrace.fixing.costs import Costs
 from devtrace.fixing.notebooks.runner import NotebookRunner, python_that_forks
 from devtrace.fixing.notebooks.text import NotebookText
-from devtrace.fixing.patch import relative, unified_diff
+from devtrace.fixing.patch import relative, unified_diff, write_all
 from devtrace.fixing.program import ProgramRunner
-from devtrace.fixing.rounds import MOST_ROUNDS, Change, Rounds, Run, changed_blocks, lines_after
+from devtrace.fixing.rounds import MOST_ROUNDS, Change, ProgramRun, Rounds, changed_blocks, lines_after
 from devtrace.fixing.source_text import SourceText
-from devtrace.fixing.writing import write_all
 from devtrace.runtime.device_spec import count_of, with_room
 from devtrace.runtime.whole_files import put, write_as_asked
 from devtrace.source.user_code import folder_of_packages, owner_of, package_of
@@ -72,7 +71,7 @@ def run_rounds(runner: Runner, options: argparse.Namespace) -> int:
     for path, what in ((options.patch, "cli.patch"), (options.json, "cli.findings")):
         if path is not None and not os.access(path.parent, os.W_OK):  # before the runs, not after
             raise UsageError.of("not-written", file=path, reason=os.strerror(EACCES), what=sentence(what))
-    reference = Reference(partial(_of_reference, runner))
+    reference = ReferenceRun(partial(_of_reference, runner))
     rounds = Rounds(runner.run, _read, options.rounds, reference, announce=_announce)
     rounds.go()
     costs = Costs(rounds)
@@ -121,7 +120,7 @@ def _announce(rounds: Rounds, own: frozenset[str]) -> None:
         _print([sentence("fix.run", number=number)])
 
 
-def _of_reference(runner: Runner) -> Run:
+def _of_reference(runner: Runner) -> ProgramRun:
     _print([sentence("fix.run-reference")])
     return replace(runner, one_device=True, simulate=with_room(runner.simulate)).run({}, frozenset())
 

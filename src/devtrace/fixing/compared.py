@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from devtrace.fixing import values
-from devtrace.fixing.program_run import Run
-from devtrace.runtime.allocations import LEAST
+from devtrace.fixing.program_run import ProgramRun
+from devtrace.runtime.observers import LEAST
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.text_format import format_memory
 
@@ -25,11 +25,11 @@ class Unsteady:
     names: set[str] = field(default_factory=set)
     output: bool = False
 
-    def learn(self, one: Run, again: Run) -> None:
+    def learn(self, one: ProgramRun, again: ProgramRun) -> None:
         self.names.update(values.differing(one.values, again.values))
         self.output |= not values.is_same_output(one.output, again.output)
 
-    def differing(self, before: Run, after: Run) -> list[str]:
+    def differing(self, before: ProgramRun, after: ProgramRun) -> list[str]:
         """Return what is another in the second run, in the reader's words; values by their names."""
         names = [name for name in values.differing(before.values, after.values) if name not in self.names]
         is_printed = self.output or values.is_same_output(before.output, after.output)
@@ -37,15 +37,15 @@ class Unsteady:
 
 
 @dataclass
-class Reference:
+class ReferenceRun:
     """Run of the program as it was, on one memory: made when a patch ends well, once more if a value differs."""
 
-    run: Callable[[], Run]
+    run: Callable[[], ProgramRun]
     unsteady: Unsteady = field(default_factory=Unsteady)
-    first: Run | None = None
+    first: ProgramRun | None = None
     _is_run_again: bool = False
 
-    def compared(self, patched: Run, of_memory: bool = False) -> Compared:
+    def compared(self, patched: ProgramRun, of_memory: bool = False) -> Compared:
         if self.first is None:
             self.first = self.run()
         differing = self.unsteady.differing(self.first, patched)
@@ -56,12 +56,12 @@ class Reference:
             self.unsteady.learn(self.first, self.run())
             differing = self.unsteady.differing(self.first, patched)
         more = patched.crossings - self.first.crossings
-        peak = Peak.of(self.first, patched) if of_memory else None
+        peak = ComparedPeak.of(self.first, patched) if of_memory else None
         return Compared(is_alike, tuple(differing), self.first.comparable, more, peak)
 
 
 @dataclass(frozen=True)
-class Peak:
+class ComparedPeak:
     """Most that a device had in a run, and in one with a fix of its memory; 0: less than a curve is made for."""
 
     device: str
@@ -69,7 +69,7 @@ class Peak:
     after: int
 
     @classmethod
-    def of(cls, before: Run, after: Run) -> Peak:
+    def of(cls, before: ProgramRun, after: ProgramRun) -> ComparedPeak:
         """Compare the runs on the device whose peak falls most."""
         device = max(before.peaks, key=lambda each: before.peaks[each] - after.peaks.get(each, 0), default="")
         return cls(device, before.peaks.get(device, 0), after.peaks.get(device, 0))
@@ -95,7 +95,7 @@ class Compared:
     differing: tuple[str, ...]
     count: int
     more: int
-    peak: Peak | None = None
+    peak: ComparedPeak | None = None
 
     @property
     def is_proof(self) -> bool:

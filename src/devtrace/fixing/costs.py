@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from devtrace.diagnosis.findings import Finding
-from devtrace.fixing.compared import MOST_NAMES, Peak, Unsteady
-from devtrace.fixing.rounds import Rounds, Run, where
+from devtrace.fixing.compared import MOST_NAMES, ComparedPeak, Unsteady
+from devtrace.fixing.rounds import ProgramRun, Rounds, where
 from devtrace.words.catalogue import comma, sentence
 
 
@@ -54,12 +54,12 @@ class Costs:
         )
         return ""
 
-    def _compare(self, finding: Finding, before: Run, after: Run) -> str:
+    def _compare(self, finding: Finding, before: ProgramRun, after: ProgramRun) -> str:
         if after.ending != before.ending or after.error is not None:
             return sentence("fix.cost-ends", raised=after.raised)
         if not before.comparable:
             return sentence("fix.cost-no-values")
-        if finding.holders and not Peak.of(before, after).falls:
+        if finding.holders and not ComparedPeak.of(before, after).falls:
             return sentence("fix.cost-peak")
         fewer = needless(after, finding.rule) < needless(before, finding.rule)
         if not fewer or (total(after) > total(before) and not finding.holders):
@@ -67,7 +67,7 @@ class Costs:
         names = self._changed(before, after)
         return sentence("fix.cost-values", names=comma().join(names[:MOST_NAMES])) if names else ""
 
-    def _changed(self, before: Run, after: Run) -> list[str]:
+    def _changed(self, before: ProgramRun, after: ProgramRun) -> list[str]:
         """Return the values that a fix changed, and that are the same in every run without it."""
         changed = self.unsteady.differing(before, after)
         if changed and len(self.rounds.runs) < self.rounds.most:
@@ -76,7 +76,7 @@ class Costs:
         return changed
 
 
-def needless(run: Run, rule: str) -> int:
+def needless(run: ProgramRun, rule: str) -> int:
     """Return how often a run paid what it need not have, as far as one rule sees."""
     return sum(
         finding.count
@@ -85,22 +85,22 @@ def needless(run: Run, rule: str) -> int:
     )
 
 
-def total(run: Run, rule: str = "") -> int:
+def total(run: ProgramRun, rule: str = "") -> int:
     """Return how often a run paid at all: for all rules, or for one."""
     return sum(each.count for each in run.findings if each.severity != "error" and each.rule.startswith(rule))
 
 
-def _counts(rule: str, before: Run, after: Run) -> tuple[int, int]:
+def _counts(rule: str, before: ProgramRun, after: ProgramRun) -> tuple[int, int]:
     """Return all copies or waits before and after; those that need not be, where their number is all that changed."""
     all_before, all_after = total(before, rule), total(after, rule)
     return (all_before, all_after) if all_after < all_before else (needless(before, rule), needless(after, rule))
 
 
-def _proven(finding: Finding, counts: tuple[int, int], before: Run, after: Run) -> Finding:
+def _proven(finding: Finding, counts: tuple[int, int], before: ProgramRun, after: ProgramRun) -> Finding:
     """Return a cost with how its fix was proven: by the run without it, which is what it was held against."""
     paid, pays = counts
     if finding.holders:
-        proof = sentence("fix.compared-growth", count=before.comparable, **Peak.of(before, after).sizes)
+        proof = sentence("fix.compared-growth", count=before.comparable, **ComparedPeak.of(before, after).sizes)
     else:
         proof = sentence("fix.compared-cost", count=before.comparable, fewer=paid - pays, before=paid, after=pays)
     return replace(finding, edits=tuple(replace(each, grade="proven") for each in finding.edits), proof=proof)

@@ -6,6 +6,6 @@ from devtrace.features import Feature
 
 FEATURE: Final[Feature] = {
     "command": {"fix": "devtrace.fixing.command:COMMAND"},
-    "run": {"values": "devtrace.fixing.captured_locals:ValuesOfRun"},
+    "run": {"values": "devtrace.fixing.values:ValuesOfRun"},
     "notebook": {"fix": "devtrace.fixing.notebooks.session:FixOfSession"},
 }

@@ -15,7 +15,7 @@ from typing import IO, Any, Final
 
 from devtrace.contract import findings_json
 from devtrace.fixing import values
-from devtrace.fixing.program_run import Ending, Run
+from devtrace.fixing.program_run import Ending, ProgramRun
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime import overlay
 from devtrace.runtime.device_spec import NO_REAL_DEVICES, ONE_DEVICE
@@ -39,7 +39,7 @@ class ProgramRunner:
     timeout: float | None = None
     one_device: bool = False
 
-    def run(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> Run:
+    def run(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> ProgramRun:
         with tempfile.TemporaryDirectory(prefix="devtrace-fix-") as folder:
             found, changed = Path(folder) / "findings.json", Path(folder) / "texts.json"
             overlay.write(changed, {file: text.data for file, text in texts.items()})
@@ -115,12 +115,12 @@ def _read(path: Path) -> Mapping[str, Any]:
     return data
 
 
-def run_of(found: Path, code: int, *, is_late: bool = False) -> Run:
+def run_of(found: Path, code: int, *, is_late: bool = False) -> ProgramRun:
     """Return the run that left findings and this exit code."""
     data = json.loads(found.read_text(encoding="utf-8"))
     raised = data.get("raised") or {}
     ending: Ending = "time" if is_late else "signal" if code < 0 else "raised" if raised else "ended"
-    return Run(
+    return ProgramRun(
         ending,
         tuple(sorted(findings_json.read(found), key=lambda finding: finding.op)),
         f"{raised['type']}: {raised['message']}" if raised else "",

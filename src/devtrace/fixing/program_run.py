@@ -12,7 +12,7 @@ Ending = Literal["ended", "raised", "time", "signal"]
 
 
 @dataclass(frozen=True)
-class Run:
+class ProgramRun:
     """One run: how it ended, the exception if one ended it, and what devtrace found, in the order of the program."""
 
     ending: Ending

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from devtrace.diagnosis.findings import Finding, Grade, Site
-from devtrace.fixing.compared import Compared, Reference
-from devtrace.fixing.program_run import Run as Run
+from devtrace.fixing.compared import Compared, ReferenceRun
+from devtrace.fixing.program_run import ProgramRun as ProgramRun
 from devtrace.fixing.source_text import SourceText
 from devtrace.source.user_code import import_name_of, owner_of
 from devtrace.words.catalogue import sentence
@@ -39,17 +39,17 @@ class Change:
 class Rounds:
     """Runs and changes so far. `left` is the device error that no fix helps, `last` the run of the present texts."""
 
-    run: Callable[[Mapping[str, SourceText], frozenset[str]], Run]  # the second: packages that are as one's own
+    run: Callable[[Mapping[str, SourceText], frozenset[str]], ProgramRun]  # the second: packages that are as one's own
     read: Callable[[str], SourceText]
     most: int = MOST_ROUNDS
-    reference: Reference | None = None
+    reference: ReferenceRun | None = None
     announce: Callable[[Rounds, frozenset[str]], None] = lambda rounds, own: None
     texts: dict[str, SourceText] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
+    runs: list[ProgramRun] = field(default_factory=list)
     left: Finding | None = None
     why_left: str = ""
-    last: Run = field(init=False)
+    last: ProgramRun = field(init=False)
     compared: Compared | None = None  # the last run with the reference
 
     @property
@@ -107,7 +107,7 @@ class Rounds:
         )
         return any(site is not None and (site.file, site.line) in changed for site in paid)
 
-    def _look_for_a_better_one(self, reference: Reference) -> None:
+    def _look_for_a_better_one(self, reference: ReferenceRun) -> None:
         """Try the other fixes of what was changed, the last change first; the patch that differs least stays."""
         best, rounds = (ended := _Kept.of(self)), len(self.runs)
         for number in reversed(range(len(ended.changes))):
@@ -136,7 +136,7 @@ class Rounds:
         self.last = self.run(self.texts, own)
         self.runs.append(self.last)
 
-    def run_without_the_last_change(self) -> Run:
+    def run_without_the_last_change(self) -> ProgramRun:
         """Run the texts as they were before the last change once more."""
         texts = self._texts_before(self.changes[-1])
         self.announce(replace(self, changes=[]), frozenset())
@@ -203,7 +203,7 @@ class _Kept:
 
     texts: dict[str, SourceText]
     changes: list[Change]
-    last: Run
+    last: ProgramRun
     compared: Compared
 
     @classmethod
@@ -244,7 +244,7 @@ def _opcodes(change: Change, file: str, cell: int | None) -> Sequence[tuple[str,
     return difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
 
 
-def _packages_of(error: Finding, run: Run) -> frozenset[str]:
+def _packages_of(error: Finding, run: ProgramRun) -> frozenset[str]:
     """Return the import names of the installed packages whose lines an error came by."""
     sites: list[Site | None] = [error.site, *(line.site for line in error.lines)]
     if error.culprit is not None:

@@ -146,20 +146,20 @@ def _where(site: Site | None) -> str:
 def _errors(sides: _Sides) -> Iterable[Change]:
     """Yield exceptions of ops that came or went, where no finding explains them."""
     before, after = map(_unexplained, sides)
-    for key, error in after.items():
+    for key, site in after.items():
         if key not in before:
-            site = Site.of(error.op.site) if error.op.site else None
             yield Change("error", parts.where(site), "", ": ".join(key), worse=True, site=site)
-    for key, error in before.items():
+    for key, site in before.items():
         if key not in after:
-            yield Change("error", parts.where(Site.of(error.op.site) if error.op.site else None), ": ".join(key), "")
+            yield Change("error", parts.where(site), ": ".join(key), "")
 
 
-def _unexplained(report: ReportData) -> dict[Key, Failure]:
-    """Return errors that no finding explains, by type and first line."""
+def _unexplained(report: ReportData) -> dict[Key, Site | None]:
+    """Return the sites of errors that no finding explains, by type and first line."""
     explained = {finding.op for finding in report.findings}
     errors = [error for error in report.trace.errors if error.op.id not in explained]
-    return {(error.type, error.message.partition("\n")[0]): error for error in errors}
+    sites = [Site.of(error.op.site) if error.op.site else None for error in errors]
+    return {(each.type, each.message.partition("\n")[0]): site for each, site in zip(errors, sites, strict=True)}
 
 
 def _devices(sides: _Sides) -> Iterable[Change]:

@@ -12,7 +12,7 @@ FEATURE: Final[Feature] = {
     },
     "loader": {"job": "devtrace.jobs.merge:load"},
     "ranks": {"launched": "devtrace.jobs.launched:Job"},
-    "report": {"job": "devtrace.jobs.diagnosis:with_findings_of_the_job"},
+    "report": {"job": "devtrace.jobs.ranks:with_findings_of_the_job"},
     "page": {
         "ranks": "devtrace.jobs.page:encoded",
     },

@@ -23,7 +23,7 @@ PATIENCE: Final = {
     "stopped": 5.0,  # by a signal: a rank that hangs saves after two, and torchrun kills after thirty
     "failed": 3.0,  # the others fail in the same way, or wait for this one to end
 }
-"""Seconds for the other ranks, by how this one ended."""
+"""Seconds for the other ranks on this machine, by how this one ended; those on others may save to a disk of theirs."""
 
 
 def size_of_job() -> int:
@@ -45,7 +45,8 @@ class Job:
         from devtrace.api.results import diagnose, load
 
         end = time.monotonic() + PATIENCE[how]
-        while len(files := self._saved()) < self.size and time.monotonic() < end and not is_called_off():
+        here = min(self.size, int(os.environ.get("LOCAL_WORLD_SIZE", self.size)))
+        while len(files := self._saved()) < here and time.monotonic() < end and not is_called_off():
             time.sleep(0.05)
         if not files:
             return None

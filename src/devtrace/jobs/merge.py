@@ -27,7 +27,7 @@ from devtrace.trace.subset import renumbered
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
-from devtrace.words.ranges import in_short
+from devtrace.words.text_format import in_short
 
 LEAST: Final = 1 << 16
 """Bytes of a column that is worth pages of its own."""
@@ -66,9 +66,7 @@ _SHARED: Final = ("devices", "shapes", "sites", "sources")
 """Tables whose equal rows become one row."""
 
 
-def with_rank(trace: TraceData, rank: int | None) -> TraceData:
-    if rank is None:
-        return trace
+def with_rank(trace: TraceData, rank: int) -> TraceData:
     threads = dict(trace.values["threads"])
     threads["rank"] = np.full(len(trace.threads), rank, dtype=np.int32)
     return replace(trace, values={**trace.values, "threads": threads})

@@ -1,4 +1,4 @@
-"""What the ranks of one job did: which device is whose, and which rank has a tensor."""
+"""What the ranks of one job did: which device is whose, which rank has a tensor, and what only all together show."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,7 +7,12 @@ import numpy as np
 
 from devtrace.diagnosis.evidence.model_on_host import on_a_device
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.findings import Finding, ReportData, sites_of_errors, worst_first
+from devtrace.diagnosis.rules.run_rule import run_rule
+from devtrace.diagnosis.store import with_report
+from devtrace.features import offers
 from devtrace.trace.tables import Ints
+from devtrace.trace.views import rank_of_ops
 
 
 @dataclass(frozen=True)
@@ -23,8 +28,7 @@ class Ranks:
 
     @cached_property
     def of_op(self) -> Ints:
-        of_thread = np.append(self.queries.trace.threads.ints("rank").astype(np.int32), np.int32(-1))
-        return of_thread[self.queries.trace.ops.ints("thread")]
+        return rank_of_ops(self.queries.trace)
 
     @cached_property
     def of_tensor(self) -> Ints:
@@ -41,3 +45,21 @@ class Ranks:
         devices, there = self.queries.trace.ops.ints("device"), on_a_device(self.queries)
         known = {rank: np.bincount(devices[(self.of_op == rank) & there]) for rank in self.numbers}
         return {rank: int(counts.argmax()) for rank, counts in known.items() if len(counts)}
+
+
+def with_findings_of_the_job(report: ReportData) -> ReportData:
+    """Add what no rank alone shows, unless the trace carries it, or an error tells the same."""
+    queries = TraceQueries(report.trace)
+    ranks = Ranks(queries)
+    if len(np.unique(report.trace.threads.ints("rank"))) < 2:
+        return report
+    found: list[Finding] = []
+    notes: list[str] = []
+    for slug, load in offers("job rule").items():
+        run_rule(load, (queries, ranks), slug, found, notes)
+    known = {(each.rule, each.site) for each in report.findings}
+    explained = sites_of_errors(report.findings)
+    new = [each for each in found if (each.rule, each.site) not in known and each.site not in explained]
+    if not new and not notes:
+        return report
+    return with_report(report.trace, worst_first((*report.findings, *new)), report.ledger, notes)

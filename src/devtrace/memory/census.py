@@ -21,8 +21,8 @@ import torch
 
 from devtrace.memory.traversal import in_containers, inside, may_enter
 from devtrace.recording.columns import sites, stamps
-from devtrace.runtime.allocations import Alive
-from devtrace.runtime.collecting import no_collecting
+from devtrace.runtime.interrupts import no_collecting
+from devtrace.runtime.observers import Alive
 from devtrace.runtime.quiet import Quiet, device_of, gradient_of, is_leaf, is_tensor, own_storage, tensors_alive
 from devtrace.runtime.tracebacks import entries_of
 from devtrace.source.live_objects import forget_locals

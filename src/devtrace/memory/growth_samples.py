@@ -20,8 +20,9 @@ from devtrace.memory.lives import Log, lives_in
 from devtrace.memory.shortage import Height, Key
 from devtrace.memory.shortage_recorder import alive_on, running, shortage_of, with_rest
 from devtrace.recording.columns.tensor_rows import Array
-from devtrace.runtime.allocations import Alive
+from devtrace.runtime.observers import Alive
 from devtrace.trace.curve import Curve
+from devtrace.trace.ids import OpId
 from devtrace.trace.memory_curves import curves, lives_until_use
 from devtrace.trace.tables import TraceData
 
@@ -119,6 +120,6 @@ def in_rows(
 ) -> tuple[Height, ...]:
     """Return the last height of each device, by the rows of the trace."""
     return tuple(
-        Height(op_of(seen.op), shortage_of(seen.alive, seen.owned, rows, rows_of), seen.counts(), heights.closely)
+        Height(OpId(op_of(seen.op)), shortage_of(seen.alive, seen.owned, rows, rows_of), seen.counts(), heights.closely)
         for seen in heights.seen.values()
     )

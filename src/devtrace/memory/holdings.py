@@ -15,6 +15,7 @@ from devtrace.memory.retaining_line import Keeper, being_made, keeper
 from devtrace.memory.shortage import Holding, Shortage
 from devtrace.source.matching import called_names
 from devtrace.source.vocabulary import HOST
+from devtrace.trace.ids import NO_CALL, NO_OP, NO_SITE, CallId, OpId, SiteId, TensorId
 
 _OF_GRAPHS: Final = ("graph", "activation")
 _COLLECTED: Final = ("graph", "named")
@@ -49,13 +50,13 @@ class Group:
     def is_contained(self) -> bool:
         return any(each.contained for each in self.holdings)
 
-    def born(self) -> int:
+    def born(self) -> SiteId:
         """Return the site at which most of it was made, -1 where no site is known."""
-        sizes: Counter[int] = Counter()
+        sizes: Counter[SiteId] = Counter()
         for each in self.holdings:
             sizes[each.site] += each.bytes
-        del sizes[-1]
-        return sizes.most_common(1)[0][0] if sizes else -1
+        del sizes[NO_SITE]
+        return sizes.most_common(1)[0][0] if sizes else NO_SITE
 
 
 @dataclass
@@ -64,7 +65,7 @@ class Memory:
 
     queries: TraceQueries
     shortage: Shortage
-    failed: int
+    failed: OpId
 
     @cached_property
     def groups(self) -> list[Group]:
@@ -136,7 +137,7 @@ class Memory:
             return "graph" if name and kind == "graph" else "activation"
         return "graph" if found.adds and not found.runs_backward else "activation"
 
-    def _rounds(self, holdings: list[Holding], producers: list[int]) -> Iterator[object]:
+    def _rounds(self, holdings: list[Holding], producers: list[OpId]) -> Iterator[object]:
         """Yield for each outermost call of a module that module; outside of any, for each storage its line."""
         seen = set()
         for each, op in zip(holdings, producers, strict=True):
@@ -209,21 +210,21 @@ class Memory:
         ops = np.flatnonzero(self.queries.op_users == group.born())
         return int(ops[-1]) if len(ops) else len(self.queries.trace.ops)
 
-    def _is_of(self, row: int, is_source: Callable[[int], bool]) -> bool:
+    def _is_of(self, row: TensorId, is_source: Callable[[TensorId], bool]) -> bool:
         """Return whether a tensor was made of such as a condition is true for, and of nothing else."""
         given = [self.queries.base(each) for each in self.queries.made_from(row)]
         return bool(given) and all(map(is_source, given))
 
-    def _is_of_backward(self, row: int) -> bool:
+    def _is_of_backward(self, row: TensorId) -> bool:
         op = self.queries.producer(row)
         return op >= 0 and bool(self.queries.is_phase("backward")[op])
 
-    def producer(self, holding: Holding) -> int:
-        return self.queries.producer(holding.tensor) if holding.tensor >= 0 else -1
+    def producer(self, holding: Holding) -> OpId:
+        return self.queries.producer(holding.tensor) if holding.tensor >= 0 else NO_OP
 
-    def outermost(self, op: int) -> int:
+    def outermost(self, op: OpId) -> CallId:
         around = self.queries.calls_around(op) if op >= 0 else []
-        return around[-1] if around else -1
+        return around[-1] if around else NO_CALL
 
     def _module(self, holding: Holding) -> str:
         """Return the variable that a storage's module was called by."""

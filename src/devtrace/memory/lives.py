@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from devtrace.recording.columns.tensor_rows import Array
-from devtrace.runtime.allocations import GIVEN_BACK, LOG_FIELDS, existing
+from devtrace.runtime.observers import GIVEN_BACK, LOG_FIELDS, existing
 from devtrace.trace.curve import ENDLESS, Lives
 from devtrace.trace.tables import TraceData
 from devtrace.trace.views import storage_owners

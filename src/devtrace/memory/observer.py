@@ -11,7 +11,7 @@ from devtrace.memory.shortage_recorder import Shortages
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.finish.assemble import Assembled
 from devtrace.recording.observer import Observer
-from devtrace.runtime.allocations import watching
+from devtrace.runtime.observers import watching
 from devtrace.runtime.patches import Patches
 from devtrace.trace.tables import TraceData
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from devtrace.trace.ids import OpId, SiteId, TensorId
+
 Key = tuple[str, tuple[str, str, int]]
 """A name and its scope."""
 
@@ -18,8 +20,8 @@ class Holding:
     kind: str
     name: str
     bytes: int
-    site: int
-    tensor: int
+    site: SiteId
+    tensor: TensorId
     scope: tuple[str, str, int]
     contained: int
 
@@ -43,7 +45,7 @@ class Height:
     `counts`: the storages of each name, by its scope, at each height before, the first first. `asked`: it is reported.
     """
 
-    op: int
+    op: OpId
     memory: Shortage
     counts: tuple[Mapping[Key, int], ...]
     asked: bool

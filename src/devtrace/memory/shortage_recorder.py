@@ -18,8 +18,9 @@ from devtrace.memory.census import NOBODY, WORTH, Owned, census
 from devtrace.memory.shortage import Holding, Shortage
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.tensor_rows import Array
-from devtrace.runtime.allocations import Alive, knowing
+from devtrace.runtime.observers import Alive, knowing
 from devtrace.runtime.tracebacks import outward, text_of
+from devtrace.trace.ids import SiteId
 
 _GPU: Final = re.compile(r"GPU (\d+) has a total capacity of ([\d.]+ \w+)")
 _ASKED: Final = re.compile(r"Tried to allocate ([\d.]+ \w+)")
@@ -131,7 +132,7 @@ def shortage_of(
 ) -> Shortage:
     found = rows_of(np.array([each.row for each in owned] or [0], dtype=np.int64)).tolist()
     holdings = tuple(
-        Holding(each.kind, each.name, each.bytes, rows.get(each.site, -1), tensor, each.scope, each.contained)
+        Holding(each.kind, each.name, each.bytes, SiteId(rows.get(each.site, -1)), tensor, each.scope, each.contained)
         for each, tensor in zip(owned, found, strict=False)
     )
     return Shortage(str(alive.device), alive.asked, alive.limit, alive.reserved, alive.allocated, holdings)

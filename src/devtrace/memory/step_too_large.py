@@ -11,6 +11,7 @@ from devtrace.memory.holdings import Group, Memory
 from devtrace.memory.release_advice import Remedy
 from devtrace.source.matching import called_names
 from devtrace.source.vocabulary import OF_BATCHES
+from devtrace.trace.ids import NO_CALL, NO_OP, NO_TENSOR, CallId, OpId, TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
 
@@ -35,10 +36,10 @@ def outer_product(memory: Memory) -> Remedy | None:
     queries = memory.queries
     needed = memory.total + memory.shortage.asked
     rows = {queries.base(row): _bytes(queries, row) for row in queries.inputs(memory.failed)}
-    largest = max(rows, key=lambda row: rows[row], default=-1)
+    largest = max(rows, key=lambda row: rows[row], default=NO_TENSOR)
     asked = memory.shortage.asked
     unknown = asked if len(rows) == 1 else 0  # what is computed from one tensor is as large as that
-    by_op = {queries.producer(largest) if largest >= 0 else -1: rows.get(largest, 0) or unknown}
+    by_op = {queries.producer(largest) if largest >= 0 else NO_OP: rows.get(largest, 0) or unknown}
     by_op |= {memory.failed: asked} if all(rows.values()) else {}
     for op, size in reversed(by_op.items()):
         inputs = {queries.base(row) for row in queries.inputs(op)} if op >= 0 else set()
@@ -51,7 +52,7 @@ def outer_product(memory: Memory) -> Remedy | None:
         ):
             continue
         if size >= _TIMES * sum(_bytes(queries, row) for row in inputs):
-            site = queries.site(int(queries.op_users[op]))
+            site = queries.site(queries.op_user(op))
             return sentence(_advice(memory, op), line=site.line if site else 0), ()
     return None
 
@@ -60,7 +61,7 @@ def one_hot(memory: Memory) -> Remedy | None:
     """Advise to pick rows by their index where most of the memory is for rows of zeros and a one."""
     queries = memory.queries
     sizes = {memory.groups[0].born(): memory.groups[0].bytes} if memory.groups else {}
-    sizes[int(queries.op_users[memory.failed])] = memory.shortage.asked
+    sizes[queries.op_user(memory.failed)] = memory.shortage.asked
     for row, size in sizes.items():
         site, node = queries.site(row), queries.source_node(row)
         is_large = size >= _PART * (memory.total + memory.shortage.asked)
@@ -69,7 +70,7 @@ def one_hot(memory: Memory) -> Remedy | None:
     return None
 
 
-def _bytes(queries: TraceQueries, row: int) -> int:
+def _bytes(queries: TraceQueries, row: TensorId) -> int:
     """Return the bytes of a tensor, of a view of unknown shape those of what it is a view of; 0: nobody knows them."""
     size, op = queries.trace.tensors.number("bytes", row), queries.producer(row)
     if size or op < 0 or queries.kind(op) != "view":
@@ -77,7 +78,7 @@ def _bytes(queries: TraceQueries, row: int) -> int:
     return max((_bytes(queries, each) for each in queries.inputs(op)), default=0)
 
 
-def _advice(memory: Memory, op: int) -> str:
+def _advice(memory: Memory, op: OpId) -> str:
     queries = memory.queries
     name = short_op_name(queries.op_name(op))
     is_batched = any(len(queries.trace.tensors[row].shape) > _DIMS for row in queries.inputs(op))
@@ -94,7 +95,7 @@ def made_float(memory: Memory) -> Remedy | None:
     for op, size in sizes.items():
         inputs = [queries.trace.tensors[row] for row in queries.inputs(op)] if op >= 0 else []
         if inputs and short_op_name(queries.op_name(op)) in _CASTS and size >= _FLOAT * inputs[0].bytes:
-            site = queries.site(int(queries.op_users[op]))
+            site = queries.site(queries.op_user(op))
             line = site.line if site else 0
             return sentence("out-of-memory.help-float", line=line, dtype=inputs[0].dtype), ()
     return None
@@ -146,20 +147,20 @@ def _batch(memory: Memory, group: Group) -> tuple[int, int] | None:
     return (batch, fits) if 1 <= fits < batch else None
 
 
-def _running(memory: Memory, group: Group) -> int:
+def _running(memory: Memory, group: Group) -> CallId:
     """Return the outermost call that made a group, -1 where several did: nobody knows how many are to come."""
-    calls: Counter[int] = Counter()
+    calls: Counter[CallId] = Counter()
     for each in group.holdings:
         calls[memory.outermost(memory.producer(each))] += each.bytes
     (most, size), *_ = calls.most_common(1)
-    return most if size > _MOST_OF_IT * group.bytes else -1
+    return most if size > _MOST_OF_IT * group.bytes else NO_CALL
 
 
-def _batch_size(memory: Memory, call: int) -> int:
+def _batch_size(memory: Memory, call: CallId) -> int:
     """Return the first dimension of what a call was given: of the first input of its first op that no module owns."""
     queries = memory.queries
     begin, end = (queries.trace.calls.number(name, call) for name in ("begin", "end"))
-    for op in range(begin, max(end, begin + 1)):
+    for op in map(OpId, range(begin, max(end, begin + 1))):
         for row in queries.inputs(op):
             if not queries.is_of_a_module(queries.base(row)):
                 dims = queries.trace.tensors[row].shape
@@ -170,13 +171,13 @@ def _batch_size(memory: Memory, call: int) -> int:
 class _Layers:
     """Bytes that the layers of a running call keep: those that have run, and by their like those to come."""
 
-    def __init__(self, memory: Memory, group: Group, root: int) -> None:
+    def __init__(self, memory: Memory, group: Group, root: CallId) -> None:
         self.memory = memory
         self.calls = memory.queries.trace.calls
         self.made = {each.tensor: (memory.producer(each), each.bytes) for each in group.holdings}
         self.whole = self._whole(root) if root >= 0 else None
 
-    def _whole(self, call: int) -> int | None:
+    def _whole(self, call: CallId) -> int | None:
         """Return what a call keeps when it is at its end; None where nothing like a layer to come has run."""
         inside, own = self._by_part(call)
         if not inside:
@@ -197,23 +198,23 @@ class _Layers:
                 total += deeper
         return total
 
-    def _by_part(self, call: int) -> tuple[dict[int, int], int]:
-        parts: Counter[int] = Counter()
+    def _by_part(self, call: CallId) -> tuple[dict[CallId, int], int]:
+        parts: Counter[CallId] = Counter()
         for op, size in self.made.values():
             around = self.memory.queries.calls_around(op) if op >= 0 else []
             if call in around:
                 parts[around[max(around.index(call) - 1, 0)]] += size
         return parts, parts.pop(call, 0)
 
-    def _is_open(self, call: int) -> bool:
+    def _is_open(self, call: CallId) -> bool:
         """Return whether a call was running when the op failed."""
         begin, end = (self.calls.number(name, call) for name in ("begin", "end"))
         return begin <= self.memory.failed < max(end, begin + 1)
 
-    def _type(self, call: int) -> str:
+    def _type(self, call: CallId) -> str:
         return str(self.memory.queries.trace.modules.raw("type", self.calls.number("module", call)))
 
-    def _to_come(self, parts: dict[int, int]) -> list[str]:
+    def _to_come(self, parts: dict[CallId, int]) -> list[str]:
         """Return the types of the modules beside those that have run, which have not."""
         modules = self.memory.queries.trace.modules
         ran = {self.calls.number("module", part) for part in parts}

@@ -33,7 +33,7 @@ from devtrace.words.errors import UsageError, named
 if TYPE_CHECKING:
     from devtrace.api.recording import record as Recording  # noqa: N812
     from devtrace.api.results import Report, Trace
-    from devtrace.recording.progress.counts import Counter, Counts
+    from devtrace.recording.progress import Counter, Counts
     from devtrace.trace.tables import TraceData
 
 Observer = Callable[[str, "Traced | None"], None]
@@ -123,7 +123,7 @@ def _bytes(trace: Trace) -> int:
 
 
 @dataclass(slots=True)
-class Run:
+class CellRun:
     """A cell that is being traced; `recording` is None as long as torch is not imported."""
 
     cell: Cell
@@ -172,7 +172,7 @@ class Tracing:
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self.on = False  # every cell is traced
-        self.run: Run | None = None  # the cell that is traced now
+        self.run: CellRun | None = None  # the cell that is traced now
         self.simulated = ""
         self.max_ops = MAX_OPS
         self.history = History()
@@ -282,7 +282,7 @@ class Tracing:
         """
         options.check_files()
         self._step_aside("%%devtrace")
-        self.run = Run(cell, options, asked)
+        self.run = CellRun(cell, options, asked)
         try:
             if options.simulate or self.torch.is_imported:
                 self._record()
@@ -370,7 +370,7 @@ class Tracing:
         except Exception as fault:  # noqa: BLE001 (kept for `finish`, which raises it)
             self.run.fault = fault
 
-    def _end(self) -> Run | None:
+    def _end(self) -> CellRun | None:
         run, self.run = self.run, None
         self.torch.cancel(self._record_on_arrival)
         return run

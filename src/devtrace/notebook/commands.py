@@ -11,7 +11,7 @@ from devtrace.api.options import Options
 from devtrace.features import offers
 from devtrace.notebook import usage
 from devtrace.notebook.cells import Cell, Traced, Tracing
-from devtrace.notebook.companion import Screen
+from devtrace.notebook.companion import Screen, show
 from devtrace.runtime.device_spec import count_of, names_of
 from devtrace.runtime.rank import rank_of_job, ranked_path
 from devtrace.runtime.whole_files import write_as_asked
@@ -57,7 +57,7 @@ class Commands:
         if traced is None:
             _print(sentence("magic.no-torch"))
             return
-        self._show(traced, timeline=options.timeline)
+        show(traced.report, self.screen, timeline=options.timeline)
         try:
             if options.save:
                 _write(sentence("magic.the-trace"), options.save, traced.trace.save)
@@ -72,7 +72,7 @@ class Commands:
     def show_in_passing(self, traced: Traced) -> None:
         """Show a cell that only `%devtrace on` traced: its report if something is wrong, else a line, or nothing."""
         if any(finding.severity != "note" for finding in traced.report.findings):
-            self._show(traced)
+            show(traced.report, self.screen)
         elif traced.report.used_accelerator:
             summary = str(traced.report).splitlines()[0]
             self.screen.publish({"text/plain": sentence("magic.in-passing", label=traced.label, summary=summary)}, {})
@@ -84,14 +84,6 @@ class Commands:
             from devtrace.report.text import in_one_line
 
             self.screen.publish({"text/plain": in_one_line(worst)}, {})
-
-    def _show(self, traced: Traced, *, timeline: bool = True) -> None:
-        if self.screen.text_only:
-            self.screen.publish({"text/plain": str(traced.report)}, {})
-            return
-        from devtrace.report.mime import mime_bundle
-
-        self.screen.publish(*mime_bundle(traced.report, timeline=timeline))
 
     # The kernel's own subcommands, by the names that `usage.COMMANDS` gives them.
 

@@ -15,6 +15,7 @@ from devtrace.api.options import Keyword
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from devtrace.diagnosis.findings import ReportData
     from devtrace.notebook.cells import Cell, Tracing
 
 Message = dict[str, Any]
@@ -27,6 +28,16 @@ class Screen(Protocol):
     def text_only(self) -> bool: ...
 
     def publish(self, data: dict[str, Any], metadata: dict[str, Any]) -> None: ...
+
+
+def show(report: ReportData, screen: Screen, *, timeline: bool = True, beside: Message | None = None) -> None:
+    """Publish a report: in a terminal its text, else all its forms, and `beside` with the data of the views."""
+    if screen.text_only:
+        screen.publish({"text/plain": str(report)}, {})
+        return
+    from devtrace.report.mime import mime_bundle
+
+    screen.publish(*mime_bundle(report, timeline=timeline, beside=lambda _: beside or {}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

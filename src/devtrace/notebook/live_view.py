@@ -32,7 +32,7 @@ from traitlets import Unicode, default
 from devtrace.api.recording import watch
 from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.messages import refusal
-from devtrace.recording.progress.growth import COLUMNS
+from devtrace.recording.progress import COLUMNS
 from devtrace.report import renderer
 from devtrace.report.page import STATIC
 from devtrace.runtime.requirements import own_version
@@ -71,7 +71,7 @@ class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
     def __init__(self, **traits: Any) -> None:
         super().__init__(**traits)
         self._lock = threading.RLock()
-        self._reader: _Reader | None = None
+        self._reader: _RecordingReader | None = None
         self._waiting: list[Message] = []
         self._feed = Feed(self._look, lambda: PERIOD if self._reader is not None else None)
         self._unwatch = watch(self._recording)
@@ -94,7 +94,7 @@ class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
             return
         with self._lock:
             if what == "began":
-                self._reader, self._waiting = _Reader(recording), []
+                self._reader, self._waiting = _RecordingReader(recording), []
                 self.send(self._reader.begin)
             elif self._reader is not None and self._reader.recording is recording:
                 self._look()
@@ -135,7 +135,7 @@ class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
             self._start_again(self._reader)
         self._feed.wake()
 
-    def _start_again(self, reader: _Reader) -> None:
+    def _start_again(self, reader: _RecordingReader) -> None:
         self._reader = reader.again()
         self.send(self._reader.begin)
 
@@ -158,7 +158,7 @@ def _with_its_view() -> type[LiveView]:
     return LiveViewAnywhere
 
 
-class _Reader:
+class _RecordingReader:
     """Reads a recording that runs, and each op once."""
 
     def __init__(self, recording: record) -> None:
@@ -171,9 +171,9 @@ class _Reader:
         self.is_of_main_thread = threading.current_thread() is threading.main_thread()
         self._growth, self._counter = growth, counter
 
-    def again(self) -> _Reader:
+    def again(self) -> _RecordingReader:
         """Return one that reads the same recording from its beginning."""
-        reader = _Reader(self.recording)
+        reader = _RecordingReader(self.recording)
         reader._start_again_at = reader.begun + reader.begun - self.begun
         reader.begun, reader.is_of_main_thread = self.begun, self.is_of_main_thread
         return reader

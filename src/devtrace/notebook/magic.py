@@ -89,7 +89,7 @@ class _Refuser(ast.NodeTransformer):
 
 
 @dataclass(slots=True)
-class _Running:
+class _RunningCell:
     """A cell between pre_run_cell and post_run_cell: `options` if it is traced, `asked` if by a `%%devtrace`."""
 
     raw: str
@@ -111,7 +111,7 @@ class _Transformer:
     # Left out of IPython's is-it-complete check, so that a terminal waits for the lines below `%%devtrace`.
     has_side_effects = True
 
-    def __init__(self, stack: Callable[[], list[_Running]]) -> None:
+    def __init__(self, stack: Callable[[], list[_RunningCell]]) -> None:
         self._stack = stack
 
     def __call__(self, lines: list[str]) -> list[str]:
@@ -181,15 +181,15 @@ class Extension:
 
     # The life of a cell.
 
-    def _stack(self) -> list[_Running]:
+    def _stack(self) -> list[_RunningCell]:
         """List the cells that run in this thread, the outermost first (%%capture runs its body as a cell)."""
-        stack: list[_Running] = vars(self._local).setdefault("stack", [])
+        stack: list[_RunningCell] = vars(self._local).setdefault("stack", [])
         return stack
 
     def _before(self, info: ExecutionInfo) -> None:
         stack = self._stack()
         outer = stack[0] if stack else None
-        running = _Running(info.raw_cell or "", Cell("", self._code(info)))
+        running = _RunningCell(info.raw_cell or "", Cell("", self._code(info)))
         stack.append(running)
         with self._guarded():
             running.cell = self._cell(info, running.cell.code, outer)
@@ -224,7 +224,7 @@ class Extension:
         except (Exception, KeyboardInterrupt) as fault:  # noqa: BLE001 (the cell runs on, whatever it was)
             sys.stderr.write(sentence_of_fault(what, fault) + "\n")
 
-    def _begin(self, running: _Running) -> None:
+    def _begin(self, running: _RunningCell) -> None:
         lines = self._cleaned(running.raw)
         at = usage.magic_line(lines)
         requested = self.tracing.take_request(running.cell)
@@ -260,7 +260,7 @@ class Extension:
             if report is not None:
                 self.commands.show_headline(report)
 
-    def _finish(self, running: _Running, options: Options, result: ExecutionResult | None) -> None:
+    def _finish(self, running: _RunningCell, options: Options, result: ExecutionResult | None) -> None:
         if result is not None and result.error_before_exec is not None:
             self.tracing.abandon()
             return
@@ -291,7 +291,7 @@ class Extension:
         except Exception:  # noqa: BLE001 (anybody's transformer; IPython shows what it raises)
             return raw
 
-    def _cell(self, info: ExecutionInfo, code: str, outer: _Running | None) -> Cell:
+    def _cell(self, info: ExecutionInfo, code: str, outer: _RunningCell | None) -> Cell:
         raw = info.raw_cell or ""
         # IPython raises execution_count when it begins a cell of the history (9) or ends it (8); prompt_count knows.
         number = self.shell.displayhook.prompt_count if info.store_history else self.shell.execution_count
@@ -313,7 +313,7 @@ class Extension:
             lines = transform(lines)
         return lines
 
-    def _introduce(self, running: _Running) -> None:
+    def _introduce(self, running: _RunningCell) -> None:
         """Make known which lines the cell's code is from, and the code that its own magics run."""
         self.tracing.register_cell(running.cell)
         self.tracing.ran[running.cell.id or running.cell.label] = (running.cell.label, running.raw)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from devtrace.runtime.size_limits import bound
+from devtrace.runtime.device_spec import bound
 
 
 @dataclass(frozen=True, slots=True)

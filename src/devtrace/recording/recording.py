@@ -16,7 +16,7 @@ from devtrace.recording.context import errors_before_dispatch, hooks, jit_tracin
 from devtrace.recording.context.happenings import recorders
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
-from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
+from devtrace.recording.finish.assemble import Assembled, LiveTrace, assemble
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.recording.observer import observers_of
@@ -112,7 +112,7 @@ class Recording:
         self.recorder.active = False
         self._ended = True
 
-    def finish(self, title: str, ended_by: BaseException | None, simulated: Callable[[str], bool]) -> Recorded:
+    def finish(self, title: str, ended_by: BaseException | None, simulated: Callable[[str], bool]) -> LiveTrace:
         """Make the trace, after `stop` or `halt`, while simulated tensors still answer for their device."""
         error = ended_by if isinstance(ended_by, Exception) else None  # no `sys.exit()`, no Ctrl-C
         if not self._ended:
@@ -157,7 +157,7 @@ class Recording:
             facts=tuple(fact for each in features for fact in each.facts(done)),
             went_on=frozenset(map(done.op_of, self.recorder.went_on(ended_by))),
         )
-        return Recorded(self._completed(done.trace), live)
+        return LiveTrace(self._completed(done.trace), live)
 
     def _completed(self, trace: TraceData) -> TraceData:
         for each in self.recorder.observers.values():

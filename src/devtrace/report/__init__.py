@@ -2,6 +2,6 @@
 
 import sys
 
-from devtrace.words.taken_for_function import TakenForFunction
+from devtrace.words.errors import TakenForFunction
 
 sys.modules[__name__].__class__ = TakenForFunction

@@ -2,14 +2,14 @@
 
 count_of("cuda:2"), count_of("2"), count_of(2)      how many devices: two, named cuda:0 and cuda:1; "cuda" is one
 limit_of("cuda:2,24GB")                             the bytes that each of them has
+bound("cuda:0 <= 20GB")                             the most that a block may have of one
 """
 
 import re
 from typing import Final
 
-from devtrace.runtime import size_limits
 from devtrace.words.catalogue import sentence
-from devtrace.words.errors import SimulateError
+from devtrace.words.errors import SimulateError, UsageError
 
 MOST: Final = 16
 ONE_DEVICE: Final = "DEVTRACE_ONE_DEVICE"
@@ -17,11 +17,15 @@ ONE_DEVICE: Final = "DEVTRACE_ONE_DEVICE"
 NO_REAL_DEVICES: Final = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
 """Environment of a process that simulates where there are real devices, which a simulation does not hide unasked."""
 _MOST_LISTED: Final = 3
+_UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}  # as the box of a card and nvidia-smi count
+_AMOUNT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG])(?:i?B)?", re.IGNORECASE)
+_BOUND: Final = re.compile(r"(cuda(?::\d+)?)\s*<=\s*(.+)")
+_LEAST: Final = 2 << 20  # one segment
 
 
 def count_of(spec: object) -> int:
     """Return 2 for `cuda:2` and for 2; raise one sentence about the accepted form for anything else."""
-    devices, _ = size_limits.parted(spec)
+    devices, _ = _parted(spec)
     given = str(devices) if isinstance(devices, str | int) and not isinstance(devices, bool) else ""
     match = re.fullmatch(r"(?:cuda:)?(\d{1,4})|cuda", given)
     count = int(match[1] or 1) if match else 0
@@ -34,12 +38,12 @@ def count_of(spec: object) -> int:
 
 def spec_of(spec: object) -> str:
     """Return `cuda:2` for whatever asks for two devices, with the limit of each."""
-    return f"cuda:{count_of(spec)}{size_limits.written(limit_of(spec))}"
+    return f"cuda:{count_of(spec)}{_written(limit_of(spec))}"
 
 
 def limit_of(spec: object) -> int | None:
     """Return the bytes that each device has; None where the request gives no limit."""
-    return size_limits.parted(spec)[1]
+    return _parted(spec)[1]
 
 
 def with_room(spec: object) -> str:
@@ -53,3 +57,35 @@ def names_of(spec: object) -> str:
     if len(names) > _MOST_LISTED:
         return sentence("devices.range", first=names[0], last=names[-1])
     return sentence("devices.all", names=names)
+
+
+def _parted(spec: object) -> tuple[object, int | None]:
+    """Return what is before the comma, and the bytes that stand after it; None where there is no comma."""
+    if not isinstance(spec, str) or "," not in spec:
+        return spec, None
+    devices, _, amount = spec.partition(",")
+    limit = _bytes(amount)
+    if limit < _LEAST:
+        raise SimulateError.of("simulate-memory", given=repr(spec))
+    return devices.strip(), limit
+
+
+def bound(given: object) -> tuple[str, int]:
+    """Return the device and the bytes of `cuda:0 <= 20GB`."""
+    found = _BOUND.fullmatch(given.strip()) if isinstance(given, str) else None
+    most = _bytes(found[2]) if found is not None else 0
+    if found is None or not most:
+        raise UsageError.of("expect-peak", given=repr(given))
+    return found[1], most
+
+
+def _bytes(amount: str) -> int:
+    found = _AMOUNT.fullmatch(amount.strip())
+    return int(float(found[1]) * _UNITS[found[2].upper()]) if found else 0
+
+
+def _written(limit: int | None) -> str:
+    """Return `,24GB` for a limit, in the largest unit that tells it exactly; empty for none."""
+    units = [(size, name) for name, size in _UNITS.items() if limit is not None and limit % (size // 1024) == 0]
+    size, name = max((each for each in units if limit is not None and limit >= each[0]), default=(1, ""))
+    return "" if limit is None else f",{limit / size:g}{name}B"

@@ -3,29 +3,72 @@
 Two are known that then refuse what they take otherwise. `torch.ctc_loss` reads lengths that are tensors into lists of
 the host; under a mode it keeps them as tensors, and on CUDA these must then be on the device. A subclass of
 `torch.Tensor` that is called makes a plain tensor first, which a mode has given a Python object by then.
+
+Singular values and eigenvalues alone come out an ulp from those without a mode: torch's C++ leaves the vectors out only
+where no mode is on (`isTensorSubclassLike`), and with them it takes another algorithm. Where Python asks for values
+only, a mode above ours sets the flag back.
 """
 
-import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import torch
+from torch.autograd import forward_ad
 from torch.compiler import is_compiling
 
-from devtrace.runtime import svdvals_workaround
-from devtrace.runtime.mode_stack import all_are_ours
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.mode_stack import BesideCompile, all_are_ours, on_top
+from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.quiet import PLAIN, Quiet
+from devtrace.runtime.torch_names import take
 
 _own_device: Any = torch._C.TensorBase.device.__get__  # a simulated one is the CPU here
 _INTEGRAL = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+_NO_KWARGS: Mapping[str, Any] = {}
+_OF_VALUES: Final = ("nuc", 2, -2)
+"""Orders of a matrix norm, or of a condition number, that singular values give."""
+_WITHOUT_VECTORS: Final[tuple[tuple[Any, str, str, tuple[Any, ...]], ...]] = (
+    (torch.linalg, "eigvalsh", "", ()),
+    (torch.linalg, "svdvals", "", ()),
+    (torch.linalg, "cond", "p", (None, *_OF_VALUES)),
+    (torch.linalg, "norm", "ord", _OF_VALUES),
+    (torch.linalg, "matrix_norm", "ord", _OF_VALUES),
+    (torch.functional, "norm", "p", ("nuc",)),
+    (torch, "norm", "p", ("nuc",)),
+)
+"""Functions that need no vectors: for some orders (`linalg.norm` with `ord=2`, of a matrix), or for all."""
 
 
 def install(patches: Patches) -> None:
-    svdvals_workaround.install(patches)
-    patches.set(torch, "ctc_loss", _with_lengths_on_the_host(torch.ctc_loss))
+    for owner, name, order, orders in _WITHOUT_VECTORS:
+        patches.wrap(owner, name, partial(_leave_vectors_out, order, orders))
+    patches.wrap(torch, "ctc_loss", _ctc_loss)
     patches.set(torch.Tensor, "__new__", _Constructor())
+
+
+class _ValuesAlone(BesideCompile):
+    """Computes no vectors; the second and third arguments of these operators are how, and whether to give vectors."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in _DECOMPOSITIONS:
+            how = args[1] if len(args) > 1 else func._schema.arguments[1].default_value
+            return func(args[0], how, False)
+        return func(*args, **(kwargs or _NO_KWARGS))
+
+
+_DECOMPOSITIONS = [
+    take(f"ops.aten.{name}.default", "eager_paths", instead=None) for name in ("_linalg_eigh", "_linalg_svd")
+]
+
+
+def _leave_vectors_out(order: str, orders: tuple[Any, ...], function: Call, *args: Any, **kwargs: Any) -> Any:
+    asked = not order or _is_among(args[1] if len(args) > 1 else kwargs.get(order), orders)
+    matrix = args[0] if args else kwargs.get("A", kwargs.get("input"))
+    if not asked or is_compiling() or not _would_leave_vectors_out(matrix):
+        return function(*args, **kwargs)
+    with on_top(_ValuesAlone()):  # type: ignore[no-untyped-call]
+        return function(*args, **kwargs)
 
 
 class _Constructor:
@@ -53,18 +96,14 @@ def _is_class_of_tensors(kind: object) -> bool:
     return issubclass(type(kind), type) and torch.Tensor in type.__dict__["__mro__"].__get__(kind)
 
 
-def _with_lengths_on_the_host(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def ctc_loss(
-        log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, *args: Any, **kwargs: Any
-    ) -> Any:
-        given = (log_probs, targets, input_lengths, target_lengths)
-        if not is_compiling() and all(type(each) in PLAIN for each in given) and _reads_lengths(given, args, kwargs):
-            lengths = (each.to("cpu", torch.int64).tolist() for each in (input_lengths, target_lengths))
-            return original(log_probs, targets, *lengths, *args, **kwargs)
-        return original(*given, *args, **kwargs)
-
-    return ctc_loss
+def _ctc_loss(
+    own: Call, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, *args: Any, **kwargs: Any
+) -> Any:
+    given = (log_probs, targets, input_lengths, target_lengths)
+    if not is_compiling() and all(type(each) in PLAIN for each in given) and _reads_lengths(given, args, kwargs):
+        lengths = (each.to("cpu", torch.int64).tolist() for each in (input_lengths, target_lengths))
+        return own(log_probs, targets, *lengths, *args, **kwargs)
+    return own(*given, *args, **kwargs)
 
 
 def _reads_lengths(given: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -82,3 +121,16 @@ def _reads_lengths(given: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[s
 def _cudnn_takes(*given: Any) -> bool:
     with torch._C._DisableTorchDispatch():
         return bool(torch._use_cudnn_ctc_loss(*given))
+
+
+def _is_among(given: Any, orders: tuple[Any, ...]) -> bool:
+    return type(given) in (int, float, str, type(None)) and given in orders
+
+
+def _would_leave_vectors_out(matrix: Any) -> bool:
+    """Return whether torch would compute values alone, were it not for our modes."""
+    if not torch._C._len_torch_dispatch_stack() or type(matrix) not in PLAIN or not all_are_ours():
+        return False
+    if torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0:
+        return False
+    return not (torch.is_grad_enabled() and matrix.requires_grad)

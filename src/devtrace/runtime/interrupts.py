@@ -1,4 +1,6 @@
-"""A block that Ctrl+C does not cut short: what changes several tables at once must end, or they disagree for good.
+"""Blocks that nothing comes between: neither Ctrl+C nor the garbage collector.
+
+What changes several tables at once must end, or they disagree for good.
 
     with uninterrupted():
         recorder.fold()
@@ -6,6 +8,7 @@
 The interrupt comes at the end of the block. Python runs handlers of signals in the main thread alone.
 """
 
+import gc
 import signal
 import threading
 from collections.abc import Iterator
@@ -27,3 +30,15 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
         if came:
             handler(*came[0])
+
+
+@contextmanager
+def no_collecting() -> Iterator[None]:
+    """Hold Python's collector off: a program with many objects would be walked several times meanwhile."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

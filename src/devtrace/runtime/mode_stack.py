@@ -4,10 +4,11 @@ Pushes without `TorchDispatchMode.__enter__`, whose flags (read by torch.compile
 Takes a mode out from wherever it lies: `__exit__` would pop the top, whoever's mode that is.
 """
 
+import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
@@ -112,3 +113,21 @@ def height() -> int:
 def _from_the_top(index: int) -> TorchDispatchMode:
     mode: TorchDispatchMode = torch._C._get_dispatch_stack_at(height() - 1 - index)
     return mode
+
+
+# Numbers where an operator wants a tensor: torch hands a mode the number that a traced script keeps as a tensor.
+
+_DTYPES: Final = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
+_REFUSED: Final = "type 'Tensor'"
+
+
+def as_tensors(error: BaseException, func: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return the arguments with tensors for numbers, if that is what the operator refused; else None."""
+    if type(error) is not RuntimeError or _REFUSED not in str(error):
+        return None
+    declared = func._schema.arguments
+    made = [
+        torch.tensor(arg, dtype=_DTYPES[type(arg)]) if type(arg) in _DTYPES and str(each.type) == "Tensor" else arg
+        for each, arg in zip(declared, args, strict=False)
+    ]
+    return None if all(map(operator.is_, made, args)) else tuple(made)

@@ -1,10 +1,15 @@
 """Replaces attributes and dictionary entries of other packages, and puts them back."""
 
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import wraps
 from typing import Any, Final
 
+from devtrace.runtime.tracebacks import leave
+
 MISSING: Final = object()
+Call = Callable[..., Any]
 
 
 class Patches:
@@ -22,6 +27,10 @@ class Patches:
         """Replace an attribute of a module or class; one that it only inherits is deleted again later."""
         self.replaced.append((owner, name, vars(owner).get(name, MISSING), value))
         setattr(owner, name, value)
+
+    def wrap(self, owner: Any, name: str, call: Call) -> None:
+        """Let `call(function, *args, **kwargs)` answer for a function that has a name."""
+        self.set(owner, name, around(getattr(owner, name), call))
 
     def set_item(self, table: dict[Any, Any], key: object, value: object) -> None:
         self.replaced.append((table, key, table.get(key, MISSING), value))
@@ -42,6 +51,32 @@ class Patches:
                 delattr(owner, name)
             else:
                 setattr(owner, name, before)
+
+
+def around(function: Any, call: Call) -> Call:
+    """Return what stands for a function and asks `call` with it; an error that comes by loses our frames."""
+
+    @wraps(function)
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(function, *args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
+
+    return answer
+
+
+class Depth(threading.local):
+    """How many calls of one kind this thread is in: each is a block, `with depth:`."""
+
+    now = 0
+
+    def __enter__(self) -> None:
+        self.now += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.now -= 1
 
 
 class SharedInstallation:

@@ -3,30 +3,27 @@
 aten::add  >  PythonDispatchMode  >  aten::add  >  aten::copy_        ->        aten::add  >  aten::copy_
 """
 
-from collections.abc import Callable, Iterable
-from functools import wraps
+from collections.abc import Iterable
 from typing import Any, Final
 
 from torch.autograd import profiler
 
 from devtrace.runtime.mode_stack import all_are_ours
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.patches import Call, Patches
 
 _MODE: Final = "PythonDispatchMode"
 
 
 def install(patches: Patches) -> None:
     """Replace what makes a profile's events of what C++ has seen."""
-    own: Callable[..., Any] = profiler.profile._parse_kineto_results
+    patches.wrap(profiler.profile, "_parse_kineto_results", _without_our_modes)
 
-    @wraps(own)
-    def without_our_modes(*args: Any, **kwargs: Any) -> Any:
-        events = own(*args, **kwargs)
-        if all_are_ours():  # else some of the rows are those of the program's modes
-            events[:] = _once_each(events)
-        return events
 
-    patches.set(profiler.profile, "_parse_kineto_results", without_our_modes)
+def _without_our_modes(own: Call, *args: Any, **kwargs: Any) -> Any:
+    events = own(*args, **kwargs)
+    if all_are_ours():  # else some of the rows are those of the program's modes
+        events[:] = _once_each(events)
+    return events
 
 
 def _once_each(events: Iterable[Any]) -> list[Any]:

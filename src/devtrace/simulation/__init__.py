@@ -12,5 +12,5 @@ takes 1.9 times the CPU's, one with real work 1.02 times; the wrapper's autograd
 For a recorder: `active()` is the simulation that runs, or None.
 """
 
-ESSENTIAL = ("runtime", "tensors", "storages", "factories", "driver", "streams", "generators", "threads", "mode")
+ESSENTIAL = ("runtime", "tensors", "storages", "factories", "driver", "streams", "generators", "mode")
 """Parts without which nothing can be simulated; the others are left out on a torch that has changed their names."""

@@ -10,22 +10,21 @@ from __future__ import annotations
 import functools
 import warnings
 import weakref
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.tables import rows_of
+from devtrace.simulation.storage_tags import given_to
 from devtrace.simulation.tensors import device
 
-Kernel = Callable[..., Any]
 Op = torch._ops.OpOverload
 
 _KEY = "AutocastCUDA"
-_is_cached_tensor: Callable[[torch.Tensor], bool] = vars(torch._C)["_is_cached_tensor"]
+_is_cached_tensor: Call = vars(torch._C)["_is_cached_tensor"]
 _BANNED = (
     "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
     "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
@@ -37,24 +36,23 @@ _BANNED = (
 
 def install(patches: Patches, undo: ExitStack) -> None:
     """Autocast's switches; the kernels come with the first use."""
-    set_enabled, clear = torch.set_autocast_enabled, torch.clear_autocast_cache
     casts = Casts()
     kernels = functools.cache(lambda: register(casts, undo))
 
-    def set_autocast_enabled(*args: Any) -> None:
-        set_enabled(*args)
+    def set_enabled(own: Call, *args: Any) -> None:
+        own(*args)
         if len(args) == 1 or str(args[0]).partition(":")[0] == "cuda":  # torch.autocast takes "cuda:0", too
             on = bool(args[-1])
             if on:
                 kernels()
             torch._C._dispatch_tls_set_dispatch_key_included(_KEY, on)
 
-    def clear_autocast_cache() -> None:
-        clear()
+    def clear(own: Call) -> None:
+        own()
         casts.clear()
 
-    patches.set(torch, "set_autocast_enabled", set_autocast_enabled)
-    patches.set(torch, "clear_autocast_cache", clear_autocast_cache)
+    patches.wrap(torch, "set_autocast_enabled", set_enabled)
+    patches.wrap(torch, "clear_autocast_cache", clear)
     undo.callback(torch._C._dispatch_tls_set_dispatch_key_included, _KEY, False)
 
 
@@ -82,7 +80,7 @@ def _overload(name: str) -> Op | None:
     return found
 
 
-def _kernel(op: Op, policy: Kernel) -> Kernel:
+def _kernel(op: Op, policy: Call) -> Call:
     without = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
@@ -111,10 +109,9 @@ class Casts:
 
     def fp32_dtype(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Sums and softmax: in float32, unless the program gives a dtype."""
-        position = next(i for i, spec in enumerate(op._schema.arguments) if spec.name == "dtype")
-        given = args[position] if position < len(args) else kwargs.get("dtype")
-        if given is None and eligible(args[0]):
-            args, kwargs = args[:position], {**kwargs, "dtype": torch.float32}
+        given = {spec.name: value for spec, value in given_to(op, args, kwargs)}
+        if given["dtype"] is None and eligible(args[0]):
+            args, kwargs = args[: list(given).index("dtype")], {**kwargs, "dtype": torch.float32}
         return op(*args, **kwargs)
 
     def fp32_append(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -3,49 +3,35 @@
 The words are torch's (aten/src/ATen/native: transformers/attention.cpp, RNN.cpp; the strings of libtorch 2.13).
 """
 
-import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
 from torch.compiler import is_compiling
 from torch.nn import functional
 
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.quiet import PLAIN, function_modes
 from devtrace.runtime.tables import rows_of
 from devtrace.runtime.torch_names import take
-from devtrace.runtime.tracebacks import leave
 from devtrace.simulation.rules import two_devices
 from devtrace.simulation.storage_tags import MEMORY, tensors_in
 from devtrace.simulation.tensors import device
-
-Call = Callable[..., Any]
 
 
 def install(patches: Patches) -> None:
     """Put each check before the function it belongs to."""
     for owner, name, check in ABOVE:
-        patches.set(owner, name, _after(check, getattr(owner, name)))
-    patches.set(functional, "one_hot", _without_reading(functional.one_hot))
+        patches.wrap(owner, name, partial(_check_first, check))
+    patches.wrap(functional, "one_hot", _without_reading)
 
 
-def _without_reading(original: Call) -> Call:
+def _without_reading(one_hot: Call, *args: Any, **kwargs: Any) -> Any:
     """`one_hot`, whose classes are compared with their number by the CPU alone, which reads two for that."""
-
-    @functools.wraps(original)
-    def one_hot(*args: Any, **kwargs: Any) -> torch.Tensor:
-        if is_compiling():
-            return original(*args, **kwargs)  # type: ignore[no-any-return]
-        try:
-            made = _one_hot(*args, **kwargs)
-            return original(*args, **kwargs) if made is None else made
-        except BaseException as error:
-            leave(error)
-            raise
-
-    return one_hot
+    made = None if is_compiling() else _one_hot(*args, **kwargs)
+    return one_hot(*args, **kwargs) if made is None else made
 
 
 def _one_hot(*args: Any, **kwargs: Any) -> torch.Tensor | None:
@@ -68,14 +54,10 @@ def _one_hot(*args: Any, **kwargs: Any) -> torch.Tensor | None:
         return None  # of a class that is none, in torch's words
 
 
-def _after(check: Call, function: Call) -> Call:
-    @functools.wraps(function)
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        if not MEMORY.is_one:
-            check(*args, **kwargs)
-        return function(*args, **kwargs)
-
-    return checked
+def _check_first(check: Call, function: Call, *args: Any, **kwargs: Any) -> Any:
+    if not MEMORY.is_one:
+        check(*args, **kwargs)
+    return function(*args, **kwargs)
 
 
 def same_device(*names: str, words: str) -> Call:

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from multiprocessing import spawn
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import torch
 
@@ -33,19 +33,11 @@ else:
 """
 
 
-class Parent(Protocol):
-    """A simulation, as far as this file knows it."""
-
-    spec: str | int
-    one_device: bool
-    devices: Devices
-
-
 class _Simulating:
     """Pickled for a child, it is code that begins a simulation there."""
 
-    def __init__(self, parent: Parent) -> None:
-        self._code = _BEGIN.format(path=sys.path, spec=parent.spec, one_device=parent.one_device)
+    def __init__(self, spec: str | int, one_device: bool) -> None:
+        self._code = _BEGIN.format(path=sys.path, spec=spec, one_device=one_device)
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[str, dict[str, Any]]]:
         return exec, (self._code, {})
@@ -61,11 +53,13 @@ class ForkedMode(SimulationMode):
         return super().__torch_dispatch__(func, types, args, kwargs)
 
 
-def install(patches: Patches, parent: Parent, modes: Callable[[], list[SimulationMode]]) -> None:
-    devices, of_spawn = parent.devices, spawn.get_preparation_data
+def install(
+    patches: Patches, spec: str | int, one_device: bool, devices: Devices, modes: Callable[[], list[SimulationMode]]
+) -> None:
+    of_spawn = spawn.get_preparation_data
 
     def preparation(name: str) -> dict[str, Any]:
-        return {**of_spawn(name), "devtrace": _Simulating(parent)}
+        return {**of_spawn(name), "devtrace": _Simulating(spec, one_device)}
 
     def forked() -> None:
         if spawn.get_preparation_data is preparation and any(each.memory.highest for each in devices.simulated):

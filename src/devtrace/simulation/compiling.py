@@ -5,42 +5,38 @@ switch, the stance, is set once torch._dynamo is loaded, which takes a second: n
 """
 
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
 import torch
 
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.patches import Call, Patches
 
 
 def install(patches: Patches, undo: ExitStack) -> None:
     """Nothing is compiled from here to the end of the simulation."""
-    compile_: Callable[..., Any] = torch.compile
     _know_functions_anew()
     undo.callback(_know_functions_anew)
     if "torch._dynamo" in sys.modules:
         _run_eagerly(patches, undo)
         return
 
-    def compile_later(*args: Any, **kwargs: Any) -> Any:
-        compiled = compile_(*args, **kwargs)
-        patches.set(torch, "compile", compile_)
+    def compile_later(own: Call, *args: Any, **kwargs: Any) -> Any:
+        compiled = own(*args, **kwargs)
+        patches.set(torch, "compile", own)
         _run_eagerly(patches, undo)
         return compiled
 
-    patches.set(torch, "compile", compile_later)
+    patches.wrap(torch, "compile", compile_later)
 
 
 def _run_eagerly(patches: Patches, undo: ExitStack) -> None:
-    dynamo = sys.modules["torch._dynamo"]
-    explain: Callable[..., Any] = dynamo.explain
-
-    def explain_all_the_same(function: Callable[..., Any], **kwargs: Any) -> Callable[..., Any]:
-        return torch.compiler.set_stance("default")(explain(function, **kwargs))  # type: ignore[no-any-return]
-
-    patches.set(dynamo, "explain", explain_all_the_same)
+    patches.wrap(sys.modules["torch._dynamo"], "explain", _explain_all_the_same)
     undo.enter_context(torch.compiler.set_stance("force_eager"))
+
+
+def _explain_all_the_same(explain: Call, function: Call, **kwargs: Any) -> Any:
+    return torch.compiler.set_stance("default")(explain(function, **kwargs))
 
 
 def _know_functions_anew() -> None:

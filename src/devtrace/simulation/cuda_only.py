@@ -1,8 +1,6 @@
 """Parts of torch.cuda that need a driver: answered where nothing depends on it, else refused with one sentence."""
 
-import functools
 import itertools
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Final, NoReturn
 
@@ -10,9 +8,9 @@ import torch
 from torch.autograd import profiler
 from torch.nn import functional
 
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.torch_names import replace, returning
-from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of
+from devtrace.simulation.storage_tags import tag_of
 from devtrace.words.errors import SimulateError
 
 NCCL_VERSION: Final = (2, 28, 9)
@@ -27,8 +25,7 @@ def install(patches: Patches) -> None:
     patches.set(profiler.emit_nvtx, "__exit__", returning(False))
     for owner, name, what in _REFUSED:
         patches.set(owner, name, _refusal(what))
-    attention = _with_a_kernel(functional.scaled_dot_product_attention)
-    patches.set(functional, "scaled_dot_product_attention", attention)
+    patches.wrap(functional, "scaled_dot_product_attention", _attend_with_a_kernel)
 
 
 _ANSWERS: Final = {
@@ -95,22 +92,17 @@ def _refusal(slug: str) -> type:
     return type("Refused", (), {"__new__": refuse})
 
 
-def _with_a_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+def _attend_with_a_kernel(attend: Call, query: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
     """Compute with the CPU's plain kernel where a program allows only those that CUDA has."""
-
-    @functools.wraps(function)
-    def attend(query: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        cuda = torch.backends.cuda
-        only_cuda = cuda.mem_efficient_sdp_enabled() or cuda.cudnn_sdp_enabled()
-        if cuda.math_sdp_enabled() or not only_cuda or tag_of(query).owner in (HOST, FLOATING):
-            return function(query, *args, **kwargs)
-        flash = cuda.flash_sdp_enabled()
-        cuda.enable_math_sdp(True)
-        cuda.enable_flash_sdp(True)  # what the CPU takes by itself
-        try:
-            return function(query, *args, **kwargs)
-        finally:
-            cuda.enable_math_sdp(False)
-            cuda.enable_flash_sdp(flash)
-
-    return attend
+    cuda = torch.backends.cuda
+    only_cuda = cuda.mem_efficient_sdp_enabled() or cuda.cudnn_sdp_enabled()
+    if cuda.math_sdp_enabled() or not only_cuda or tag_of(query).owner.device is None:
+        return attend(query, *args, **kwargs)
+    flash = cuda.flash_sdp_enabled()
+    cuda.enable_math_sdp(True)
+    cuda.enable_flash_sdp(True)  # what the CPU takes by itself
+    try:
+        return attend(query, *args, **kwargs)
+    finally:
+        cuda.enable_math_sdp(False)
+        cuda.enable_flash_sdp(flash)

@@ -13,13 +13,13 @@ from typing import Any
 
 import torch
 
-from devtrace.runtime.allocations import existing, knowing
+from devtrace.runtime.observers import existing, knowing
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.torch_names import replace, returning
 from devtrace.simulation.allocation import answers, shares
-from devtrace.simulation.cuda_features.on_request import show_waits
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.handlers import handlers
+from devtrace.simulation.refusals import show_waits
 
 TOTAL_MEMORY = 16 << 30
 CAPABILITY = (9, 0)

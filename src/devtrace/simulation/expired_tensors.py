@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from devtrace.runtime.quiet import kinds_that_outlived_their_device, tensors_alive
-from devtrace.simulation.storage_tags import FLOATING, HOST, SimulatedDevice, tag_of
+from devtrace.simulation.storage_tags import SimulatedDevice, tag_of
 from devtrace.words.errors import SimulateError
 
 _expired: list[weakref.ref[torch.Tensor]] = []
@@ -88,7 +88,7 @@ def expire_all(devices: list[SimulatedDevice]) -> None:
 def _on_a_device(tensor: torch.Tensor) -> bool:
     if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         return False  # a wrapper: the tensors in it are found by themselves
-    return tag_of(tensor).owner not in (HOST, FLOATING)
+    return tag_of(tensor).owner.device is not None
 
 
 def _expire(tensor: torch.Tensor) -> None:

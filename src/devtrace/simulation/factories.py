@@ -4,18 +4,15 @@ torch's C++ asks its own accelerator what `device=0` means and which index `cuda
 themselves need no help: they reach the dispatch mode with the device as asked.
 """
 
-import functools
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch.utils._device import DeviceContext, _device_constructors
 
-from devtrace.runtime.patches import Patches
-from devtrace.runtime.tracebacks import leave
+from devtrace.runtime.patches import Call, Patches
 from devtrace.simulation.cuda_features.special import pinned
-from devtrace.simulation.handlers import TO_HOST
-from devtrace.simulation.storage_tags import CPU, HOST, MEMORY, SIMULATED, claim_all, tag_of
+from devtrace.simulation.storage_tags import CPU, HOST, MEMORY, SIMULATED, TO_HOST, claim_all, tag_of
 from devtrace.simulation.tensors import Resolve, a_mode_sees, device, move
 
 
@@ -30,13 +27,13 @@ def install(patches: Patches, resolve: Resolve) -> None:
                 and type(function).__hash__ is not None
                 and (function in constructors or makes_another)
             ):
-                wrap = _after_its_values if name.startswith("sparse_") else _OF_DATA.get(name, _makes)
-                patches.set(owner, name, wrap(function, resolve))
+                call = _make_by_values if name.startswith("sparse_") else _OF_DATA.get(name, _make)
+                patches.wrap(owner, name, partial(call, resolve))
     for name in ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros"):
-        patches.set(torch.Tensor, name, _makes(getattr(torch._C.TensorBase, name), resolve))
+        patches.wrap(torch.Tensor, name, partial(_make, resolve))
     for name in ("nested_tensor", "as_nested_tensor"):
-        patches.set(torch.nested, name, _makes_of_parts(getattr(torch.nested, name), resolve))
-    patches.set(DeviceContext, "__torch_function__", _with_index(resolve))
+        patches.wrap(torch.nested, name, partial(_make_of_parts, resolve))
+    patches.wrap(DeviceContext, "__torch_function__", partial(_give_device, resolve))
     patches.set(torch, "device", _device_type(resolve))
 
 
@@ -62,24 +59,16 @@ def _device_type(resolve: Resolve) -> type:
     return DeviceType("device", (), {"__module__": "torch", "__doc__": own.__doc__})
 
 
-def _makes(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def make(*args: Any, **kwargs: Any) -> Any:
-        try:
-            if kwargs.get("device") is not None:
-                kwargs["device"] = target = resolve(kwargs["device"])
-                if kwargs.get("out") is not None:
-                    return function(*args, **_made_there(kwargs, target))
-                if target.type == "cuda" and not a_mode_sees():
-                    made = function(*args, **{**kwargs, "device": CPU})
-                    claim_all(made, SIMULATED[target])
-                    return made
-            return function(*args, **kwargs)
-        except BaseException as error:
-            leave(error)
-            raise
-
-    return make
+def _make(resolve: Resolve, function: Call, *args: Any, **kwargs: Any) -> Any:
+    if kwargs.get("device") is not None:
+        kwargs["device"] = target = resolve(kwargs["device"])
+        if kwargs.get("out") is not None:
+            return function(*args, **_made_there(kwargs, target))
+        if target.type == "cuda" and not a_mode_sees():
+            made = function(*args, **{**kwargs, "device": CPU})
+            claim_all(made, SIMULATED[target])
+            return made
+    return function(*args, **kwargs)
 
 
 def _made_there(kwargs: dict[str, Any], target: torch.device) -> dict[str, Any]:
@@ -90,38 +79,27 @@ def _made_there(kwargs: dict[str, Any], target: torch.device) -> dict[str, Any]:
     return {name: value for name, value in kwargs.items() if name != "device"}
 
 
-def _makes_of_parts(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]:
+def _make_of_parts(resolve: Resolve, function: Call, *args: Any, **kwargs: Any) -> Any:
     """Sparse and nested constructors look for the device in C++ first: made where the parts are, and moved."""
-
-    @functools.wraps(function)
-    def make(*args: Any, **kwargs: Any) -> Any:
-        target = kwargs.pop("device", None)
-        if target is None:
-            return function(*args, **kwargs)
-        wanted = kwargs.pop("requires_grad", False)
-        made = move(function(*args, **kwargs), resolve(target), {})
-        return made.requires_grad_() if wanted else made
-
-    return make
+    target = kwargs.pop("device", None)
+    if target is None:
+        return function(*args, **kwargs)
+    wanted = kwargs.pop("requires_grad", False)
+    made = move(function(*args, **kwargs), resolve(target), {})
+    return made.requires_grad_() if wanted else made
 
 
-def _after_its_values(made: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]:
+def _make_by_values(resolve: Resolve, function: Call, *args: Any, **kwargs: Any) -> Any:
     """Indices that are no tensors are made where the values are; those of a compressed tensor follow them."""
-    make = _makes_of_parts(made, resolve)
-    moves_none = made.__name__ == "sparse_coo_tensor"
+    moves_none = function.__name__ == "sparse_coo_tensor"
     number = 1 if moves_none else 2
-
-    @functools.wraps(made)
-    def follow(*args: Any, **kwargs: Any) -> Any:
-        values = kwargs["values"] if "values" in kwargs else args[number] if number < len(args) else None
-        if isinstance(values, torch.Tensor):
-            target = device(values)
-            there = _made_at if moves_none and kwargs.get("device") is None else _moved
-            args = (*(there(arg, target) for arg in args[:number]), *args[number:])
-            kwargs = {name: there(arg, target) if name.endswith("indices") else arg for name, arg in kwargs.items()}
-        return make(*args, **kwargs)
-
-    return follow
+    values = kwargs["values"] if "values" in kwargs else args[number] if number < len(args) else None
+    if isinstance(values, torch.Tensor):
+        target = device(values)
+        there = _made_at if moves_none and kwargs.get("device") is None else _moved
+        args = (*(there(arg, target) for arg in args[:number]), *args[number:])
+        kwargs = {name: there(arg, target) if name.endswith("indices") else arg for name, arg in kwargs.items()}
+    return _make_of_parts(resolve, function, *args, **kwargs)
 
 
 def _made_at(value: Any, target: torch.device) -> Any:
@@ -132,42 +110,30 @@ def _moved(value: Any, target: torch.device) -> Any:
     return move(value, target, {}) if isinstance(value, torch.Tensor) else value
 
 
-def _copies(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]:
+def _copy(resolve: Resolve, function: Call, data: Any, **kwargs: Any) -> Any:
     """`torch.tensor`: a tensor given as data keeps its device, which C++ does not know."""
-    make = _makes(function, resolve)
-
-    @functools.wraps(function)
-    def copy(data: Any, **kwargs: Any) -> Any:
-        if isinstance(data, torch.Tensor):
-            target = resolve(device(data) if kwargs.get("device") is None else kwargs["device"])
-            kwargs["device"] = TO_HOST if target.type == "cpu" else target
-            return function(data, **kwargs)
-        is_pinned = kwargs.pop("pin_memory", False)  # what numbers are made of for a device is pinned on the way there
-        made = make(data, **kwargs)
-        return pinned(made) if is_pinned and device(made).type == "cpu" else made
-
-    return copy
+    if isinstance(data, torch.Tensor):
+        target = resolve(device(data) if kwargs.get("device") is None else kwargs["device"])
+        kwargs["device"] = TO_HOST if target.type == "cpu" else target
+        return function(data, **kwargs)
+    is_pinned = kwargs.pop("pin_memory", False)  # what numbers are made of for a device is pinned on the way there
+    made = _make(resolve, function, data, **kwargs)
+    return pinned(made) if is_pinned and device(made).type == "cpu" else made
 
 
-def _keeps(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]:
+def _keep(resolve: Resolve, function: Call, data: Any, *args: Any, **kwargs: Any) -> Any:
     """`torch.as_tensor` and `asarray`: a tensor that fits is given back."""
-    make = _makes(function, resolve)
-
-    @functools.wraps(function)
-    def keep(data: Any, *args: Any, **kwargs: Any) -> Any:
-        data = torch._C._from_dlpack(data) if type(data).__name__ == "PyCapsule" else data
-        if isinstance(data, torch.Tensor) and tag_of(data).owner is not HOST:
-            target = device(data) if kwargs.get("device") is None else resolve(kwargs["device"])
-            rest = {"dtype": kwargs.get("dtype", args[0] if args else None), "copy": kwargs.get("copy")}
-            if rest["copy"] is False:
-                _check_alias(data, target, rest["dtype"])
-            kept, wanted = move(data, target, rest), kwargs.get("requires_grad", False)
-            if function.__name__ != "asarray":
-                return kept
-            return kept.requires_grad_(wanted) if wanted or kept.is_leaf else kept.detach()
-        return make(data, *args, **kwargs)
-
-    return keep
+    data = torch._C._from_dlpack(data) if type(data).__name__ == "PyCapsule" else data
+    if not isinstance(data, torch.Tensor) or tag_of(data).owner is HOST:
+        return _make(resolve, function, data, *args, **kwargs)
+    target = device(data) if kwargs.get("device") is None else resolve(kwargs["device"])
+    rest = {"dtype": kwargs.get("dtype", args[0] if args else None), "copy": kwargs.get("copy")}
+    if rest["copy"] is False:
+        _check_alias(data, target, rest["dtype"])
+    kept, wanted = move(data, target, rest), kwargs.get("requires_grad", False)
+    if function.__name__ != "asarray":
+        return kept
+    return kept.requires_grad_(wanted) if wanted or kept.is_leaf else kept.detach()
 
 
 def _check_alias(data: torch.Tensor, target: torch.device, dtype: torch.dtype | None) -> None:
@@ -179,18 +145,16 @@ def _check_alias(data: torch.Tensor, target: torch.device, dtype: torch.dtype | 
         raise ValueError("can't alias tensor with dtype '{}' into dtype '{}'.".format(*names))
 
 
-_OF_DATA = {"tensor": _copies, "as_tensor": _keeps, "asarray": _keeps}
+_OF_DATA: dict[str, Call] = {"tensor": _copy, "as_tensor": _keep, "asarray": _keep}
 
 
-def _with_index(resolve: Resolve) -> Callable[..., Any]:
-    original = DeviceContext.__torch_function__
-
-    def torch_function(self: DeviceContext, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if func in _device_constructors() and kwargs.get("device") is None:
-            kwargs = {**kwargs, "device": resolve(self.device)}
-            if kwargs.get("out") is not None:
-                return func(*args, **_made_there(kwargs, kwargs["device"]))
-        return original(self, func, types, args, kwargs)  # type: ignore[no-untyped-call]
-
-    return torch_function
+def _give_device(
+    resolve: Resolve, own: Call, context: DeviceContext, func: Any, types: Any, args: Any = (), kwargs: Any = None
+) -> Any:
+    """`with torch.device("cuda")`: the device with its index, for a function that is given none."""
+    kwargs = kwargs or {}
+    if func in _device_constructors() and kwargs.get("device") is None:
+        kwargs = {**kwargs, "device": resolve(context.device)}
+        if kwargs.get("out") is not None:
+            return func(*args, **_made_there(kwargs, kwargs["device"]))
+    return own(context, func, types, args, kwargs)

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import torch
 
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.patches import Call, Patches
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.storage_tags import HOST, MEMORY, SimulatedDevice, tag_of
 
@@ -125,25 +125,21 @@ def install(patches: Patches, devices: Devices) -> None:
     patches.set(torch._C, "_accelerator_getDefaultGenerator", defaults.__getitem__)
     patches.set(torch, "Generator", _generator_class(devices))
 
-    def share_after(seed: Callable[..., Any]) -> Callable[..., Any]:
-        def seed_all(*args: Any, **kwargs: Any) -> Any:
-            result = seed(*args, **kwargs)
-            for generator in defaults:
-                generator.own = False
-            return result
-
-        return seed_all
-
-    set_state = torch.random.set_rng_state
-
-    def set_rng_state(new_state: torch.Tensor) -> None:
-        _check_state(new_state)
-        set_state(new_state)
+    def seed_all(seed: Call, *args: Any, **kwargs: Any) -> Any:
+        result = seed(*args, **kwargs)
+        for generator in defaults:
+            generator.own = False
+        return result
 
     for owner in (torch, torch.random):
-        patches.set(owner, "set_rng_state", set_rng_state)
-    for owner, name in ((torch.random, "_manual_seed_impl"), (torch.random, "seed"), (torch, "seed")):
-        patches.set(owner, name, share_after(getattr(owner, name)))
+        patches.wrap(owner, "set_rng_state", _set_rng_state)
+        patches.wrap(owner, "seed", seed_all)
+    patches.wrap(torch.random, "_manual_seed_impl", seed_all)
+
+
+def _set_rng_state(set_state: Call, new_state: torch.Tensor) -> None:
+    _check_state(new_state)
+    set_state(new_state)
 
 
 def _check_state(state: Any) -> None:

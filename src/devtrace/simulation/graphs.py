@@ -9,12 +9,12 @@ from __future__ import annotations
 import itertools
 import threading
 import warnings
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from devtrace.runtime.mode_stack import on_top, take_out
+from devtrace.runtime.mode_stack import push_under, take_out
 from devtrace.runtime.patches import Patches
 from devtrace.simulation import generators
 from devtrace.simulation.storage_tags import tensors_in, written_by
@@ -73,7 +73,7 @@ class CapturedGraph:
         self._pool = pool or _new_pool()
         self._mode = _Capture(self._calls)
         _capturing.graph = self
-        self._mode.begin()
+        push_under(self._mode, 0)
 
     def capture_end(self) -> None:
         mode, self._mode = self._mode, None
@@ -127,11 +127,6 @@ class _Capture(TorchDispatchMode):
         self._own: set[int] = set()  # storages that were made while capturing
         self._before: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._put_back = generators.keep_states()  # a replay draws random numbers, a capture none
-
-    def begin(self) -> Self:
-        self._stack = on_top(self)
-        self._stack.__enter__()
-        return self
 
     def end(self) -> None:
         take_out(self)

@@ -7,17 +7,17 @@ lists of lists, odd layouts) leaves the hot path.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 
 from devtrace.runtime.mode_stack import BesideCompile
-from devtrace.simulation import generators, host_numbers, kernels, process_groups, rules, upcast_ops
+from devtrace.simulation import generators, gradients, process_groups, rules, upcast_ops
 from devtrace.simulation.cuda_features import special
-from devtrace.simulation.cuda_features.on_request import asking
 from devtrace.simulation.cuda_features.scripts import running
-from devtrace.simulation.refusals import refusing
+from devtrace.simulation.refusals import asking, refusing
 from devtrace.simulation.storage_tags import (
     CPU,
     FLOATING,
@@ -34,12 +34,12 @@ from devtrace.simulation.storage_tags import (
 Func = torch._ops.OpOverload
 Handler = Callable[["OpMode", Func, tuple[Any, ...], dict[str, Any]], Any]
 
-# Our own `.to` asks for this when a tensor shall go to the host. C++ says `cpu` for a CPU tensor, without an index.
-TO_HOST = torch.device("cpu", 0)
-
 handlers: dict[int, Handler] = {}
 _alive: list[object] = []
 _Tensor, _STRIDED = torch.Tensor, torch.strided
+_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+_CUDA = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
+_BELOW_MODES = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.Python)
 
 
 class OpMode(BesideCompile):
@@ -92,13 +92,29 @@ def foreign(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
     process_groups.check(func, (*args, *kwargs.values()))
     owner = common_owner((*args, *kwargs.values()))
     on_device = owner is not None and owner is not HOST and owner is not FLOATING
-    chosen = kernels.kernels_for(func, tensors_in((*args, *kwargs.values())), on_device=on_device)
+    chosen = _CUDA if on_device and _runs_python_on_cuda(func) else _kernels_for((*args, *kwargs.values()))
     with mode:
         out = func.redispatch(chosen, *args, **kwargs)
     if owner is not None and owner is not HOST and owner is not MIXED:
         for tensor in tensors_in((out,)):
             anchor_floating(tensor, owner)
     return out
+
+
+def _kernels_for(values: Iterable[Any]) -> Any:
+    """Return the kernels that eager torch would choose from: quantized and sparse tensors have their own."""
+    keys = _CPU
+    for tensor in tensors_in(values):
+        keys |= torch._C._dispatch_keys(tensor) & _BELOW_MODES
+    return keys
+
+
+def _runs_python_on_cuda(func: Any) -> bool:
+    """Return whether Python code was registered as the operator's kernel for CUDA. Triton's needs a real device."""
+    overload = "" if func._overloadname == "default" else f".{func._overloadname}"
+    if f"{func.namespace}/{func._opname}{overload}/CUDA" not in torch.library._impls:
+        return False
+    return "triton" not in sys.modules or not torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CPU")
 
 
 def higher_order(mode: OpMode, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -176,7 +192,7 @@ MIXED = SimulatedDevice(None, -3)
 
 def mixed(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Tensors of several devices: the rules decide, or, for an operator without a rule, its parts."""
-    if running.scripts and func._opname == "equal":
+    if running.now and func._opname == "equal":
         return False  # constants of a graph, all of which C++ takes for the CPU's
     found = settle(func, args, kwargs, mode.makes_on)
     owner = found[0].owner
@@ -190,7 +206,7 @@ def mixed(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any
         owner = rules.judge(func, found, args)
         for arg in found:
             if arg.host_scalar and owner is not HOST:
-                host_numbers.keep_gradient_on_host(arg.tensor)
+                gradients.keep_gradient_on_host(arg.tensor)
     out = func(*args, **kwargs)
     if check == "pairs" and isinstance(out, (list, tuple)):
         for value, row in zip(out, rules.rows(found), strict=False):
@@ -206,7 +222,7 @@ def _by_parts(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str,
     before, mode.makes_on = mode.makes_on, first
     try:
         with mode:
-            out = func.redispatch(kernels.CPU, *args, **kwargs)
+            out = func.redispatch(_CPU, *args, **kwargs)
     finally:
         mode.makes_on = before
     for tensor in tensors_in((out,)):
@@ -328,7 +344,7 @@ def transform(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str,
 
 def singular_values(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`linalg.svd`, for which cuSOLVER has several ways, and the CPU one."""
-    is_cudas = kwargs.get("driver") in ("gesvd", "gesvdj", "gesvda") and tag_of(args[0]).owner not in (HOST, FLOATING)
+    is_cudas = kwargs.get("driver") in ("gesvd", "gesvdj", "gesvda") and tag_of(args[0]).owner.device is not None
     return any_results(mode, func, args, kwargs | ({"driver": None} if is_cudas else {}))
 
 

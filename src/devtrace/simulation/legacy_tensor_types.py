@@ -1,13 +1,12 @@
 """Older ways to name a device: `x.type("torch.cuda.FloatTensor")`, `x.new(...)`, and the assignment of a gradient."""
 
-import functools
 import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
 import torch
 
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.quiet import PLAIN
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.storage_tags import (
@@ -55,9 +54,8 @@ def install(patches: Patches, devices: Devices) -> None:
         return default if target is None or target.type == "cpu" else devices.find(target)
 
     default: list[Callable[[], SimulatedDevice]] = [_host]
-    set_dtype = torch._C._set_default_tensor_type
 
-    def set_default(kind: Any) -> None:
+    def set_default(set_dtype: Call, kind: Any) -> None:
         """`set_default_tensor_type`, of which C++ knows the dtype alone."""
         set_dtype(getattr(kind, "own", kind))
         before, is_cuda = default[0], getattr(kind, "is_cuda", False)
@@ -69,12 +67,12 @@ def install(patches: Patches, devices: Devices) -> None:
         """`torch.Tensor(3)` is of the default type, which only its constructor can know."""
         claimed(self, default[0]())
 
-    patches.set(torch._C, "_set_default_tensor_type", set_default)
+    patches.wrap(torch._C, "_set_default_tensor_type", set_default)
     for name in ("apply_", "map_", "map2_"):
-        patches.set(torch.Tensor, name, _on_the_host_alone(name))
+        patches.wrap(torch.Tensor, name, _on_the_host_alone)
 
-    def new(self: torch.Tensor, *args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
-        return claimed(_Base.new(self, *args, **kwargs), asked(device, tag_of(self).owner))
+    def new(own: Call, like: torch.Tensor, *args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
+        return claimed(own(like, *args, **kwargs), asked(device, tag_of(like).owner))
 
     patches.set(torch.Tensor, "type", type_)
     for host, cuda, kinds in ((torch, torch.cuda, _KINDS), (torch.sparse, torch.cuda.sparse, _KINDS[:-1])):
@@ -83,14 +81,12 @@ def install(patches: Patches, devices: Devices) -> None:
             patches.set(host, kind, legacy_type(own, f"{host.__name__}.{kind}", _host, asked))
             patches.set(cuda, kind, legacy_type(own, f"{cuda.__name__}.{kind}", devices.find, asked))
     patches.set(torch.Tensor, "__init__", begin)
-    patches.set(torch.Tensor, "new", new)
+    patches.wrap(torch.Tensor, "new", new)
     patches.set(torch.Tensor, "new_tensor", new_tensor)
     patches.set(torch.Tensor, "grad", Attribute(_grad.__get__, set_grad, _grad.__delete__))
     patches.set(torch.Tensor, "record_stream", record_stream)
 
-    parse = torch._C._nn._parse_to
-
-    def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    def parse_to(parse: Call, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """`nn.Module.to`'s reading of its arguments, which takes another tensor for the CPU's."""
         target = read_to(args, kwargs)[0]
         if isinstance(target, int):  # for which C++ asks an accelerator
@@ -98,7 +94,7 @@ def install(patches: Patches, devices: Devices) -> None:
         _, *options = parse(*args, **kwargs)
         return None if target is None else devices.resolve(target), *options
 
-    patches.set(torch._C._nn, "_parse_to", parse_to)
+    patches.wrap(torch._C._nn, "_parse_to", parse_to)
 
 
 def claimed(made: torch.Tensor, owner: SimulatedDevice) -> torch.Tensor:
@@ -113,18 +109,12 @@ def _host() -> SimulatedDevice:
     return HOST
 
 
-def _on_the_host_alone(name: str) -> Callable[..., Any]:
+def _on_the_host_alone(own: Call, tensor: torch.Tensor, *args: Any) -> Any:
     """A method that runs Python for each element, which torch has for the CPU alone."""
-    own = getattr(_Base, name)
-
-    @functools.wraps(own)
-    def method(self: torch.Tensor, *args: Any) -> Any:
-        there = type(self) in PLAIN and device(self).type == "cuda" and not MEMORY.is_one
-        if there and not self.requires_grad:  # of which torch speaks first
-            raise TypeError(f"{name} is only implemented on CPU tensors")
-        return own(self, *args)
-
-    return method
+    there = type(tensor) in PLAIN and device(tensor).type == "cuda" and not MEMORY.is_one
+    if there and not tensor.requires_grad:  # of which torch speaks first
+        raise TypeError(f"{own.__name__} is only implemented on CPU tensors")
+    return own(tensor, *args)
 
 
 def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice], asked: Callable[..., Any]) -> type:

@@ -1,15 +1,17 @@
 """The dispatch mode below all others: finds the handler of each operator, and lets torch's own tracing pass."""
 
 import re
+import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
 import torch
 
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.mode_stack import as_tensors, at_the_bottom
+from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.quiet import ALL_DISABLED, Quiet, function_modes, function_state
 from devtrace.runtime.tracebacks import leave
-from devtrace.runtime.wrapped_numbers import as_tensors
 from devtrace.simulation import upcast_ops
 from devtrace.simulation.cuda_features import special
 from devtrace.simulation.cuda_features.scripts import running
@@ -19,10 +21,16 @@ from devtrace.simulation.storage_tags import HOST
 _NO_KWARGS: dict[str, Any] = {}
 
 
-def install(patches: Patches, undo: ExitStack) -> None:
-    """Let `torch.tensor(..., device=)` copy where the mode sees it."""
+def install(patches: Patches, undo: ExitStack, new_mode: Callable[[], OpMode]) -> None:
+    """Let `torch.tensor(..., device=)` copy where the mode sees it, and give each new thread a mode of its own."""
     torch._C._set_only_lift_cpu_tensors(True)
     undo.callback(torch._C._set_only_lift_cpu_tensors, False)
+
+    def bootstrap(own: Call, thread: threading.Thread) -> None:
+        with at_the_bottom(new_mode()):
+            own(thread)
+
+    patches.wrap(threading.Thread, "_bootstrap_inner", bootstrap)  # and not `run`: subclasses override that
 
 
 class SimulationMode(OpMode):

@@ -8,8 +8,7 @@ import functools
 import os
 import socket
 import sys
-import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any, Final
@@ -19,17 +18,18 @@ import torch
 import torch.distributed as dist
 
 from devtrace.runtime.observers import do_last
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.patches import Call, Depth, Patches
 from devtrace.simulation.storage_tags import FLOATING, HOST, MEMORY, SIMULATED, SimulatedDevice, tag_of, tensors_in
 from devtrace.words.catalogue import sentence
 
 PATIENCE: Final = timedelta(minutes=10)
 """NCCL's own default."""
-_OF_ALL: Final = (
+_METHODS: Final = (
     "allreduce", "allreduce_coalesced", "broadcast", "reduce", "allgather", "allgather_coalesced", "gather", "scatter",
     "_allgather_base", "allgather_into_tensor_coalesced", "all_gather_single", "all_gather_single_coalesced",
     "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_tensor_coalesced", "reduce_scatter_single",
     "reduce_scatter_single_coalesced", "alltoall", "alltoall_base", "all_to_all_single",
+    "send", "recv", "recv_anysource",
 )  # fmt: skip
 _NAMES: Final = ("ProcessGroupNCCL", "ProcessGroupNCCL2", "ProcessGroupNCCLLazy")
 """What "nccl" may mean: since torch 2.15 it is the second."""
@@ -41,7 +41,6 @@ _INTO_ONE: Final = ("gather_single", "gather_into_tensor")
 _OF_DDP: Final = ("_verify_params_across_processes", "_broadcast_coalesced")
 """Collectives of C++ alone, with which DDP begins: what NCCL refuses it refuses there."""
 _OF_TWO: Final = ("c10d::send", "c10d::recv_", "c10d::recv_any_source_")
-_METHODS_OF_TWO: Final = ("send", "recv", "recv_anysource")
 
 
 def install(patches: Patches, undo: ExitStack) -> None:
@@ -49,9 +48,8 @@ def install(patches: Patches, undo: ExitStack) -> None:
     if not dist.is_available():
         return
     c10d = dist.distributed_c10d
-    undo.callback(_members.clear)  # groups of a simulation that has ended
-    undo.callback(_announced.clear)
-    undo.callback(_backends.clear)
+    for kept in (_members, _announced, _backends):  # of groups of a simulation that has ended
+        undo.callback(kept.clear)
     do_last(_wait_for_threads)
     nccl = _nccl()
     for module in (dist, c10d, torch._C._distributed_c10d):
@@ -61,16 +59,15 @@ def install(patches: Patches, undo: ExitStack) -> None:
         patches.set(module, "is_nccl_available", lambda: True)
     patches.set(c10d, "default_pg_nccl_timeout", PATIENCE)
     group = c10d.ProcessGroup
-    patches.set(group, "_register_backend", _registering(group._register_backend))
-    patches.set(group, "_device_types", property(_device_types(group._device_types.__get__)))
-    for name in (*_OF_ALL, *_METHODS_OF_TWO):
-        if hasattr(group, name):
-            patches.set(group, name, _asked_by_the_program(getattr(group, name)))
-    for name in _INTO_ONE:
-        if hasattr(group, name):
-            patches.set(group, name, _gathering(getattr(group, name)))
-    for name in _OF_DDP:
-        patches.set(dist, name, _of_all_parameters(getattr(dist, name)))
+    patches.wrap(group, "_register_backend", _register_backend)
+    patches.set(group, "_device_types", property(functools.partial(_device_types, group._device_types)))
+    for owner, names, call in (
+        (group, _METHODS, _ask_for_the_program),
+        (group, _INTO_ONE, _gather_into_one),
+        (dist, _OF_DDP, _ask_of_all_parameters),
+    ):
+        for name in filter(functools.partial(hasattr, owner), names):
+            patches.wrap(owner, name, call)
 
 
 class Options:
@@ -165,11 +162,7 @@ _backends: list[Any] = []
 now; what ends a backend waits for that thread, and DDP's reducer does so without letting go of Python."""
 
 
-class _Asked(threading.local):
-    depth = 0
-
-
-_asked = _Asked()
+_asked = Depth()
 
 
 def _announce_once(rank: int) -> None:
@@ -178,62 +171,41 @@ def _announce_once(rank: int) -> None:
     _announced.append(True)  # the first group is that of all ranks
 
 
-def _registering(register: Callable[..., Any]) -> Callable[..., Any]:
-    def register_backend(group: Any, device: torch.device, kind: Any, backend: Any = None) -> None:
-        register(group, device, kind, backend)
-        _backends.append(backend)
-        if device.type == "cpu":
-            _without_cpu.pop(group, None)
-        elif kind == type(kind).NCCL and torch.device("cpu") not in group._device_types:
-            register(group, torch.device("cpu"), kind, backend)
-            _without_cpu[group] = _members[-1]
-
-    return register_backend
+def _register_backend(register: Call, group: Any, device: torch.device, kind: Any, backend: Any = None) -> None:
+    register(group, device, kind, backend)
+    _backends.append(backend)
+    if device.type == "cpu":
+        _without_cpu.pop(group, None)
+    elif kind == type(kind).NCCL and torch.device("cpu") not in group._device_types:
+        register(group, torch.device("cpu"), kind, backend)
+        _without_cpu[group] = _members[-1]
 
 
-def _device_types(types_of: Callable[[Any], list[torch.device]]) -> Callable[[Any], list[torch.device]]:
-    def device_types(group: Any) -> list[torch.device]:
-        return [each for each in types_of(group) if each.type != "cpu" or group not in _without_cpu]
-
-    return device_types
+def _device_types(own: property, group: Any) -> list[torch.device]:
+    return [each for each in own.__get__(group) if each.type != "cpu" or group not in _without_cpu]
 
 
-def _asked_by_the_program(method: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def call(group: Any, *args: Any, **kwargs: Any) -> Any:
-        if method.__name__ in _OF_ONE_TENSOR:
-            args = (*_flat(args[0], args[1]), *args[2:])
-        _asked.depth += 1
-        try:
-            return method(group, *args, **kwargs)
-        finally:
-            _asked.depth -= 1
-
-    return call
+def _ask_for_the_program(method: Call, group: Any, *args: Any, **kwargs: Any) -> Any:
+    if method.__name__ in _OF_ONE_TENSOR:
+        args = (*_flat(args[0], args[1]), *args[2:])
+    with _asked:
+        return method(group, *args, **kwargs)
 
 
-def _gathering(method: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def gather(group: Any, out: torch.Tensor, data: torch.Tensor, options: Any = None) -> Any:
-        options = options or dist.distributed_c10d.GatherOptions()
-        if tag_of(data).owner is HOST and group not in _without_cpu:
-            return method(group, out, data, options)
-        flat, data = _flat(out, data)
-        parts = [list(flat.chunk(group.size()))] if group.rank() == options.rootRank else []
-        return group.gather(parts, [data], options)
-
-    return gather
+def _gather_into_one(method: Call, group: Any, out: torch.Tensor, data: torch.Tensor, options: Any = None) -> Any:
+    options = options or dist.distributed_c10d.GatherOptions()
+    if tag_of(data).owner is HOST and group not in _without_cpu:
+        return method(group, out, data, options)
+    flat, data = _flat(out, data)
+    parts = [list(flat.chunk(group.size()))] if group.rank() == options.rootRank else []
+    return group.gather(parts, [data], options)
 
 
-def _of_all_parameters(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def ask(group: Any, tensors: Any, *args: Any, **kwargs: Any) -> Any:
-        member = _without_cpu.get(group) if not MEMORY.is_one else None
-        if member is not None:
-            member.refuse(tensors)
-        return function(group, tensors, *args, **kwargs)
-
-    return ask
+def _ask_of_all_parameters(function: Call, group: Any, tensors: Any, *args: Any, **kwargs: Any) -> Any:
+    member = _without_cpu.get(group) if not MEMORY.is_one else None
+    if member is not None:
+        member.refuse(tensors)
+    return function(group, tensors, *args, **kwargs)
 
 
 def _flat(out: torch.Tensor, data: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -262,6 +234,6 @@ def _group_of(args: tuple[Any, ...]) -> Any:
     """Return the group of an operator that a program asked for; a functional collective names it last."""
     if isinstance(args[-1], str):
         return torch._C._distributed_c10d._resolve_process_group(args[-1])  # type: ignore[arg-type]
-    if not _asked.depth:
+    if not _asked.now:
         return None
     return next((dist.ProcessGroup.unbox(arg) for arg in args if isinstance(arg, torch.ScriptObject)), None)

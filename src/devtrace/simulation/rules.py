@@ -14,7 +14,7 @@ import torch
 from devtrace.runtime.requirements import release_of
 from devtrace.runtime.tables import rows_of
 from devtrace.runtime.torch_names import take
-from devtrace.simulation.storage_tags import CPU, HOST, MEMORY, SimulatedDevice, tag_of, type_name
+from devtrace.simulation.storage_tags import CPU, HOST, MEMORY, SimulatedDevice, given_to, tag_of, type_name
 
 
 class Arg(NamedTuple):
@@ -72,8 +72,7 @@ def rule_of(func: torch._ops.OpOverload) -> Rule:
 def arguments(func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Arg]:
     """List tensor arguments in the order in which CUDA's wrappers compare them: those of `out=`, then by position."""
     found: list[Arg] = []
-    for number, spec in enumerate(func._schema.arguments):
-        value = args[number] if number < len(args) else kwargs.get(spec.name)
+    for number, (spec, value) in enumerate(given_to(func, args, kwargs)):
         written = spec.alias_info is not None and spec.alias_info.is_write
         if isinstance(value, torch.Tensor):
             found.append(Arg(spec.name, value, tag_of(value).owner, written, -1, spec.kwarg_only))

@@ -39,7 +39,6 @@ from devtrace.simulation import (
     storages,
     streams,
     tensors,
-    threads,
     triton,
     upcast_ops,
     wrappers,
@@ -143,10 +142,11 @@ class Simulation:
         devices, resolve = self.devices, self.devices.resolve
         return {
             tensors: (resolve,), storages: (devices,), factories: (resolve,), driver: (devices,), streams: (devices,),
-            generators: (devices,), threads: (self._new_mode,), mode: (), gradients: (), graphs: (), parallel: (),
+            generators: (devices,), mode: (self._new_mode,), gradients: (), graphs: (), parallel: (),
             process_groups: (), checks: (), eager_paths: (), upcast_ops: (), legacy_tensor_types: (devices,),
             autocast: (), compiling: (), cuda_only: (), wrappers: (resolve, self._real), warned_lines: (),
-            profiles: (), triton: (), exchange: (), children: (self, lambda: list(self._modes)),
+            profiles: (), triton: (), exchange: (),
+            children: (self.spec, self.one_device, devices, lambda: list(self._modes)),
             sharing: (devices,), elements: (), scripting: (), scripts: (),
         }  # fmt: skip
 

@@ -18,15 +18,17 @@ from devtrace.simulation.allocation.shares import begin
 
 TAG = "_devtrace_tag"
 CPU = torch.device("cpu")
+# Our own `.to` asks for this when a tensor shall go to the host. C++ says `cpu` for a CPU tensor, without an index.
+TO_HOST = torch.device("cpu", 0)
 
 
-class Memory:
+class SimulatedMemory:
     """Memory of the simulation that runs: one for all devices in the reference of a proof, which refuses no mix."""
 
     is_one = False
 
 
-MEMORY = Memory()
+MEMORY = SimulatedMemory()
 
 
 class Tag:
@@ -177,6 +179,12 @@ def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
 
 def written_by(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Any]:
     """Yield what an operator writes to, of what it is given."""
-    for number, spec in enumerate(func._schema.arguments):
+    for spec, value in given_to(func, args, kwargs):
         if spec.alias_info is not None and spec.alias_info.is_write:
-            yield args[number] if number < len(args) else kwargs.get(spec.name)
+            yield value
+
+
+def given_to(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield each argument that an operator declares, with what a call gives by position or name; else None."""
+    for number, spec in enumerate(func._schema.arguments):
+        yield spec, args[number] if number < len(args) else kwargs.get(spec.name)

@@ -4,16 +4,13 @@ from typing import Any
 
 import torch
 
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.patches import Call, Patches
 from devtrace.simulation.devices import Devices
-from devtrace.simulation.handlers import TO_HOST
-from devtrace.simulation.storage_tags import CPU, FLOATING, HOST, MEMORY, TAG, Tag, mark_pinned
+from devtrace.simulation.storage_tags import CPU, MEMORY, TAG, TO_HOST, Tag, mark_pinned
 from devtrace.simulation.tensors import move
 
 Storage = torch.UntypedStorage
 _base_device = torch._C.StorageBase.device.__get__  # type: ignore[attr-defined]
-_base_write = torch._C.StorageBase._write_file  # type: ignore[attr-defined]
-_base_read = torch._C.StorageBase._set_from_file  # type: ignore[attr-defined]
 _quiet = torch._C.DisableTorchFunction
 
 
@@ -50,20 +47,20 @@ def install(patches: Patches, devices: Devices) -> None:
     def cpu(self: Storage) -> Storage:
         return to(self, device="cpu")
 
-    own_new: Any = Storage.__new__
-
-    def make(cls: type[Storage], *args: Any, device: Any = None, **kwargs: Any) -> Storage:
+    def make(own: Call, kind: type[Storage], *args: Any, device: Any = None, **kwargs: Any) -> Storage:
         target = None if device is None else devices.resolve(device)
         on_cuda = target is not None and target.type == "cuda"
-        made: Storage = own_new(cls, *args, **kwargs, **({} if target is None or on_cuda else {"device": target}))
+        made: Storage = own(kind, *args, **kwargs, **({} if target is None or on_cuda else {"device": target}))
         if on_cuda:
             setattr(made, TAG, Tag(devices.find(target), made.nbytes(), made))
         return made
 
-    patches.set(Storage, "__new__", make)
+    patches.wrap(Storage, "__new__", make)
     patches.set(Storage, "device", property(device))
     for method in (clone, to, cuda, cpu, *_METHODS):
         patches.set(Storage, method.__name__, method)
+    for name, call in _AROUND.items():
+        patches.wrap(Storage, name, call)
 
 
 def _bytes_of(storage: Storage, target: torch.device) -> torch.Tensor:
@@ -77,20 +74,20 @@ def _bytes_without_ops(storage: Storage) -> torch.Tensor:
         return torch.empty(0, dtype=torch.uint8, device=CPU).set_(storage)
 
 
-def _write_file(self: Storage, *args: Any) -> None:
+def _write(own: Call, self: Storage, *args: Any) -> None:
     """Pickle reads a device's memory by a copy to the host."""
     whole = self
     if on_a_device(self):
         with _quiet():
             whole = move(_bytes_without_ops(self), CPU, {}).untyped_storage()
-    _base_write(whole, *args)
+    own(whole, *args)
 
 
-def _set_from_file(self: Storage, *args: Any) -> Any:
+def _read(own: Call, self: Storage, *args: Any) -> Any:
     """Unpickling reads into the host's memory, and copies that to a device's."""
     if not on_a_device(self):
-        return _base_read(self, *args)
-    read = _base_read(Storage(self.nbytes()), *args)
+        return own(self, *args)
+    read = own(Storage(self.nbytes()), *args)
     with _quiet():
         _bytes_without_ops(self).copy_(_bytes_without_ops(read))
     return self
@@ -119,32 +116,31 @@ def pin_memory(self: Storage, device: Any = None) -> Storage:
     return new
 
 
-def is_shared(self: Storage) -> bool:
-    return on_a_device(self) or bool(torch._C.StorageBase.is_shared(self))  # type: ignore[attr-defined]
+def _is_shared(own: Call, self: Storage) -> bool:
+    return on_a_device(self) or own(self)
 
 
-_resize = Storage.resize_
-
-
-def resize_(self: Storage, size: int) -> Any:
+def _resize(own: Call, self: Storage, size: int) -> Any:
     """FSDP frees a layer's parameters by `resize_(0)`, and takes their memory again."""
-    out = _resize(self, size)
+    out = own(self, size)
     getattr(self, TAG).resize(self.nbytes())
     return out
 
 
-_share = Storage.share_memory_
-
-
-def share_memory_(self: Storage, *args: Any, **kwargs: Any) -> Storage:
+def _share(own: Call, self: Storage, *args: Any, **kwargs: Any) -> Any:
     """A device's memory is shared as it is."""
-    return self if on_a_device(self) else _share(self, *args, **kwargs)
+    return self if on_a_device(self) else own(self, *args, **kwargs)
 
 
 def on_a_device(storage: Storage) -> bool:
-    return getattr(storage, TAG).owner not in (HOST, FLOATING)
+    return getattr(storage, TAG).owner.device is not None
 
 
-_METHODS = (
-    resize_, _write_file, _set_from_file, new, get_device, is_pinned, pin_memory, is_shared, share_memory_,
-)  # fmt: skip
+_METHODS = (new, get_device, is_pinned, pin_memory)
+_AROUND = {
+    "resize_": _resize,
+    "_write_file": _write,
+    "_set_from_file": _read,
+    "is_shared": _is_shared,
+    "share_memory_": _share,
+}

@@ -1,45 +1,65 @@
-"""Streams and events: work on a simulated device is done when the call returns, so there is nothing to wait for."""
+"""Streams and events: work on a simulated device is done when the call returns, so there is nothing to wait for.
+
+The stream of a backward is that of its forward, as autograd's engine arranges it for CUDA. A function of the program's
+own runs on it, and so does a hook of a tensor: the engine is on the stream of the node that made the tensor. Of torch's
+own nodes their numbers tell which stream was current when they were made.
+"""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 import time
+from bisect import bisect
 from collections.abc import Iterator
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, Final
 
 import torch
 from torch.multiprocessing.reductions import reduce_event
 
-from devtrace.runtime.patches import Patches
-from devtrace.simulation.cuda_features import backward_streams
-from devtrace.simulation.cuda_features.on_request import waited
+from devtrace.runtime.patches import Call, Patches
+from devtrace.runtime.torch_names import take
 from devtrace.simulation.devices import Devices
+from devtrace.simulation.refusals import waited
 
 _CUDA = 1  # c10::DeviceType::CUDA
+_MOST: Final = 10_000
+"""Switches that are remembered; nodes from before those have the default stream."""
+_next_node: Final = take("_C._autograd._get_sequence_nr", "backward", instead=lambda: 0)
 
 
-class _Current(threading.local):
-    """Keeps the current stream of each device in this thread; the default stream where none was set."""
+class _Streams(threading.local):
+    """Keeps the current stream of each device in this thread; the default stream where none was set.
+
+    And those that were current, in their order, each with the number of the next node when it became that.
+    """
 
     def __init__(self) -> None:
-        self.streams: dict[int, Any] = {}
+        self.current: dict[int, Any] = {}
+        self.numbers: list[int] = []
+        self.streams: list[Any] = []
+
+
+_of_thread = _Streams()
 
 
 def install(patches: Patches, devices: Devices) -> None:
     """`torch.Stream`, `torch.Event`, their torch.cuda versions, and what asks for the current stream."""
-    backward_streams.install(patches)
+    global _of_thread
+    _of_thread = _Streams()
+    patches.wrap(torch.Tensor, "register_hook", _register_hook)
     scope = {"devices": devices, "numbers": itertools.count(1)}
     event: type = type("Event", (SimulatedEvent,), scope)
     stream: type = type("Stream", (SimulatedStream,), {**scope, "event_class": event})
-    current = _Current()
 
     def current_stream(index: int) -> Any:
-        return current.streams.get(index) or stream(stream_id=0, device_index=index, device_type=_CUDA)
+        return _of_thread.current.get(index) or stream(stream_id=0, device_index=index, device_type=_CUDA)
 
     def set_stream(made: Any) -> None:
-        current.streams[made.device_index] = made
-        backward_streams.switched(made)
+        _of_thread.current[made.device_index] = made
+        _note_switch(made)
         devices.set_current(made.device_index)
 
     def describe(index: int) -> tuple[int, int, int]:
@@ -191,3 +211,61 @@ class SimulatedEvent:
 
     def __repr__(self) -> str:
         return f"<torch.cuda.Event {self.event_id:#x}>"
+
+
+def _register_hook(own: Call, tensor: torch.Tensor, hook: Any) -> Any:
+    """Let a tensor's hook find the stream on which the tensor was made."""
+    stream = _stream_of(tensor.grad_fn) if _of_thread.numbers and tensor.grad_fn is not None else None
+    return own(tensor, hook if stream is None else _on(stream, hook))
+
+
+def _note_switch(stream: Any) -> None:
+    """Remember that a stream has become current."""
+    if stream.stream_id or _of_thread.numbers:
+        _of_thread.numbers.append(_next_node())
+        _of_thread.streams.append(stream)
+        del _of_thread.numbers[:-_MOST], _of_thread.streams[:-_MOST]
+
+
+def _stream_of(node: Any) -> Any:
+    """Return the stream on which a node was made; None for the default one."""
+    at = bisect(_of_thread.numbers, node._sequence_nr()) - 1
+    stream = _of_thread.streams[at] if at >= 0 else None
+    return stream if stream is not None and stream.stream_id else None
+
+
+def _on(stream: Any, hook: Call) -> Call:
+    @functools.wraps(hook)
+    def run(*args: Any) -> Any:
+        with stream:
+            return hook(*args)
+
+    return run
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Come out of a backward on the stream that it began on, also where a function's own raised."""
+    before = torch.cuda.current_stream()
+    try:
+        yield
+    finally:
+        if torch.cuda.current_stream() != before:
+            torch.cuda.set_stream(before)
+
+
+def follow(node: Any) -> None:
+    """Let a function's backward find the current stream again, unless that is the default one."""
+    stream = torch.cuda.current_stream()
+    before: list[Any] = []
+
+    def enter(_: Any) -> None:
+        before.append(torch.cuda.current_stream())
+        torch.cuda.set_stream(stream)
+
+    def leave(*_: Any) -> None:
+        torch.cuda.set_stream(before.pop())
+
+    if stream.stream_id:
+        node.register_prehook(enter)
+        node.register_hook(leave)

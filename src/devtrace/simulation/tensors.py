@@ -16,8 +16,7 @@ from torch.overrides import handle_torch_function, has_torch_function
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes
 from devtrace.runtime.tracebacks import leave
-from devtrace.simulation.handlers import TO_HOST
-from devtrace.simulation.storage_tags import CPU, MEMORY, SIMULATED, Tag, claim, tag_of
+from devtrace.simulation.storage_tags import CPU, MEMORY, SIMULATED, TO_HOST, Tag, claim, tag_of
 
 _Base = torch._C.TensorBase
 _base_device = _Base.device.__get__
@@ -204,8 +203,6 @@ def a_mode_sees() -> bool:
     return torch._C._len_torch_dispatch_stack() > 0 and not _is_excluded(torch._C.DispatchKey.Python)
 
 
-def _taken_back(
-    device: torch.device, grads: tuple[torch.Tensor | None, ...], _: Any
-) -> tuple[torch.Tensor | None, ...]:
+def _taken_back(device: torch.device, grads: Gradients, _: Any) -> Gradients:
     """Take a copy's gradient back: to C++ both ends are the CPU, so its own backward copies nothing."""
     return tuple(grad if grad is None else move(grad, device, {}) for grad in grads)

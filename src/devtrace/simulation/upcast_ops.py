@@ -5,19 +5,17 @@ refused is asked again, so everything else keeps the CPU's values.
 """
 
 import functools
-import threading
-from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.patches import Call, Depth, Patches
 from devtrace.runtime.requirements import release_of
 from devtrace.runtime.tables import rows_of
-from devtrace.simulation import batch_statistics
 from devtrace.simulation.cuda_features import cuda_kernels
-from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of, tensors_in, written_by
+from devtrace.simulation.storage_tags import tag_of, tensors_in, written_by
 
 _WIDER = {
     torch.float16: torch.float32,
@@ -26,7 +24,6 @@ _WIDER = {
     torch.bool: torch.uint8,
     **dict.fromkeys((torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64), torch.float64),
 }
-_BY_OPERATOR = {**batch_statistics.BY_OPERATOR, **cuda_kernels.BY_OPERATOR}
 _REAL_AND_COMPLEX = {torch.float16: torch.complex32, torch.complex32: torch.float16}
 
 
@@ -44,36 +41,25 @@ def install(patches: Patches) -> None:
     """`torch.fft`, which looks at dtypes above the dispatcher."""
     for name, function in list(vars(torch.fft).items()):
         if type(function).__name__ == "builtin_function_or_method" and not name.endswith(("freq", "shift")):
-            patches.set(torch.fft, name, _transform(function))
+            patches.wrap(torch.fft, name, _transform)
 
 
-def _transform(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def transform(*args: Any, **kwargs: Any) -> Any:
-        given: Any = args[0] if args else kwargs.get("input")
-        narrow = given.dtype if isinstance(given, torch.Tensor) else None
-        if narrow not in table()["_fft_r2c"] or tag_of(given).owner in (HOST, FLOATING):
-            return function(*args, **kwargs)
-        is_half = narrow is torch.float16
-        _half.depth += is_half
-        try:
-            return call_wider(function, narrow, args, kwargs, stays_wide=not is_half)
-        finally:
-            _half.depth -= is_half
-
-    return transform
+def _transform(function: Call, *args: Any, **kwargs: Any) -> Any:
+    given: Any = args[0] if args else kwargs.get("input")
+    narrow = given.dtype if isinstance(given, torch.Tensor) else None
+    if narrow not in table()["_fft_r2c"] or tag_of(given).owner.device is None:
+        return function(*args, **kwargs)
+    is_half = narrow is torch.float16
+    with _half if is_half else nullcontext():
+        return call_wider(function, narrow, args, kwargs, stays_wide=not is_half)
 
 
-class _Half(threading.local):
-    depth = 0
-
-
-_half = _Half()
+_half = Depth()
 
 
 def check_sizes_of_half(func: Any, args: tuple[Any, ...]) -> None:
     """Check an operator of a transform that is computed wider in this thread."""
-    if _half.depth:
+    if _half.now:
         check_sizes(func, args)
 
 
@@ -89,13 +75,13 @@ def check_sizes(func: Any, args: tuple[Any, ...]) -> None:
         )
 
 
-def instead_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
+def instead_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
     """Return what computes an operator that the CPU has refused, if CUDA has it for one of its tensors' dtypes."""
     name = func._schema.name.removeprefix("aten::")
     if func._overloadname in cuda_kernels.IN_A_DTYPE:
         return cuda_kernels.product_in_a_dtype(func, args)
-    if name in _BY_OPERATOR and not func._schema.is_mutable:
-        return _BY_OPERATOR[name]
+    if name in cuda_kernels.BY_OPERATOR and not func._schema.is_mutable:
+        return cuda_kernels.BY_OPERATOR[name]
     only_cuda = table().get(name.rstrip("_"), frozenset())
     narrow = next((t.dtype for t in tensors_in((*args, *kwargs.values())) if t.dtype in only_cuda), None)
     return None if narrow is None else Wider(func, narrow)
@@ -126,9 +112,7 @@ class Wider:
         return kept[0] if isinstance(out, torch.Tensor) else tuple(kept)
 
 
-def call_wider(
-    function: Callable[..., Any], narrow: torch.dtype, args: Any, kwargs: Any, *, stays_wide: bool = False
-) -> Any:
+def call_wider(function: Call, narrow: torch.dtype, args: Any, kwargs: Any, *, stays_wide: bool = False) -> Any:
     """Call a function with each tensor and dtype that is `narrow` wider, and cast what it returns back.
 
     `stays_wide`: a transform of bfloat16, for which there is no complex dtype.

@@ -7,16 +7,15 @@ no driver. So while a simulation runs without real devices the CPU answers.
 """
 
 import ctypes
-import functools
-from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 
-from devtrace.runtime.patches import Patches
-from devtrace.simulation.storage_tags import SIMULATED, TAG, Tag
+from devtrace.runtime.patches import Call, Patches, around
+from devtrace.simulation.storage_tags import CPU, SIMULATED, TAG, Tag
 from devtrace.simulation.tensors import Resolve
 
 _CPU, _CUDA = 0, 1  # c10::DeviceType
@@ -25,7 +24,8 @@ _DEVICE: Final = 7  # the place of `device` among the arguments of `_make_wrappe
 
 def install(patches: Patches, undo: ExitStack, resolve: Resolve, real: bool) -> None:
     """Tag wrappers when they are made, and let the CPU answer for a simulated device, unless there are real ones."""
-    patches.set(torch.Tensor, "_make_wrapper_subclass", staticmethod(_wrapping(resolve)))
+    make = around(torch.Tensor._make_wrapper_subclass, partial(_make_wrapper, resolve))
+    patches.set(torch.Tensor, "_make_wrapper_subclass", staticmethod(make))
     if not real:
         answer_for_cuda(undo)
 
@@ -41,22 +41,16 @@ def answer_for_cuda(undo: ExitStack) -> None:
     guards[_CUDA] = guards[_CPU]
 
 
-def _wrapping(resolve: Resolve) -> Callable[..., Any]:
-    make: Callable[..., Any] = torch.Tensor._make_wrapper_subclass
-
-    @functools.wraps(make)
-    def make_wrapper(*args: Any, **kwargs: Any) -> Any:
-        asked = args[_DEVICE] if len(args) > _DEVICE else kwargs.get("device")
-        target = None if asked is None else resolve(asked)
-        if target not in SIMULATED:
-            return make(*args, **kwargs)
-        if len(args) > _DEVICE:
-            args = (*args[:_DEVICE], torch.device("cpu"), *args[_DEVICE + 1 :])
-        else:
-            kwargs["device"] = torch.device("cpu")
-        wrapper = make(*args, **kwargs)
-        with torch._C.DisableTorchFunctionSubclass():
-            setattr(wrapper.untyped_storage(), TAG, Tag(SIMULATED[target], 0))
-        return wrapper
-
-    return make_wrapper
+def _make_wrapper(resolve: Resolve, make: Call, *args: Any, **kwargs: Any) -> Any:
+    asked = args[_DEVICE] if len(args) > _DEVICE else kwargs.get("device")
+    target = None if asked is None else resolve(asked)
+    if target not in SIMULATED:
+        return make(*args, **kwargs)
+    if len(args) > _DEVICE:
+        args = (*args[:_DEVICE], CPU, *args[_DEVICE + 1 :])
+    else:
+        kwargs["device"] = CPU
+    wrapper = make(*args, **kwargs)
+    with torch._C.DisableTorchFunctionSubclass():
+        setattr(wrapper.untyped_storage(), TAG, Tag(SIMULATED[target], 0))
+    return wrapper

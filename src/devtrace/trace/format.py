@@ -83,7 +83,7 @@ def encode(trace: TraceData) -> dict[str, Any]:
 def decode(data: object) -> TraceData:
     """Read the trace that `encode` wrote; raise FormatError for anything else."""
     current = _upgraded(data)
-    reader = _Reader(current)
+    reader = _JsonReader(current)
     trace = TraceData(
         strings=reader.items("strings", str, "damage.texts"),
         values={table: reader.table(table) for table in TABLES},
@@ -223,7 +223,7 @@ def _period(steps: Ints, window: int) -> int:
     return 0
 
 
-class _Reader:
+class _JsonReader:
     """Reads a decoded JSON object, trusting nothing, and counts the integers that it takes memory for."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.runtime.allocations import LEAST
+from devtrace.runtime.observers import LEAST
 from devtrace.trace.columns import PHASES
 from devtrace.trace.curve import ENDLESS, KINDS, Curve, Lives, Part
 from devtrace.trace.tables import Ints, TraceData

@@ -5,10 +5,13 @@ op.inputs[0].device == "cuda:0"
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast
 
+from devtrace.trace.ids import CallId, ModuleId, OpId, SiteId, TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import file_label
+
+IdT = TypeVar("IdT", bound=int)
 
 
 class Device(str):
@@ -33,14 +36,14 @@ class Shape(tuple[int, ...]):
         return tuple(self)
 
 
-class Row:
+class Row(Generic[IdT]):
     """One row, reading its fields from the columns when asked. Rows of one trace are equal when table and id are."""
 
     __slots__ = ("_table", "id")
 
-    def __init__(self, table: Any, id: int) -> None:
+    def __init__(self, table: Any, id: Any) -> None:
         self._table = table
-        self.id = id
+        self.id: IdT = id
 
     def __getattr__(self, name: str) -> Any:
         return self._table.value(name, self.id)
@@ -60,7 +63,7 @@ def site_label(file: str, line: int, cell: int | None = None) -> str:
     return sentence("site", name=file_label(file) if cell is None else f"In[{cell}]", line=line)
 
 
-class Site(Row):
+class Site(Row[SiteId]):
     __slots__ = ()
     file: str
     line: int
@@ -82,23 +85,23 @@ class Site(Row):
         return site_label(self.file, self.line, self.cell)
 
 
-class Module(Row):
+class Module(Row[ModuleId]):
     __slots__ = ()
     path: str
     type: str
     parent: Module | None
     site: Site | None
-    op: int
+    op: OpId
     ran: int
 
 
-class Thread(Row):
+class Thread(Row[int]):
     __slots__ = ()
     name: str
     rank: int
 
 
-class Call(Row):
+class Call(Row[CallId]):
     __slots__ = ()
     module: Module
     parent: Call | None
@@ -108,7 +111,7 @@ class Call(Row):
     training: int
 
 
-class Tensor(Row):
+class Tensor(Row[TensorId]):
     __slots__ = ()
     device: Device
     dtype: str
@@ -126,7 +129,7 @@ class Tensor(Row):
         return own or (self.producer.site if self.producer else None)
 
 
-class Op(Row):
+class Op(Row[OpId]):
     __slots__ = ()
     name: str
     start: int
@@ -147,7 +150,7 @@ class Op(Row):
         return self.call.module if self.call else None
 
 
-class Copy(Row):
+class Copy(Row[int]):
     __slots__ = ()
     op: Op
     to: Device
@@ -161,7 +164,7 @@ class Copy(Row):
         return cast(Device, self._table.value("from", self.id))
 
 
-class Autocast(Row):
+class Autocast(Row[int]):
     __slots__ = ()
     thread: Thread
     begin: int
@@ -173,23 +176,23 @@ class Autocast(Row):
     left: Site | None
 
 
-class Move(Row):
+class Move(Row[int]):
     __slots__ = ()
     module: Module
     site: Site | None
-    op: int
+    op: OpId
     device: Device | None
     tensors: int
 
 
-class Failure(Row):
+class Failure(Row[int]):
     __slots__ = ()
     op: Op
     type: str
     message: str
 
 
-class Source(Row):
+class Source(Row[int]):
     __slots__ = ()
     file: str
     text: str
@@ -198,7 +201,7 @@ class Source(Row):
     cell_id: str
 
 
-class LedgerRow(Row):
+class LedgerRow(Row[int]):
     __slots__ = ()
     site: Site
     ops: tuple[int, ...]

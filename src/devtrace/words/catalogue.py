@@ -20,13 +20,15 @@ a cause there are its meaning and what helps, remarks beside lines, its reason, 
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from string import Formatter
 from typing import Any, Final
 
-from devtrace.words import language, topic
+from devtrace.words import language
 from devtrace.words.language import Language
 from devtrace.words.text_format import format_bytes, format_time, pluralize
 
@@ -37,14 +39,26 @@ _UNNAMED: Final[dict[Language, dict[str, str]]] = {
 _CHINESE: Final = re.compile("[\u4e00-\u9fff]")
 _OPENING: Final = re.compile(r"^[A-Z][a-z]*(?= )")
 _JOINED: Final[dict[Language, tuple[str, str]]] = {"en": (", ", " and "), "zh": ("、", "和")}
+_TOPIC: Final[ContextVar[str]] = ContextVar("topic", default="")
+"""What the keys of a topic's own sentences begin with."""
 
 
 def sentence(key: str, /, **values: Any) -> str:
     """Return the sentence of a key with its parameters filled in."""
     now = language.current()
     known = templates(now)
-    text = _FORMATTERS[now].vformat(known.get(topic.current() + key) or known[key], (), values)
+    text = _FORMATTERS[now].vformat(known.get(_TOPIC.get() + key) or known[key], (), values)
     return _beside_code(text) if now == "zh" else text
+
+
+@contextmanager
+def speaking_of(topic: str) -> Iterator[None]:
+    """Use a topic's sentences, where it has its own: of dtypes `dtype:mismatch.tensor`, not `mismatch.tensor`."""
+    token = _TOPIC.set(f"{topic}:" if topic else "")
+    try:
+        yield
+    finally:
+        _TOPIC.reset(token)
 
 
 def family(pattern: str, *keys: str) -> Mapping[str, str]:

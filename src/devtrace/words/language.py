@@ -13,7 +13,7 @@ LOCALE_VARIABLES: Final = ("LC_ALL", "LC_MESSAGES", "LANG")
 """In the order in which the C library asks them; the first one that is set decides."""
 
 
-class Choice:
+class LanguageChoice:
     """Languages that the user and the front end asked for; None where they asked for nothing."""
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class Choice:
         self.front_end: Language | None = None
 
 
-CHOICE: Final = Choice()
+CHOICE: Final = LanguageChoice()
 
 
 def current() -> Language:

@@ -15,7 +15,7 @@ from devtrace.diagnosis import causes
 from devtrace.diagnosis.causes import ordered
 from devtrace.diagnosis.causes.ordered import PREDICATES
 from devtrace.diagnosis.findings import Finding
-from devtrace.diagnosis.rules.ordered import rule_slugs
+from devtrace.diagnosis.rules.error_rules import rule_slugs
 from devtrace.diagnosis.slugs import CASTS, CauseSlug, RuleSlug
 from devtrace.dtypes.causes import CAUSES
 from devtrace.words.catalogue import sentence

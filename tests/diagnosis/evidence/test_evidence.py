@@ -18,6 +18,7 @@ from devtrace.diagnosis.evidence.source_text import assigned_names
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.parsing import parse
+from devtrace.trace.ids import OpId
 from samples import Sample
 
 CPU, FIRST, SECOND = "cpu", "cuda:0", "cuda:1"
@@ -27,7 +28,7 @@ def queries(sample: Sample) -> TraceQueries:
     return TraceQueries(Trace.of(sample.builder.build()))
 
 
-def case_of(asked: TraceQueries, op: int) -> Case:
+def case_of(asked: TraceQueries, op: OpId) -> Case:
     mismatch = find_mismatch(asked, op)
     assert mismatch is not None
     return Case.of(asked, FailureSnapshot(asked), mismatch)
@@ -167,7 +168,7 @@ def test_the_last_move_comes_first_and_a_view_is_moved_with_its_base() -> None:
     moved = [sample.copy(row, FIRST, site) for row in (view, second)]
     asked = queries(sample)
     assert [move.result for move in moves_of(asked, moved)] == moved[::-1]
-    assert [move.source for move in moves_from(asked, {first}, FIRST, before=9)] == [view]
+    assert [move.source for move in moves_from(asked, {first}, FIRST, before=OpId(9))] == [view]
     assert move_of(asked, first) is None
 
 

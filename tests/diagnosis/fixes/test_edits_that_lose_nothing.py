@@ -14,6 +14,7 @@ import devtrace
 from devtrace.diagnosis.edits import merged
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Edit, Finding
+from devtrace.trace.ids import OpId, TensorId
 
 
 def error_of(program: Callable[[], object]) -> Finding:
@@ -91,7 +92,7 @@ def test_the_ops_that_take_nothing_of_what_moves_are_not_looked_at(monkeypatch: 
     looked_at = list[int]()
     inputs = TraceQueries.inputs
 
-    def counted(queries: TraceQueries, op: int) -> list[int]:
+    def counted(queries: TraceQueries, op: OpId) -> list[TensorId]:
         looked_at.append(op)
         return inputs(queries, op)
 

@@ -18,6 +18,7 @@ from devtrace.diagnosis.evidence.moves import crossed, is_within
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, Rows, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
+from devtrace.trace.ids import OpId
 from devtrace.trace.rows import Module, Move
 from devtrace.words.catalogue import sentence
 
@@ -63,7 +64,7 @@ def _left_behind(queries: TraceQueries, left: Rows) -> Finding:
         rule="cpu-compute",
         severity="warning",
         devices=(HOST, device),
-        site=queries.site(int(queries.op_users[left[0]])),
+        site=queries.site(queries.op_user(left[0])),
         op=int(left[0]),
         count=len(ops),
         message=sentence("cpu-compute.left" if is_registered else "cpu-compute.unregistered", **values),
@@ -72,14 +73,14 @@ def _left_behind(queries: TraceQueries, left: Rows) -> Finding:
     )
 
 
-def _moved_to_the_host(queries: TraceQueries, module: Module, first: int) -> Move | None:
+def _moved_to_the_host(queries: TraceQueries, module: Module, first: OpId) -> Move | None:
     """Return the last move of a module, or of one around it, before an op: if that was to the CPU, it was meant so."""
     before = (move for move in reversed(queries.trace.moves) if move.op <= first)
     last = next((move for move in before if is_within(module, move.module)), None)
     return last if last is not None and last.site is not None and str(last.device) == HOST else None
 
 
-def _module_between_copies(queries: TraceQueries, ops: list[int]) -> Module | None:
+def _module_between_copies(queries: TraceQueries, ops: list[OpId]) -> Module | None:
     """Return the module that computed on the host what had just been copied there from a device, step after step.
 
     It has weights, and not only lengths and masks that a module keeps on the host.

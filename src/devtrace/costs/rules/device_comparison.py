@@ -23,6 +23,7 @@ from devtrace.source.matching import called_name, match_code, nodes_of, owner_of
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import MISSING, Scope, class_dict, evaluate, returned_by_property
 from devtrace.source.vocabulary import MAKES
+from devtrace.trace.ids import SiteId
 from devtrace.words.catalogue import sentence
 
 
@@ -43,7 +44,7 @@ def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Find
 def _nodes_by_function(queries: TraceQueries) -> Iterable[list[SourceNode]]:
     """Return the nodes of ops, function by function."""
     found: dict[tuple[str, int], list[SourceNode]] = defaultdict(list)
-    for node in filter(None, map(queries.own_node, range(len(queries.trace.sites)))):
+    for node in filter(None, map(queries.own_node, map(SiteId, range(len(queries.trace.sites))))):
         found[node.code.site.file + node.code.site.cell_id, getattr(node.function, "lineno", 0)].append(node)
     return found.values()
 

@@ -17,17 +17,18 @@ from typing import Final
 import numpy as np
 
 from devtrace.costs import copies, reads
-from devtrace.costs.async_copy_hazards import of_early_reads
+from devtrace.costs.copies import of_early_reads
 from devtrace.costs.cost_findings import Needless
 from devtrace.costs.loops import are_taken_one_by_one
 from devtrace.costs.repeated_costs import OFTEN, SAMPLE, STEPS, Habit
 from devtrace.costs.round_trips import of_written_back
 from devtrace.costs.same_tensor import of_one_tensor
-from devtrace.diagnosis.evidence.cpu_only import LENGTHS_ON_HOST
+from devtrace.diagnosis.evidence.torchs_sentences import LENGTHS_ON_HOST
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.source.matching import called_name, calls_in, match_code, nodes_of, variable
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import MAKES, TAKES_VALUES, package
+from devtrace.trace.ids import NO_OP, NO_TENSOR, OpId, SiteId, TensorId
 from devtrace.words.catalogue import sentence
 
 _MOST: Final = 40
@@ -77,7 +78,7 @@ def _back(habit: Habit) -> Needless | None:
     return _round_trip(habit) or of_written_back(habit)
 
 
-def _are_lengths(queries: TraceQueries, op: int, end: int) -> bool:
+def _are_lengths(queries: TraceQueries, op: OpId, end: int) -> bool:
     """Return whether a device packs by what was copied, or computed from it, which has to be on the CPU."""
     rows = list(queries.outputs(op))
     for row in rows:
@@ -109,12 +110,12 @@ def _round_trip(habit: Habit) -> Needless | None:
     return None
 
 
-def _return_of_its_result(queries: TraceQueries, op: int, end: int) -> int | None:
+def _return_of_its_result(queries: TraceQueries, op: OpId, end: int) -> SiteId | None:
     """Return the site where something made of a copied tensor is copied back to a device."""
     reached = set(queries.outputs(op))
-    computed: set[int] = set()
+    computed: set[TensorId] = set()
     on_host = queries.trace.ops.ints("device")[op + 1 : end] == queries.host
-    for later in (op + 1 + np.flatnonzero(on_host | queries.is_kind("copy")[op + 1 : end])).tolist():
+    for later in map(OpId, (op + 1 + np.flatnonzero(on_host | queries.is_kind("copy")[op + 1 : end])).tolist()):
         taken = queries.inputs(later)
         if reached.isdisjoint(taken):
             continue
@@ -123,34 +124,34 @@ def _return_of_its_result(queries: TraceQueries, op: int, end: int) -> int | Non
             if queries.kind(later) == "compute" or not computed.isdisjoint(taken):
                 computed.update(queries.outputs(later))
         elif queries.trace.ops.raw("phase", later) != "backward" and not computed.isdisjoint(taken):
-            return int(queries.op_users[later])
+            return queries.op_user(later)
     return None
 
 
-def _copies_to_device(queries: TraceQueries, op: int, end: int) -> Iterator[int]:
+def _copies_to_device(queries: TraceQueries, op: OpId, end: int) -> Iterator[OpId]:
     on_device = queries.trace.ops.ints("device")[op + 1 : end] != queries.host
-    yield from (op + 1 + np.flatnonzero(on_device & queries.is_kind("copy")[op + 1 : end])).tolist()
+    yield from map(OpId, (op + 1 + np.flatnonzero(on_device & queries.is_kind("copy")[op + 1 : end])).tolist())
 
 
-def _return_of_its_gradient(queries: TraceQueries, op: int, end: int) -> int | None:
+def _return_of_its_gradient(queries: TraceQueries, op: OpId, end: int) -> SiteId | None:
     """Return the site where a copy's gradient is copied back: a trained loss or layer that computes on the host."""
     shapes = queries.trace.tensors.ints("shape")
     for later in _copies_to_device(queries, op, end):
         if queries.trace.ops.raw("phase", later) == "backward":
             pair = [*queries.carried(op)[:1], *queries.outputs(later)[:1]]
             if len(pair) == 2 and shapes[pair[0]] == shapes[pair[1]]:
-                return int(queries.cost_users[later])
+                return queries.cost_user(later)
     return None
 
 
-def _return_from_numpy(queries: TraceQueries, op: int, end: int) -> int | None:
+def _return_from_numpy(queries: TraceQueries, op: OpId, end: int) -> SiteId | None:
     """Return the site where a copy to a device takes what numpy alone made of the copy."""
-    copied = queries.source_node(int(queries.op_users[op]))
+    copied = queries.source_node(queries.op_user(op))
     for later in _copies_to_device(queries, op, end) if copied is not None else ():
-        outer = queries.source_node(int(queries.op_users[later]))
+        outer = queries.source_node(queries.op_user(later))
         is_newer = any(queries.producer(row) > op for row in queries.carried(later))
         if is_newer and copied is not None and outer is not None and _is_made_by_numpy(copied, outer):
-            return int(queries.op_users[later])
+            return queries.op_user(later)
     return None
 
 
@@ -207,11 +208,11 @@ def _unused(habit: Habit) -> Needless | None:
     queries = habit.queries
     if len(habit.ops) < copies.AGAIN:
         return None
-    before = [-1, *habit.ops]
+    before = [NO_OP, *habit.ops]
     sent = [_copy_in_vain(queries, op, since) for op, since in zip(habit.ops[:SAMPLE], before, strict=False)]
     if sent[0] is None or any(op is None for op in sent):
         return None
-    site = int(queries.op_users[sent[0]])
+    site = queries.op_user(sent[0])
     moving = queries.source_node(site)
     moved = match_code("$x = $x.$move(...)", moving.statement) if moving is not None else None
     is_chosen = moved is not None and variable(moved["x"]) != ""  # no line that moves a whole batch
@@ -221,10 +222,10 @@ def _unused(habit: Habit) -> Needless | None:
     return Needless(habit, why, sentence("copy.unused.help"))
 
 
-def _copy_in_vain(queries: TraceQueries, op: int, since: int) -> int | None:
+def _copy_in_vain(queries: TraceQueries, op: OpId, since: OpId) -> OpId | None:
     """Return the copy that sent to the device what an op fetches back, if no other op between took it."""
-    row = next(iter(queries.carried(op)), -1)
-    sent = queries.producer(queries.base(row)) if row >= 0 else -1
+    row = next(iter(queries.carried(op)), NO_TENSOR)
+    sent = queries.producer(queries.base(row)) if row >= 0 else NO_OP
     if sent <= since or queries.kind(sent) != "copy" or HOST not in map(queries.device, queries.carried(sent)):
         return None
     inputs = queries.trace.ops.lists("inputs")

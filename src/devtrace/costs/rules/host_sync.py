@@ -16,10 +16,9 @@ from devtrace.costs import reads
 from devtrace.costs.cost_findings import Needless, finding, findings
 from devtrace.costs.decisions import comes_back, decides_the_loop, is_gone_on_by
 from devtrace.costs.edits_of_reads import pick_by_where, read_after_loop
-from devtrace.costs.elements import of_elements
+from devtrace.costs.elements import of_elements, of_masks
 from devtrace.costs.factories import is_drawn_from_nothing
 from devtrace.costs.loops import loops_around
-from devtrace.costs.masks import of_masks
 from devtrace.costs.repeated_costs import OFTEN, STEPS, Habit
 from devtrace.costs.round_trips import of_written_back
 from devtrace.diagnosis.evidence.source_text import brief

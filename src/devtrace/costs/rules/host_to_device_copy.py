@@ -12,16 +12,16 @@ import ast
 from typing import Final
 
 from devtrace.costs import copies
-from devtrace.costs.async_copy_hazards import of_early_writes
 from devtrace.costs.constants import of_constants
+from devtrace.costs.copies import of_early_writes
 from devtrace.costs.cost_findings import Needless
 from devtrace.costs.edits_of_copies import move_above_loop, not_block, pin_loader
 from devtrace.costs.factories import asked_by_move
 from devtrace.costs.repeated_costs import SAMPLE, Habit
-from devtrace.costs.same_tensor import of_one_tensor
-from devtrace.costs.unchanged import of_unchanged
+from devtrace.costs.same_tensor import of_one_tensor, of_unchanged
 from devtrace.source.matching import called_name, calls_in, keyword, listed, match_code, names_in
 from devtrace.source.vocabulary import FILLS, JOINS, is_factory, is_move
+from devtrace.trace.ids import TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -75,7 +75,7 @@ def _is_package_idiom(habit: Habit) -> bool:
     return not any(_makes(called_name(call)) for call in made)
 
 
-def _is_one_element(habit: Habit, taken: list[list[int]]) -> bool:
+def _is_one_element(habit: Habit, taken: list[list[TensorId]]) -> bool:
     """Return whether the line makes a tensor of one element: `torch.tensor([0.5]).to(device)`.
 
     One that is not in the source may be all the data of a step; beside another of the step's copies it need not be.
@@ -99,7 +99,7 @@ def _one_value(call: ast.Call) -> ast.expr | None:
     return value if lists and not isinstance(value, ast.List | ast.Tuple | ast.Starred) else None
 
 
-def _filled(habit: Habit, taken: list[list[int]]) -> str:
+def _filled(habit: Habit, taken: list[list[TensorId]]) -> str:
     """Return how the device makes a tensor of one number: `torch.full((1,), reward, device=device)`."""
     found, code, call = habit.found, habit.code, habit.found.node if habit.found is not None else None
     moved = match_code("$x.to($device)", call)

@@ -7,16 +7,25 @@ It was built before the model was copied, or its parameters replaced. `.to()` al
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
-from devtrace.costs.idle_optimizers import IdleOptimizer
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
+from devtrace.trace.ids import SiteId
 from devtrace.words.catalogue import sentence
 
 OFTEN: Final = 3
 """Fewer steps in vain may be a start: a step before the first backward pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdleOptimizer:
+    """An optimizer that never found a gradient: the row of its step's site, and how often it was there."""
+
+    site: SiteId
+    steps: int
 
 
 def idle_optimizers(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
@@ -26,7 +35,7 @@ def idle_optimizers(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
             yield Finding(
                 rule="idle-optimizer",
                 severity="warning",
-                site=queries.site(int(queries.users[idle.site])),
+                site=queries.site(queries.user(idle.site)),
                 count=idle.steps,
                 message=sentence("idle-optimizer.message", count=idle.steps),
                 help=sentence("idle-optimizer.help"),

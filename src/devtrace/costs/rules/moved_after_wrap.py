@@ -18,6 +18,7 @@ from devtrace.diagnosis.evidence.moves import is_within
 from devtrace.diagnosis.evidence.trace_queries import META, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.ledger import Tally
+from devtrace.trace.ids import OpId
 from devtrace.trace.rows import Module, Move
 from devtrace.trace.tables import Ints
 from devtrace.words.catalogue import sentence
@@ -55,7 +56,8 @@ def _is_wrapper(module: Module) -> bool:
 
 def _is_sharded_after(queries: TraceQueries, move: Move, shardings: Ints) -> bool:
     """Return whether what was moved is sharded only then: the ops of `fully_shard` before are of another model."""
-    moved = [row for copy in _copies(queries, move) for row in queries.outputs(queries.trace.copies.number("op", copy))]
+    copies = queries.trace.copies
+    moved = [row for copy in _copies(queries, move) for row in queries.outputs(OpId(copies.number("op", copy)))]
     later = queries.trace.ops.lists("inputs").take(shardings[shardings >= move.op])
     return bool(np.isin(queries.bases[later.flat], queries.bases[moved]).any())
 
@@ -97,7 +99,7 @@ def _ran(queries: TraceQueries, wrapper: Module, begin: int, end: int) -> bool:
 
 def _finding(queries: TraceQueries, move: Move, wrapper: Module, device: str) -> Finding:
     name = wrapper.type if wrapper.type in _WRAPPERS else "fully_shard"
-    site = queries.site(int(queries.users[move.site.id])) if move.site is not None else None
+    site = queries.site(queries.user(move.site.id)) if move.site is not None else None
     return Finding(
         rule="moved-after-wrap",
         severity="warning",
@@ -114,7 +116,7 @@ def _finding(queries: TraceQueries, move: Move, wrapper: Module, device: str) ->
 def _culprit(queries: TraceQueries, move: Move, device: str, site: Site | None) -> Culprit | None:
     """Return the first tensor that was moved and has a name."""
     trace = queries.trace
-    moved = (row for copy in _copies(queries, move) for row in queries.outputs(trace.copies.number("op", copy)))
+    moved = (row for copy in _copies(queries, move) for row in queries.outputs(OpId(trace.copies.number("op", copy))))
     for row in moved:
         if name := str(trace.tensors.raw("name", row)):
             return as_culprit(queries, row, [name], moved=site)

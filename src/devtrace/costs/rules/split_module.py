@@ -11,12 +11,13 @@ from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.trace_queries import META, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
+from devtrace.trace.ids import TensorId
 from devtrace.words.catalogue import sentence
 
 
 def split_modules(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     """Find leaf modules with parameters on two devices, which cannot run; a model split by layers can."""
-    devices_of: dict[str, dict[str, int]] = defaultdict(dict)
+    devices_of: dict[str, dict[str, TensorId]] = defaultdict(dict)
     tensors = queries.trace.tensors
     rows = rows_of_modules(queries, "parameter", "buffer")
     last = {str(tensors.raw("name", row)): row for row in rows}  # one that moved has a row for each device
@@ -30,7 +31,7 @@ def split_modules(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
             yield _finding(queries, path, devices)
 
 
-def _finding(queries: TraceQueries, path: str, rows: dict[str, int]) -> Finding:
+def _finding(queries: TraceQueries, path: str, rows: dict[str, TensorId]) -> Finding:
     last = max(rows.values())
     born = queries.born(last)
     devices = tuple(sorted(rows))
@@ -38,7 +39,7 @@ def _finding(queries: TraceQueries, path: str, rows: dict[str, int]) -> Finding:
         rule="split-module",
         severity="warning",
         devices=devices,
-        site=queries.site(int(queries.users[born])) if born >= 0 else None,
+        site=queries.site(queries.user(born)) if born >= 0 else None,
         op=queries.producer(last),
         message=sentence("split-module.message", module=path, devices=devices),
         help=sentence("split-module.help", module=path),

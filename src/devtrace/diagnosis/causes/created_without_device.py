@@ -4,6 +4,7 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict, move_of_its_parameter, outlives_the_call
 from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
 
 
@@ -43,13 +44,13 @@ def factory_ran_during_the_computation(case: Case) -> Verdict | None:
     return Verdict("created-without-device", born=case.queries.born(case.origin.row), name=case.name)
 
 
-def _ran_during_the_computation(case: Case, op: int) -> bool:
+def _ran_during_the_computation(case: Case, op: OpId) -> bool:
     """Return whether an op ran in a module's call, or in a function with an argument on the expected device."""
     queries, snapshot, device = case.queries, case.snapshot, case.expected_device
     ops = queries.trace.ops
     if ops.number("call", op) >= 0 or ops.raw("phase", op) in ("backward", "optimizer"):
         return True
-    site = queries.site(ops.number("site", op))
+    site = queries.site(queries.op_site(op))
     if site is None:
         return False
     if _is_of_a_module(queries, site.function) or (not case.names and queries.are_of_one_statement(op, case.op)):

@@ -25,6 +25,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.slugs import MOVES, CauseSlug, Certainty
 from devtrace.source.matching import called_names, is_given, nodes_of
 from devtrace.source.vocabulary import MAKES
+from devtrace.trace.ids import NO_SITE, NO_TENSOR, SiteId, TensorId
 from devtrace.words.catalogue import sentence
 
 
@@ -33,7 +34,7 @@ class Verdict:
     """A cause with its evidence: `born` is a site, `name` leads to the tensor that the cause is about."""
 
     cause: CauseSlug
-    born: int = -1
+    born: SiteId = NO_SITE
     name: AccessPath | None = None
     module: AccessPath | None = None  # the module that should have taken it along
     move: Move | None = None  # the move that should have taken it along
@@ -48,9 +49,9 @@ class Verdict:
         return MOVES.get(self.cause, self.cause)
 
     @property
-    def moved(self) -> int:
+    def moved(self) -> SiteId:
         """Site of the move that should have taken it along, or -1."""
-        return self.move.site if self.move is not None else -1
+        return self.move.site if self.move is not None else NO_SITE
 
     @property
     def module_text(self) -> str:
@@ -66,7 +67,7 @@ class Case(Subject):
     """A mismatch: its subject is the odd tensor, else the nearest tensor with a name that it was computed from."""
 
     origin: Origin
-    roots: list[tuple[int, AccessPath]]  # tensors that the subject was computed from, with names that outlive the call
+    roots: list[tuple[TensorId, AccessPath]]  # what the subject was computed from, by names that outlive the call
 
     @classmethod
     def of(cls, queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatch) -> Case:
@@ -103,7 +104,7 @@ class Case(Subject):
         """Subject without the case: a reference back would keep the program's objects alive."""
         return Subject(self.queries, self.snapshot, self.mismatch, self.row, self.names)
 
-    def _about(self, row: int) -> Case:
+    def _about(self, row: TensorId) -> Case:
         names = [name for root, name in self.roots if root == row]
         return Case(self.queries, self.snapshot, self.mismatch, row, names, self.origin, [])
 
@@ -127,13 +128,13 @@ class Case(Subject):
         return move_of_a_neighbour(self)
 
     @cached_property
-    def former_state(self) -> int:
+    def former_state(self) -> TensorId:
         """State from before the module's move that this one was made of (`h = torch.cat([h, new])`), or -1."""
         if self.passing_move is None or self.roots or not self.was_made_in_a_call:
-            return -1
+            return NO_TENSOR
         move = self.passing_move.moves[-1].op
         made = ((row, self.queries.producer(row)) for row in self.origin.path)
-        return next((row for row, op in made if 0 <= op < move <= self.birth), -1)
+        return next((row for row, op in made if 0 <= op < move <= self.birth), NO_TENSOR)
 
     @cached_property
     def is_undated(self) -> bool:
@@ -142,9 +143,9 @@ class Case(Subject):
         return self._has_no_birth or any(self.queries.is_undated(row) for row in rows)
 
     @property
-    def born(self) -> int:
+    def born(self) -> SiteId:
         """Site of its birth, or -1; where it was registered is none if it may have been made before."""
-        return -1 if self._has_no_birth or self._is_older_than_its_line else super().born
+        return NO_SITE if self._has_no_birth or self._is_older_than_its_line else super().born
 
     @cached_property
     def _is_older_than_its_line(self) -> bool:
@@ -156,7 +157,7 @@ class Case(Subject):
         if not names or queries.certainty(self.row) == "seen":
             return False
         made = queries.source_node(super().born)
-        failed = queries.source_node(int(queries.op_users[self.op]))
+        failed = queries.source_node(queries.op_user(self.op))
         if made is None or failed is None or made.statement is not failed.statement:
             return False
         stored = {node.id for node in nodes_of(ast.Name, made.statement) if is_given(node)}

@@ -15,6 +15,7 @@ from devtrace.diagnosis.findings import Site
 from devtrace.source.flow import DEFINED, statements
 from devtrace.source.matching import nodes_of, run_names
 from devtrace.source.parsing import NamedFunction, Source, kept_with_source
+from devtrace.trace.ids import OpId
 from devtrace.trace.tables import Ints
 
 
@@ -27,8 +28,8 @@ class Passed:
 
     frame: FailingFrame
     line: int
-    before: int
-    after: int
+    before: OpId
+    after: OpId
 
     @classmethod
     def below(cls, frame: FailingFrame, line: int) -> Passed:
@@ -37,26 +38,26 @@ class Passed:
         past = np.where(here <= then, (here <= line) & (line < then), (line >= here) | (line < then))
         steps = np.flatnonzero(past)
         if not len(steps):
-            return cls(frame, line, int(ops[-1]) - 1, int(ops[-1]))
-        return cls(frame, line, int(ops[steps[-1]]), int(ops[steps[-1] + 1]))
+            return cls(frame, line, OpId(int(ops[-1]) - 1), OpId(int(ops[-1])))
+        return cls(frame, line, OpId(int(ops[steps[-1]])), OpId(int(ops[steps[-1] + 1])))
 
-    def since(self, birth: int) -> int:
+    def since(self, birth: OpId) -> OpId:
         """Return the first op after the line, and after a tensor that the line created itself."""
-        first = self.before + 1
+        first = OpId(self.before + 1)
         if first <= birth < self.after and not self._is_made_below(birth):
             return self._left_by_its_maker(birth)
         return first if birth != first else self.before  # what comes next makes it
 
-    def _left_by_its_maker(self, birth: int) -> int:
+    def _left_by_its_maker(self, birth: OpId) -> OpId:
         """Return the first op after the last one of the function that created a tensor: `collate(rows)`."""
         queries = self.frame.snapshot.queries
         made, here = queries.site(queries.op_site(birth)), self.frame.code.site
         if made is None or (made.file, made.function) == (here.file, here.function):
-            return birth + 1
+            return OpId(birth + 1)
         its = np.isin(queries.trace.ops.ints("site")[birth + 1 : self.after], queries.sites_beside(made))
-        return birth + 1 + int(its.nonzero()[0].max(initial=-1)) + 1
+        return OpId(birth + 1 + int(its.nonzero()[0].max(initial=-1)) + 1)
 
-    def _is_made_below(self, birth: int) -> bool:
+    def _is_made_below(self, birth: OpId) -> bool:
         """Return whether the creator of a tensor is called only below the line."""
         queries, here = self.frame.snapshot.queries, self.frame.code.site
         site = queries.site(queries.op_site(birth))
@@ -65,10 +66,10 @@ class Passed:
         above, below = self._called
         return (maker := maker_at(site)) in below and maker not in above
 
-    def has_run(self, op: int) -> bool:
+    def has_run(self, op: OpId) -> bool:
         """Return whether `op` ran in a function called only above this line, such as a trainer's constructor."""
         queries, here = self.frame.snapshot.queries, self.frame.code.site
-        site = queries.site(int(queries.op_users[op])) if op >= 0 and queries.evidence.saw_ops else None
+        site = queries.site(queries.op_user(op)) if op >= 0 and queries.evidence.saw_ops else None
         if site is None or (site.file, site.function) == (here.file, here.function):
             return False
         above, below = self._called

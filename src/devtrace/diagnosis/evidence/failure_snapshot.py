@@ -18,6 +18,7 @@ from devtrace.diagnosis.findings import Site
 from devtrace.source.comprehension_iteration import ARE_LOST, lost_variables
 from devtrace.source.object_walk import is_tensor, items_of, members
 from devtrace.source.safe_values import Scope
+from devtrace.trace.ids import TensorId
 from devtrace.trace.tables import Ints
 
 _MOST_PARTS: Final = 100
@@ -66,8 +67,8 @@ class FailureSnapshot:
         return self.trait_of(value) if is_tensor(value) or access_paths.is_module(value) else ""
 
     @cached_property
-    def _by_row(self) -> dict[int, list[Any]]:
-        found: dict[int, list[Any]] = defaultdict(list)
+    def _by_row(self) -> dict[TensorId, list[Any]]:
+        found: dict[TensorId, list[Any]] = defaultdict(list)
         for tensor in self.walk.tensors:
             row = self.row(tensor)
             if row is not None:
@@ -75,8 +76,8 @@ class FailureSnapshot:
         return found
 
     @cached_property
-    def _by_base(self) -> dict[int, list[Any]]:
-        found: dict[int, list[Any]] = defaultdict(list)
+    def _by_base(self) -> dict[TensorId, list[Any]]:
+        found: dict[TensorId, list[Any]] = defaultdict(list)
         for row, tensors in self._by_row.items():
             found[self.queries.base(row)] += tensors
         return found
@@ -88,12 +89,12 @@ class FailureSnapshot:
             vars(other)["walk"] = self.walk
         return other
 
-    def row(self, tensor: object) -> int | None:
+    def row(self, tensor: object) -> TensorId | None:
         """Return the trace's row of a live tensor, without the wrapper of `vmap` and its kin."""
         live = self.queries.live
         row = live.row_of(tensor) if live is not None else None
         row = live.row_of(access_paths.untransformed(tensor)) if live is not None and row is None else row
-        return row if row is not None and 0 <= row < len(self.queries.bases) else None
+        return TensorId(row) if row is not None and 0 <= row < len(self.queries.bases) else None
 
     def trait_of(self, value: object) -> str:
         """Return the device, or dtype, of a live tensor or a module's first parameter, as the recording ended.
@@ -106,7 +107,7 @@ class FailureSnapshot:
             return access_paths.trait_of_parameter(tensor, self.queries.of)
         return self.queries.trait(row)
 
-    def is_in(self, value: object, row: int) -> bool:
+    def is_in(self, value: object, row: TensorId) -> bool:
         """Return whether a container has a tensor: `h` in `(h, c)` of `self.rnn(self.embed(x), (h, c))`."""
         return any(is_tensor(each) and self.row(each) == row for each in items_of(value)[:_MOST_PARTS])
 
@@ -116,18 +117,18 @@ class FailureSnapshot:
         errors = self.queries.trace.errors
         return len(errors) > 0 and refused_gradient(errors[-1].message) is not None
 
-    def names(self, row: int) -> list[AccessPath]:
+    def names(self, row: TensorId) -> list[AccessPath]:
         """Return the names of a tensor, best first, else those of tensors that share its storage."""
         objects = self._by_row.get(row) or self._by_base.get(self.queries.base(row), [])
         found = [name for value in objects for name in self.walk.names(value)]
         return sorted(found, key=lambda name: name.rank)
 
-    def is_registered(self, row: int) -> bool:
+    def is_registered(self, row: TensorId) -> bool:
         """Return whether a tensor is a parameter or buffer by a name that it has."""
         return any(name.last.kind in ("parameter", "buffer") for name in self.names(row))
 
     @cached_property
-    def reachable_rows(self) -> set[int]:
+    def reachable_rows(self) -> set[TensorId]:
         """Rows of tensors that variables lead to."""
         return set(self._by_row)
 

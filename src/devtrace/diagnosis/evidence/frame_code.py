@@ -38,6 +38,7 @@ from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope, evaluate, is_around, returned_by_call, values
 from devtrace.source.vocabulary import is_move
+from devtrace.trace.ids import NO_OP, CallId, TensorId
 
 
 @dataclass(frozen=True)
@@ -311,7 +312,7 @@ class FailingFrame:
 
     # The failing expression.
 
-    def node_of(self, row: int) -> ast.expr | None:
+    def node_of(self, row: TensorId) -> ast.expr | None:
         """Return the line's expression for a tensor: a path to it, else the only operand that may be it."""
         found = self._path_to(row)
         has_none = self.snapshot.is_registered(row) or self.snapshot.is_of_backward or self._made_within(row)
@@ -321,7 +322,7 @@ class FailingFrame:
         is_one = found is not None and not means_several(found, self.source, self.scope())
         return found.elt if isinstance(found, ast.ListComp | ast.GeneratorExp) else found if is_one else None
 
-    def _path_to(self, row: int) -> ast.expr | None:
+    def _path_to(self, row: TensorId) -> ast.expr | None:
         """Return the path whose value is the tensor, else one whose value shares its storage."""
         base_of = self.snapshot.queries.base
         scope = self.scope()
@@ -331,7 +332,7 @@ class FailingFrame:
         sharing = (node for node, other in rows if other is not None and base_of(other) == base_of(row))
         return exact or next(sharing, None)
 
-    def _made_here(self, row: int) -> ast.expr | None:
+    def _made_here(self, row: TensorId) -> ast.expr | None:
         """Return the expression of the failing statement that made the tensor."""
         queries = self.snapshot.queries
         made = queries.op_node(queries.producer(row))
@@ -339,14 +340,14 @@ class FailingFrame:
             return None  # a call within which the op failed, too
         return made.node if isinstance(made.node, ast.expr) else None
 
-    def _made_within(self, row: int) -> bool:
+    def _made_within(self, row: TensorId) -> bool:
         """Return whether a module within the failing call made it, or a hook: the line does not pass it."""
         queries = self.snapshot.queries
-        op = queries.producer(queries.base(row)) if self._trait == "dtype" else -1
+        op = queries.producer(queries.base(row)) if self._trait == "dtype" else NO_OP
         return op >= 0 and not self._calls_below.isdisjoint(queries.calls_around(op))
 
     @cached_property
-    def _calls_below(self) -> set[int]:
+    def _calls_below(self) -> set[CallId]:
         """Return the line's unfinished calls, inside that of the running module."""
         modules, calls = self.snapshot.queries.trace.modules, self.snapshot.queries.trace.calls
         around = (each for each in FailingFrame.all_of(self.snapshot, "", to_read=True) if each.number >= self.number)
@@ -355,7 +356,7 @@ class FailingFrame:
         chain = self.snapshot.queries.calls_around(self.snapshot.queries.failed)
         return set(takewhile(lambda call: modules.raw("type", calls.number("module", call)) != own, chain))
 
-    def _called_here(self, row: int) -> ast.expr | None:
+    def _called_here(self, row: TensorId) -> ast.expr | None:
         """Return the line's only call of the function that made the tensor, or returns it."""
         queries = self.snapshot.queries
         site = queries.site(queries.op_site(queries.producer(row)))
@@ -368,7 +369,7 @@ class FailingFrame:
         found = found or [x for x in calls if self.snapshot.row(returned_by_call(x, scope)) == row]
         return found[0] if len(found) == 1 else None
 
-    def _operand(self, row: int) -> ast.expr | None:
+    def _operand(self, row: TensorId) -> ast.expr | None:
         """Return the side of a binary operation by its inputs, else the one operand that look-ups cannot tell."""
         node, queries = self.source_node.node, self.snapshot.queries
         inputs = queries.inputs(queries.failed)

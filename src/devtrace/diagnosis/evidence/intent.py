@@ -25,10 +25,11 @@ from devtrace.source.matching import called_name, calls_in, given_trait, keyword
 from devtrace.source.parsing import NamedFunction
 from devtrace.source.safe_values import evaluate, instance_dict
 from devtrace.source.vocabulary import BY_NUMBER, is_move
+from devtrace.trace.ids import TensorId
 
 
 @dataclass(frozen=True)
-class _Named:
+class _DeviceVariable:
     """A variable that names a device."""
 
     frame: FailingFrame
@@ -75,7 +76,7 @@ def _among_accelerators(queries: TraceQueries, snapshot: FailureSnapshot, mismat
     return replace(turned(queries, mismatch, None) if meant == mismatch.odd_device else mismatch, is_meant=True)
 
 
-def _came_without_a_word(queries: TraceQueries, row: int, meant: str, program: str) -> bool:
+def _came_without_a_word(queries: TraceQueries, row: TensorId, meant: str, program: str) -> bool:
     """Return whether a tensor got to its device by a package's code, or a bare `.cuda()`.
 
     A parameter must have come from the intended device; any other tensor must not.
@@ -93,7 +94,7 @@ def _came_without_a_word(queries: TraceQueries, row: int, meant: str, program: s
     return site.file != program or match_code("$x.cuda()", found.node) is not None
 
 
-def _came_by_one_word(queries: TraceQueries, rows: list[int], files: list[str]) -> bool:
+def _came_by_one_word(queries: TraceQueries, rows: list[TensorId], files: list[str]) -> bool:
     """Return whether a single literal in the program sent tensors to their device, while results end elsewhere.
 
     A program that means both devices names each more than once.
@@ -136,7 +137,7 @@ def _is_alone_on_its_device(queries: TraceQueries, mismatch: Mismatch) -> bool:
     return rarest_of_recent_ops(queries, mismatch.op, [HOST, here]) == here
 
 
-def _is_of_a_moved_module(queries: TraceQueries, row: int) -> bool:
+def _is_of_a_moved_module(queries: TraceQueries, row: TensorId) -> bool:
     """Return whether a tensor was computed from parameters of a module that was moved to the device."""
     owned = (past for past in queries.ancestors(row) if queries.is_of_a_module(past))
     moves = (move_of(queries, past) for past in owned if queries.device(past) == queries.device(row))
@@ -155,13 +156,13 @@ def _asked_for(snapshot: FailureSnapshot, mismatch: Mismatch) -> Iterator[Site]:
                 yield frame.code.site_of(statement)
 
 
-def _named_by_variables(frame: FailingFrame) -> Iterator[_Named]:
+def _named_by_variables(frame: FailingFrame) -> Iterator[_DeviceVariable]:
     """Yield the variables that name a device; a parameter with a default may have been forgotten."""
     forgotten = dict(defaults(frame.function)) if isinstance(frame.function, NamedFunction) else {}
     for variable, (value, _) in access_paths.roots(frame.snapshot.frames[frame.number]).items():
         device = access_paths.device_named_by(value)
         if device and variable not in forgotten and (_is_for_any_device(variable) or _goes_to(frame, variable, device)):
-            yield _Named(frame, variable, device)
+            yield _DeviceVariable(frame, variable, device)
 
 
 def _goes_to(frame: FailingFrame, variable: str, device: str) -> bool:
@@ -195,7 +196,7 @@ def _objects_name_an_accelerator(frame: FailingFrame) -> bool:
     )
 
 
-def _words(named: _Named) -> Site:
+def _words(named: _DeviceVariable) -> Site:
     """Return the variable's assignment, else the running line."""
     bound = named.frame.bindings(named.variable)
     return named.frame.code.site_of(bound[-1] if bound else named.frame.source_node.statement)

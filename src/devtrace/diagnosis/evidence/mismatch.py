@@ -13,6 +13,7 @@ import numpy as np
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.vocabulary import changes_itself
+from devtrace.trace.ids import OpId, TensorId
 from devtrace.trace.op_kinds import INDEXING, RECURRENT
 from devtrace.words.text_format import short_op_name
 
@@ -42,18 +43,18 @@ class Mismatch:
     `of` tells what was refused: inputs of an op, a gradient, the copy of a tensor without data, or a dtype as such.
     """
 
-    op: int
-    odd_tensor: int
+    op: OpId
+    odd_tensor: TensorId
     odd_device: str
     expected_device: str
-    others_on_odd_device: tuple[int, ...] = ()
+    others_on_odd_device: tuple[TensorId, ...] = ()
     words: Site | None = None  # what says that the CPU is meant, where the odd tensor is on an accelerator
     is_undecided: bool = False  # True if nothing says which device is meant
     is_meant: bool = False  # True if the program's variables name the expected one of two accelerators
     of: Literal["inputs", "gradient", "copy"] | Refused = "inputs"
 
 
-def find_mismatch(queries: TraceQueries, op: int) -> Mismatch | None:
+def find_mismatch(queries: TraceQueries, op: OpId) -> Mismatch | None:
     """Return the mismatch of an op's inputs; None if all are on one device or the mix is legal."""
     rows = combined(queries, op)
     devices = list(dict.fromkeys(queries.device(row) for row in rows))
@@ -69,7 +70,7 @@ def turned(queries: TraceQueries, mismatch: Mismatch, words: Site | None) -> Mis
     return replace(of_inputs(queries, mismatch.op, rows, mismatch.expected_device), words=words)
 
 
-def of_inputs(queries: TraceQueries, op: int, rows: list[int], odd: str) -> Mismatch:
+def of_inputs(queries: TraceQueries, op: OpId, rows: list[TensorId], odd: str) -> Mismatch:
     """Return the mismatch of inputs that differ; of several dtypes that are not odd a parameter's is expected."""
     is_of_dtypes, rest = queries.of == "dtype", [row for row in rows if queries.trait(row) != odd]
     expected = queries.trait(next((row for row in rest if is_of_dtypes and is_owned(queries, row)), rest[0]))
@@ -80,11 +81,11 @@ def of_inputs(queries: TraceQueries, op: int, rows: list[int], odd: str) -> Mism
     return Mismatch(op, tensor, odd, expected, tuple(others))
 
 
-def is_owned(queries: TraceQueries, row: int) -> bool:
+def is_owned(queries: TraceQueries, row: TensorId) -> bool:
     return queries.is_of_a_module(queries.base(row))
 
 
-def combined(queries: TraceQueries, op: int) -> list[int]:
+def combined(queries: TraceQueries, op: OpId) -> list[TensorId]:
     """Return the tensors that an op combines; of a refused call that names only some, those made on its line too."""
     rows = queries.inputs(op)
     if not queries.op_name(op).startswith("aten.") and len({queries.device(row) for row in rows}) == 1:
@@ -92,10 +93,10 @@ def combined(queries: TraceQueries, op: int) -> list[int]:
     return _without_legal_mixes(queries, op, list(dict.fromkeys(rows)))
 
 
-def results_of_the_line(queries: TraceQueries, op: int) -> list[int]:
+def results_of_the_line(queries: TraceQueries, op: OpId) -> list[TensorId]:
     """Return the failing statement's intermediate results: both tensors of `(w * 2).backward(torch.ones(3))`."""
-    made, used = list[int](), set[int]()
-    for before in range(op - 1, -1, -1):
+    made, used = list[TensorId](), set[TensorId]()
+    for before in map(OpId, range(op - 1, -1, -1)):
         if not queries.are_of_one_statement(before, op):
             break
         made += [row for row in queries.outputs(before) if row not in used]
@@ -103,7 +104,7 @@ def results_of_the_line(queries: TraceQueries, op: int) -> list[int]:
     return made[::-1]
 
 
-def _without_legal_mixes(queries: TraceQueries, op: int, rows: list[int]) -> list[int]:
+def _without_legal_mixes(queries: TraceQueries, op: OpId, rows: list[TensorId]) -> list[TensorId]:
     """Return the inputs without legal mixes: CPU tensors of one number, and CPU indexes."""
     name = queries.op_name(op)
     if name.startswith(INDEXING) and rows and queries.device(rows[0]) != HOST:
@@ -118,7 +119,7 @@ def _without_legal_mixes(queries: TraceQueries, op: int, rows: list[int]) -> lis
     return others if len({queries.device(row) for row in others}) > 1 else rows
 
 
-def _odd_accelerator(queries: TraceQueries, op: int, rows: list[int], devices: list[str]) -> str:
+def _odd_accelerator(queries: TraceQueries, op: OpId, rows: list[TensorId], devices: list[str]) -> str:
     """Return the accelerator that the computation is not on."""
     return (
         _not_of_the_thread(queries, op, devices)
@@ -130,7 +131,7 @@ def _odd_accelerator(queries: TraceQueries, op: int, rows: list[int], devices: l
     )
 
 
-def _not_of_the_thread(queries: TraceQueries, op: int, devices: list[str]) -> str:
+def _not_of_the_thread(queries: TraceQueries, op: OpId, devices: list[str]) -> str:
     """Return the device on which a replica's thread has not worked."""
     ops = queries.trace.ops
     thread = ops.number("thread", op)
@@ -139,7 +140,7 @@ def _not_of_the_thread(queries: TraceQueries, op: int, devices: list[str]) -> st
     return _rarest_of_ops(queries, np.flatnonzero(ops.ints("thread")[:op] == thread)[-RECENT:].tolist(), devices)
 
 
-def _of_inputs_that_were_copied(queries: TraceQueries, op: int, rows: list[int], devices: list[str]) -> str:
+def _of_inputs_that_were_copied(queries: TraceQueries, op: OpId, rows: list[TensorId], devices: list[str]) -> str:
     """Return the device that a copy left; for a tensor that is written into, that of the values.
 
     `out[rows] = expert(x.to(other))` gathers what was sent to other devices. Where the weights were sent too the
@@ -155,7 +156,7 @@ def _of_inputs_that_were_copied(queries: TraceQueries, op: int, rows: list[int],
     return stayed if has_moved or not weights else next(each for each in devices if each != stayed)
 
 
-def written_into(queries: TraceQueries, op: int) -> int | None:
+def written_into(queries: TraceQueries, op: OpId) -> TensorId | None:
     """Return the tensor that an op changes in place; None if it makes a new one."""
     inputs = queries.inputs(op)
     return inputs[0] if inputs and changes_itself(short_op_name(queries.op_name(op))) else None
@@ -171,19 +172,19 @@ def left_behind(came_from: Mapping[str, set[str]]) -> str:
     return stayed[0] if len(stayed) == 1 else ""
 
 
-def _past_devices(queries: TraceQueries, rows: list[int], device: str) -> set[str]:
+def _past_devices(queries: TraceQueries, rows: list[TensorId], device: str) -> set[str]:
     """Return the former devices of the inputs on a device, without those of weights."""
     inputs = (row for row in rows if queries.device(row) == device)
     return {queries.device(past) for row in inputs for past in queries.ancestors(row, past_modules=False)}
 
 
-def not_of_the_module(queries: TraceQueries, op: int, devices: list[str]) -> str:
+def not_of_the_module(queries: TraceQueries, op: OpId, devices: list[str]) -> str:
     """Return the device without parameters of running modules."""
     for call in map(queries.trace.calls.__getitem__, queries.calls_around(op)):
         end = min(call.end if call.end >= 0 else op, op)
         seen = Counter(
             queries.trait(row)
-            for done in range(max(call.begin, end - RECENT), end)
+            for done in map(OpId, range(max(call.begin, end - RECENT), end))
             for row in queries.inputs(done)
             if queries.is_of_a_module(row)
         )
@@ -192,14 +193,14 @@ def not_of_the_module(queries: TraceQueries, op: int, devices: list[str]) -> str
     return ""
 
 
-def without_gradients(queries: TraceQueries, rows: list[int], devices: list[str]) -> str:
+def without_gradients(queries: TraceQueries, rows: list[TensorId], devices: list[str]) -> str:
     """Return the device of the input without a gradient: a teacher's scores come to the student."""
     trained = {queries.trait(row) for row in rows if _is_trained(queries, row)}
     left = [device for device in devices if device not in trained]
     return left[0] if len(left) == 1 else ""
 
 
-def _is_trained(queries: TraceQueries, row: int) -> bool:
+def _is_trained(queries: TraceQueries, row: TensorId) -> bool:
     """Return whether a gradient flows from a tensor back to a parameter."""
     rows = [row]
     for each in rows:
@@ -211,12 +212,12 @@ def _is_trained(queries: TraceQueries, row: int) -> bool:
     return False
 
 
-def rarest_of_recent_ops(queries: TraceQueries, op: int, devices: list[str]) -> str:
+def rarest_of_recent_ops(queries: TraceQueries, op: OpId, devices: list[str]) -> str:
     """Return the device on which the fewest of the ops before one computed; empty if it were equally many."""
-    return _rarest_of_ops(queries, range(max(0, op - RECENT), op), devices)
+    return _rarest_of_ops(queries, map(OpId, range(max(0, op - RECENT), op)), devices)
 
 
-def _rarest_of_ops(queries: TraceQueries, ops: Iterable[int], devices: list[str]) -> str:
+def _rarest_of_ops(queries: TraceQueries, ops: Iterable[OpId], devices: list[str]) -> str:
     """Return the device on which the fewest ops computed."""
     op_devices, computes = queries.trace.ops.ints("device"), queries.is_kind("compute")
     seen = Counter(queries.device_names[op_devices[op]] for op in ops if op_devices[op] >= 0 and computes[op])

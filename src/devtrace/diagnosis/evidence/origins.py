@@ -24,6 +24,7 @@ from devtrace.source.matching import (
 )
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import LIKE_DATA, MAKES, MAKES_ON_HOST, full_name, is_move
+from devtrace.trace.ids import OpId, TensorId
 from devtrace.trace.op_kinds import INDEXED
 
 MOST: Final = 64
@@ -39,12 +40,12 @@ class Origin:
     """Arrival of a tensor on its device: `row` arrived there, and `path` leads to it from the odd tensor."""
 
     arrival: Arrival
-    row: int
-    op: int
-    path: tuple[int, ...]
+    row: TensorId
+    op: OpId
+    path: tuple[TensorId, ...]
 
 
-def find_origin(queries: TraceQueries, row: int, preferred_parents: frozenset[int] = frozenset()) -> Origin:
+def find_origin(queries: TraceQueries, row: TensorId, preferred_parents: frozenset[TensorId] = frozenset()) -> Origin:
     """Follow a tensor back on its own device; through computation by a preferred parent, else by the largest one."""
     path = [row]
     while len(path) < MOST:
@@ -59,7 +60,7 @@ def find_origin(queries: TraceQueries, row: int, preferred_parents: frozenset[in
     return Origin("given", path[-1], queries.producer(path[-1]), tuple(path))
 
 
-def _arrival(queries: TraceQueries, row: int, parents: list[int]) -> Arrival | None:
+def _arrival(queries: TraceQueries, row: TensorId, parents: list[TensorId]) -> Arrival | None:
     """Return how a tensor came to its device; None if it was computed there from one of its parents."""
     op = queries.producer(row)
     if op >= 0 and crossed(queries, row):
@@ -72,24 +73,24 @@ def _arrival(queries: TraceQueries, row: int, parents: list[int]) -> Arrival | N
     return None if any(_is_alike(queries, parent, row) for parent in parents) else other
 
 
-def _is_alike(queries: TraceQueries, one: int, other: int) -> bool:
+def _is_alike(queries: TraceQueries, one: TensorId, other: TensorId) -> bool:
     return queries.trait(one) == queries.trait(other)
 
 
-def _weight(queries: TraceQueries, row: int) -> tuple[bool, bool, int]:
+def _weight(queries: TraceQueries, row: TensorId) -> tuple[bool, bool, int]:
     """Return the rank of an input as the preferred parent: a layer first, then the largest."""
     tensors = queries.trace.tensors
     stays = queries.of == "device" and tensors.raw("role", row) == "parameter"
     return stays, bool(queries.dims[row] > 0), tensors.number("bytes", row)
 
 
-def _is_like(queries: TraceQueries, op: int) -> bool:
+def _is_like(queries: TraceQueries, op: OpId) -> bool:
     """Return whether a factory takes its device from its input, as zeros_like does."""
     name = queries.op_name(op)
     return bool(queries.inputs(op)) and any(part in name for part in _LIKE)
 
 
-def _made_by(queries: TraceQueries, op: int) -> Arrival:
+def _made_by(queries: TraceQueries, op: OpId) -> Arrival:
     found = queries.op_node(op)
     is_from_data = any(part in queries.op_name(op) for part in FROM_DATA)
     if is_from_data and (found is None or factory_call(found) is None):
@@ -105,7 +106,7 @@ def factory_call(found: SourceNode) -> ast.Call | None:
     return next((call for call in calls if isinstance(call, ast.Call)), None)
 
 
-def was_materialized(queries: TraceQueries, row: int) -> bool:
+def was_materialized(queries: TraceQueries, row: TensorId) -> bool:
     """Return whether torch made a lazy module's parameter in its first call, on the device of its empty stand-in."""
     op = queries.producer(queries.base(row))
     if op < 0 or queries.trace.ops.number("call", op) < 0 or "empty" not in queries.op_name(op):
@@ -170,7 +171,7 @@ def _follows_what_its_function_made(found: SourceNode, trait: Trait) -> bool:
     )
 
 
-def lineage(queries: TraceQueries, row: int) -> list[int]:
+def lineage(queries: TraceQueries, row: TensorId) -> list[TensorId]:
     """Return a tensor, then its originals (by copy, view or `_like`) on the same device, nearest first."""
     rows = [row]
     while len(rows) <= _MOST_COPIES:
@@ -182,7 +183,7 @@ def lineage(queries: TraceQueries, row: int) -> list[int]:
     return rows
 
 
-def _copied_from(queries: TraceQueries, row: int) -> list[int]:
+def _copied_from(queries: TraceQueries, row: TensorId) -> list[TensorId]:
     if queries.source(row) >= 0:
         return queries.made_from(row)
     op = queries.producer(row)

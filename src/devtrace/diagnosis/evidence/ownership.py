@@ -22,6 +22,7 @@ from devtrace.diagnosis.evidence.moves import (
 from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.source.object_walk import registered
+from devtrace.trace.ids import OpId, TensorId
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Ownership:
     subject: Subject
     names: tuple[AccessPath, ...]  # names of a parameter or buffer; none where only recorded names are left
     module: AccessPath | None
-    others: tuple[tuple[str, int], ...]  # path and row
+    others: tuple[tuple[str, TensorId], ...]  # path and row
     is_registered: bool = True  # False for a plain attribute, by its recorded role
 
     @property
@@ -59,7 +60,7 @@ class Ownership:
         kind, subject = type(self.module.last.value).__name__, self.subject
         moves = moves_of_modules(subject.queries, subject.row, kind, subject.expected_device)
         made, saw_ops = subject.queries.producer(subject.base), subject.queries.evidence.saw_ops
-        made += made >= 0 and not subject.queries.is_kind("copy")[made]  # a move's own op copies
+        made = OpId(made + (made >= 0 and not subject.queries.is_kind("copy")[made]))  # a move's own op copies
         return [move for move in moves if made > move.op or (not saw_ops and subject.birth < 0)]
 
     @property
@@ -113,7 +114,7 @@ def find_ownership(subject: Subject) -> Ownership | None:
     return Ownership(subject, names, module, others)
 
 
-def _owner(subject: Subject, name: AccessPath) -> tuple[AccessPath, AccessPath, tuple[tuple[str, int], ...]]:
+def _owner(subject: Subject, name: AccessPath) -> tuple[AccessPath, AccessPath, tuple[tuple[str, TensorId], ...]]:
     """Return a name, the outermost module that registers its tensor, and that module's expected tensors."""
     index, module = next((index, module) for index, module in name.modules() if name.registered_from(index))
     return name, name.prefix(index + 1), expected_tensors(subject, module)
@@ -131,10 +132,10 @@ def _recorded_ownership(subject: Subject) -> Ownership | None:
     return Ownership(subject, (), None, others, is_registered=role != "attribute")
 
 
-def rows_of_modules(queries: TraceQueries, *roles: str) -> list[int]:
+def rows_of_modules(queries: TraceQueries, *roles: str) -> list[TensorId]:
     """Return the tensors that are parameters, buffers or attributes of modules, by their recorded roles."""
     ids = {queries.strings.get(role, -2) for role in roles or ("parameter", "buffer", "attribute")}
-    return [row for row, role in enumerate(queries.trace.tensors.ints("role").tolist()) if role in ids]
+    return [TensorId(row) for row, role in enumerate(queries.trace.tensors.ints("role").tolist()) if role in ids]
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ def _moves_of_unused(subject: Subject, module: AccessPath) -> list[Move]:
         return moves_before(queries, subject.row, kind, module.text, subject.expected_device)
     moves = moves_without_tensors(queries, subject.row, kind, module.text, subject.expected_device)
     if _was_read_in_a_constructor(subject):  # which ends before its module can be moved
-        moves = [replace(move, op=max(move.op, subject.birth + 1)) for move in moves]
+        moves = [replace(move, op=max(move.op, OpId(subject.birth + 1))) for move in moves]
     return [move for move in moves if subject.birth < move.op <= subject.op or subject.birth == move.op == -1]
 
 
@@ -177,13 +178,13 @@ def _was_read_in_a_constructor(subject: Subject) -> bool:
     return not subject.queries.evidence.saw_ops and site is not None and site.function.endswith("__init__")
 
 
-def expected_tensors(subject: Subject, module: Any) -> tuple[tuple[str, int], ...]:
+def expected_tensors(subject: Subject, module: Any) -> tuple[tuple[str, TensorId], ...]:
     """Return path and row of a module's own tensors that are on the expected device."""
     rows = ((path, _when_it_failed(subject, subject.snapshot.row(tensor))) for path, tensor in registered(module))
     return tuple((path, row) for path, row in rows if row is not None and subject.is_expected(row))
 
 
-def _when_it_failed(subject: Subject, row: int | None) -> int | None:
+def _when_it_failed(subject: Subject, row: TensorId | None) -> TensorId | None:
     """Return the row of a module's tensor at the failure, before moves of a trainer that cleans up."""
     queries = subject.queries
     while row is not None and queries.producer(row) > subject.op and queries.source(row) >= 0:

@@ -16,9 +16,10 @@ from devtrace.source.matching import called_name, calls_in, given_trait, nodes_o
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import in_full
+from devtrace.trace.ids import OpId, TensorId
 
 
-def find_refusal(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Mismatch | None:
+def find_refusal(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Mismatch | None:
     """Return what torch refused by an error's text, if the trace has the tensor."""
     return _refused_gradient(queries, op, text) or _refused_copy(queries, snapshot, op, text)
 
@@ -26,7 +27,7 @@ def find_refusal(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text
 # Gradients.
 
 
-def _refused_gradient(queries: TraceQueries, op: int, text: str) -> Mismatch | None:
+def _refused_gradient(queries: TraceQueries, op: OpId, text: str) -> Mismatch | None:
     refused = refused_gradient(text)
     if refused is None:
         return None
@@ -41,14 +42,14 @@ def _refused_gradient(queries: TraceQueries, op: int, text: str) -> Mismatch | N
     return _of_gradient(op, left, refused)
 
 
-def _of_gradient(op: int, rows: list[int], refused: RefusedGradient) -> Mismatch | None:
+def _of_gradient(op: OpId, rows: list[TensorId], refused: RefusedGradient) -> Mismatch | None:
     return Mismatch(op, rows[0], refused.got, refused.expected, of="gradient") if len(rows) == 1 else None
 
 
-def _last_step_of_backward(queries: TraceQueries, op: int) -> list[int]:
+def _last_step_of_backward(queries: TraceQueries, op: OpId) -> list[OpId]:
     """Return the last ops of a backward pass that one function ran."""
-    functions, found = queries.trace.sites, list[int]()
-    for before in range(op - 1, -1, -1):
+    functions, found = queries.trace.sites, list[OpId]()
+    for before in map(OpId, range(op - 1, -1, -1)):
         site = queries.op_site(before)
         if queries.trace.ops.raw("phase", before) != "backward" or site < 0:
             break
@@ -58,7 +59,7 @@ def _last_step_of_backward(queries: TraceQueries, op: int) -> list[int]:
     return found[::-1]
 
 
-def _is_returned_at(queries: TraceQueries, row: int, index: int) -> bool:
+def _is_returned_at(queries: TraceQueries, row: TensorId, index: int) -> bool:
     """Return whether a function returns a tensor at a position: `return gradient, scale`."""
     made = queries.op_node(queries.producer(row))
     function = made.source.function(made.node) if made is not None else None
@@ -82,7 +83,7 @@ def _is_made_by(made: SourceNode, returned: ast.expr) -> bool:
 # Copies of tensors without data.
 
 
-def _refused_copy(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Mismatch | None:
+def _refused_copy(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Mismatch | None:
     rows = [row for row in queries.inputs(op) if queries.device(row) == META]
     if not rows or NO_DATA not in text:
         return None

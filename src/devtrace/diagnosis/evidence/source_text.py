@@ -1,7 +1,10 @@
-"""The statement around a site, the names that it assigns, and what a class assigns to an attribute."""
+"""The statement around a site, the names that it assigns, and what a class assigns to an attribute.
+
+Of cells that nobody recorded the source tells which statement made a tensor (`birth`).
+"""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from types import FunctionType
 from typing import Any, Final
@@ -12,19 +15,21 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import Trait
 from devtrace.source.element_types import CASTS, is_cast
-from devtrace.source.flow import Target, targets
+from devtrace.source.flow import Binding, Target, bindings, binds, given_by, parameters, statements, targets
+from devtrace.source.live_objects import CellText
 from devtrace.source.matching import called_name, called_names, calls_in, given_trait, listed, names_in, nodes_of
-from devtrace.source.parsing import read
+from devtrace.source.parsing import Source, parse, read
 from devtrace.source.safe_values import Scope, class_dict, classes_of, evaluate
 from devtrace.source.user_code import owner_of
 from devtrace.source.vocabulary import HOST, JOINS, is_factory, is_move
+from devtrace.trace.ids import SiteId, TensorId
 from devtrace.words.text_format import one_line, shorten
 
 _LONGEST: Final = 60
 _SIMPLE: Final = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
 
 
-def statement_site(queries: TraceQueries, site: int) -> Site | None:
+def statement_site(queries: TraceQueries, site: SiteId) -> Site | None:
     """Return a site for a reader: the whole simple statement if it begins on the site's line, a block's first line."""
     found = queries.source_node(site)
     if found is None:
@@ -57,7 +62,7 @@ def assigned_names(found: SourceNode, index: int = 0) -> list[str]:
     return list(map(found.source.segment, names))
 
 
-def name_by_its_line(queries: TraceQueries, site: int, row: int) -> str:
+def name_by_its_line(queries: TraceQueries, site: SiteId, row: TensorId) -> str:
     """Return the recorded name of a tensor, else that of the variable which its line assigns."""
     recorded = str(queries.trace.tensors.raw("name", row))
     found = queries.source_node(site)
@@ -111,7 +116,7 @@ def _brings(name: str, trait: Trait) -> bool:
     return is_factory(name) or name in JOINS or moves
 
 
-def makes_another_dtype(node: ast.expr, scope: Scope, queries: TraceQueries, row: int) -> bool:
+def makes_another_dtype(node: ast.expr, scope: Scope, queries: TraceQueries, row: TensorId) -> bool:
     """Return whether a call itself says that it makes another dtype than a row's: `torch.zeros(3, dtype=torch.half)`.
 
     Where devices are compared it may make any.
@@ -121,3 +126,53 @@ def makes_another_dtype(node: ast.expr, scope: Scope, queries: TraceQueries, row
         return False
     given = dtype_named_by(evaluate(given_trait(call, "dtype") or call, scope))
     return (CASTS.get(called_name(call), "") or given) not in ("", queries.trait(row))
+
+
+# Births in cells without a recording.
+
+_MADE = (ast.Call, ast.BinOp, ast.UnaryOp, ast.ListComp)
+
+
+def birth(cells: Sequence[CellText], running: str, name: str, kind: str = "") -> Site | None:
+    """Return the statement that made the tensor `name`: `mask`, `model.schedule.betas`.
+
+    `kind` is the class of its owner, `running` the file of the cell that runs now: a name that it gave a value has no
+    birth here. Inferred and never seen: the newest cell that gives the name a value, if that value is computed there. A
+    name that a loop, a `with` or a plain alias gives its value tells nothing.
+    """
+    if running not in (cell.file for cell in cells):
+        return None
+    root, attribute = name.partition(".")[0], name.rpartition(".")[2] if "." in name else ""
+    for cell, source, statement in _newest_first(cells):
+        given = dict(given_by(source, statement)).get(name)
+        if given is not None:
+            return _site(cell, source, given) if cell.file != running else None
+        if root in binds(statement):
+            break
+    return _of_class(cells, kind, attribute) if kind and attribute else None
+
+
+def _newest_first(cells: Sequence[CellText]) -> Iterator[tuple[CellText, Source, ast.stmt]]:
+    for cell in reversed(cells):
+        source = parse(cell.text, cell.file, cell.first)
+        if source is not None:
+            yield from ((cell, source, each) for each in reversed([*statements(source.tree)]))
+
+
+def _of_class(cells: Sequence[CellText], kind: str, attribute: str) -> Site | None:
+    """Return the only statement of a class that gives its objects an attribute."""
+    for cell, source, node in _newest_first(cells):
+        if isinstance(node, ast.ClassDef) and node.name == kind:
+            methods = [(each, own) for each in node.body for own in parameters(each)[:1]]
+            found = [(each, given) for each, own in methods for given in bindings(source, each, f"{own}.{attribute}")]
+            names = [f"{kind}.{getattr(method, 'name', '')}" for method, _ in found]
+            return _site(cell, source, found[0][1], names[0]) if len(found) == 1 else None
+    return None
+
+
+def _site(cell: CellText, source: Source, given: Binding, function: str = "") -> Site | None:
+    """Return the site of a statement, if its value is computed there."""
+    if given.loops or isinstance(given.statement, ast.With) or not isinstance(given.own or given.value, _MADE):
+        return None
+    text = source.segment(given.statement)
+    return Site(cell.file, *source.span(given.statement), function, text, cell.number, cell.cell_id)

@@ -8,6 +8,7 @@ from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
+from devtrace.trace.ids import OpId, SiteId, TensorId
 
 
 @dataclass
@@ -17,7 +18,7 @@ class Subject:
     queries: TraceQueries
     snapshot: FailureSnapshot
     mismatch: Mismatch
-    row: int
+    row: TensorId
     names: list[AccessPath]
 
     @property
@@ -25,12 +26,12 @@ class Subject:
         return self.names[0] if self.names else None
 
     @property
-    def op(self) -> int:
+    def op(self) -> OpId:
         """Op that failed."""
         return self.mismatch.op
 
     @property
-    def odd_tensor(self) -> int:
+    def odd_tensor(self) -> TensorId:
         return self.mismatch.odd_tensor
 
     @property
@@ -47,17 +48,17 @@ class Subject:
         return self.queries.of == "dtype" or self.odd_device == HOST
 
     @property
-    def base(self) -> int:
+    def base(self) -> TensorId:
         """Tensor whose storage it has: itself when it is no view."""
         return self.queries.base(self.row)
 
     @property
-    def born(self) -> int:
+    def born(self) -> SiteId:
         """Site of its birth, or -1."""
         return self.queries.born(self.base)
 
     @property
-    def birth(self) -> int:
+    def birth(self) -> OpId:
         """Op that made its storage, or before which it was registered after a gap; -1 before the trace."""
         return max(self.queries.producer(self.base), self.queries.registered_late(self.base))
 
@@ -66,7 +67,7 @@ class Subject:
         """True if a module at work made it, as a cache is made."""
         return self.birth >= 0 and self.queries.trace.ops.number("call", self.birth) >= 0
 
-    def was_made_after(self, op: int) -> bool:
+    def was_made_after(self, op: OpId) -> bool:
         """Return whether it was made after an op; False if its time is only inferred."""
         return self.birth > op and self.queries.certainty(self.row) == "seen"
 
@@ -80,11 +81,11 @@ class Subject:
         bound = frame.bindings(name.references[0].text) if frame is not None and name is not None else []
         return (frame, bound[-1]) if frame is not None and bound else None
 
-    def odd_row(self, value: object) -> int | None:
+    def odd_row(self, value: object) -> TensorId | None:
         """Return the row of a live tensor that is on the odd device; None for anything else."""
         row = self.snapshot.row(value)
         return row if row is not None and self.queries.trait(row) == self.odd_device else None
 
-    def is_expected(self, row: int | None) -> bool:
+    def is_expected(self, row: TensorId | None) -> bool:
         """Return whether a tensor is on the expected device."""
         return row is not None and self.queries.trait(row) == self.expected_device

@@ -21,6 +21,7 @@ from devtrace.source import parsing
 from devtrace.source.element_types import CASTS
 from devtrace.source.live_objects import Evidence, Fact, Live
 from devtrace.source.parsing import FunctionNode, Source, Span
+from devtrace.trace.ids import NO_OP, NO_SITE, CallId, OpId, SiteId, TensorId
 from devtrace.trace.ledger_counts import callers_of_backward
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.trace.views import autocasts_of_ops, storage_owners
@@ -59,7 +60,7 @@ class TraceQueries:
 
     trace: TraceData
     live: Live | None = None
-    _source_nodes: dict[int, SourceNode | None] = field(default_factory=dict)
+    _source_nodes: dict[SiteId, SourceNode | None] = field(default_factory=dict)
     of: Trait = "device"
 
     @property
@@ -108,6 +109,12 @@ class TraceQueries:
             return op_sites
         return np.where(op_sites >= 0, self.users[op_sites], -1)
 
+    def user(self, site: SiteId) -> SiteId:
+        return SiteId(int(self.users[site]))
+
+    def op_user(self, op: OpId) -> SiteId:
+        return SiteId(int(self.op_users[op]))
+
     @cached_property
     def cost_users(self) -> Ints:
         """`op_users`, but for ops of the backward pass the line that called backward: there the program waits."""
@@ -128,16 +135,19 @@ class TraceQueries:
         devices = self.trace.ops.ints("device")
         return bool(((devices >= 0) & (devices != self.host)).any())
 
+    def cost_user(self, op: OpId) -> SiteId:
+        return SiteId(int(self.cost_users[op]))
+
     # Tensors.
 
-    def size(self, tensor: int) -> int:
+    def size(self, tensor: TensorId) -> int:
         """Return how many elements a tensor has."""
         return math.prod(self.trace.tensors[tensor].shape)
 
-    def device(self, tensor: int) -> str:
+    def device(self, tensor: TensorId) -> str:
         return self.device_names[self.trace.tensors.number("device", tensor)]
 
-    def trait(self, tensor: int) -> str:
+    def trait(self, tensor: TensorId) -> str:
         """Return a tensor's device, or its dtype if these are compared."""
         return self.device(tensor) if self.of == "device" else str(self.trace.tensors.raw("dtype", tensor))
 
@@ -147,16 +157,16 @@ class TraceQueries:
             return self.strings.get(trait, -1)
         return self.device_names.index(trait) if trait in self.device_names else -1
 
-    def calls_around(self, op: int) -> list[int]:
+    def calls_around(self, op: OpId) -> list[CallId]:
         """Return the calls of modules that an op ran in, the innermost first."""
-        call, found = self.trace.ops.number("call", op), list[int]()
+        call, found = CallId(self.trace.ops.number("call", op)), list[CallId]()
         while call >= 0:
             found.append(call)
-            call = self.trace.calls.number("parent", call)
+            call = CallId(self.trace.calls.number("parent", call))
         return found
 
-    def producer(self, tensor: int) -> int:
-        return int(self.producers[tensor])
+    def producer(self, tensor: TensorId) -> OpId:
+        return OpId(int(self.producers[tensor]))
 
     @cached_property
     def producers(self) -> Ints:
@@ -169,16 +179,16 @@ class TraceQueries:
         by[rows] = np.searchsorted(outputs.offsets, made[first], side="right") - 1
         return np.where(recorded >= 0, recorded, by)
 
-    def is_undated(self, tensor: int) -> bool:
+    def is_undated(self, tensor: TensorId) -> bool:
         """Return whether a tensor may have been made while nothing was recorded, so that its place in time is open."""
         base = self.base(tensor)
         if self.producer(base) >= 0 or self.registered_late(base) >= 0 or self.trace.tensors.number("site", base) >= 0:
             return False
         return self.evidence.is_after_gap(int(self._first_uses[base]))
 
-    def registered_late(self, base: int) -> int:
+    def registered_late(self, base: TensorId) -> OpId:
         """Return the op before which a tensor that may have been made in a gap was registered; -1 for others."""
-        return self.evidence.registered_late(base)[0]
+        return OpId(self.evidence.registered_late(base)[0])
 
     @cached_property
     def _first_uses(self) -> Ints:
@@ -189,25 +199,25 @@ class TraceQueries:
         return first
 
     @cached_property
-    def _takers(self) -> tuple[list[int], list[int]]:
+    def _takers(self) -> tuple[list[int], list[OpId]]:
         """List of the ops that take the tensors, and for each tensor where its own begin in it."""
         taken = self.trace.ops.lists("inputs")
         order = taken.flat.argsort(kind="stable")
         begins = taken.flat[order].searchsorted(range(len(self.trace.tensors) + 1))
         return begins.tolist(), taken.rows[order].tolist()
 
-    def takers(self, tensor: int) -> list[int]:
+    def takers(self, tensor: TensorId) -> list[OpId]:
         """Return the ops that take a tensor, in order."""
         begins, ops = self._takers
         return ops[begins[tensor] : begins[tensor + 1]]
 
-    def source(self, tensor: int) -> int:
-        return self.trace.tensors.number("source", tensor)
+    def source(self, tensor: TensorId) -> TensorId:
+        return TensorId(self.trace.tensors.number("source", tensor))
 
-    def inputs(self, op: int) -> list[int]:
-        return cast("list[int]", self.trace.ops.lists("inputs")[op].tolist())
+    def inputs(self, op: OpId) -> list[TensorId]:
+        return cast("list[TensorId]", self.trace.ops.lists("inputs")[op].tolist())
 
-    def carried(self, op: int) -> list[int]:
+    def carried(self, op: OpId) -> list[TensorId]:
         """Return the tensors that an op copied from one device to another; of an op that copied none its first input.
 
         `torch._foreach_copy_` copies several, and what torch makes of a list of Python's was no tensor before.
@@ -215,24 +225,24 @@ class TraceQueries:
         return list(self._carried[op]) if op in self._carried else self.inputs(op)[:1]
 
     @cached_property
-    def _carried(self) -> dict[int, list[int]]:
-        copies, found = self.trace.copies, dict[int, list[int]]()
+    def _carried(self) -> dict[OpId, list[TensorId]]:
+        copies, found = self.trace.copies, dict[OpId, list[TensorId]]()
         for op, row in zip(copies.ints("op").tolist(), copies.ints("source").tolist(), strict=True):
             found.setdefault(op, []).extend([row] if row >= 0 else [])
         return found
 
-    def outputs(self, op: int) -> list[int]:
-        return cast("list[int]", self.trace.ops.lists("outputs")[op].tolist())
+    def outputs(self, op: OpId) -> list[TensorId]:
+        return cast("list[TensorId]", self.trace.ops.lists("outputs")[op].tolist())
 
-    def kind(self, op: int) -> str:
+    def kind(self, op: OpId) -> str:
         return str(self.trace.ops.raw("kind", op))
 
-    def op_name(self, op: int) -> str:
+    def op_name(self, op: OpId) -> str:
         return str(self.trace.ops.raw("name", op))
 
-    def base(self, tensor: int) -> int:
+    def base(self, tensor: TensorId) -> TensorId:
         """Return the tensor whose storage this one is a view of; itself when it is no view."""
-        return int(self.bases[tensor])
+        return TensorId(int(self.bases[tensor]))
 
     @cached_property
     def bases(self) -> Ints:
@@ -242,7 +252,7 @@ class TraceQueries:
     def autocasts(self) -> Ints:
         return autocasts_of_ops(self.trace)
 
-    def made_from(self, tensor: int) -> list[int]:
+    def made_from(self, tensor: TensorId) -> list[TensorId]:
         """Return the tensors that a tensor was copied, viewed or else computed from."""
         source, op = self.source(tensor), self.producer(tensor)
         if source >= 0 and (op < 0 or self.kind(op) in ("view", "copy")):
@@ -251,7 +261,7 @@ class TraceQueries:
             return [source] if source >= 0 else []
         return [row for row in self.inputs(op) if row != tensor]
 
-    def ancestors(self, tensor: int, most: int = 400, *, past_modules: bool = True) -> Iterator[int]:
+    def ancestors(self, tensor: TensorId, most: int = 400, *, past_modules: bool = True) -> Iterator[TensorId]:
         """Yield the tensor, then all that it was made of, nearest first; of what modules own at most the tensor."""
         seen, queue = {tensor}, [tensor]
         for row in queue:
@@ -261,7 +271,7 @@ class TraceQueries:
                 seen.update(new)
                 queue += new
 
-    def is_of_a_module(self, tensor: int) -> bool:
+    def is_of_a_module(self, tensor: TensorId) -> bool:
         """Return whether a tensor is a parameter or a buffer."""
         return self.trace.tensors.raw("role", tensor) in ("parameter", "buffer")
 
@@ -273,19 +283,19 @@ class TraceQueries:
         """Return what observers of the recording noted of a kind."""
         return self.live.facts_of(kind) if self.live is not None else ()
 
-    def certainty(self, tensor: int) -> Certainty:
+    def certainty(self, tensor: TensorId) -> Certainty:
         """Return whether a tensor's birth was seen, or only the source says where that was."""
         return "seen" if self.evidence.saw_birth(self.base(tensor)) else "inferred"
 
-    def born(self, tensor: int) -> int:
+    def born(self, tensor: TensorId) -> SiteId:
         """Return the site where a tensor was born, -1 when not known."""
-        own = self.trace.tensors.number("site", tensor)
+        own = SiteId(self.trace.tensors.number("site", tensor))
         op = self.producer(tensor)
         return own if own >= 0 else self.op_site(op)
 
     # Sites and source.
 
-    def site(self, id: int) -> Site | None:
+    def site(self, id: SiteId) -> Site | None:
         return Site.of(self.trace.sites[id]) if id >= 0 else None
 
     def sites_beside(self, site: Site) -> Ints:
@@ -294,25 +304,25 @@ class TraceQueries:
         sites = self.trace.sites
         return np.flatnonzero((sites.ints("file") == file) & (sites.ints("function") == function))
 
-    def source_node(self, id: int) -> SourceNode | None:
+    def source_node(self, id: SiteId) -> SourceNode | None:
         """Return a site in its source; None without source."""
         if id not in self._source_nodes:
             self._source_nodes[id] = self.node_at(Site.of(self.trace.sites[id])) if id >= 0 else None
         return self._source_nodes[id]
 
-    def own_node(self, id: int) -> SourceNode | None:
+    def own_node(self, id: SiteId) -> SourceNode | None:
         """Return a site in its source, if that is the user's to edit."""
         return None if self.package(id) else self.source_node(id)
 
-    def op_site(self, op: int) -> int:
+    def op_site(self, op: OpId) -> SiteId:
         """Return the site of an op; -1 for -1."""
-        return self.trace.ops.number("site", op) if op >= 0 else -1
+        return SiteId(self.trace.ops.number("site", op)) if op >= 0 else NO_SITE
 
-    def op_node(self, op: int) -> SourceNode | None:
+    def op_node(self, op: OpId) -> SourceNode | None:
         """Return the code of an op; None for -1."""
         return self.source_node(self.op_site(op))
 
-    def are_of_one_statement(self, one: int, other: int) -> bool:
+    def are_of_one_statement(self, one: OpId, other: OpId) -> bool:
         """Return whether two ops are of the same statement: `grid + torch.arange(n)`."""
         found, beside = self.op_node(one), self.op_node(other)
         return found is not None and beside is not None and found.statement is beside.statement
@@ -338,19 +348,19 @@ class TraceQueries:
     # Frames.
 
     @cached_property
-    def failed(self) -> int:
+    def failed(self) -> OpId:
         """Last op that raised, -1 when none did."""
-        return self.trace.errors[-1].op.id if len(self.trace.errors) else -1
+        return self.trace.errors[-1].op.id if len(self.trace.errors) else NO_OP
 
     @property
-    def frames(self) -> tuple[tuple[int, FrameType], ...]:
+    def frames(self) -> tuple[tuple[SiteId, FrameType], ...]:
         """Sites and frames of the error, innermost first."""
-        return self.live.frames if self.live else ()
+        return cast("tuple[tuple[SiteId, FrameType], ...]", self.live.frames) if self.live else ()
 
     @property
-    def around(self) -> list[int]:
+    def around(self) -> list[SiteId]:
         """Sites of the failing line and of those that led there, innermost first."""
-        return [*(self.live.around if self.live else ()), *(site for site, _ in self.frames)]
+        return [*map(SiteId, self.live.around if self.live else ()), *(site for site, _ in self.frames)]
 
-    def package(self, site: int) -> str:
+    def package(self, site: SiteId) -> str:
         return str(self.trace.sites.raw("package", site)) if site >= 0 else ""

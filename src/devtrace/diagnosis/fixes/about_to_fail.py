@@ -12,9 +12,10 @@ from devtrace.source.matching import called_name
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import values
 from devtrace.source.vocabulary import FACTS, TAKES_VALUES, leaves_device
+from devtrace.trace.ids import TensorId
 
 
-def rows_of_the_line(case: Case, moved: set[int]) -> tuple[int, ...]:
+def rows_of_the_line(case: Case, moved: set[TensorId]) -> tuple[TensorId, ...]:
     """Return the tensors that the failing expression reads and that would still be on the odd device."""
     frame = failing_frame(case)
     if frame is None or case.odd_device != HOST:
@@ -40,7 +41,7 @@ def _was_taken(node: ast.AST, frame: FailingFrame) -> bool:
     return any(isinstance(outer, ast.Call) for outer in within)
 
 
-def _inputs_of_the_moved(case: Case, frame: FailingFrame, moved: set[int]) -> Iterator[int]:
+def _inputs_of_the_moved(case: Case, frame: FailingFrame, moved: set[TensorId]) -> Iterator[TensorId]:
     """Yield the sources of moved tensors in the failing statement: `w` of `x + (1 - w // 2).to(x.device)`."""
     queries, rows = case.queries, list(moved)
     for row in rows:

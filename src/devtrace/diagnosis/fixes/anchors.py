@@ -21,6 +21,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Moved, odd_rows
 from devtrace.source.flow import values_given
+from devtrace.trace.ids import OpId, TensorId
 
 Kind = Literal["below", "above", "top", "at"]
 Block = ast.For | ast.AsyncFor | ast.With | ast.AsyncWith
@@ -70,13 +71,13 @@ class Anchor:
         """Yield the moved tensors, if the named object is moved here."""
         return self.moved_rows(case, [row for name in names for row in odd_rows(case, name.last.value)])
 
-    def moved_rows(self, case: Case, rows: Iterable[int]) -> Iterator[Moved]:
+    def moved_rows(self, case: Case, rows: Iterable[TensorId]) -> Iterator[Moved]:
         """Yield the rows that are moved here, with those that a lazy module makes later."""
         passed = Passed.below(self.frame, self.line) if self.frame is not None else None
         for row in rows:
             birth = case.queries.producer(case.queries.base(row))
             since = passed.since(birth) if passed is not None else birth
-            yield Moved(row, max(since, birth + 1) if origins.was_materialized(case.queries, row) else since)
+            yield Moved(row, max(since, OpId(birth + 1)) if origins.was_materialized(case.queries, row) else since)
 
 
 def of_binding(frame: FailingFrame | None, variable: str, *, before: ast.stmt | None = None) -> Iterator[Anchor]:

@@ -40,6 +40,7 @@ from devtrace.source.matching import (
 )
 from devtrace.source.object_walk import groups_of, is_tensor, members, states_of
 from devtrace.source.safe_values import MISSING, attribute, classes_of, constructor_fields, evaluate
+from devtrace.trace.ids import OpId, TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -62,7 +63,7 @@ def move_beside_neighbour(case: Case, verdict: Verdict) -> Iterator[Fix]:
         moved = list(anchor.moved(case, name)) if path else []
     else:
         path, anchor = _path_in_method(case, name, found), Anchor.below_move(found, None)
-        moved = [Moved(row, verdict.move.op + 1)]
+        moved = [Moved(row, OpId(verdict.move.op + 1))]
     proposal = Proposal(anchor, OwnLines((path,) if path else ()), "", call)
     yield from proposal.fixes(sentence("fixed.beside", code=proposal.code), moved)
 
@@ -117,7 +118,7 @@ def move_container(case: Case, verdict: Verdict) -> Iterator[Fix]:
         yield from proposal.fixes(help, anchor.moved_rows(case, rows))
 
 
-def _rows_at(case: Case, value: Any, op: int) -> Iterator[int]:
+def _rows_at(case: Case, value: Any, op: OpId) -> Iterator[TensorId]:
     """Yield the tensors of a container as they were at an op, before later ones were made of them."""
     if not is_tensor(value):
         for part in value.values() if type(value) is dict else value:
@@ -200,7 +201,7 @@ def move_with_others(case: Case, verdict: Verdict) -> Iterator[Fix]:
         for group, key in _groups(case, name) if row is not None else ():
             for found, move in _moves_of_others(case, group, key):
                 assert row is not None
-                moved = [Moved(row, max(move.op, case.queries.producer(row)) + 1)]
+                moved = [Moved(row, OpId(max(move.op, case.queries.producer(row)) + 1))]
                 yield from _given_too(found, key, moved)
                 for element in _left_out(case, group, key, found, move):
                     anchor = Anchor(found.code, element, "at")

@@ -30,6 +30,7 @@ from devtrace.source.matching import (
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import MAKES, PARTS
+from devtrace.trace.ids import TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -184,7 +185,7 @@ def copy_after_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
             yield from suggested(help, *edits, moved=moved)
 
 
-def _made_at(case: Case, frame: FailingFrame, early: ast.stmt) -> Iterator[int]:
+def _made_at(case: Case, frame: FailingFrame, early: ast.stmt) -> Iterator[TensorId]:
     """Yield the live tensors that a variable of the statement leads to and that are on the odd device."""
     names = set(assigned_names(early))
     for tensor in case.snapshot.walk.tensors:

@@ -24,6 +24,7 @@ from devtrace.source.matching import assigned_names, owner_of, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.parsing import NamedFunction, Source
 from devtrace.source.safe_values import Scope, classes_of, evaluate, instance_dict
+from devtrace.trace.ids import OpId, SiteId
 
 _NEAR: Final = 50
 
@@ -66,7 +67,7 @@ def of_owner(case: Case, owner: ast.expr, code: Code) -> str:
     return ""
 
 
-def at(case: Case, site: int, call: ast.AST) -> str:
+def at(case: Case, site: SiteId, call: ast.AST) -> str:
     """Return the expected device as the function around a call can write it.
 
     Either the function still runs, or it is a method of an object that the variables lead to.
@@ -82,7 +83,7 @@ def at(case: Case, site: int, call: ast.AST) -> str:
     return _of_self(case, site, found.source, function) or (_of_parameter(case, function) if in_body else "")
 
 
-def _of_self(case: Case, site: int, source: Source, function: NamedFunction) -> str:
+def _of_self(case: Case, site: SiteId, source: Source, function: NamedFunction) -> str:
     """Return `self.device`, if the method has returned but its object is there and has the attribute."""
     row = case.queries.site(site)
     method = row.function.partition(".<locals>.<")[0] if row is not None else ""  # `<genexpr>` is a part of it
@@ -108,9 +109,9 @@ def _of_parameter(case: Case, function: NamedFunction) -> str:
     """
     queries, ops, made = case.queries, case.queries.trace.ops, max(case.origin.op, 0)
     kept = set(parameters(function)) - set(assigned_names(function))
-    near = (*range(made, case.op), *range(made - 1, max(made - _NEAR, -1), -1))
+    near = map(OpId, (*range(made, case.op), *range(made - 1, max(made - _NEAR, -1), -1)))
     for op in (each for each in near if ops.number("thread", each) == ops.number("thread", case.op)):
-        taken = queries.source_node(ops.number("site", op))
+        taken = queries.op_node(op)
         name = _root(taken.node) if taken is not None and taken.source.function(taken.node) is function else ""
         if name in kept and any(queries.trait(row) == case.expected_device for row in queries.inputs(op)[:1]):
             return f"{name}.{case.queries.of}"

@@ -16,9 +16,9 @@ from typing import Final
 from devtrace.diagnosis.edits import Edited
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case
-from devtrace.diagnosis.evidence.cpu_only import taken_on_host
 from devtrace.diagnosis.evidence.execution_order import Passed, maker_at
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.torchs_sentences import taken_on_host
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.findings import Edit, Site
 from devtrace.diagnosis.fixes.fix import Fix
@@ -28,6 +28,7 @@ from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source, kept_with_source
 from devtrace.source.safe_values import evaluate, values
 from devtrace.source.vocabulary import is_move
+from devtrace.trace.ids import NO_OP, OpId, TensorId
 
 _DEEPEST: Final = 4
 
@@ -58,7 +59,7 @@ def _edited_frames(case: Case, fix: Fix) -> Iterator[tuple[FailingFrame, Edit, E
                 break
 
 
-def _is_later(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr, since: int) -> bool:
+def _is_later(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr, since: OpId) -> bool:
     value = evaluate(owner, frame.scope())
     is_module = access_paths.is_module(value)
     if is_module or is_tensor(value):
@@ -66,14 +67,14 @@ def _is_later(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr, sinc
         there = next((row for row in rows if row is not None and case.is_expected(row)), None)
         if _was_there(frame, edit, owner, may_have_moved=is_module):
             return False
-        moved = case.queries.producer(case.queries.base(there)) if there is not None else -1
+        moved = case.queries.producer(case.queries.base(there)) if there is not None else NO_OP
         is_later = moved >= since and not Passed.below(frame, edit.line).has_run(moved)
         return there is not None and (is_later or (is_module and _may_move_below(case, frame, edit, owner, moved)))
     root = ast.unparse(owner).partition(".")[0]
     return any(edit.line < frame.source.span(each).line < frame.line for each in frame.bindings(root))
 
 
-def _may_move_below(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr, op: int) -> bool:
+def _may_move_below(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr, op: OpId) -> bool:
     """Return whether a module's move may run below an edit; of an unrecorded move only the line is known.
 
     weights = Weights(3)             # too early below this line
@@ -215,7 +216,7 @@ def moves_what_stays(case: Case, fix: Fix) -> bool:
     )
 
 
-def _taken_above(frame: FailingFrame) -> Iterator[tuple[int, int]]:
+def _taken_above(frame: FailingFrame) -> Iterator[tuple[int, TensorId]]:
     """Yield the lines above a frame's own that take a tensor on the CPU only, with its row."""
     for line, taken in _taken_in(frame.source, frame.body):
         row = frame.snapshot.row(evaluate(taken, frame.scope())) if line < frame.line else None

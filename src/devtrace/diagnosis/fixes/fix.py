@@ -12,22 +12,24 @@ import numpy as np
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.accelerate_hooks import is_dispatched
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.case import Case
+from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Choice, Edit
+from devtrace.diagnosis.slugs import CauseSlug
 from devtrace.source.element_types import is_floating
 from devtrace.source.matching import called_name, calls_in, is_read, keyword, nodes_of, owner_of
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.source.vocabulary import is_move
+from devtrace.trace.ids import OpId, SiteId, TensorId
 
 
 class Moved(NamedTuple):
     """A tensor that an edit moves: its row, and the first op after the move."""
 
-    row: int
-    since: int
+    row: TensorId
+    since: OpId
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,11 @@ def failing_frame(case: Case) -> FailingFrame | None:
 def _is_of_the_line(case: Case, frame: FailingFrame) -> bool:
     """Return whether an op before the one that failed is of the same statement."""
     site = case.queries.op_site(case.op)
-    found = case.queries.source_node(int(case.queries.users[site])) if site >= 0 else None
+    found = case.queries.source_node(case.queries.user(site)) if site >= 0 else None
     return found is not None and found.statement is frame.source_node.statement
 
 
-def frame_at(case: Case, site: int) -> FailingFrame | None:
+def frame_at(case: Case, site: SiteId) -> FailingFrame | None:
     """Return the frame that is still running the function of a site; of a package's code only to be read."""
     row = case.queries.site(site)
     number = case.snapshot.frame_of(row) if row is not None else None
@@ -116,7 +118,7 @@ def reads(node: ast.AST, variable: str) -> list[ast.Name]:
     return [name for name in nodes_of(ast.Name, node) if name.id == variable and is_read(name)]
 
 
-def odd_rows(case: Case, value: object) -> list[int]:
+def odd_rows(case: Case, value: object) -> list[TensorId]:
     """Return the odd tensors of a value: itself, or those registered on it as a module."""
     if access_paths.is_module(value) and case.queries.of == "dtype" and not is_floating(case.odd_device):
         return []  # a module casts numbers with a point alone
@@ -127,10 +129,21 @@ def odd_rows(case: Case, value: object) -> list[int]:
 def made_at(case: Case, chosen: Callable[[SourceNode], bool]) -> Iterator[Moved]:
     """Yield the tensors that calls at some sites made on the odd device."""
     queries, ops = case.queries, case.queries.trace.ops
-    nodes = ((site, queries.source_node(site)) for site in range(len(queries.trace.sites)))
+    nodes = ((site, queries.source_node(site)) for site in map(SiteId, range(len(queries.trace.sites))))
     made = np.isin(ops.ints("site")[: case.op], [site for site, node in nodes if node is not None and chosen(node)])
     threads = ops.ints("thread")[: case.op + 1]
     if threads[case.origin.op] == threads[case.op]:  # another replica has its tensors where its own inputs are
         made &= threads[:-1] == threads[case.op]
-    for op in np.flatnonzero(made).tolist():
-        yield from (Moved(row, op + 1) for row in queries.outputs(op) if queries.trait(row) == case.odd_device)
+    for op in map(OpId, np.flatnonzero(made).tolist()):
+        yield from (Moved(row, OpId(op + 1)) for row in queries.outputs(op) if queries.trait(row) == case.odd_device)
+
+
+Strategy = Callable[[Case, Verdict], Iterator[Fix]]
+
+
+class Ranked(NamedTuple):
+    """A strategy at its rank: the causes that it is for, and why it comes no later."""
+
+    strategy: Strategy
+    causes: tuple[CauseSlug, ...]
+    why: str

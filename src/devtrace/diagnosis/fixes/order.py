@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from typing import Final, get_args
 
 from devtrace.diagnosis.fixes import at_attachment, at_binding, at_move, at_use, change_move
+from devtrace.diagnosis.fixes.fix import Ranked
 from devtrace.diagnosis.fixes.pass_device_to_factory import move_in_package, pass_device_to_factory
-from devtrace.diagnosis.fixes.ranked import Ranked
 from devtrace.diagnosis.fixes.register_on_module import move_what_a_package_keeps, register_on_module
 from devtrace.diagnosis.slugs import MOVES, CauseSlug
 from devtrace.features import find

@@ -12,6 +12,7 @@ from devtrace.diagnosis.slugs import Trait
 from devtrace.source.element_types import FLOATS_ONLY, is_floating, torch_dtype
 from devtrace.source.matching import called_name, calls_in, keyword
 from devtrace.source.parsing import Source
+from devtrace.trace.ids import NO_SITE
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -67,7 +68,7 @@ def _of_siblings(case: Case, verdict: Verdict, call: ast.Call) -> Iterator[ast.C
         return
     for sibling in siblings_on_odd_device(case, name):
         row = case.snapshot.row(sibling.last.value)
-        born = case.queries.born(case.queries.base(row)) if row is not None else -1
+        born = case.queries.born(case.queries.base(row)) if row is not None else NO_SITE
         found = case.queries.source_node(born)
         if found is None and sibling.last.kind == "attribute" and not case.queries.evidence.saw_ops:
             found = only_assignment(case.queries, sibling.last.owner, sibling.last.key)

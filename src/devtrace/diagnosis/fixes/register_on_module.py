@@ -23,6 +23,7 @@ from devtrace.source.flow import bindings, is_written, targets
 from devtrace.source.matching import alone, is_given, match_code, nodes_of, variable, written_out
 from devtrace.source.object_walk import Reference, is_tensor, items_of, members
 from devtrace.source.safe_values import class_dict, classes_of
+from devtrace.trace.ids import OpId, TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -58,7 +59,7 @@ def _is_odd(case: Case, reference: Reference) -> bool:
     return bool(_container_of(reference.value)) and bool(_rows(case, reference.value))
 
 
-def _rows(case: Case, value: Any) -> list[int]:
+def _rows(case: Case, value: Any) -> list[TensorId]:
     """Return the odd tensors of a value, or of the layers in it."""
     if _container_of(value):
         return [row for layer in items_of(value) for row in _rows(case, layer)]
@@ -124,7 +125,7 @@ def _is_built_beside_others(given: SourceNode, attribute: str) -> bool:
     return any(node.attr == attribute and is_given(node) for node in nodes)
 
 
-def _since(case: Case, row: int, move: Move) -> int:
+def _since(case: Case, row: TensorId, move: Move) -> OpId:
     """Return the op of the module's move after `__init__`; unrecorded births count as before it."""
     is_read = not case.queries.evidence.saw_ops or case.queries.certainty(row) == "inferred"
     return max(move.op, case.queries.producer(case.queries.base(row))) if is_read else move.op

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from devtrace.diagnosis.evidence.case import Case
-from devtrace.diagnosis.evidence.cpu_only import LENGTHS_ON_HOST, PINNING
 from devtrace.diagnosis.evidence.mismatch import combined
+from devtrace.diagnosis.evidence.torchs_sentences import LENGTHS_ON_HOST, PINNING
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.fixes.fix import Moved
+from devtrace.trace.ids import OpId, TensorId
 from devtrace.trace.op_kinds import INDEXING
 
 
@@ -22,41 +23,41 @@ from devtrace.trace.op_kinds import INDEXING
 class Conflict:
     """An op that would mix devices, and its inputs that would be on the odd one."""
 
-    op: int
-    rows: tuple[int, ...]
+    op: OpId
+    rows: tuple[TensorId, ...]
 
 
 class Step(NamedTuple):
     """An op as a replay sees it."""
 
-    op: int
+    op: OpId
     name: str
-    inputs: list[int]
-    outputs: list[int]
-    rows: list[int]
+    inputs: list[TensorId]
+    outputs: list[TensorId]
+    rows: list[TensorId]
     """Inputs that have dimensions."""
-    following: list[int]
+    following: list[TensorId]
     """Outputs on the device of the input that leads."""
     kind: str
 
     @property
-    def leading(self) -> int:
+    def leading(self) -> TensorId:
         return (self.rows or self.inputs)[0]
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedSteps:
     """Ops of a trace, each read once for all replays."""
 
     queries: TraceQueries
-    _steps: dict[int, Step] = field(default_factory=dict)
+    _steps: dict[OpId, Step] = field(default_factory=dict)
 
-    def step(self, op: int) -> Step:
+    def step(self, op: OpId) -> Step:
         if op not in self._steps:
             self._steps[op] = self._read(op)
         return self._steps[op]
 
-    def _read(self, op: int) -> Step:
+    def _read(self, op: OpId) -> Step:
         queries, name = self.queries, self.queries.op_name(op)
         inputs = queries.inputs(op)
         rows = [row for row in inputs if queries.dims[row] != 0]
@@ -76,12 +77,12 @@ class Recorded:
 class Replay:
     """Runs the ops up to the failing one; `conflict` is the first that would mix devices, None if all would run."""
 
-    def __init__(self, recorded: Recorded, case: Case, moved: Iterable[Moved]) -> None:
+    def __init__(self, recorded: RecordedSteps, case: Case, moved: Iterable[Moved]) -> None:
         self.recorded = recorded
         self.case = case
         self.queries = case.queries
-        self.there: set[int] = set()  # rows that are on the expected device now, and were not
-        self._next: list[int] = []  # ops that take one of them
+        self.there: set[TensorId] = set()  # rows that are on the expected device now, and were not
+        self._next: list[OpId] = []  # ops that take one of them
         self.conflict = self._run(sorted(moved, key=lambda each: -each.since))
 
     def _run(self, waiting: list[Moved]) -> Conflict | None:
@@ -102,13 +103,13 @@ class Replay:
             if odd:
                 return Conflict(op, odd)
             for row in self.follow(step):
-                self._arrive(row, op + 1)
+                self._arrive(row, OpId(op + 1))
         self.there.update(each.row for each in waiting if each.since <= self.case.op)
         self.make_for_the_failing_op()
         left = tuple(row for row in self.failing_inputs() if self.trait_now(row) != self.case.expected_device)
         return Conflict(self.case.op, left) if left else None
 
-    def _arrive(self, row: int, op: int) -> None:
+    def _arrive(self, row: TensorId, op: OpId) -> None:
         if row not in self.there:
             self.there.add(row)
             for taker in self.queries.takers(row):
@@ -124,7 +125,7 @@ class Replay:
             self.there.update(self.follow(step) if step.inputs else step.following)
         self.there.update(filter(self._is_taken_by_the_line, self.failing_inputs()))
 
-    def _is_taken_by_the_line(self, row: int) -> bool:
+    def _is_taken_by_the_line(self, row: TensorId) -> bool:
         """Return whether an input is a view, taken on the failing line, of a moved tensor: `head(x.flatten(1))`."""
         queries, known = self.queries, self.case.snapshot.reachable_rows
         is_read = not queries.evidence.saw_ops and queries.producer(row) < 0
@@ -134,16 +135,16 @@ class Replay:
         """Yield the steps of the failing op's site that came just before it, if anything has moved."""
         site_of, first = self.queries.trace.ops.ints("site"), self.case.op
         while self.there and first > 0 and site_of[first - 1] == site_of[self.case.op]:
-            first -= 1
-        yield from map(self.recorded.step, range(first, self.case.op))
+            first = OpId(first - 1)
+        yield from map(self.recorded.step, map(OpId, range(first, self.case.op)))
 
-    def failing_inputs(self) -> list[int]:
+    def failing_inputs(self) -> list[TensorId]:
         return [row for row in combined(self.queries, self.case.op) if self.queries.dims[row] != 0]
 
-    def trait_now(self, row: int) -> str:
+    def trait_now(self, row: TensorId) -> str:
         return self.case.expected_device if row in self.there else self.queries.trait(row)
 
-    def mixed(self, step: Step) -> tuple[int, ...]:
+    def mixed(self, step: Step) -> tuple[TensorId, ...]:
         """Return the odd inputs of an op that would mix devices after the move.
 
         And moved inputs that the op takes only on their old device.
@@ -160,6 +161,6 @@ class Replay:
             return ()
         return tuple(row for row in rows if self.trait_now(row) != self.case.expected_device)
 
-    def follow(self, step: Step) -> list[int]:
+    def follow(self, step: Step) -> list[TensorId]:
         """Return the outputs that follow their inputs to the expected device."""
         return step.following if self.trait_now(step.leading) != self.queries.trait(step.leading) else []

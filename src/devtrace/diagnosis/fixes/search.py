@@ -18,14 +18,14 @@ from devtrace.diagnosis.evidence.source_text import statement_site
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.findings import Choice
 from devtrace.diagnosis.fixes import about_to_fail, proof
-from devtrace.diagnosis.fixes.fix import Fix
+from devtrace.diagnosis.fixes.fix import Fix, Ranked
 from devtrace.diagnosis.fixes.order import FOR_EVERY_CAUSE, of_cause
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
-from devtrace.diagnosis.fixes.ranked import Ranked
-from devtrace.diagnosis.fixes.replay import Recorded, Replay
-from devtrace.diagnosis.slug_words import ADVICE
+from devtrace.diagnosis.fixes.replay import RecordedSteps, Replay
+from devtrace.diagnosis.slugs import ADVICE
 from devtrace.features import find
 from devtrace.source.user_code import OWN_PACKAGES
+from devtrace.trace.ids import OpId, TensorId
 from devtrace.words.catalogue import sentence
 
 MOST_PARTS: Final = 8
@@ -51,8 +51,8 @@ class Search:
     is_a_guess: Callable[[Fix], bool] = lambda fix: False
 
     @cached_property
-    def _recorded(self) -> Recorded:
-        return Recorded(self.case.queries)
+    def _recorded(self) -> RecordedSteps:
+        return RecordedSteps(self.case.queries)
 
     def fix(self) -> Fix:
         """Return the first fix for the cause that is proven; advice alone where none is."""
@@ -140,7 +140,7 @@ class Search:
         kind: type[Replay] = find("replay", case.queries.of) or Replay
         return kind(self._recorded, case, proof.all_moved(parts))
 
-    def _about(self, op: int, rows: tuple[int, ...]) -> Case:
+    def _about(self, op: OpId, rows: tuple[TensorId, ...]) -> Case:
         mismatch = replace(self.case.mismatch, op=op, odd_tensor=rows[0], others_on_odd_device=rows[1:])
         return Case.of(self.case.queries, self.case.snapshot, mismatch)
 
@@ -160,7 +160,7 @@ class Search:
         """Say why a further tensor has to move: where it is, or which line would fail after the first edit."""
         named = (self.find_verdict(left).name, *left.names)
         name = next((each.text for each in named if each is not None), "")
-        site = statement_site(self.case.queries, int(self.case.queries.op_users[left.op]))
+        site = statement_site(self.case.queries, self.case.queries.op_user(left.op))
         if left.op == self.case.op or site is None:
             return sentence("fixed.too", name=name, odd=left.odd_device)
         return sentence("fixed.too-at", name=name, odd=left.odd_device, site=site)

@@ -19,9 +19,10 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.explained_mismatch import explained
 from devtrace.source.safe_values import values
+from devtrace.trace.ids import OpId
 
 
-def device_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
+def device_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
     refused = find_refusal(queries, snapshot, op, text)
     found = find_mismatch(queries, op) if refused is None else None
     if found is not None:
@@ -45,7 +46,7 @@ def _blame_the_input(queries: TraceQueries, snapshot: FailureSnapshot, mismatch:
     return replace(mismatch, odd_tensor=tensor)
 
 
-def _was_made_by_the_failing_layer(queries: TraceQueries, made: int, failed: int) -> bool:
+def _was_made_by_the_failing_layer(queries: TraceQueries, made: OpId, failed: OpId) -> bool:
     ops = queries.trace.ops
     in_a_call = ops.number("call", made) >= 0
     alike = all(ops.number(column, made) == ops.number(column, failed) for column in ("site", "call"))

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from devtrace.diagnosis.evidence import access_paths
-from devtrace.diagnosis.evidence.asked_devices import AskedDevice, asked_device
+from devtrace.diagnosis.evidence.asked_devices import AskedDevice, asked_device, who_asked
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.finding_parts import of_error
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.torchs_sentences import REFUSALS
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
-from devtrace.diagnosis.evidence.who_asked import who_asked
 from devtrace.diagnosis.findings import Edit, Finding, Line
 from devtrace.source.matching import called_name, calls_in, is_path
-from devtrace.source.plain_values import plain
+from devtrace.source.safe_values import plain
+from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import family, sentence
 
 _MESSAGES: Final = family(
@@ -43,7 +43,7 @@ class _Answer(NamedTuple):
     help: str = ""
 
 
-def device_refused(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
+def device_refused(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
     matches = ((key, re.search(pattern, text, re.IGNORECASE | re.MULTILINE)) for key, pattern in REFUSALS.items())
     key, found = next(((key, found) for key, found in matches if found), ("", None))
     if found is None:

@@ -1,18 +1,31 @@
-"""The rules for errors, in the order in which they are asked. An explanation needs no others."""
+"""A finding for each error about devices or dtypes, by the first rule that explains it, else in torch's own words.
 
+The rules stand in the order in which they are asked. An explanation needs no others.
+"""
+
+import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.finding_parts import of_error
+from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES, is_of_another_trait, refused
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.device_mismatch import device_mismatch
 from devtrace.diagnosis.rules.device_refused import device_refused
 from devtrace.diagnosis.rules.generator_mismatch import generator_mismatch
 from devtrace.diagnosis.rules.host_conversion import host_conversion
+from devtrace.diagnosis.rules.run_rule import failed_rule
 from devtrace.features import offers
+from devtrace.trace.ids import OpId
+from devtrace.trace.rows import Failure
+from devtrace.words.catalogue import one_after_another, sentence
+from devtrace.words.errors import named
 
-Explain = Callable[[TraceQueries, FailureSnapshot, int, str], Finding | None]
+Explain = Callable[[TraceQueries, FailureSnapshot, OpId, str], Finding | None]
 """Explains an op that raised, by torch's message; None where the error is of another rule."""
 
 OF_DEVICES: Final[Mapping[str, Explain]] = {
@@ -23,7 +36,89 @@ OF_DEVICES: Final[Mapping[str, Explain]] = {
 }
 
 
-def error_rules() -> Iterator[Explain]:
-    """Yield the rules of features, and then those of devices, which take what is left."""
-    yield from (load() for load in offers("error rule").values())
-    yield from OF_DEVICES.values()
+def error_rules() -> dict[str, Callable[[], Explain]]:
+    """Return what loads the rules of features, and then those of devices, which take what is left."""
+    return {**offers("error rule"), **{slug: partial(OF_DEVICES.__getitem__, slug) for slug in OF_DEVICES}}
+
+
+def rule_slugs() -> tuple[str, ...]:
+    """Return the slugs of all rules, those for errors first."""
+    return (*offers("error rule"), *OF_DEVICES, *offers("cost rule"), *offers("job rule"))
+
+
+_IS_ABOUT_DEVICES: Final = re.compile(r"device|cuda|Input type \(|on cpu", re.IGNORECASE)
+_IS_MIX: Final = re.compile(r"same device|at least two devices|numpy|generator", re.IGNORECASE)
+
+_TRIED: Final = ("dtype-mismatch", "device-refused")
+"""Rules of errors by which programs ask what is there; two devices in one op are a mistake, whoever catches it."""
+
+
+def device_errors(queries: TraceQueries, notes: list[str]) -> Iterator[Finding]:
+    """Yield what is wrong, once, however often a line raised it: each task of a server that awaits its model does.
+
+    A rule that failed is added to the notes.
+    """
+    found: dict[object, Finding] = {}
+    for each in _one_by_one(queries, notes):
+        thread = queries.trace.ops.number("thread", each.op) if each.op >= 0 else -1
+        rank = queries.trace.threads.number("rank", thread) if thread >= 0 else -1
+        key = (each.rule, each.site, each.message, each.edits, rank)
+        first = found.get(key)
+        found[key] = replace(first, count=first.count + 1, ops=(*first.ops, *each.ops)) if first is not None else each
+    yield from found.values()
+
+
+def _one_by_one(queries: TraceQueries, notes: list[str]) -> Iterator[Finding]:
+    snapshot = FailureSnapshot(queries)
+    for error in queries.trace.errors:
+        is_of_dtypes = is_of_another_trait(error.message)
+        is_torchs = ABOUT_DEVICES.search(error.message) is not None and not is_of_dtypes
+        names_devices = is_torchs or (_IS_ABOUT_DEVICES.search(error.message) is not None and not is_of_dtypes)
+        if not names_devices and not is_of_dtypes and refused(error.message) is None:
+            continue
+        finding, fault = _explained(queries, snapshot, error, notes)
+        if finding is not None:
+            yield _of_a_try(queries, finding) if finding.rule in _TRIED else finding
+        elif fault:
+            yield _in_torchs_words(queries, error, sentence("error.not-explained", fault=fault))
+        elif (names_devices and not queries.evidence.saw_ops) or is_torchs or _IS_MIX.search(error.message):
+            key = "explained.unknown-recorded" if queries.evidence.saw_ops else "explained.unknown-tensor"
+            yield _in_torchs_words(queries, error, sentence(key))
+
+
+def _explained(
+    queries: TraceQueries, snapshot: FailureSnapshot, error: Failure, notes: list[str]
+) -> tuple[Finding | None, str]:
+    """Return what the first rule that explains an error finds, or why a rule failed."""
+    why = ""
+    for slug, load in error_rules().items():
+        try:
+            finding = load()(queries, snapshot, error.op.id, error.message)
+        except Exception as fault:  # noqa: BLE001 (other rules go on, and torch's own error is shown all the same)
+            why, note = named(fault), failed_rule(slug, fault)
+            notes += [note] if note not in notes else []
+            continue
+        if finding is not None:
+            return finding, ""
+    return None, why
+
+
+def _of_a_try(queries: TraceQueries, finding: Finding) -> Finding:
+    """Return a note where the program caught the error: it tried a dtype or a device, and took another one then."""
+    if queries.live is None or finding.op not in queries.live.went_on:
+        return finding
+    message = one_after_another((finding.message, sentence("mismatch.caught")))
+    note = replace(finding, severity="note", message=message)
+    return replace(note, help="", edits=()) if finding.rule == "device-refused" else note  # it has found another device
+
+
+def _in_torchs_words(queries: TraceQueries, error: Failure, why: str) -> Finding:
+    first = error.message.strip().splitlines()[0] if error.message.strip() else ""
+    op = error.op.id
+    return Finding(
+        rule="device-mismatch",
+        **of_error(queries, op),
+        cause="unknown",
+        devices=tuple(dict.fromkeys(queries.device(row) for row in queries.inputs(op))),
+        message=sentence("error.in-torchs-words", type=error.type, text=first, why=why),
+    )

@@ -6,11 +6,10 @@ from functools import partial
 from typing import Final
 
 from devtrace.diagnosis.causes.ordered import find_verdict
-from devtrace.diagnosis.evidence import untraced_cells
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.finding_parts import as_culprit, of_error
-from devtrace.diagnosis.evidence.source_text import assigned_names, statement_site
+from devtrace.diagnosis.evidence.source_text import assigned_names, birth, statement_site
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import failing_frame, frame_at
 from devtrace.diagnosis.fixes.search import Search
@@ -128,7 +127,7 @@ def _birth_in_an_untraced_cell(case: Case, names: list[str]) -> Site | None:
     kind = next((module.type for module in case.queries.trace.modules if module.path == owner), "")
     plain = (name.last for name in case.names if name.text == names[0] and name.last.kind == "attribute")
     kind = kind or next((type(reference.owner).__name__ for reference in plain), "")  # that of no module
-    return untraced_cells.birth(live.cells, frames[-1].f_code.co_filename, names[0], kind)
+    return birth(live.cells, frames[-1].f_code.co_filename, names[0], kind)
 
 
 def _culprit(case: Case, verdict: Verdict, names: list[str], guessed: Site | None) -> Culprit:
@@ -151,7 +150,7 @@ def _chain(case: Case) -> tuple[Site, ...]:
     queries = case.queries
     sites = [queries.born(row) for row in reversed(case.origin.path)]
     if sites and queries.package(sites[0]):
-        sites.insert(0, int(queries.users[sites[0]]))  # the user's line that led there
+        sites.insert(0, queries.user(sites[0]))  # the user's line that led there
     sites += [package_line_with_the_owner(case), queries.op_site(case.op)]
     found = [_loaded_from(case), *(statement_site(queries, id) for id in sites)]
     lines = {(site.file, site.line): site for site in found if site is not None}

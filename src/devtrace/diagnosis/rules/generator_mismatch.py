@@ -23,12 +23,13 @@ from devtrace.diagnosis.fixes import proof
 from devtrace.diagnosis.fixes.fix import Fix, suggested
 from devtrace.diagnosis.slugs import Certainty
 from devtrace.source.matching import called_name, calls_in, keyword, nodes_of, variable
+from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
 
 _IS_GENERATOR: Final = re.compile(r"Expected an? '([\w:]+)' (?:device type|generator device) .*found '([\w:]+)'")
 
 
-def generator_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
+def generator_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
     error = _IS_GENERATOR.search(text)
     if error is None:
         return None

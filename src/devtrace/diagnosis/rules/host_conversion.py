@@ -11,17 +11,18 @@ from functools import cached_property
 from typing import Any, Final
 
 from devtrace.diagnosis.evidence import access_paths
-from devtrace.diagnosis.evidence.cpu_only import NUMPY, PINNED, CpuOnly, refused
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.finding_parts import as_culprit, of_error
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.source_text import assigned_names, statement_site
+from devtrace.diagnosis.evidence.torchs_sentences import NUMPY, PINNED, CpuOnly, refused
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.source.matching import called_name, calls_in, is_given, is_path, keyword, match_code, nodes_of, owner_of
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import MISSING, Value, evaluate, values
+from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
 from devtrace.words.catalogue import sentence, unnamed
 from devtrace.words.text_format import one_line
 
@@ -29,7 +30,7 @@ MOST_PARENTS: Final = 50
 _LISTS: Final = ("list", "tuple", "sorted")
 
 
-def host_conversion(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
+def host_conversion(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
     taker = refused(text)
     if taker is None:
         return None
@@ -60,7 +61,7 @@ class _Conversion:
 
     queries: TraceQueries
     snapshot: FailureSnapshot
-    op: int
+    op: OpId
     taker: CpuOnly
 
     @cached_property
@@ -84,12 +85,12 @@ class _Conversion:
         return argument if argument is not None else _converted(self.code) if self.taker is NUMPY else None
 
     @cached_property
-    def row(self) -> int:
+    def row(self) -> TensorId:
         """Return the row of the tensor: the code's value, a result of the line, or an input of the op; or -1."""
         rows = [*self._of_given(), *self._made_in_the_line, *self.queries.inputs(self.op)]
         if not self._is_a_calls_own:
             rows += [self.snapshot.row(value.value) for value in self._values()]
-        found = next((row for row in rows if row is not None and self.queries.device(row) != HOST), -1)
+        found = next((row for row in rows if row is not None and self.queries.device(row) != HOST), NO_TENSOR)
         return self._of_the_data(found) if self.taker is PINNED and found >= 0 else found
 
     @cached_property
@@ -102,7 +103,7 @@ class _Conversion:
     def text(self) -> str:
         return self.frame.code.text(self.given) if self.frame is not None and self.given is not None else ""
 
-    def _of_the_data(self, batch: int) -> int:
+    def _of_the_data(self, batch: TensorId) -> TensorId:
         """Return the named tensor among the sources of a batch."""
         rows = [batch]
         for row in rows:
@@ -113,33 +114,33 @@ class _Conversion:
             rows += [parent for parent in parents if self.queries.device(parent) == self.queries.device(batch)]
         return batch
 
-    def _of_given(self) -> Iterator[int | None]:
+    def _of_given(self) -> Iterator[TensorId | None]:
         if self.given is None or self.frame is None:
             return
         value = evaluate(self.given, self.frame.scope())
         if is_tensor(value):
             yield self.snapshot.row(value)
         elif isinstance(self.given, ast.Call | ast.BinOp) and self.op > 0 and self.queries.evidence.saw_ops:
-            yield from self.queries.outputs(self.op - 1)
+            yield from self.queries.outputs(OpId(self.op - 1))
 
     @cached_property
-    def _made_in_the_line(self) -> dict[int, ast.expr]:
+    def _made_in_the_line(self) -> dict[TensorId, ast.expr]:
         """Return the last result of an expression in the failing code, with the expression."""
         inside = set(ast.walk(self.code)) if self.code is not None else set()
-        op = self.op - 1
+        op = OpId(self.op - 1)
         while op >= 0 and self._is_of_the_line(op):
             made = self.queries.op_node(op)
             if made is not None and made.node in inside and isinstance(made.node, ast.expr):
                 rows = [row for row in self.queries.outputs(op) if self.queries.device(row) != HOST]
                 if rows:
                     return dict.fromkeys(rows, made.node)
-            op -= 1
+            op = OpId(op - 1)
         return {}
 
-    def _is_of_the_line(self, op: int) -> bool:
+    def _is_of_the_line(self, op: OpId) -> bool:
         """Return whether the user's line of an op is the one that failed."""
-        own = [self.queries.users[self.queries.op_site(each)] for each in (op, self.op)]
-        sites = [self.queries.site(int(each)) for each in own]
+        own = [self.queries.user(self.queries.op_site(each)) for each in (op, self.op)]
+        sites = [self.queries.site(each) for each in own]
         return sites[0] is not None and sites[1] is not None and sites[0].line == sites[1].line
 
     def _values(self) -> list[Value]:

@@ -9,7 +9,7 @@ from devtrace.explaining.reading import hooks
 from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.returned_calls import run_around
-from devtrace.explaining.reading.values import Activation, Definition, Known
+from devtrace.explaining.reading.values import Activation, Definition, KnownValue
 from devtrace.explaining.stack import CALLS_OF_MODULES, HOOKED_CALL
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source.flow import defaults, parameters
@@ -51,7 +51,7 @@ def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[De
             return
         maker = node.func.func if isinstance(node.func, ast.Call) else None  # a module's, called at once: `Filter()(x)`
         function = reader.see(node.func, outer) or reader.see(maker, outer)
-        skipped = _parameters_before(function.value if isinstance(function, Known) else None, code)
+        skipped = _parameters_before(function.value if isinstance(function, KnownValue) else None, code)
         own = 0
         if skipped is None and handed is not None:
             skipped, own = _parameters_beside(activation, handed), _own_parameters(handed)
@@ -144,7 +144,7 @@ def of_only_call(reader: Reader, name: str, activation: Activation) -> Iterator[
     parent = activation.source.parent(activation.body)
     if isinstance(parent, ast.ClassDef):
         called, names = (parent.name if called == "__init__" else called), names[1:]
-    known = {each: value.value for each, value in activation.bound.items() if isinstance(value, Known)}
+    known = {each: value.value for each, value in activation.bound.items() if isinstance(value, KnownValue)}
     yield from of_only_call_of(reader, called, name, names, known)
 
 

@@ -25,7 +25,7 @@ from devtrace.explaining.reading.returned_calls import (
     returned,
     run_of,
 )
-from devtrace.explaining.reading.values import END, Activation, Definition, Known, Several, TensorValue, Value
+from devtrace.explaining.reading.values import END, Activation, Definition, KnownValue, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, class_name, is_module
 from devtrace.runtime.quiet import gradient_of
@@ -102,14 +102,14 @@ def read_attribute(reader: Reader, node: ast.Attribute, activation: Activation) 
         return _of_tensor(reader, owner, node, activation)
     if isinstance(owner, Several):  # a new dataclass, by its fields
         return owner.item(node.attr)
-    return member(reader, owner.value, node.attr, activation) if isinstance(owner, Known) else None
+    return member(reader, owner.value, node.attr, activation) if isinstance(owner, KnownValue) else None
 
 
 def _of_tensor(reader: Reader, owner: TensorValue, node: ast.Attribute, activation: Activation) -> Value | None:
     if node.attr == "device":
-        return Known(torch._C.device(owner.device))
+        return KnownValue(torch._C.device(owner.device))
     if node.attr == "dtype":
-        return Known(owner.dtype) if owner.dtype is not None else None
+        return KnownValue(owner.dtype) if owner.dtype is not None else None
     if node.attr == "grad" and owner.live is not None:
         gradient = gradient_of(owner.live)
         return reader.value(gradient) if gradient is not None else None
@@ -129,19 +129,19 @@ def member(reader: Reader, owner: Any, name: str, activation: Activation) -> Val
     is_class = issubclass(type(owner), type)
     found = class_attribute(owner if is_class else type(owner), name)
     if type(found) is property and type(found.fget) is FunctionType:
-        return returned(reader, found.fget, arguments(found.fget, [Known(owner)], {}), activation)
+        return returned(reader, found.fget, arguments(found.fget, [KnownValue(owner)], {}), activation)
     if type(found) in (FunctionType, CACHED):
-        return Known(found if is_class else MethodType(found, owner))
+        return KnownValue(found if is_class else MethodType(found, owner))
     if type(found) is staticmethod:
-        return Known(found.__func__)
+        return KnownValue(found.__func__)
     if type(found) is classmethod:
-        return Known(MethodType(found.__func__, owner if is_class else type(owner)))
+        return KnownValue(MethodType(found.__func__, owner if is_class else type(owner)))
     return None
 
 
 def definitions_of_attribute(reader: Reader, node: ast.Attribute, activation: Activation) -> Iterator[Definition]:
     owner = reader.see(node.value, activation)
-    if isinstance(owner, Known):
+    if isinstance(owner, KnownValue):
         yield from of_class(reader, owner.value, node.attr, activation)
 
 
@@ -157,7 +157,7 @@ def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> I
         yield from of_only_call_of(reader, class_name(type(owner), "__name__"), name, fields, others=own)
     yield from _of_frames(reader, owner, name)
     if not is_module(owner):
-        yield from _only_elsewhere(reader, name)
+        yield from one_of(reader, lambda source: named(source, name).attributes)
 
 
 def _in_methods(reader: Reader, kind: type, owner: Any, name: str, activation: Activation) -> list[Definition]:
@@ -204,7 +204,7 @@ def _run_of_method(
     reader: Reader, function: FunctionType, owner: Any, given: dict[str, Value | None], activation: Activation
 ) -> Activation | None:
     """Return a run of a method on an object; of a method that set the object up, an early one."""
-    run = run_of(reader, function, {**given, function.__code__.co_varnames[0]: Known(owner)}, activation)
+    run = run_of(reader, function, {**given, function.__code__.co_varnames[0]: KnownValue(owner)}, activation)
     if run is not None and (function.__name__ == "__init__" or (is_module(owner) and run.owner is None)):
         run.depth, run.module = 0, None
     return run
@@ -214,7 +214,7 @@ def runs_that_fill(reader: Reader, node: ast.expr, activation: Activation) -> It
     """Yield runs of the methods that may have filled an object's container: `self.cache[n] = table`."""
     found = match_code("$owner.$name", node)
     owner = reader.see(found["owner"], activation) if found is not None else None
-    if found is None or not isinstance(owner, Known) or issubclass(type(owner.value), ModuleType):
+    if found is None or not isinstance(owner, KnownValue) or issubclass(type(owner.value), ModuleType):
         return
     live = [run.body for run in reader.user_activations()]
     for kind in classes_of(owner.value if issubclass(type(owner.value), type) else type(owner.value)):
@@ -272,7 +272,7 @@ def _of_factory(reader: Reader, kind: type, owner: Any, name: str, activation: A
     factory = getattr(cached, "func", None) if is_cached else getattr(field, "default_factory", None)
     if type(factory) is not FunctionType or not is_theirs(factory.__code__):
         return
-    given: dict[str, Value | None] = {factory.__code__.co_varnames[0]: Known(owner)} if is_cached else {}
+    given: dict[str, Value | None] = {factory.__code__.co_varnames[0]: KnownValue(owner)} if is_cached else {}
     run = run_of(reader, factory, given, activation)
     if run is None:
         return
@@ -290,9 +290,3 @@ def _of_frames(reader: Reader, owner: Any, name: str) -> Iterator[Definition]:
                     continue
                 if evaluate(target.value, run.scope) is owner:
                     yield Definition(value, (), run.at_node(statement))
-
-
-def _only_elsewhere(reader: Reader, name: str) -> Iterator[Definition]:
-    """Yield the only statement in the user's files that assigns an attribute of this name."""
-    found = [(value, run) for run in reader.files() for value in named(run.source, name).attributes]
-    return one_of(reader, found)

@@ -27,7 +27,7 @@ from devtrace.explaining.reading.returned_calls import (
     run_of,
     stored_in,
 )
-from devtrace.explaining.reading.values import Activation, Definition, Known, Several, TensorValue, Value
+from devtrace.explaining.reading.values import Activation, Definition, KnownValue, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, COPY, CREATE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.runtime.quiet import device_of, dtype_of
@@ -77,9 +77,9 @@ class Written(NamedTuple):
         for each in options:
             if isinstance(each, Several) and each.keys:
                 return reader.named_device(each.item("device")) if "device" in each.keys else None
-            if isinstance(each, Known) and type(each.value) is dict:
+            if isinstance(each, KnownValue) and type(each.value) is dict:
                 device = each.value.get("device")
-                return reader.named_device(Known(device)) if device is not None else None
+                return reader.named_device(KnownValue(device)) if device is not None else None
         return ""
 
     def tensors(self, reader: Reader) -> list[TensorValue]:
@@ -193,19 +193,19 @@ def read_call(reader: Reader, node: ast.Call, activation: Activation) -> Value |
         owner = reader.see(node.func.value, activation)
         if isinstance(owner, TensorValue):
             return call_method(reader, owner, node.func.attr, Written(node, activation))
-        if isinstance(owner, Several) or (isinstance(owner, Known) and type(owner.value) is dict):
+        if isinstance(owner, Several) or (isinstance(owner, KnownValue) and type(owner.value) is dict):
             return _call_container(reader, owner, node.func.attr, node, activation)
         name = node.func.attr
-        if isinstance(owner, Known) and type(owner.value) in (list, deque) and name in ("pop", "popleft"):
+        if isinstance(owner, KnownValue) and type(owner.value) in (list, deque) and name in ("pop", "popleft"):
             return _popped(reader, owner.value)
-        if isinstance(owner, Known) and is_module(owner.value) and (name in OF_MODULES or gives_itself(name)):
+        if isinstance(owner, KnownValue) and is_module(owner.value) and (name in OF_MODULES or gives_itself(name)):
             return _of_module(reader, owner, name)
     if variable(node.func) in ("getattr", "next"):
         return _call_builtin(reader, node, activation)
     function = reader.see(node.func, activation)
     if variable(node.func) and function is None:
         return _call_sequence(reader, node, activation)
-    return _call(reader, function.value, Written(node, activation)) if isinstance(function, Known) else None
+    return _call(reader, function.value, Written(node, activation)) if isinstance(function, KnownValue) else None
 
 
 def _call(reader: Reader, value: Any, call: Written) -> Value | None:
@@ -236,20 +236,22 @@ def _handed_on_to(reader: Reader, value: Any, activation: Activation) -> Any:
         return value
     there = run.at_node(last)
     called = reader.see(last.func, there)
-    if isinstance(called, Known):
+    if isinstance(called, KnownValue):
         is_of_self = type(called.value) is FunctionType and before and len(last.args) > 1
         return (
-            MethodType(called.value, before[0].value) if is_of_self and isinstance(before[0], Known) else called.value
+            MethodType(called.value, before[0].value)
+            if is_of_self and isinstance(before[0], KnownValue)
+            else called.value
         )
     looked_up = match_code("getattr($owner, $name)", last.func)
     name = reader.see(looked_up["name"], there) if looked_up is not None else None
-    return name.value if isinstance(name, Known) and name.value in MAKES else value
+    return name.value if isinstance(name, KnownValue) and name.value in MAKES else value
 
 
 def definitions_of_call(reader: Reader, node: ast.Call, activation: Activation) -> Iterator[Definition]:
     """Yield the expressions that a function of the user's or of a package's returns."""
     value = reader.see(node.func, activation)
-    called = _handed_on_to(reader, value.value, activation) if isinstance(value, Known) else None
+    called = _handed_on_to(reader, value.value, activation) if isinstance(value, KnownValue) else None
     function, before = function_of(called)
     if function is None or not is_theirs(function.__code__):
         return
@@ -272,14 +274,14 @@ def _call_builtin(reader: Reader, node: ast.Call, activation: Activation) -> Val
     if getattr(node.func, "id", "") == "next":
         made = node.args[0] if node.args else None
         owner = reader.see(owner_of(made), activation)
-        if isinstance(owner, Known) and is_module(owner.value):
+        if isinstance(owner, KnownValue) and is_module(owner.value):
             first = next((tensor for _, tensor in registered(owner.value)), None)
             return reader.value(first) if first is not None else None
         return reader.part(reader.see(made, activation), (0,), node, activation)
     if len(node.args) < 2:
         return None
     owner, name = reader.see(node.args[0], activation), reader.see(node.args[1], activation)
-    if isinstance(owner, Known) and isinstance(name, Known) and type(name.value) is str:
+    if isinstance(owner, KnownValue) and isinstance(name, KnownValue) and type(name.value) is str:
         return member(reader, owner.value, name.value, activation)
     return None
 
@@ -295,21 +297,21 @@ def _call_sequence(reader: Reader, node: ast.Call, activation: Activation) -> Va
 
 
 def _call_container(
-    reader: Reader, owner: Several | Known, name: str, node: ast.Call, activation: Activation
+    reader: Reader, owner: Several | KnownValue, name: str, node: ast.Call, activation: Activation
 ) -> Value | None:
     """Return `batch.get("mask")`, `batch.values()` and the like of a dictionary."""
     if name in ("get", "pop", "setdefault") and node.args:
         key = reader.see(node.args[0], activation)
         fallback = reader.see(node.args[1], activation) if len(node.args) > 1 else None
-        if not isinstance(key, Known) or type(key.value) not in (str, int):
+        if not isinstance(key, KnownValue) or type(key.value) not in (str, int):
             return None
         if isinstance(owner, Several):
             return owner.item(key.value) or fallback
         found = dict.get(owner.value, key.value)
         return reader.value(found) if found is not None else fallback
     if name in ("values", "items", "copy"):
-        values = list(owner.value.values())[:32] if isinstance(owner, Known) else owner.items
-        seen = [reader.value(each) if isinstance(owner, Known) else each for each in values]
+        values = list(owner.value.values())[:32] if isinstance(owner, KnownValue) else owner.items
+        seen = [reader.value(each) if isinstance(owner, KnownValue) else each for each in values]
         if name == "items":
             return Several(tuple(Several((None, each)) for each in seen))
         return Several(tuple(seen), owner.keys if isinstance(owner, Several) and name == "copy" else ())
@@ -323,7 +325,7 @@ def _popped(reader: Reader, owner: Any) -> Value | None:
     return next((value for value in values if value is not None), None)
 
 
-def _of_module(reader: Reader, owner: Known, name: str) -> Value:
+def _of_module(reader: Reader, owner: KnownValue, name: str) -> Value:
     """Return the result of a method of nn.Module: the module itself, or its tensors."""
     if gives_itself(name):
         return owner
@@ -333,7 +335,7 @@ def _of_module(reader: Reader, owner: Known, name: str) -> Value:
     if name == "state_dict":
         items = list(found)
         return Several(tuple(reader.value(tensor) for _, tensor in items), tuple(path for path, _ in items))
-    return Several(tuple(Several((Known(path), reader.value(tensor))) for path, tensor in found))
+    return Several(tuple(Several((KnownValue(path), reader.value(tensor))) for path, tensor in found))
 
 
 def _call_class(reader: Reader, kind: type, call: Written) -> Value | None:
@@ -346,7 +348,7 @@ def _call_class(reader: Reader, kind: type, call: Written) -> Value | None:
     if kind.__name__ == "device" and kind.__module__.partition(".")[0] in ("torch", "devtrace") and node.args:
         value = reader.see(node.args[0], activation)
         device = reader.named_device(value)
-        return Known(torch._C.device(device)) if device else None
+        return KnownValue(torch._C.device(device)) if device else None
     if issubclass(kind, torch.Tensor):
         return call_torch(reader, "tensor", call)
     fields = constructor_fields(kind)
@@ -368,7 +370,7 @@ def _forwarded(reader: Reader, module: Any, given: Given, call: Written) -> Valu
     forward = class_attribute(type(module), "forward")
     own = type(forward) is FunctionType and is_theirs(forward.__code__)
     if own:
-        own_given = arguments(forward, [Known(module), *given.values], given.words)
+        own_given = arguments(forward, [KnownValue(module), *given.values], given.words)
         made = returned(reader, forward, own_given, activation)
         if made is not None:
             return made

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from devtrace.explaining.reading.values import Known, TensorValue, Value
+from devtrace.explaining.reading.values import KnownValue, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.source.element_types import (
     CASTS,
@@ -27,7 +27,7 @@ def named(value: Value | None) -> torch.dtype | None:
     """Return the dtype that a value is or has."""
     if isinstance(value, TensorValue):
         return value.dtype
-    if isinstance(value, Known):
+    if isinstance(value, KnownValue):
         return value.value if isinstance(value.value, torch.dtype) else None
     return None
 
@@ -41,12 +41,6 @@ def may_be(made: TensorValue, device: str) -> bool:
     """Return whether an op's result may have another dtype than its promoted inputs, as a loss may."""
     is_computed = made.op is not None and made.op.kind == COMPUTE and bool(made.op.inputs)
     return is_computed and made.device == device
-
-
-def of_method(name: str) -> torch.dtype | None:
-    """Return the dtype that a method casts to by its name: `half`."""
-    found = getattr(torch, CASTS[name], None) if name in CASTS else None
-    return found if isinstance(found, torch.dtype) else None
 
 
 def of_result(name: str, inputs: list[TensorValue], node: ast.AST, source: Source) -> torch.dtype | None:
@@ -105,8 +99,8 @@ def _of_numbers(name: str, given: list[ast.expr], values: list[Value | None]) ->
     for _, value in data:
         if isinstance(value, TensorValue):
             return value.dtype
-        if isinstance(value, Known) and hasattr(type(value.value), "__array_interface__"):
-            return _of_array(value.value)
+        if isinstance(value, KnownValue) and hasattr(type(value.value), "__array_interface__"):
+            return _of_torch(str(getattr(value.value, "dtype", "")))
     numbers = [_number(*pair) for pair in data]
     if any(each is float for each in numbers):
         return torch.get_default_dtype()
@@ -117,7 +111,7 @@ def _of_numbers(name: str, given: list[ast.expr], values: list[Value | None]) ->
 
 def _number(node: ast.expr, value: Value | None) -> type | None:
     """Return the kind of numbers that an expression is, or lists."""
-    if isinstance(value, Known) and type(value.value) in (int, float, bool):
+    if isinstance(value, KnownValue) and type(value.value) in (int, float, bool):
         return type(value.value)
     try:
         listed: Any = ast.literal_eval(node)
@@ -128,11 +122,11 @@ def _number(node: ast.expr, value: Value | None) -> type | None:
     return type(listed) if type(listed) in (int, float, bool) else None
 
 
-def _of_array(array: Any) -> torch.dtype | None:
-    found = getattr(torch, str(getattr(array, "dtype", "")), None)
+def _of_torch(name: str) -> torch.dtype | None:
+    found = getattr(torch, name, None)
     return found if isinstance(found, torch.dtype) else None
 
 
 def cast_to(name: str, asked: list[Value | None]) -> torch.dtype | None:
-    """Return the dtype that a method casts to; None for one that only moves."""
-    return of_method(name) or next(filter(None, map(named, asked)), None)
+    """Return the dtype that a method casts to, by its name (`half`) or by an argument; None for one that only moves."""
+    return _of_torch(CASTS.get(name, "")) or next(filter(None, map(named, asked)), None)

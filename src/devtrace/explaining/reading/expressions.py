@@ -11,7 +11,7 @@ from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.names import elements, wholes
 from devtrace.explaining.reading.reader import MOST_ITEMS, Reader
 from devtrace.explaining.reading.returned_calls import given_to, one_of, put_under, stored_in
-from devtrace.explaining.reading.values import Activation, Definition, Known, Several, TensorValue, Value
+from devtrace.explaining.reading.values import Activation, Definition, KnownValue, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import is_module
 from devtrace.runtime.quiet import device_of, is_tensor
@@ -24,7 +24,7 @@ from devtrace.source.vocabulary import OPERATORS, torch_name
 
 
 def read_constant(reader: Reader, node: ast.Constant, activation: Activation) -> Value | None:
-    return Known(node.value)
+    return KnownValue(node.value)
 
 
 def computed(
@@ -43,10 +43,15 @@ def read_binary(reader: Reader, node: ast.BinOp, activation: Activation) -> Valu
     """Return the result of an operator on tensors; of two known texts or numbers their sum."""
     made = read_operation(reader, node, activation)
     left, right = reader.see(node.left, activation), reader.see(node.right, activation)
-    if made or not isinstance(node.op, ast.Add) or not isinstance(left, Known) or not isinstance(right, Known):
+    if (
+        made
+        or not isinstance(node.op, ast.Add)
+        or not isinstance(left, KnownValue)
+        or not isinstance(right, KnownValue)
+    ):
         return made
     is_plain = type(left.value) is type(right.value) and type(left.value) in (str, int)
-    return Known(left.value + right.value) if is_plain else None
+    return KnownValue(left.value + right.value) if is_plain else None
 
 
 def asked(node: ast.AST) -> str:
@@ -107,7 +112,7 @@ def _turns(reader: Reader, node: Any, activation: Activation) -> list[Activation
     if scope is None or activation.line != activation.now or more or generator.ifs or not variable(generator.target):
         return []
     iterated = reader.see(generator.iter, activation)
-    items = islice(contents(iterated.value), MOST_ITEMS) if isinstance(iterated, Known) else ()
+    items = islice(contents(iterated.value), MOST_ITEMS) if isinstance(iterated, KnownValue) else ()
     return [replace(activation, scope=scope.having({generator.target.id: each})) for each in items]
 
 
@@ -115,8 +120,8 @@ def read_text(reader: Reader, node: ast.JoinedStr, activation: Activation) -> Va
     parts = [
         reader.see(each.value if isinstance(each, ast.FormattedValue) else each, activation) for each in node.values
     ]
-    texts = [str(each.value) for each in parts if isinstance(each, Known) and type(each.value) in (str, int)]
-    return Known("".join(texts)) if len(texts) == len(parts) else None
+    texts = [str(each.value) for each in parts if isinstance(each, KnownValue) and type(each.value) in (str, int)]
+    return KnownValue("".join(texts)) if len(texts) == len(parts) else None
 
 
 def read_subscript(reader: Reader, node: ast.Subscript, activation: Activation) -> Value | None:
@@ -128,7 +133,7 @@ def read_subscript(reader: Reader, node: ast.Subscript, activation: Activation) 
     key = _key(reader, node.slice, activation)
     if isinstance(owner, Several):
         return owner.item(key)
-    return _of_live(reader, owner.value, key, node, activation) if isinstance(owner, Known) else None
+    return _of_live(reader, owner.value, key, node, activation) if isinstance(owner, KnownValue) else None
 
 
 def _indexes(reader: Reader, node: ast.expr, activation: Activation) -> list[TensorValue]:
@@ -140,7 +145,7 @@ def _key(reader: Reader, node: ast.expr, activation: Activation) -> Any:
         return ast.literal_eval(node)
     except (TypeError, ValueError, MemoryError, RecursionError):
         value = reader.see(node, activation)
-    return value.value if isinstance(value, Known) and type(value.value) in (int, str, tuple, bool) else MISSING
+    return value.value if isinstance(value, KnownValue) and type(value.value) in (int, str, tuple, bool) else MISSING
 
 
 def _of_live(reader: Reader, owner: Any, key: Any, node: ast.Subscript, activation: Activation) -> Value | None:
@@ -172,7 +177,7 @@ def _any_of_one_device(owner: Any) -> Any:
 
 def definitions_of_item(reader: Reader, node: ast.Subscript, activation: Activation) -> Iterator[Definition]:
     owner = reader.see(node.value, activation)
-    if isinstance(owner, Known):
+    if isinstance(owner, KnownValue):
         yield from _definitions(reader, node, owner.value, _key(reader, node.slice, activation), activation)
 
 
@@ -197,7 +202,7 @@ def _definitions(
     if loaded is not None:
         yield loaded
     elif type(key) is str:
-        yield from _only_key(reader, key)
+        yield from one_of(reader, lambda source: named(source, key).entries)
     yield from elements(reader, node.value, (), activation)
     yield from running
 
@@ -236,14 +241,9 @@ def _entry(made: ast.AST, key: Any) -> list[ast.expr]:
 def _loaded(reader: Reader, node: ast.expr, activation: Activation, levels: int = 4) -> Definition | None:
     """Return the `torch.load` call behind a container: for `saved["scaler"]["mean"]` that of `saved`."""
     function = reader.see(node.func, activation) if isinstance(node, ast.Call) else None
-    if isinstance(function, Known) and torch_name(function.value) == "load":
+    if isinstance(function, KnownValue) and torch_name(function.value) == "load":
         return Definition(node, (), activation, is_source=True)
     given = reader.definitions(node, activation) if levels else []
     given += [Definition(node.value, (), activation)] if levels and type(node) is ast.Subscript else []
     found = (_loaded(reader, each.node, each.activation, levels - 1) for each in given)
     return next((each for each in found if each is not None), None)
-
-
-def _only_key(reader: Reader, key: str) -> Iterator[Definition]:
-    """Yield the one entry with this key that the user's files write."""
-    return one_of(reader, [(each, run) for run in reader.files() for each in named(run.source, key).entries])

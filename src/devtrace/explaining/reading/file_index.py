@@ -13,7 +13,7 @@ from devtrace.source.parsing import Source, Span, kept_with_source
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedCode:
     """Occurrences of one name in a file."""
 
     calls: list[ast.Call] = field(default_factory=list)
@@ -22,9 +22,9 @@ class Named:
 
 
 @kept_with_source
-def named(source: Source, name: str) -> Named:
+def named(source: Source, name: str) -> NamedCode:
     """Return the occurrences of a name in a file: only statements that mention it are walked."""
-    found = Named()
+    found = NamedCode()
     for node in ast.walk(ast.Module(source.mentioning(name), [])):
         if isinstance(node, ast.Call):
             _add_call(found, node, name)
@@ -38,7 +38,7 @@ def named(source: Source, name: str) -> Named:
     return found
 
 
-def _add_call(found: Named, call: ast.Call, name: str) -> None:
+def _add_call(found: NamedCode, call: ast.Call, name: str) -> None:
     called = called_name(call)
     wrapped = path_of(call.args[0]).rpartition(".")[2] if called == "partial" and call.args else ""
     if name in (called, wrapped):
@@ -47,7 +47,7 @@ def _add_call(found: Named, call: ast.Call, name: str) -> None:
         found.entries.extend(word.value for word in call.keywords if word.arg == name)
 
 
-def _add_assignment(found: Named, node: ast.Assign, name: str) -> None:
+def _add_assignment(found: NamedCode, node: ast.Assign, name: str) -> None:
     for target in node.targets:
         match target:
             case ast.Attribute(attr=attribute) if attribute == name and match_code("None", node.value) is None:

@@ -15,7 +15,7 @@ from devtrace.explaining.reading.returned_calls import (
     results_of,
     run_of,
 )
-from devtrace.explaining.reading.values import Activation, Definition, Known, Several, Value
+from devtrace.explaining.reading.values import Activation, Definition, KnownValue, Several, Value
 from devtrace.runtime.torch_names import take
 from devtrace.source.flow import statements
 from devtrace.source.matching import match_code
@@ -40,7 +40,7 @@ def given_to_forward(
     """Return the arguments of a module's forward after its pre-hooks, with the runs of these."""
     runs: list[Activation] = []
     for hook, with_words in _around(module, before=True):
-        run = _run(reader, hook, [Known(module), *given.to_hook(with_words=with_words)], activation)
+        run = _run(reader, hook, [KnownValue(module), *given.to_hook(with_words=with_words)], activation)
         if run is None:
             continue
         runs.append(run)
@@ -57,7 +57,7 @@ def given_by_module(
 ) -> Value | None:
     """Return the result of a module's call: that of forward, or its replacement by a hook."""
     for hook, with_words in _around(module, before=False):
-        values = [Known(module), *given.to_hook(with_words=with_words), made]
+        values = [KnownValue(module), *given.to_hook(with_words=with_words), made]
         run = _run(reader, hook, values, activation)
         made = (_made(reader, run) if run is not None else None) or made
     return made

@@ -12,7 +12,7 @@ import torch
 from devtrace.explaining.reading.values import ReadOp, TensorValue
 from devtrace.recording.columns import stamps
 from devtrace.recording.columns.operator_info import COPY, VIEW
-from devtrace.recording.columns.process_history import ErrorMark, Moved, Past, Stamp, history
+from devtrace.recording.columns.process_history import ErrorMark, MovedModule, Past, Stamp, history
 from devtrace.recording.columns.tensor_rows import Rows
 from devtrace.recording.context.module_tree import subtree
 from devtrace.runtime.quiet import device_of, dtype_of, shape_of
@@ -155,7 +155,7 @@ class Pasts:
             waiting += new
         return list(found.values())
 
-    def _took(self, moved: Moved, module: Any, device: str, dtype: torch.dtype | None) -> bool:
+    def _took(self, moved: MovedModule, module: Any, device: str, dtype: torch.dtype | None) -> bool:
         """Return whether a move took a module away from a device, or from a dtype there."""
         root = moved.module()
         if root is None or not any(part is module for _, part in subtree(root)):
@@ -218,9 +218,9 @@ class Pasts:
         return op
 
 
-def _last_of(moves: list[Moved], errors: frozenset[ErrorMark | None]) -> list[Moved]:
+def _last_of(moves: list[MovedModule], errors: frozenset[ErrorMark | None]) -> list[MovedModule]:
     """Return the latest moves that ran while some errors were handled."""
-    found: list[Moved] = []
+    found: list[MovedModule] = []
     for moved in reversed(moves):
         if moved.handling is not None and moved.handling in errors:
             found.append(moved)

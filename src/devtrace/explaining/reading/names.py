@@ -16,7 +16,7 @@ from typing import Any
 from devtrace.explaining.reading.argument_sources import is_as_given, of_only_call, of_parameter
 from devtrace.explaining.reading.reader import MOST_ITEMS, SOUGHT_TENSOR, Reader
 from devtrace.explaining.reading.returned_calls import is_passed_by, run_around, stored_in
-from devtrace.explaining.reading.values import END, Activation, Definition, Known, Several, TensorValue, Value
+from devtrace.explaining.reading.values import END, Activation, Definition, KnownValue, Several, TensorValue, Value
 from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import is_module
 from devtrace.source import parsing
@@ -199,7 +199,7 @@ def _round_before(reader: Reader, found: Binding, activation: Activation) -> Act
     for name in sorted(names_in(around[0].target)) if around else ():
         iterated, position = unpacked(around[0].iter, position_in(around[0].target, name) or ())
         value = reader.see(iterated, activation) if not position else None
-        items = list(islice(contents(value.value), MOST_ITEMS)) if isinstance(value, Known) else []
+        items = list(islice(contents(value.value), MOST_ITEMS)) if isinstance(value, KnownValue) else []
         at = next((at for at, each in enumerate(items) if each is scope.lookup(name)), None)
         if at == 0 and len(around) == 1:
             return None
@@ -292,7 +292,7 @@ def _element(reader: Reader, iterated: ast.expr, position: Any, activation: Acti
     """Return the first readable element of an iterable."""
     iterated, position = unpacked(iterated, position)
     value = reader.see(iterated, activation)
-    if isinstance(value, Known):
+    if isinstance(value, KnownValue):
         first = next(iter(contents(value.value)), None)
         value = reader.value(first) if first is not None else None
     elif isinstance(value, Several):
@@ -309,10 +309,10 @@ def elements(reader: Reader, iterated: ast.expr, position: Any, activation: Acti
         for made in _built(whole.node):
             yield Definition(made, position, whole.activation.at_node(made))
     value = reader.see(iterated, activation)
-    if isinstance(value, Known) and type(value.value) in (list, deque, set):
+    if isinstance(value, KnownValue) and type(value.value) in (list, deque, set):
         for run in reader.user_activations():
             yield from (each._replace(position=position) for each in stored_in(reader, run, value.value))
-    if isinstance(value, Known) and not issubclass(type(value.value), (list, tuple, dict, deque, set)):
+    if isinstance(value, KnownValue) and not issubclass(type(value.value), (list, tuple, dict, deque, set)):
         # It makes its elements while it is gone through: a loader, a generator.
         yield Definition(iterated, position, activation, is_source=True)
 

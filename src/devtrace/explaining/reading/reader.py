@@ -21,7 +21,7 @@ from devtrace.explaining.reading.move_history import Pasts
 from devtrace.explaining.reading.values import (
     Activation,
     Definition,
-    Known,
+    KnownValue,
     ReadOp,
     Several,
     TensorValue,
@@ -185,8 +185,8 @@ class Reader:
 
     def members(self, value: Value | None, node: ast.AST, activation: Activation) -> list[TensorValue]:
         """Return the tensors of an expression's value; items of a live list by the definitions of the list."""
-        is_tuple = isinstance(value, Known) and issubclass(type(value.value), tuple)  # a named one, too
-        if not isinstance(value, Known) or not (is_tuple or type(value.value) in (list, dict)):
+        is_tuple = isinstance(value, KnownValue) and issubclass(type(value.value), tuple)  # a named one, too
+        if not isinstance(value, KnownValue) or not (is_tuple or type(value.value) in (list, dict)):
             return list(tensors_of(value))
         whole, find = value.value, partial(self._definitions_of_item, node, activation)
         parts = enumerate(tuple.__iter__(whole) if is_tuple else whole)
@@ -199,7 +199,7 @@ class Reader:
 
     def value(self, value: Any, definitions: Definitions = tuple) -> Value:
         """Return a live object as a value."""
-        return self.live(value, definitions) if is_tensor(value) else Known(value)
+        return self.live(value, definitions) if is_tensor(value) else KnownValue(value)
 
     def live(self, tensor: Any, definitions: Definitions = tuple) -> TensorValue:
         """Return a live tensor, with the ops that made it where the source shows them."""
@@ -329,7 +329,7 @@ class Reader:
                 value = value.item(index)
             elif isinstance(value, TensorValue):
                 value = self.derived("aten.select", COMPUTE, node, activation, [value])
-            elif isinstance(value, Known) and issubclass(type(value.value), (list, tuple)):
+            elif isinstance(value, KnownValue) and issubclass(type(value.value), (list, tuple)):
                 kind: Any = list if issubclass(type(value.value), list) else tuple  # no line of a subclass is run
                 if type(index) is not int or not -kind.__len__(value.value) <= index < kind.__len__(value.value):
                     return None
@@ -374,10 +374,10 @@ class Reader:
         """Return the device that a value names, or that a tensor is on; empty for none."""
         if isinstance(value, TensorValue):
             return value.device
-        if isinstance(value, Known) and type(value.value) is int:
+        if isinstance(value, KnownValue) and type(value.value) is int:
             named = (device.partition(":")[0] for device in self.devices if device not in ("cpu", "meta"))
             return f"{next(named, 'cuda')}:{value.value}"
-        return in_full(device_named_by(value.value)) if isinstance(value, Known) else ""
+        return in_full(device_named_by(value.value)) if isinstance(value, KnownValue) else ""
 
     def layout(self, device: str, dims: int, dtype: torch.dtype | None = None) -> int:
         return self.rows.layout_of((0,) * min(dims, 1), dtype or torch.float32, torch._C.device(device))[2]

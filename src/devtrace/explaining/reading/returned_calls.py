@@ -2,13 +2,13 @@
 
 import ast
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Final, NamedTuple
 
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.values import END, Activation, Definition, Known, Several, Value
+from devtrace.explaining.reading.values import END, Activation, Definition, KnownValue, Several, Value
 from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source import parsing
@@ -16,7 +16,7 @@ from devtrace.source.branches import was_passed_by
 from devtrace.source.flow import FUNCTIONS, binds, given_by, moves_itself, parameters, statements, targets
 from devtrace.source.matching import alone, called_name, may_be_text, owner_of, variable
 from devtrace.source.object_walk import members
-from devtrace.source.parsing import Span
+from devtrace.source.parsing import Source, Span
 from devtrace.source.safe_values import MISSING, Scope, class_dict, classes_of, evaluate, with_wrapped
 from devtrace.source.vocabulary import ADDS_AN_ITEM
 
@@ -56,7 +56,7 @@ def run_of(
     if source is None or body is None or activation.level > 8:
         return None
     own = bound.get(code.co_varnames[0]) if code.co_argcount else None
-    module = own.value if isinstance(own, Known) and is_module(own.value) else None
+    module = own.value if isinstance(own, KnownValue) and is_module(own.value) else None
     is_built = code.co_name == "__init__" or (module is not None and _is_part_of_constructor(module, code.co_name))
     return Activation(
         source,
@@ -102,8 +102,9 @@ def run_around(reader: Reader, node: ast.AST, activation: Activation) -> Activat
     )
 
 
-def one_of(reader: Reader, found: list[tuple[ast.expr, Activation]]) -> Iterator[Definition]:
-    """Yield expressions of files as definitions, each equally likely."""
+def one_of(reader: Reader, written: Callable[[Source], list[ast.expr]]) -> Iterator[Definition]:
+    """Yield what is written in the user's files as definitions, each equally likely."""
+    found = [(node, run) for run in reader.files() for node in written(run.source)]
     for node, run in found:
         yield Definition(node, (), run_around(reader, node, run), is_one_of_many=len(found) > 1)
 
@@ -117,9 +118,9 @@ def arguments(
     bound: dict[str, Value | None] = {**dict(zip(positional, given, strict=False)), **words}
     defaults = function.__defaults__ or ()
     for name, value in zip(positional[len(positional) - len(defaults) :], defaults, strict=False):
-        bound.setdefault(name, Known(value))
+        bound.setdefault(name, KnownValue(value))
     for name, value in (function.__kwdefaults__ or {}).items():
-        bound.setdefault(name, Known(value))
+        bound.setdefault(name, KnownValue(value))
     return bound
 
 
@@ -183,7 +184,7 @@ def given_to(run: Activation) -> Scope:
         own = {name: value for name, value in run.scope.locals.items() if name not in changed}
         return Scope(own, {} if run.is_file else run.scope.globals)
     bound = {name: value for name, value in run.bound.items() if value is not None and name not in changed}
-    known = {name: each.value if isinstance(each, Known) else each for name, each in bound.items()}
+    known = {name: each.value if isinstance(each, KnownValue) else each for name, each in bound.items()}
     return Scope(known, {name: value for name, value in run.globals.items() if name not in changed})
 
 
@@ -197,11 +198,11 @@ def function_of(value: Any) -> tuple[FunctionType | None, list[Value | None]]:
     """Return the function that calling an object runs, with what it is given before the arguments: `self`."""
     if type(value) is MethodType:
         function = _behind_wrapper(value.__func__)
-        return function, [Known(value.__self__)] if function is not None else []
+        return function, [KnownValue(value.__self__)] if function is not None else []
     if type(value) in (FunctionType, CACHED):
         return _behind_wrapper(value), []
     function = class_attribute(type(value), "__call__")
-    return (function, [Known(value)]) if type(function) is FunctionType else (None, [])
+    return (function, [KnownValue(value)]) if type(function) is FunctionType else (None, [])
 
 
 def stored_in(reader: Reader, run: Activation, owner: Any, key: Any = MISSING) -> Iterator[Definition]:
@@ -229,7 +230,7 @@ def put_under(statement: ast.stmt, key: Any) -> Iterator[tuple[ast.Subscript, as
 def _with_key(run: Activation, index: ast.expr, key: Any) -> Activation:
     """Return a run with the key as an argument, if a parameter is the key: `def add(self, name, default)`."""
     if run.scope is None and key is not MISSING and variable(index) in parameters(run.body):
-        return replace(run, bound={**run.bound, variable(index): Known(key)})
+        return replace(run, bound={**run.bound, variable(index): KnownValue(key)})
     return run
 
 
@@ -237,4 +238,4 @@ def _is(reader: Reader, node: ast.expr, owner: Any, run: Activation) -> bool:
     if run.scope is not None:
         return evaluate(node, run.scope) is owner
     value = reader.see(node, run)
-    return isinstance(value, Known) and value.value is owner
+    return isinstance(value, KnownValue) and value.value is owner

@@ -53,7 +53,7 @@ class TensorValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownValue:
     """A live object, or a constant, that is no tensor."""
 
     value: Any
@@ -73,7 +73,7 @@ class Several:
         return self.items[key] if is_index else None
 
 
-Value = TensorValue | Known | Several
+Value = TensorValue | KnownValue | Several
 
 
 def tensors_of(value: Value | None) -> Iterator[TensorValue]:

@@ -19,16 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from devtrace.diagnosis.findings import Finding
-from devtrace.fixing.compared import Compared, Reference
+from devtrace.fixing.compared import Compared, ReferenceRun
 from devtrace.fixing.notebooks.kernel import Kernel
 from devtrace.fixing.notebooks.runner import NotebookRunner, python_that_forks
-from devtrace.fixing.notebooks.state import Bug, CellText, Changed, Hunk, beginning
+from devtrace.fixing.notebooks.state import Bug, PageCell, Changed, Hunk, beginning
 from devtrace.fixing.notebooks.text import NotebookText, runs
 from devtrace.fixing.rounds import Change, Rounds
-from devtrace.fixing.program_run import Run
+from devtrace.fixing.program_run import ProgramRun
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime.device_spec import count_of, with_room
-from devtrace.runtime.size_limits import parted
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError, named
@@ -45,11 +44,11 @@ UNASKED: Final = 120.0
 """Seconds that it waits to be asked: it holds torch in memory."""
 
 
-class Job:
+class NotebookJob:
     """Runs the rounds of one notebook. Cells go by their ids outside, by their numbers in a fresh kernel inside."""
 
     def __init__(
-        self, folder: str, devices: str, cells: Sequence[CellText], last: str, out: TextIO, forks: Forks | None
+        self, folder: str, devices: str, cells: Sequence[PageCell], last: str, out: TextIO, forks: Forks | None
     ) -> None:
         self._path = str(Path(folder) / NAME)
         self._cells = cells
@@ -61,9 +60,7 @@ class Job:
         self._state = beginning()
         self._state["cells"] = self._ids
         self._forks = forks
-        self._runner = NotebookRunner(
-            self._path, devices, cell_begins=self._cell_begins, spares=[], forks=self._forks
-        )
+        self._runner = NotebookRunner(self._path, devices, cell_begins=self._cell_begins, spares=[], forks=self._forks)
         self._reference: list[Kernel] = []  # runs beside the rounds: the notebook as it was, on one memory
         self._rounds = Rounds(
             lambda texts, own: self._runner.run({self._path: self._text, **texts}, own),
@@ -78,7 +75,7 @@ class Job:
             is_proven = rounds.is_proven and rounds.last.ending == "ended"
             compared = None
             if is_proven and rounds.changes:
-                compared = Reference(self._run_as_it_was).compared(rounds.last, rounds.is_of_memory)
+                compared = ReferenceRun(self._run_as_it_was).compared(rounds.last, rounds.is_of_memory)
         except DevtraceError as error:
             self._report(state="failed", closing=str(error))
             return
@@ -100,7 +97,7 @@ class Job:
     def _read(self, file: str) -> SourceText:
         return self._text if file == self._path else SourceText(file, Path(file).read_bytes())
 
-    def _run_as_it_was(self) -> Run:
+    def _run_as_it_was(self) -> ProgramRun:
         if not self._reference:
             self._begin_reference()
         return self._runner.result(self._reference.pop())
@@ -179,7 +176,7 @@ def _plain(text: SourceText) -> list[str]:
     return [line.rstrip("\r\n") for line in text.lines]
 
 
-def _as_notebook(cells: Sequence[CellText]) -> bytes:
+def _as_notebook(cells: Sequence[PageCell]) -> bytes:
     rest: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
     code = [{**rest, "id": f"c{at}", "source": each["source"]} for at, each in enumerate(cells)]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
@@ -211,7 +208,7 @@ def main(unasked: float = UNASKED) -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a run prints is no line of ours
     language.CHOICE.user = language.of_tag(asked["language"])
-    Job(asked["folder"], asked["devices"], asked["cells"], asked["last"], out, forks).go()
+    NotebookJob(asked["folder"], asked["devices"], asked["cells"], asked["last"], out, forks).go()
 
 
 if __name__ == "__main__":

@@ -9,34 +9,34 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _DECODER: Final = json.JSONDecoder()
 
 
-class Span(NamedTuple):
+class JsonSpan(NamedTuple):
     begin: int
     end: int
 
 
-def whole(text: str) -> Span:
+def whole(text: str) -> JsonSpan:
     """Return the span of the text's one value; raises ValueError if it is no JSON."""
     begin = _skip(text, 0)
-    return Span(begin, _DECODER.raw_decode(text, begin)[1])
+    return JsonSpan(begin, _DECODER.raw_decode(text, begin)[1])
 
 
-def members(text: str, value: Span) -> dict[str, Span]:
+def members(text: str, value: JsonSpan) -> dict[str, JsonSpan]:
     """Return the values of an object by key; nothing of a value that is none."""
-    found: dict[str, Span] = {}
+    found: dict[str, JsonSpan] = {}
     at = _first(text, value, "{")
     while at is not None:
         key, at = _DECODER.raw_decode(text, at)
         begin = _skip(text, _skip(text, at) + 1)
-        found[key] = Span(begin, _DECODER.raw_decode(text, begin)[1])
+        found[key] = JsonSpan(begin, _DECODER.raw_decode(text, begin)[1])
         at = _next(text, found[key].end)
     return found
 
 
-def items(text: str, value: Span) -> Iterator[Span]:
+def items(text: str, value: JsonSpan) -> Iterator[JsonSpan]:
     """Yield the values of an array; nothing of a value that is none."""
     at = _first(text, value, "[")
     while at is not None:
-        item = Span(at, _DECODER.raw_decode(text, at)[1])
+        item = JsonSpan(at, _DECODER.raw_decode(text, at)[1])
         yield item
         at = _next(text, item.end)
 
@@ -46,7 +46,7 @@ def _skip(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _first(text: str, value: Span, opening: str) -> int | None:
+def _first(text: str, value: JsonSpan, opening: str) -> int | None:
     at = _skip(text, value.begin + 1)
     return None if text[value.begin] != opening or text[at] in "]}" else at
 

@@ -127,12 +127,8 @@ def _read(notebook: NotebookText) -> Any:
 def _printed(notebook: Any) -> str:
     """Return what the cells printed, and the values of their last expressions."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
-    texts = [output.get("text", output.get("data", {}).get("text/plain", "")) for output in outputs if _is_printed(output)]
-    return "".join(texts)
-
-
-def _is_printed(output: Any) -> bool:
-    return bool(output.output_type == "execute_result" or output.get("name") == "stdout")
+    printed = [each for each in outputs if each.output_type == "execute_result" or each.get("name") == "stdout"]
+    return "".join(each.get("text", each.get("data", {}).get("text/plain", "")) for each in printed)
 
 
 def _call(client: Any, function: str, argument: str) -> None:

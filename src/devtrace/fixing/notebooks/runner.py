@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from devtrace.diagnosis.findings import Edit, Finding, Site, from_json
 from devtrace.fixing.notebooks.kernel import Kernel
 from devtrace.fixing.notebooks.text import NotebookText, runs
-from devtrace.fixing.program_run import Ending, Run
+from devtrace.fixing.program_run import Ending, ProgramRun
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime.device_spec import ONE_DEVICE
 from devtrace.source.user_code import OWN_PACKAGES
@@ -37,7 +37,7 @@ class NotebookRunner:
     spares: list[Kernel] | None = None
     forks: Forks | None = None
 
-    def run(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> Run:
+    def run(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> ProgramRun:
         return self.result(self.begin(texts, own))
 
     def begin(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> Kernel:
@@ -50,7 +50,7 @@ class NotebookRunner:
         kernel.begin(notebook, others, partial(self._run_cells, notebook))
         return kernel
 
-    def result(self, kernel: Kernel) -> Run:
+    def result(self, kernel: Kernel) -> ProgramRun:
         """Wait for the end of a run; the kernel shuts down after that."""
         data, ending, printed = kernel.result()
         return replace(_run_of(data, ending, kernel.notebook), output=printed)
@@ -98,10 +98,10 @@ def python_that_forks() -> Forks | None:
     return made
 
 
-def _run_of(data: Mapping[str, Any], ending: Ending, notebook: NotebookText) -> Run:
+def _run_of(data: Mapping[str, Any], ending: Ending, notebook: NotebookText) -> ProgramRun:
     raised = data["raised"] if ending == "raised" else None
     cells = {str(file): int(count) for file, count in data["cells"].items()}
-    return Run(
+    return ProgramRun(
         ending,
         tuple(_in_notebook(from_json(found), notebook.name) for found in data["findings"]),
         f"{raised['type']}: {raised['message']}" if raised else "",

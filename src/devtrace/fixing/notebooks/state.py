@@ -3,7 +3,7 @@
 from typing import Literal, NotRequired, TypedDict
 
 
-class CellText(TypedDict):
+class PageCell(TypedDict):
     """A code cell as it stands in the page."""
 
     cell: str

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from devtrace.diagnosis.findings import Edit
-from devtrace.fixing.notebooks.json_spans import Span, items, members, whole
+from devtrace.fixing.notebooks.json_spans import JsonSpan, items, members, whole
 from devtrace.fixing.source_text import SourceText, apply_edit
 from devtrace.source.parsing import lines_of
 from devtrace.words.errors import UsageError
@@ -75,7 +75,7 @@ class NotebookText(SourceText):
     def _text(self) -> str:
         return self.data.decode()
 
-    def _sources(self) -> Iterator[Span]:
+    def _sources(self) -> Iterator[JsonSpan]:
         """Yield the sources of the cells that run, in order: the first is In[1]."""
         text = self._text
         for span in items(text, members(text, whole(text))["cells"]):
@@ -90,7 +90,7 @@ def runs(cell: Any) -> bool:
     return is_code and SKIPPED not in cell.get("metadata", {}).get("tags", ())
 
 
-def _joined(text: str, span: Span) -> str:
+def _joined(text: str, span: JsonSpan) -> str:
     return "".join(json.loads(text[span.begin : span.end]))
 
 
@@ -115,7 +115,7 @@ def _is_program(source: str) -> bool:
     return True
 
 
-def _as_json(new: str, text: str, span: Span) -> str:
+def _as_json(new: str, text: str, span: JsonSpan) -> str:
     """Write a source as the old one was written: as one string, or as lines with the same space between them."""
     old = [*items(text, span)]
     raw = [text[item.begin : item.end] for item in old]

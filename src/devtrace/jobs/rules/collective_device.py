@@ -15,13 +15,14 @@ from devtrace.diagnosis.evidence.source_text import name_by_its_line, statement_
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.slugs import CauseSlug
+from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
 
 _NO_BACKEND: Final = re.compile(r"No backend type associated with device type cpu")
 _DUPLICATE: Final = re.compile(r"Duplicate GPU detected : rank (\d+) and rank (\d+)")
 
 
-def refused_by_nccl(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
+def refused_by_nccl(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
     twin = _DUPLICATE.search(text)
     if twin is None and not _NO_BACKEND.search(text):
         return None
@@ -39,7 +40,7 @@ def refused_by_nccl(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
     culprit = as_culprit(queries, row, names, born, chain=(born,) if born else ())
     return Finding(
         rule="collective-device",
-        **of_error(queries, op, queries.op_users[op]),
+        **of_error(queries, op, queries.op_user(op)),
         cause=made if twin is None else "wrong-device",
         devices=(device,),
         culprit=replace(culprit, certainty="seen" if paths else "inferred"),

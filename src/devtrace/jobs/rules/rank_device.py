@@ -21,6 +21,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.jobs.ranks import Ranks
 from devtrace.source.matching import called_name, calls_in, keyword, nodes_of, owner_of, variable
+from devtrace.trace.ids import SiteId, TensorId
 from devtrace.words.catalogue import one_after_another, sentence
 
 _OTHER: Final = "rank-device.other", "rank-device.other.help"
@@ -28,15 +29,15 @@ _OTHER: Final = "rank-device.other", "rank-device.other.help"
 
 def on_the_device_of_another(queries: TraceQueries, ranks: Ranks) -> Iterator[Finding]:
     devices = queries.trace.tensors.ints("device")
-    seen: dict[tuple[int, int], dict[int, int]] = {}  # by line and device the ranks, each with its first tensor there
+    seen: dict[tuple[SiteId, int], dict[int, TensorId]] = {}  # by line and device each rank's first tensor
     for rank, own in ranks.own_device.items():
         others = {device for other, device in ranks.own_device.items() if other != rank} - {own}
         mine = np.flatnonzero((ranks.of_tensor == rank) & np.isin(devices, list(others)))
-        for row in mine.tolist():
+        for row in map(TensorId, mine.tolist()):
             site = queries.born(row)
             # What is computed from it there only follows.
             if site >= 0 and all(queries.device(each) != queries.device(row) for each in queries.made_from(row)):
-                seen.setdefault((int(queries.users[site]), int(devices[row])), {}).setdefault(rank, row)
+                seen.setdefault((queries.user(site), int(devices[row])), {}).setdefault(rank, row)
     chosen = {(site, device): _reason(queries, site, queries.device_names[device]) for site, device in seen}
     explained = {(rank, key[1]) for key, rows in seen.items() if chosen[key] != _OTHER for rank in rows}
     for (site, device), rows in seen.items():
@@ -46,7 +47,7 @@ def on_the_device_of_another(queries: TraceQueries, ranks: Ranks) -> Iterator[Fi
 
 
 def _finding(
-    queries: TraceQueries, ranks: Ranks, site: int, device: int, rows: dict[int, int], why: tuple[str, str]
+    queries: TraceQueries, ranks: Ranks, site: SiteId, device: int, rows: dict[int, TensorId], why: tuple[str, str]
 ) -> Finding:
     name = queries.device_names[device]
     owner = next(rank for rank, own in ranks.own_device.items() if own == device and rank not in rows)
@@ -68,7 +69,7 @@ def _finding(
     )
 
 
-def _reason(queries: TraceQueries, site: int, device: str) -> tuple[str, str]:
+def _reason(queries: TraceQueries, site: SiteId, device: str) -> tuple[str, str]:
     """Return the keys of why a line chose the device, and of what helps."""
     found = queries.source_node(site)
     if found is None:

@@ -12,12 +12,13 @@ from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.jobs.ranks import Ranks
+from devtrace.trace.ids import TensorId
 from devtrace.words.catalogue import sentence
 
 
 def differing_tensors(queries: TraceQueries, ranks: Ranks) -> Iterator[Finding]:
     tensors = queries.trace.tensors
-    last: dict[str, dict[int, int]] = defaultdict(dict)  # one that moved has a row for each device
+    last: dict[str, dict[int, TensorId]] = defaultdict(dict)  # one that moved has a row for each device
     for row in rows_of_modules(queries, "parameter", "buffer"):
         if queries.device(row) != META and queries.dims[row] > 0 and ranks.of_tensor[row] >= 0:
             last[str(tensors.raw("name", row))][int(ranks.of_tensor[row])] = row
@@ -27,10 +28,10 @@ def differing_tensors(queries: TraceQueries, ranks: Ranks) -> Iterator[Finding]:
             yield _finding(queries, name, odd, {rank: row for rank, row in rows.items() if rank not in odd})
 
 
-def _finding(queries: TraceQueries, name: str, odd: dict[int, int], rest: dict[int, int]) -> Finding:
+def _finding(queries: TraceQueries, name: str, odd: dict[int, TensorId], rest: dict[int, TensorId]) -> Finding:
     row = next(iter(odd.values()))
     born = queries.born(row)
-    site = queries.site(int(queries.users[born])) if born >= 0 else None
+    site = queries.site(queries.user(born)) if born >= 0 else None
     return Finding(
         rule="ranks-differ",
         severity="warning",

@@ -18,6 +18,7 @@ from devtrace.memory.holdings import Group, Memory
 from devtrace.memory.retaining_line import Keeper
 from devtrace.memory.rules.out_of_memory import MOST_HOLDERS, holder_of, lines_of, what
 from devtrace.memory.shortage import Height, Key, Shortage
+from devtrace.trace.ids import NO_OP, OpId
 from devtrace.words.catalogue import family, one_after_another, sentence
 from devtrace.words.text_format import format_memory
 
@@ -84,10 +85,10 @@ def _is_differentiated(memory: Memory, group: Group) -> bool:
     A pass that is over counts for nothing: what it took and left (`retain_graph`) is kept beyond its use.
     """
     others = np.flatnonzero(~memory.queries.is_phase("backward")[: memory.failed + 1])
-    return _is_taken(memory, group, since=int(others[-1]) if len(others) else -1)
+    return _is_taken(memory, group, since=OpId(int(others[-1])) if len(others) else NO_OP)
 
 
-def _is_taken(memory: Memory, group: Group, since: int = -1) -> bool:
+def _is_taken(memory: Memory, group: Group, since: OpId = NO_OP) -> bool:
     """Return whether backward ops after one took part of a graph, or nobody knows its tensors."""
     inputs = memory.queries.trace.ops.lists("inputs")
     backward = memory.queries.is_phase("backward")[inputs.rows] & (inputs.rows > since)
@@ -144,7 +145,7 @@ def highest_memory(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
             rule="memory-peak",
             severity="note",
             devices=(memory.shortage.device,),
-            site=queries.site(int(queries.op_users[height.op])) if height.op >= 0 else None,
+            site=queries.site(queries.op_user(height.op)) if height.op >= 0 else None,
             op=height.op,
             bytes=memory.total,
             message=one_after_another([first, sentence("memory-peak.parts", parts=largest)] if largest else [first]),

@@ -14,6 +14,7 @@ from devtrace.diagnosis.findings import Finding, Holder, Line
 from devtrace.memory import remedies
 from devtrace.memory.holdings import Group, Memory
 from devtrace.memory.shortage import Shortage
+from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import family, one_after_another, sentence
 from devtrace.words.text_format import format_memory
 
@@ -22,7 +23,7 @@ _MOST_LINES: Final = 6
 _ERROR: Final = "out of memory"
 
 
-def out_of_memory(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
+def out_of_memory(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
     shortage = next(iter(queries.facts(Shortage)), None)
     if _ERROR not in text or shortage is None or op != queries.failed:
         return None
@@ -31,7 +32,7 @@ def out_of_memory(queries: TraceQueries, snapshot: FailureSnapshot, op: int, tex
     help_, edits = remedies.remedy(memory, snapshot)
     return Finding(
         rule="out-of-memory",
-        **of_error(queries, op, queries.op_users[op]),
+        **of_error(queries, op, queries.op_user(op)),
         devices=(shortage.device,),
         bytes=memory.total,
         message=one_after_another(_sentences(memory)),

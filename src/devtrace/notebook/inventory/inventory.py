@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from devtrace.features import find
 from devtrace.notebook.inventory.tensor_info import UNKNOWN, Asker, DeviceTotals, Total, Totals
-from devtrace.notebook.inventory.walk import Holding, is_a, type_name, walk
+from devtrace.notebook.inventory.walk import NamedObject, is_a, type_name, walk
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.source.object_walk import parameters_of, states_of, stored
 from devtrace.words.catalogue import sentence
@@ -72,32 +72,32 @@ def listing(namespace: Mapping[str, Any], *, simulated: bool = False) -> Steps:
     }
 
 
-def _lists_as_one(holdings: list[Holding]) -> list[Holding]:
+def _lists_as_one(holdings: list[NamedObject]) -> list[NamedObject]:
     """Make one holding of the tensors of a long list: its name says more than thousands of `losses[17]`."""
-    items: dict[str, list[Holding]] = defaultdict(list)
+    items: dict[str, list[NamedObject]] = defaultdict(list)
     for holding in holdings:
         if holding.kind == "tensor" and (found := _ITEM.fullmatch(holding.names[0])):
             items[found[1]].append(holding)
     long = {name: each for name, each in items.items() if len(each) > FEW}
     folded = {id(holding) for each in long.values() for holding in each}
     kept = [holding for holding in holdings if id(holding) not in folded]
-    return [*kept, *(Holding("tensors", [each.value for each in long[name]], [name]) for name in long)]
+    return [*kept, *(NamedObject("tensors", [each.value for each in long[name]], [name]) for name in long)]
 
 
-def _tensors_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Steps:
+def _tensors_row(holding: NamedObject, asker: Asker, all_totals: DeviceTotals) -> Steps:
     totals = DeviceTotals()
     yield from _count(holding.value, asker, totals, all_totals)
     what = {"kind": "tensor", "type": sentence("inventory.tensors", count=len(holding.value))}
     return _head(holding, totals.by_device) | what
 
 
-def _tensor_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Steps:
+def _tensor_row(holding: NamedObject, asker: Asker, all_totals: DeviceTotals) -> Steps:
     totals = DeviceTotals()
     yield from _count([holding.value], asker, totals, all_totals)
     return _head(holding, totals.by_device) | _layout(holding.value, asker)
 
 
-def _optimizer_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Steps:
+def _optimizer_row(holding: NamedObject, asker: Asker, all_totals: DeviceTotals) -> Steps:
     """List an optimizer: its own tensors are its state, the bytes of the parameters that it steps are theirs.
 
     Adam's count of steps is a number on the CPU, where it belongs: it makes no optimizer one of several devices.
@@ -123,7 +123,7 @@ def _count(tensors: Iterable[Any], asker: Asker, *totals: DeviceTotals) -> Itera
         yield
 
 
-def _model_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Steps:
+def _model_row(holding: NamedObject, asker: Asker, all_totals: DeviceTotals) -> Steps:
     totals = DeviceTotals()
     for _, tensors in _modules(holding.value, asker):
         yield from _count((value for _, _, value in tensors), asker, totals, all_totals)
@@ -143,7 +143,7 @@ def _part_row(part: _Part, asker: Asker) -> Row:
     return row | _layout(part.value, asker) if is_a(part.value, asker.tensor) else row
 
 
-def _head(holding: Holding, totals: Totals) -> Row:
+def _head(holding: NamedObject, totals: Totals) -> Row:
     return {
         "kind": holding.kind,
         "name": holding.names[0],

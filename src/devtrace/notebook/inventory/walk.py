@@ -38,7 +38,7 @@ def is_a(value: Any, kind: type) -> bool:
 
 
 @dataclass(slots=True)
-class Holding:
+class NamedObject:
     """One object, under the names that led to it, the shortest path first."""
 
     kind: str  # "model", "optimizer" or "tensor"
@@ -46,13 +46,13 @@ class Holding:
     names: list[str]
 
 
-def walk(names: Mapping[str, Any]) -> Generator[None, None, tuple[list[Holding], bool]]:
+def walk(names: Mapping[str, Any]) -> Generator[None, None, tuple[list[NamedObject], bool]]:
     """Return what the names hold, breadth first, and whether the walk reached one of its limits."""
-    found: list[Holding] = []
+    found: list[NamedObject] = []
     left_out = False
     torch: Any = sys.modules["torch"]
     kinds = {id(torch.Tensor): "tensor", id(torch.nn.Module): "model", id(torch.optim.Optimizer): "optimizer"}
-    seen: dict[int, Holding | None] = {}
+    seen: dict[int, NamedObject | None] = {}
     waiting = deque((name, value, 0) for name, value in list(names.items()) if may_lead(value))
     while waiting:
         name, value, depth = waiting.popleft()
@@ -62,7 +62,7 @@ def walk(names: Mapping[str, Any]) -> Generator[None, None, tuple[list[Holding],
                 known.names.append(name)
             continue
         kind = next((kinds[id(base)] for base in classes_of(type(value)) if id(base) in kinds), "")
-        holding = seen[id(value)] = Holding(kind, value, [name]) if kind else None
+        holding = seen[id(value)] = NamedObject(kind, value, [name]) if kind else None
         if holding is not None:
             found.append(holding)
         elif depth < DEEPEST and not issubclass(type(value), _NOT_FOLLOWED):

@@ -52,7 +52,7 @@ def mark_of(error: BaseException | None) -> ErrorMark | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedModule:
     """`.to()` or the like of a module.
 
     `device` is where its tensors went (None: all stayed where they were), `stamps` are those of each tensor that moved,
@@ -82,7 +82,7 @@ class ProcessHistory:
     ticks: Iterator[int] = field(default_factory=itertools.count)
     births: dict[int, Stamp] = field(default_factory=dict)  # by site
     modules: ModuleNotes = field(default_factory=ModuleNotes)
-    moves: deque[Moved] = field(default_factory=lambda: deque(maxlen=MOST_MOVES))
+    moves: deque[MovedModule] = field(default_factory=lambda: deque(maxlen=MOST_MOVES))
     stateful: dict[int, States] = field(default_factory=dict)
 
 

@@ -79,7 +79,7 @@ class Sampler(Protocol):
 
     def end_call(self) -> None: ...
 
-    def step(self, optimizer: Any, *, closure: bool) -> bool:
+    def step(self, optimizer: Any) -> bool:
         """Return whether a step of an optimizer is left out, which begins."""
 
     def attach(self, site: int) -> bool:

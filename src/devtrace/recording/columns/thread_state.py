@@ -41,7 +41,7 @@ def below_the_mode(frame: FrameType | None) -> FrameType | None:
     return frame.f_back if frame is not None and frame.f_code in frames_to_skip else frame
 
 
-class Call(NamedTuple):
+class ModuleCall(NamedTuple):
     """A call of a module: its ops are those of the thread with begin <= number < end."""
 
     id: int
@@ -52,7 +52,7 @@ class Call(NamedTuple):
     training: int
 
 
-CALL: Final = len(Call._fields)
+CALL: Final = len(ModuleCall._fields)
 
 
 class Lifted(NamedTuple):
@@ -201,21 +201,21 @@ class ThreadState:
         if self.steps:
             _, self.phase, self.fixed = self.steps.pop()
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[ModuleCall]:
         """Return all calls so far, in the order in which they began; one that is still open ends at the next op."""
         end = self.op & NUMBERS
-        return sorted([*self.ended_calls(), *(Call(*call[:4], end, call[4]) for call in self.opened)])
+        return sorted([*self.ended_calls(), *(ModuleCall(*call[:4], end, call[4]) for call in self.opened)])
 
-    def ended_calls(self) -> Iterator[Call]:
+    def ended_calls(self) -> Iterator[ModuleCall]:
         for at in range(0, len(self.ended), CALL):
-            yield Call(*self.ended[at : at + CALL])
+            yield ModuleCall(*self.ended[at : at + CALL])
 
     def reopen(self, module_row: int, parent: int) -> int:
         """Extend the last call of a module in `parent`, which has ended, to the op that comes next."""
         for at in reversed(range(0, len(self.ended), CALL)):
-            call = Call(*self.ended[at : at + CALL])
+            call = ModuleCall(*self.ended[at : at + CALL])
             if (call.module, call.parent, call.end) == (module_row, parent, self.op & NUMBERS):
-                self.ended[at + Call._fields.index("end")] += 1
+                self.ended[at + ModuleCall._fields.index("end")] += 1
                 return call.id
         return parent
 

@@ -3,7 +3,7 @@
     hooks.install()        # %load_ext devtrace, and every recording
     hooks.uninstall()      # as many times as installed
 
-torch calls global hooks when a parameter, buffer or module is registered. `module_moves` and `optimizer_states` watch
+torch calls global hooks when a parameter, buffer or module is registered. `module_moves` and `optimizers` watch
 what else happens outside of a recording; a deep copy (what an EMA keeps) is born where it was made. All of this runs
 when a model is built or moved and once a step, never with an op. Nothing is kept alive: modules are held weakly, and
 what is known of a tensor is a stamp on its storage.
@@ -27,7 +27,7 @@ from devtrace.recording.columns import stamps
 from devtrace.recording.columns.module_notes import packed
 from devtrace.recording.columns.process_history import history
 from devtrace.recording.columns.sites import files
-from devtrace.recording.context import module_moves, optimizer_states
+from devtrace.recording.context import module_moves, optimizers
 from devtrace.recording.context.happenings import changing, next_op, op_of_attaching, recorders, site_of
 from devtrace.recording.context.module_tree import children
 from devtrace.recording.hot.recorder import Recorder
@@ -46,14 +46,14 @@ def _install(undo: ExitStack) -> None:
         registry.register_module_parameter_registration_hook(_register),
         registry.register_module_buffer_registration_hook(_register),
         registry.register_module_module_registration_hook(_attach),
-        *optimizer_states.hook(),
+        *optimizers.hook(),
     ):
         undo.callback(handle.remove)
     patches = Patches()
     undo.callback(patches.undo)
     if not fault_of("module_moves"):
         module_moves.install(patches)
-    optimizer_states.install(patches)
+    optimizers.install(patches)
     for kind in (torch.Tensor, torch.nn.Parameter):
         patches.set(kind, "__deepcopy__", _noted(kind.__deepcopy__))
 

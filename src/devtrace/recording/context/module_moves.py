@@ -16,7 +16,7 @@ import torch
 from torch.compiler import is_compiling
 
 from devtrace.recording.columns import stamps
-from devtrace.recording.columns.process_history import UNCOUNTED, Moved, Stamp, history, mark_of
+from devtrace.recording.columns.process_history import UNCOUNTED, MovedModule, Stamp, history, mark_of
 from devtrace.recording.context.happenings import now
 from devtrace.recording.context.module_tree import class_name, count_registered, kept_tensors
 from devtrace.runtime.patches import Patches
@@ -156,7 +156,7 @@ class _Move:
             if self.changed:
                 tensors = count_registered(module) if self.others else len(self.parameters)
             history.moves.append(
-                Moved(weakref.ref(module), device, tensors, tuple(self.stamps), self.at, self.handling)
+                MovedModule(weakref.ref(module), device, tensors, tuple(self.stamps), self.at, self.handling)
             )
 
 

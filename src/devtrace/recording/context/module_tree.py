@@ -44,18 +44,9 @@ def children(module: Module) -> Iterator[tuple[str, Module]]:
 
 def own_tensors(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
     """Yield a module's own tensors, each with its role and its name in the module."""
-    yield from own_registered(module)
-    for name, value in beside_torchs(attributes(module)):
-        if is_tensor(value):
-            yield "attribute", name, value
-
-
-def own_registered(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
-    """Yield a module's own registered tensors, which `.to()` moves."""
     for role, table in (("parameter", "_parameters"), ("buffer", "_buffers")):
-        for name, value in _table(module, table):
-            if is_tensor(value):
-                yield role, name, value
+        yield from ((role, name, value) for name, value in _table(module, table) if is_tensor(value))
+    yield from (("attribute", name, value) for name, value in beside_torchs(attributes(module)) if is_tensor(value))
 
 
 def kept_tensors(module: Module) -> Iterator[torch.Tensor]:

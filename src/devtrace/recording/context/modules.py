@@ -41,7 +41,7 @@ sites.mark_boundary(module_calls.__file__)
 
 
 @dataclass(slots=True)
-class Known:
+class KnownModule:
     """A module that a call has reached, or that belongs to the tree of one."""
 
     module: weakref.ref[Module]
@@ -62,7 +62,7 @@ class Modules:
 
     def __init__(self, recorder: RecordedOps) -> None:
         self.recorder = recorder
-        self.known: list[Known] = []
+        self.known: list[KnownModule] = []
         # Replicas that DataParallel makes for each step share the rows of their originals.
         self._rows: dict[int, tuple[weakref.ref[Module], int]] = {}
         self._by_reference: dict[int, int] = {}  # Python has one weak reference a module, also when that is gone
@@ -160,7 +160,7 @@ class Modules:
         if row < 0:
             row = len(self.known)
             reference = weakref.ref(module)
-            self.known.append(Known(reference, "", class_name(type(module), "__name__"), -1, row))
+            self.known.append(KnownModule(reference, "", class_name(type(module), "__name__"), -1, row))
             self._rows[id(module)] = reference, row
             self._by_reference[id(reference)] = row
         self.known[row].attached = history.modules.attached_at(module)

@@ -1,22 +1,36 @@
-"""Finds an optimizer's ops by the global hooks around every `step`.
+"""Finds an optimizer's ops by the global hooks around every `step`, and notes where its state was made.
 
 torch does not call the hook after a step that raises. But it runs every step in a region of its profiler. The end of a
 region is an op, which the mode sees after an error too (`ThreadState.region`).
+State that a step left when it raised is found at the next look, by the line of that step.
 """
 
+import functools
 import sys
 import weakref
+from collections.abc import Callable
+from itertools import takewhile
 from threading import get_ident
-from types import FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from torch.compiler import is_compiling
+from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
 
+from devtrace.recording.columns import stamps
+from devtrace.recording.columns.process_history import States, history
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.thread_state import ThreadState
+from devtrace.recording.context.happenings import site_of
 from devtrace.recording.context.module_tree import class_name
+from devtrace.runtime.patches import Patches
+from devtrace.runtime.quiet import Quiet
+from devtrace.runtime.tracebacks import outward
+from devtrace.runtime.watching import STATES
+from devtrace.source.object_walk import states_of
+from devtrace.source.safe_values import class_dict, classes_of
 
 
 class Optimizers:
@@ -33,7 +47,9 @@ class Optimizers:
         if is_compiling():
             return
         sampler = self.recorder.sampler_here()
-        if sampler is not None and sampler.step(optimizer, closure=has_closure(args, kwargs)):
+        if sampler is not None and has_closure(args, kwargs):
+            sampler.change()  # it calls modules within the step
+        if sampler is not None and sampler.step(optimizer):
             return
         if (state := self.recorder.states.get(get_ident())) is None:
             return
@@ -56,3 +72,119 @@ class Optimizers:
 def has_closure(args: Any, kwargs: Any) -> bool:
     """Return whether a step got a closure: those who wrap an optimizer pass None."""
     return (len(args) > 1 or bool(kwargs)) and any(callable(each) for each in (*args[1:], *kwargs.values()))
+
+
+# Births of state: in a constructor, a step, or `load_state_dict`.
+
+_NOWHERE = -1
+_dictionary: Any = Optimizer.__dict__["__dict__"].__get__
+"""Reads an optimizer's own attributes, whatever its class makes of `__dict__`."""
+
+
+def hook() -> list[RemovableHandle]:
+    return [register_optimizer_step_pre_hook(_begin_step), register_optimizer_step_post_hook(_end_step)]
+
+
+def install(patches: Patches) -> None:
+    patches.set(Optimizer, "__init__", _constructed(Optimizer.__init__))
+    patches.set(Optimizer, "load_state_dict", _loading(Optimizer.load_state_dict))
+
+
+def settle(optimizer: Optimizer) -> None:
+    """Give state without a birth that of its optimizer's last known work: a step that raised, its constructor.
+
+    State that a user filled in stays without one.
+    """
+    found = _known(optimizer)
+    if found is not None and found.site >= 0:
+        _take(optimizer, found.site)
+
+
+def _constructed(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def __init__(self: Optimizer, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        original(self, *args, **kwargs)
+        if not is_compiling():
+            with STATES:
+                own = _constructors(type(self))
+                if any("state" in code.co_names for code in own):  # an `__init__` of the user's is no line of a birth
+                    around = outward(sys._getframe(1))
+                    _note(self, 0, site_of(next((frame for frame in around if frame.f_code not in own), None)))
+
+    return __init__
+
+
+def _constructors(kind: type) -> list[CodeType]:
+    """Return the code of the constructors of a class and those above it, up to torch's."""
+    found = (
+        class_dict(each).get("__init__") for each in takewhile(lambda each: each is not Optimizer, classes_of(kind))
+    )
+    return [each.__code__ for each in found if type(each) is FunctionType]
+
+
+def _begin_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    """A step begins: state without a birth is of the constructor, or of a step that raised."""
+    if is_compiling():
+        return
+    try:
+        found, size = _known(optimizer), len(_states(optimizer))
+        if found is None or found.known != size:
+            settle(optimizer)
+            _note(optimizer, size, site_of(sys._getframe(2)))
+        elif size == 0:
+            found.site = site_of(sys._getframe(2))
+    except Exception as fault:  # noqa: BLE001 (a `with` in each step costs more)
+        STATES.miss(fault)
+
+
+def _end_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    """A step made new state (an optimizer's first step, or one with new parameters): it was born in this step."""
+    if is_compiling():
+        return
+    try:
+        found, size = _known(optimizer), len(_states(optimizer))
+        if found is not None and found.known == size == 0:
+            found.site = _NOWHERE
+        elif found is None or found.known != size or found.site >= 0:
+            _take(optimizer, site_of(sys._getframe(2)))
+    except Exception as fault:  # noqa: BLE001
+        STATES.miss(fault)
+
+
+def _known(optimizer: Optimizer) -> States | None:
+    found = history.stateful.get(id(optimizer))
+    return found if found is not None and found.optimizer() is optimizer else None
+
+
+def _states(optimizer: Optimizer) -> dict[Any, Any]:
+    """Return an optimizer's state as it is stored; empty where the class has a property of the user's for it."""
+    own: Any = _dictionary(optimizer)
+    states = own.get("state") if type(own) is dict else None
+    return states if issubclass(type(states), dict) else {}  # type: ignore[return-value]
+
+
+def _loading(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def load_state_dict(self: Optimizer, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if not is_compiling():
+            with STATES:
+                _take(self, site_of(sys._getframe(1)))
+
+    return load_state_dict
+
+
+def _take(optimizer: Optimizer, site: int) -> None:
+    """Let an optimizer's state that has no birth yet be born at a site."""
+    born = stamps.birth(site)
+    with Quiet():
+        for _, _, value in states_of(optimizer):
+            stamps.put_birth(value, born)
+    _note(optimizer, len(_states(optimizer)), _NOWHERE)
+
+
+def _note(optimizer: Optimizer, known: int, site: int) -> None:
+    key, table = id(optimizer), history.stateful  # by a closure: a module's globals end before a process does
+    found = _known(optimizer)
+    reference = found.optimizer if found else weakref.ref(optimizer, lambda _: table.pop(key, None))
+    table[key] = States(reference, known, site)

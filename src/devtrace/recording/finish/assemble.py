@@ -15,9 +15,9 @@ from devtrace.recording.columns.tensor_rows import size_of
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
-from devtrace.recording.finish.history import History
+from devtrace.recording.finish.history import ModuleHistory
 from devtrace.recording.finish.merge import Merged
-from devtrace.recording.finish.names import Named
+from devtrace.recording.finish.names import TensorNames
 from devtrace.recording.finish.site_rows import add_sites
 from devtrace.recording.finish.tensors import Tensors
 from devtrace.runtime.quiet import Quiet
@@ -42,7 +42,7 @@ class Assembled:
     op_of: Callable[[int], int]
 
 
-class Recorded(NamedTuple):
+class LiveTrace(NamedTuple):
     """A trace, and what diagnosis needs of the live program."""
 
     trace: TraceData
@@ -60,7 +60,7 @@ def assemble(
     extra_sites: list[int],
 ) -> Assembled:
     """Make the trace; `names` are the user's variables."""
-    named = Named(recorder.rows, names)
+    named = TensorNames(recorder.rows, names)
     with Quiet():
         named.collect(modules, optimizers)
     recorded = datetime.fromtimestamp(recorder.recorded, UTC).isoformat(timespec="microseconds")
@@ -74,7 +74,7 @@ class Assembly:
         builder: TraceBuilder,
         recorder: RecordedOps,
         modules: Modules,
-        named: Named,
+        named: TensorNames,
         simulated: Callable[[str], bool],
     ) -> None:
         recorder.finish()
@@ -89,7 +89,7 @@ class Assembly:
         self.tensors = Tensors(recorder.rows, self.merged, self._device)
         self.inputs = self.tensors.lists(self.merged.inputs)
         self.outputs = self.tensors.lists(self.merged.outputs)
-        self.history = History(modules, recorder.first_tick)
+        self.history = ModuleHistory(modules, recorder.first_tick)
         self.device = self._op_devices()
         self.kind = self._kinds()
         self.forward = self._forward()

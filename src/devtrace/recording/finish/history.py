@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from devtrace.recording.columns.module_notes import Happening, unpacked
-from devtrace.recording.columns.process_history import UNCOUNTED, Moved
+from devtrace.recording.columns.process_history import UNCOUNTED, MovedModule
 from devtrace.recording.columns.process_history import history as process
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT
 from devtrace.recording.context.module_tree import count_registered
-from devtrace.recording.context.modules import Known, Modules
+from devtrace.recording.context.modules import KnownModule, Modules
 from devtrace.recording.finish.merge import OpNumbering
 from devtrace.trace.builder import TraceBuilder
 
 
-class History:
+class ModuleHistory:
     """Happenings that concern the modules of one recording."""
 
     def __init__(self, modules: Modules, first_tick: int) -> None:
@@ -81,12 +81,12 @@ class History:
         return ops.boundary(op >> THREAD_SHIFT, op & NUMBERS)
 
 
-def _tensors(moved: Moved) -> int:
+def _tensors(moved: MovedModule) -> int:
     module = moved.module()
     return count_registered(module) if moved.tensors == UNCOUNTED and module is not None else moved.tensors
 
 
-def _attached(known: Known) -> Happening | None:
+def _attached(known: KnownModule) -> Happening | None:
     """Return where a module was attached; of one that is gone, where it was when it first ran."""
     if known.parent < 0:
         return None

@@ -13,7 +13,7 @@ from devtrace.recording.columns.process_history import Stamp, history
 from devtrace.recording.columns.sites import USER, files
 from devtrace.recording.columns.tensor_rows import Array, Rows
 from devtrace.recording.context.module_tree import own_tensors
-from devtrace.recording.context.modules import Known, Modules
+from devtrace.recording.context.modules import KnownModule, Modules
 from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.merge import indexes_in
 from devtrace.runtime.quiet import gradient_of
@@ -22,7 +22,7 @@ from devtrace.source.object_walk import states_of, stored
 from devtrace.source.parsing import node_of
 
 
-class Named:
+class TensorNames:
     """Names and roles of the tensors of one recording."""
 
     def __init__(self, rows: Rows, namespace: Mapping[str, Any] | None) -> None:
@@ -30,13 +30,13 @@ class Named:
         self._namespace = namespace or {}
         self._found: dict[int, tuple[str, str]] = {}
 
-    def paths(self, known: list[Known]) -> list[str]:
+    def paths(self, known: list[KnownModule]) -> list[str]:
         """Return the modules' paths as the user would write them; two roots never share one."""
         rows = dict.fromkeys(each.root for each in known)
         roots = self._distinct({row: self._root(known[row]) for row in rows}, known)
         return [f"{roots[each.root]}.{each.path}" if each.path else roots[each.root] for each in known]
 
-    def _distinct(self, roots: dict[int, str], known: list[Known]) -> dict[int, str]:
+    def _distinct(self, roots: dict[int, str], known: list[KnownModule]) -> dict[int, str]:
         """`for block in blocks: x = block(x)` calls many by one name: `blocks[0]`, else `block` and `block#2`."""
         shared = Counter(roots.values())
         paths = {row: name if shared[name] == 1 else self._item(known[row]) or name for row, name in roots.items()}
@@ -48,7 +48,7 @@ class Named:
                 paths[row] = f"{name}#{seen[name]}"
         return paths
 
-    def _item(self, root: Known) -> str:
+    def _item(self, root: KnownModule) -> str:
         """Return its path as an item of a container or module that a variable of the user's holds."""
         module = root.module()
         for name, value in list(self._namespace.items()) if module is not None else ():
@@ -57,7 +57,7 @@ class Named:
                     return f"{name}{reference.text}"
         return ""
 
-    def _root(self, root: Known) -> str:
+    def _root(self, root: KnownModule) -> str:
         """Return the expression that calls it at the top of a cell or script, else a variable, else the expression."""
         written = _written(root.site, passed=root.passed)
         if root.method:

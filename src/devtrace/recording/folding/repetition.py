@@ -16,7 +16,7 @@ _WINDOW = 64
 _CANDIDATES = 48
 
 
-class Run(NamedTuple):
+class Repetition(NamedTuple):
     """keys[start:end] repeats itself every `period`."""
 
     start: int
@@ -57,7 +57,7 @@ def _fold_kept(into: Array, kept: Array, targets: Array) -> tuple[Array, Array]:
     return step[into], kept[targets == np.arange(len(kept))]
 
 
-def longest_run(keys: Array, wanted: int) -> Run | None:
+def longest_run(keys: Array, wanted: int) -> Repetition | None:
     """Return the run that lets the most ops be folded, or the first that lets as many as wanted."""
     best, most = None, 0
     for end in _ends(len(keys)):
@@ -76,13 +76,13 @@ def _ends(count: int) -> Iterator[int]:
             yield count * part // 16
 
 
-def _runs(keys: Array) -> Iterator[Run]:
+def _runs(keys: Array) -> Iterator[Repetition]:
     """Yield runs of at least three repetitions that reach to the end, shortest period first."""
     for period in _periods(keys):
         differs = np.flatnonzero(keys[period:] != keys[:-period])
         start = int(differs[-1]) + 1 if len(differs) else 0
         if len(keys) - start >= 3 * period:
-            yield Run(start, len(keys), period)
+            yield Repetition(start, len(keys), period)
 
 
 def _periods(keys: Array) -> Iterator[int]:
@@ -101,7 +101,7 @@ def _periods(keys: Array) -> Iterator[int]:
         end = at + len(tail) - 1
 
 
-def _fold_run(run: Run, most: int, count: int) -> Array:
+def _fold_run(run: Repetition, most: int, count: int) -> Array:
     """Fold the middle repetitions of a run into its first one.
 
     The cut starts at about `most / 4`, so that repeated folding keeps cutting at the same index.

@@ -25,10 +25,9 @@ from devtrace.recording.columns.thread_state import (
 )
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime import mode_stack
-from devtrace.runtime.mode_stack import BesideCompile
+from devtrace.runtime.mode_stack import BesideCompile, as_tensors
 from devtrace.runtime.quiet import ALL_DISABLED, Restored, function_state, set_function_state
 from devtrace.runtime.tracebacks import leave
-from devtrace.runtime.wrapped_numbers import as_tensors
 
 _Tensor = torch.Tensor
 _Parameter = torch.nn.Parameter

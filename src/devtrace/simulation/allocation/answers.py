@@ -1,16 +1,14 @@
 """What a program is told of a simulated device's memory: its sums, their peaks, what is free, the blocks."""
 
-from typing import Any, Final
+from typing import Any
 
 import torch
 
-from devtrace.runtime.allocations import Alive
-from devtrace.simulation.allocation.allocator import Block, CachingAllocator
+from devtrace.runtime.observers import Alive
+from devtrace.simulation.allocation.allocator import Block
 from devtrace.simulation.allocation.shares import SimulatedDevice, alive_on
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.storage_tags import SIMULATED
-
-_COUNTS: Final = ("allocation", "segment", "active", "inactive_split", "inactive_split_bytes")
 
 
 class MemoryAnswers:
@@ -23,7 +21,7 @@ class MemoryAnswers:
         found = self.devices.find(device)
         memory = found.memory
         used = _stat(memory.allocated, memory.highest)
-        counts = {**dict.fromkeys(_COUNTS, 0), "allocation": found.live, "active": found.live, **_of_blocks(memory)}
+        counts = {"allocation": found.live, "active": found.live, **_of_blocks(memory)}
         return {
             **dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), used),
             "reserved_bytes": _stat(memory.reserved, memory.highest_reserved),
@@ -61,13 +59,8 @@ class MemoryAnswers:
 
     def snapshot(self, *_: Any) -> dict[str, Any]:
         """Return the blocks as pytorch.org/memory_viz reads them; without a limit nothing is known of blocks."""
-        found = [_segment(each, *part) for each in self.devices.simulated for part in _segments(each)]
+        found = [_segment(each, *part) for each in self.devices.simulated for part in each.memory.segments()]
         return {"segments": found, "device_traces": [[] for _ in self.devices.simulated]}
-
-
-def _segments(device: SimulatedDevice) -> list[tuple[bool, list[Block]]]:
-    memory = device.memory
-    return list(memory.segments()) if isinstance(memory, CachingAllocator) else []
 
 
 def _segment(device: SimulatedDevice, small: bool, blocks: list[Block]) -> dict[str, Any]:
@@ -94,8 +87,6 @@ def _block(block: Block) -> dict[str, Any]:
 
 
 def _of_blocks(memory: Any) -> dict[str, int]:
-    if not isinstance(memory, CachingAllocator):
-        return {}
     segments = [blocks for _, blocks in memory.segments()]
     split = [block.size for blocks in segments for block in blocks if block.free and len(blocks) > 1]
     return {"segment": len(segments), "inactive_split": len(split), "inactive_split_bytes": sum(split)}

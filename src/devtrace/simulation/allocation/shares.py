@@ -11,9 +11,8 @@ from typing import Any
 
 import torch
 
-from devtrace.runtime.allocations import GIVEN_BACK, LEAST, LOG_FULL, watching
-from devtrace.simulation.allocation.allocator import CachingAllocator, Endless
-from devtrace.simulation.allocation.refusal import out_of_memory
+from devtrace.runtime.observers import GIVEN_BACK, LEAST, LOG_FULL, watching
+from devtrace.simulation.allocation.allocator import CachingAllocator, Endless, out_of_memory
 
 
 class SimulatedDevice:

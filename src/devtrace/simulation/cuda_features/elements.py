@@ -15,7 +15,7 @@ from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes
 from devtrace.runtime.tracebacks import leave
 from devtrace.runtime.watched_reads import READS
-from devtrace.simulation.cuda_features.on_request import WAITS
+from devtrace.simulation.refusals import WAITS
 
 _NUMBERS = frozenset({int, float, bool})
 _height, _traced_by_jit = torch._C._len_torch_dispatch_stack, torch._C._get_tracing_state

@@ -5,14 +5,11 @@ What was compiled stays as it is, to be saved and shown. Annotations from before
 
 import functools
 import re
-import threading
-from collections.abc import Callable
 from typing import Any, Final
 
 import torch
 
-from devtrace.runtime.patches import Patches
-from devtrace.runtime.tracebacks import leave
+from devtrace.runtime.patches import Call, Depth, Patches
 from devtrace.simulation.storage_tags import HOST, anchor_floating
 
 
@@ -23,7 +20,7 @@ def _made(tensor: torch.Tensor, device: torch.device | None) -> torch.Tensor:
 
 
 # What TorchScript asks a tensor, or lets it do, with a device that C++ does not know.
-_ANSWERS: Final[dict[str, Callable[..., Any]]] = {
+_ANSWERS: Final[dict[str, Call]] = {
     "prim::device": lambda x: x.device,
     "prim::is_cuda": lambda x: x.is_cuda,
     "prim::is_cpu": lambda x: x.is_cpu,
@@ -38,10 +35,9 @@ _MADE: Final = ("aten::tensor", "aten::as_tensor")  # of any type: with our oper
 _DEVICE: Final = 2  # the place of `device` among their arguments
 
 
-class _Running(threading.local):
+class _Running(Depth):
     """Counts this thread's scripts; `words` are an operator's last error's, which the interpreter loses."""
 
-    scripts = 0
     words = ""
 
 
@@ -50,54 +46,38 @@ running = _Running()
 
 def install(patches: Patches) -> None:
     """Let functions and methods of TorchScript run with our operators, and torch.jit.script read both classes."""
-    annotations = torch.jit.annotations
-    read: Callable[..., Any] = annotations.try_ann_to_type
-
-    def read_either(annotation: Any, *rest: Any, **more: Any) -> Any:
-        return read(torch.device if annotation is torch._C.device else annotation, *rest, **more)
-
-    patches.set(annotations, "try_ann_to_type", read_either)
-    run: Callable[..., Any] = torch._C.ScriptFunction.__call__
-    ours: dict[Any, Any] = {}
+    patches.wrap(torch.jit.annotations, "try_ann_to_type", _read_either)
+    call = functools.partial(_call_script, torch._C.ScriptFunction.__call__, {})
     for kind in (torch._C.ScriptFunction, torch._C.ScriptMethod):
-        patches.set(kind, "__call__", _calling(kind.__call__, run, ours))
+        patches.wrap(kind, "__call__", call)
     for name in ("_freeze_module", "_jit_pass_optimize_frozen_graph"):
-        patches.set(torch._C, name, _counted(getattr(torch._C, name)))
+        patches.wrap(torch._C, name, _change)
 
 
-def _counted(change: Callable[..., Any]) -> Callable[..., Any]:
+def _read_either(read: Call, annotation: Any, *rest: Any, **more: Any) -> Any:
+    return read(torch.device if annotation is torch._C.device else annotation, *rest, **more)
+
+
+def _change(change: Call, *args: Any, **kwargs: Any) -> Any:
     """A change of a graph compares constants, as a run does."""
-
-    def changed(*args: Any, **kwargs: Any) -> Any:
-        running.scripts += 1
-        try:
-            return change(*args, **kwargs)
-        finally:
-            running.scripts -= 1
-
-    return changed
+    with running:
+        return change(*args, **kwargs)
 
 
-def _calling(call: Callable[..., Any], run: Callable[..., Any], ours: dict[Any, Any]) -> Callable[..., Any]:
-    def call_script(self: Any, *args: Any, **kwargs: Any) -> Any:
-        running.scripts += 1
-        try:
-            graph = self.graph
+def _call_script(run: Call, ours: dict[Any, Any], call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
+    graph = self.graph
+    try:
+        with running:
             if graph not in ours:
                 ours[graph] = _asking_us(graph)
             given = _by_position(self.schema, args, kwargs)
             if ours[graph] is None or given is None:
                 return call(self, *args, **kwargs)
             return run(ours[graph], *([self.owner] if hasattr(self, "owner") else []), *given)
-        except BaseException as error:
-            leave(error)
-            if type(error) is RuntimeError and (kept := str(error).rstrip()).endswith("RuntimeError:"):
-                error.args = (f"{kept} {running.words}\n",)
-            raise
-        finally:
-            running.scripts -= 1
-
-    return call_script
+    except RuntimeError as error:
+        if type(error) is RuntimeError and (kept := str(error).rstrip()).endswith("RuntimeError:"):
+            error.args = (f"{kept} {running.words}\n",)
+        raise
 
 
 def _by_position(schema: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:

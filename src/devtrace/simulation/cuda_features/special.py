@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from devtrace.runtime.torch_names import returning
-from devtrace.simulation.allocation.refusal import out_of_memory
+from devtrace.simulation.allocation.allocator import out_of_memory
 from devtrace.simulation.storage_tags import (
     CPU,
     FLOATING,
@@ -55,7 +55,7 @@ def set_(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     here = tag_of(args[0]).owner
     source = args[1] if len(args) > 1 else args[0]
     there = (tag_of(source) if isinstance(source, torch.Tensor) else getattr(source, TAG)).owner
-    if there is not here and here not in (HOST, FLOATING) and there is not FLOATING and not MEMORY.is_one:
+    if there is not here and here.device is not None and there is not FLOATING and not MEMORY.is_one:
         raise RuntimeError(
             f'Attempted to set the storage of a tensor on device "{here.device or CPU}" to a storage on different '
             f'device "{there.device or CPU}".  This is no longer allowed; the devices must match.'
@@ -139,7 +139,7 @@ def refuse_without_host_memory(error: Exception, mode: Any, args: Args, kwargs: 
     asked = re.search(r"you tried to allocate (\d+) bytes", str(error))
     device = kwargs.get("device")
     there = [mode.find_device(device)] if device is not None and device.type == "cuda" else []
-    there += [owner for each in tensors_in(args) if (owner := tag_of(each).owner) not in (HOST, FLOATING)]
+    there += [owner for each in tensors_in(args) if (owner := tag_of(each).owner).device is not None]
     if asked is not None and there:
         there[0].refused = int(asked[1])
         raise out_of_memory(there[0].index, there[0].total, there[0].memory, int(asked[1])) from None

@@ -1,1 +1,0 @@
-"""A recording that is looked at from another thread while it runs."""
