@@ -462,7 +462,8 @@ def test_where_no_file_can_be_written_whole_none_is_left_in_part_and_a_sentence_
     temporary.mkdir()
     command = " ".join(["ulimit -f 1;", "exec", *DEVTRACE, "--save", "a.devtrace", "--html", "a.html", script])
     got = subprocess.run(
-        ["bash", "-c", command], env={**os.environ, "TMPDIR": str(temporary)},
+        ["bash", "-c", command],
+        env={**os.environ, "TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": "1"},  # it would be cut off, too
         capture_output=True, text=True, timeout=LIMIT, check=False,
     )  # fmt: skip
     assert got.returncode == 4
@@ -521,7 +522,7 @@ def test_view_reads_the_ranks_of_a_job_as_one(tmp_path: Path, warm: Warm) -> Non
     got = warm.devtrace(tmp_path, "view", *files, "--html", "job.html")
     assert got.returncode == 0, got.stderr
     assert "✗ On all 3 ranks: model.out_head.weight" in got.stdout
-    assert "ranks 0–2 of 3" in (tmp_path / "job.html").read_text()
+    assert "(ranks 0, 1, 2)" in (tmp_path / "job.html").read_text()
 
 
 def test_view_opens_the_page_in_the_browser(tmp_path: Path) -> None:
