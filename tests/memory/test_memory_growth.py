@@ -14,7 +14,7 @@ import devtrace
 from devtrace.api.results import Report
 from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.findings import Finding
-from devtrace.memory import growth_samples
+from devtrace.memory import observer
 
 pytestmark = pytest.mark.one_in(5)
 
@@ -58,8 +58,8 @@ HEALTHY = sorted(path.stem for path in PROGRAMS.glob("healthy_*.py"))
 @pytest.fixture(autouse=True)
 def without_limit_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every height be looked at: a process with many tests behind it is slow to walk."""
-    monkeypatch.setattr(growth_samples, "_FIRST", 600.0)
-    monkeypatch.setattr(growth_samples, "_CLOSE_FIRST", 600.0)
+    monkeypatch.setattr(observer, "_FIRST", 600.0)
+    monkeypatch.setattr(observer, "_CLOSE_FIRST", 600.0)
 
 
 def ran(text: str, file: str = "program.py", **options: Any) -> Report:

@@ -10,8 +10,7 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes import at_binding
-from devtrace.diagnosis.fixes.anchors import Anchor
-from devtrace.diagnosis.fixes.changes import Proposal, Within
+from devtrace.diagnosis.fixes.changes import Anchor, Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, Ranked, failing_frame, suggested
 from devtrace.dtypes import autocast_regions
 from devtrace.source.element_types import CAST_BY_AUTOCAST, NUMBERS, TAKES_NUMBER, is_floating, torch_dtype

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from devtrace.diagnosis.fixes.about_to_fail import is_combined
+from devtrace.diagnosis.fixes.replay import is_combined
 from devtrace.source.parsing import parse
 
 

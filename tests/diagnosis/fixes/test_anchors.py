@@ -15,7 +15,7 @@ from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.fixes.anchors import Anchor, of_binding
+from devtrace.diagnosis.fixes.changes import Anchor, of_binding
 from devtrace.source.parsing import parse
 from devtrace.source.safe_values import Scope
 from devtrace.trace.builder import TraceBuilder

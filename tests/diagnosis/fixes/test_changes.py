@@ -9,8 +9,7 @@ import torch
 
 from devtrace.diagnosis.edits import Code, applied
 from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.fixes.anchors import Anchor
-from devtrace.diagnosis.fixes.changes import EachOf, OwnLines, Proposal, Within
+from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within
 from devtrace.source.parsing import parse
 
 X = torch.ones(1)

@@ -12,11 +12,10 @@ import ast
 from typing import Final
 
 from devtrace.costs import copies
-from devtrace.costs.constants import of_constants
 from devtrace.costs.copies import of_early_writes
 from devtrace.costs.cost_findings import Needless
 from devtrace.costs.edits_of_copies import move_above_loop, not_block, pin_loader
-from devtrace.costs.factories import asked_by_move
+from devtrace.costs.factories import asked_by_move, of_constants
 from devtrace.costs.repeated_costs import SAMPLE, Habit
 from devtrace.costs.same_tensor import of_one_tensor, of_unchanged
 from devtrace.source.matching import called_name, calls_in, keyword, listed, match_code, names_in

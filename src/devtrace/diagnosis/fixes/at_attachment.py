@@ -15,8 +15,7 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.source_text import only_assignment
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.fixes.anchors import Anchor
-from devtrace.diagnosis.fixes.changes import OwnLines, Proposal, Within
+from devtrace.diagnosis.fixes.changes import Anchor, OwnLines, Proposal, Within
 from devtrace.diagnosis.fixes.devices import of_earlier_cell, of_move, of_owner
 from devtrace.diagnosis.fixes.fix import Fix, frame_at, names_its_device, odd_rows
 from devtrace.source.flow import targets

@@ -12,10 +12,9 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.execution_order import Passed
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.source_text import makes_another_dtype
-from devtrace.diagnosis.fixes.about_to_fail import is_combined
-from devtrace.diagnosis.fixes.anchors import Anchor, of_binding
-from devtrace.diagnosis.fixes.changes import EachOf, OwnLines, Proposal, Within
+from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, of_binding
 from devtrace.diagnosis.fixes.fix import Fix, is_assignable, reads, registering_root, siblings_on_odd_device
+from devtrace.diagnosis.fixes.replay import is_combined
 from devtrace.source.flow import is_written_in, values_given
 from devtrace.source.matching import assigned_names, called_name, match_code
 from devtrace.source.object_walk import items_of

@@ -15,8 +15,7 @@ from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode
 from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.fixes.anchors import Anchor
-from devtrace.diagnosis.fixes.changes import EachOf, OwnLines, Proposal, Within
+from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within
 from devtrace.diagnosis.fixes.fix import (
     Fix,
     Moved,

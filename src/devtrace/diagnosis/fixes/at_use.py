@@ -11,10 +11,9 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import written_into
 from devtrace.diagnosis.evidence.trace_queries import HOST
-from devtrace.diagnosis.fixes.about_to_fail import is_combined
-from devtrace.diagnosis.fixes.anchors import Anchor
-from devtrace.diagnosis.fixes.changes import EachOf, OwnLines, Proposal, Within
+from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, odd_rows, registering_root, siblings_on_odd_device
+from devtrace.diagnosis.fixes.replay import is_combined
 from devtrace.source.element_types import is_floating
 from devtrace.source.flow import COMPREHENSIONS
 from devtrace.source.matching import calls_in, match_code, nodes_of, same_code, variable

@@ -11,8 +11,7 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.missed_moves import dropped_result
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.diagnosis.fixes.anchors import Anchor
-from devtrace.diagnosis.fixes.changes import Proposal, Within
+from devtrace.diagnosis.fixes.changes import Anchor, Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, made_at, reads, suggested
 from devtrace.source.flow import binds, moves_itself, path_of, targets
 from devtrace.source.matching import (

@@ -2,9 +2,9 @@
 
     each name in it has a value at its line             source/flow.py
     what it moves was there when its line ran           `Moved.since`, and the tensor's birth
-    the next round of a loop finds it moved too         at_that_time.py
-    no line above takes what it moves on the CPU        at_that_time.py
-    its names hold then what they hold at the error     at_that_time.py
+    the next round of a loop finds it moved too         edit_timing.py
+    no line above takes what it moves on the CPU        edit_timing.py
+    its names hold then what they hold at the error     edit_timing.py
     it does not replace what an optimizer trains        a leaf that requires a gradient stays a leaf
     every input of the failing op is then together      replay.py
 

@@ -17,11 +17,11 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.source_text import statement_site
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.findings import Choice
-from devtrace.diagnosis.fixes import about_to_fail, proof
+from devtrace.diagnosis.fixes import proof
 from devtrace.diagnosis.fixes.fix import Fix, Ranked
 from devtrace.diagnosis.fixes.order import FOR_EVERY_CAUSE, of_cause
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
-from devtrace.diagnosis.fixes.replay import RecordedSteps, Replay
+from devtrace.diagnosis.fixes.replay import RecordedSteps, Replay, rows_of_the_line
 from devtrace.diagnosis.slugs import ADVICE
 from devtrace.features import find
 from devtrace.source.user_code import OWN_PACKAGES
@@ -133,7 +133,7 @@ class Search:
         replay = self._replay(self.case, parts)
         if replay.conflict is not None:
             return self._about(replay.conflict.op, replay.conflict.rows)
-        rows = about_to_fail.rows_of_the_line(self.case, replay.there)
+        rows = rows_of_the_line(self.case, replay.there)
         return self._about(self.case.op, rows) if rows else None
 
     def _replay(self, case: Case, parts: list[Fix]) -> Replay:
