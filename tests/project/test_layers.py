@@ -82,7 +82,7 @@ CONFINED = {
     "torch": {
         "recording", "simulation", "explaining", "runtime.mode_stack", "runtime.quiet", "runtime.eager_paths",
         "runtime.profiles", "runtime.scripting",
-        "runtime.torch_names", "runtime.values_alone", "runtime.wrapped_numbers",
+        "runtime.torch_names", "runtime.values_alone", "runtime.watched_reads", "runtime.wrapped_numbers",
         "diagnosis.evidence.access_paths", "api.environment", "interchange.torch_profiler",
     },
     "IPython": {"notebook.magic"},

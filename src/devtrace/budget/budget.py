@@ -61,11 +61,11 @@ class Budget:
     def leaves_out(self, module: Any) -> bool:
         if not self._is_between():
             return False
-        key, frame = [id(module), is_training(module)], sys._getframe(2)
+        frame: Any = sys._getframe(2)
+        key = [id(module), is_training(module)]
         while frame is not None:
-            code = id(frame.f_code)
-            key += (code, frame.f_lasti)
-            frame = None if code in self._around else frame.f_back
+            key += (id(frame.f_code), frame.f_lasti)
+            frame = None if id(frame.f_code) in self._around else frame.f_back
         self.inside = self.ident if self._reach(tuple(key)) else -1
         return self.off
 
