@@ -11,7 +11,6 @@ from collections import Counter
 from math import isfinite
 from threading import get_ident
 from time import thread_time_ns
-from types import FrameType
 from typing import Any, Final
 
 from devtrace.budget.lines import Lines
@@ -62,12 +61,11 @@ class Budget:
     def leaves_out(self, module: Any) -> bool:
         if not self._is_between():
             return False
+        frame: Any = sys._getframe(2)
         key = [id(module), is_training(module)]
-        frame: FrameType | None = sys._getframe(2)
         while frame is not None:
-            code = id(frame.f_code)
-            key += (code, frame.f_lasti)
-            frame = None if code in self._around else frame.f_back
+            key += (id(frame.f_code), frame.f_lasti)
+            frame = None if id(frame.f_code) in self._around else frame.f_back
         self.inside = self.ident if self._reach(tuple(key)) else -1
         return self.off
 
