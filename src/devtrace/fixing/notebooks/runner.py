@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from devtrace.diagnosis.findings import Edit, Finding, Site, from_json
 from devtrace.fixing.notebooks.kernel import Kernel
@@ -23,9 +23,6 @@ from devtrace.source.user_code import OWN_PACKAGES
 
 if TYPE_CHECKING:
     from devtrace.fixing.notebooks.forks import Forks
-
-
-Place = TypeVar("Place", Edit, Site | None)
 
 
 @dataclass(frozen=True)
@@ -126,12 +123,16 @@ def _line(file: str, line: int, cells: Mapping[str, int], notebook: NotebookText
 
 def _in_notebook(finding: Finding, path: str) -> Finding:
     """Return a finding whose cells are those of a notebook, not files of one kernel."""
-    edits = tuple(_of_notebook(edit, path) for edit in finding.edits)
-    others = tuple(replace(each, edits=tuple(_of_notebook(edit, path) for edit in each.edits)) for each in finding.others)
-    culprit = finding.culprit and replace(finding.culprit, born=_of_notebook(finding.culprit.born, path))
-    site = _of_notebook(finding.site, path)
+    edits = _of_notebook(finding.edits, path)
+    others = tuple(replace(each, edits=_of_notebook(each.edits, path)) for each in finding.others)
+    culprit = finding.culprit and replace(finding.culprit, born=_site_of_notebook(finding.culprit.born, path))
+    site = _site_of_notebook(finding.site, path)
     return replace(finding, edits=edits, others=others, site=site, culprit=culprit)
 
 
-def _of_notebook(place: Place, path: str) -> Place:
-    return place if place is None or place.cell is None else replace(place, file=path)
+def _site_of_notebook(site: Site | None, path: str) -> Site | None:
+    return site if site is None or site.cell is None else replace(site, file=path)
+
+
+def _of_notebook(edits: tuple[Edit, ...], path: str) -> tuple[Edit, ...]:
+    return tuple(edit if edit.cell is None else replace(edit, file=path) for edit in edits)
