@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 import devtrace
-from devtrace.memory import shortage_recorder
+from devtrace.memory import observer
 from devtrace.memory.inventory import listing_with_memory
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -71,7 +71,7 @@ def full_rows() -> Iterator[Row]:
 def walked(kept: dict[str, Any], in_hand: int) -> float:
     """Return the CPU seconds of the walk when memory ends."""
     spent = 0.0
-    module: Any = shortage_recorder
+    module: Any = observer
     own = module.census
 
     def timed(*args: Any, **options: Any) -> Any:

@@ -15,10 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import devtrace
-from devtrace.drawing.foot import GUTTER, SMALL, WIDE
 from devtrace.drawing.lanes import LONGEST_SHARE, Scale, lanes
 from devtrace.drawing.picture import MOST_LANES
-from devtrace.drawing.svg import timeline
+from devtrace.drawing.svg import GUTTER, SMALL, WIDE, timeline
 from devtrace.jobs.merge import merge, with_rank
 from devtrace.trace.tables import TraceData
 from goldens import assert_golden

@@ -149,7 +149,7 @@ ELSEWHERE = {
     "diagnosis/evidence/torchs_sentences.py": ("",),
     "diagnosis/rules/error_rules.py": ("Input type ",),  # torch's words
     "jobs/rules/collective_device.py": ("No backend type ", "Duplicate GPU "),  # torch's and NCCL's words
-    "memory/shortage_recorder.py": ("GPU ", "Tried to ", "Of the allocated "),  # torch's words
+    "memory/observer.py": ("GPU ", "Tried to ", "Of the allocated "),  # torch's words
     "fixing/patch.py": ("\\ No newline",),  # git's words
     "notebook/live_view.py": ("devtrace.LiveView: ",),
 }

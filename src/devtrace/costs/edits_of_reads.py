@@ -9,10 +9,10 @@ import ast
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from devtrace.costs.decisions import is_number
 from devtrace.costs.loops import loops_around, uses_of, value_given
 from devtrace.costs.reads import updated
 from devtrace.costs.repeated_costs import Habit
-from devtrace.costs.sizes import is_number
 from devtrace.costs.writes import are_written
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
@@ -66,7 +66,7 @@ class _Read:
         item = match_code("$x.item()", found.node)
         read = item or match_code("float($x)", found.node)
         rows = [queries.inputs(op)[0] for op in ops if queries.inputs(op)]
-        dtypes = {str(queries.trace.tensors.raw("dtype", row)).removeprefix("torch.") for row in rows}
+        dtypes = {str(queries.trace.tensors.raw("dtype", row)) for row in rows}
         devices = {queries.device(row) for row in rows}
         is_plain = len(dtypes) == len(devices) == 1 and not any(queries.dims[row] for row in rows)
         if read is None or not is_plain or len(rows) != len(ops) or devices.pop().startswith("mps"):
@@ -198,12 +198,10 @@ def _binds_tighter(around: ast.AST | None) -> bool:
 
 def _is_summed_in_full(queries: TraceQueries, op: OpId) -> bool:
     """Return whether a sum of what an op takes has room for it: one in half precision may overflow, a mean does not."""
-    dtype = str(queries.trace.tensors.raw("dtype", queries.inputs(op)[0]))
-    return dtype.removeprefix("torch.") in ("float32", "float64")
+    return queries.trace.tensors.raw("dtype", queries.inputs(op)[0]) in ("float32", "float64")
 
 
 def _is_masked_whole(queries: TraceQueries, op: OpId) -> bool:
     rows, tensors = queries.inputs(op), queries.trace.tensors
-    if len(rows) != 2 or str(tensors.raw("dtype", rows[1])).removeprefix("torch.") != "bool":
-        return False
-    return tensors.number("shape", rows[0]) == tensors.number("shape", rows[1])
+    is_masked = len(rows) == 2 and tensors.raw("dtype", rows[1]) == "bool"
+    return is_masked and tensors.number("shape", rows[0]) == tensors.number("shape", rows[1])

@@ -8,10 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.costs.decisions import is_whole
+from devtrace.costs.decisions import decides_later, factor_of, is_rate, is_size, is_whole, taken_by
 from devtrace.costs.loops import counter
 from devtrace.costs.repeated_costs import SAMPLE, Habit
-from devtrace.costs.sizes import decides_later, factor_of, is_rate, is_size, taken_by
 from devtrace.costs.steps import FEWEST
 from devtrace.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries

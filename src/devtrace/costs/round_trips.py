@@ -12,9 +12,9 @@ from itertools import pairwise
 from typing import Final
 
 from devtrace.costs.cost_findings import Needless
+from devtrace.costs.decisions import is_number, is_put_in, may_be_tensor
 from devtrace.costs.loops import loops_around
 from devtrace.costs.repeated_costs import OFTEN, SAMPLE, Habit
-from devtrace.costs.sizes import is_number, is_put_in, may_be_tensor
 from devtrace.diagnosis.evidence.source_text import brief
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site

@@ -12,7 +12,7 @@ from typing import Final
 from devtrace.diagnosis.evidence import access_paths, mismatch
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.mismatch import Mismatch
-from devtrace.diagnosis.evidence.moves import move_of, moves_from
+from devtrace.diagnosis.evidence.moves import moves_from, moves_of
 from devtrace.diagnosis.evidence.origins import Origin, find_origin, is_like_data, lineage
 from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
@@ -309,14 +309,13 @@ def _is_an_early_copy(queries: TraceQueries, op: OpId, row: TensorId, dtype: str
 
 def _was_cast_by_itself(queries: TraceQueries, rows: list[TensorId], model: str) -> bool:
     """Return whether a layer was cast from the model's dtype to its own: it is meant to compute so."""
-    moves = (move_of(queries, row) for row in rows)
-    return any(move is not None and queries.trait(move.source) == model for move in moves)
+    return any(queries.trait(move.source) == model for move in moves_of(queries, rows))
 
 
 def _cast_from(queries: TraceQueries, rows: list[TensorId], dtype: str) -> set[str]:
     """Return from which dtypes casts brought tensors of a dtype; what is computed in it, by `dtype=`, is no cast."""
-    moves = (move_of(queries, row) for row in rows if queries.trait(row) == dtype)
-    return {queries.trait(move.source) for move in moves if move is not None and _is_a_cast(queries, move.op)}
+    moves = moves_of(queries, (row for row in rows if queries.trait(row) == dtype))
+    return {queries.trait(move.source) for move in moves if _is_a_cast(queries, move.op)}
 
 
 def _is_a_cast(queries: TraceQueries, op: OpId) -> bool:

@@ -35,10 +35,8 @@ class ReplayOfDtypes(Replay):
 
     def _autocast_casts(self, step: Step) -> bool:
         """Return whether autocast casts what an op takes; a backward pass has the dtypes of the forward one."""
-        region, of_products = (
-            autocast_regions.region_of(self.queries, step.op),
-            f"{step.name}.".startswith(CAST_BY_AUTOCAST),
-        )
+        region = autocast_regions.region_of(self.queries, step.op)
+        of_products = f"{step.name}.".startswith(CAST_BY_AUTOCAST)
         is_backward = self.queries.trace.ops.raw("phase", step.op) == "backward"
         return is_backward or (of_products and region is not None and region.enabled)
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import torch
 
 from devtrace.memory.census import HISTORY, NOBODY, WORTH, Census, Root
-from devtrace.memory.shortage_recorder import of_device
+from devtrace.memory.observer import of_device
 from devtrace.runtime.observers import Alive
 from devtrace.runtime.quiet import Quiet, device_of, own_storage
 from devtrace.source.object_walk import may_lead
@@ -50,8 +50,8 @@ class _Sums(Census):
 
 def holders_by_name(names: Mapping[str, Any]) -> Generator[None, None, dict[str, Holders]]:
     """Return the memory of each accelerator that has any."""
-    devices = list(map(_cuda, range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0)))
-    before = [alive for each in devices if (alive := of_device(each)) is not None]
+    devices = range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0)
+    before = [alive for each in devices if (alive := of_device(torch.device("cuda", each))) is not None]
     if not before:
         return {}
     blocks: dict[int, int] = {}
@@ -70,10 +70,6 @@ def holders_by_name(names: Mapping[str, Any]) -> Generator[None, None, dict[str,
                 break
         yield
     return {str(alive.device): _holders(alive, census.sums.get(str(alive.device), Counter())) for alive in before}
-
-
-def _cuda(index: int) -> torch.device:
-    return torch.device("cuda", index)
 
 
 def _holders(alive: Alive, sums: Counter[tuple[str, str]]) -> Holders:

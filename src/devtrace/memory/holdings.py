@@ -70,7 +70,10 @@ class Memory:
     @cached_property
     def groups(self) -> list[Group]:
         found: dict[tuple[str, str], Group] = {}
-        for (kind, name), holdings in self._by_name().items():
+        by_name: dict[tuple[str, str], list[Holding]] = defaultdict(list)
+        for each in self.shortage.holdings:
+            by_name[each.kind, each.name].append(each)
+        for (kind, name), holdings in by_name.items():
             shown_kind = self._kind(kind, name, holdings)
             whole = _like(name) or (self.made[0] if self.made is not None and shown_kind in _COLLECTED else "")
             if shown_kind == "named" and not whole:
@@ -116,12 +119,6 @@ class Memory:
         if self.made is not None and scope == _NOBODY and name in ("", self.made[0]):
             return self.made[1]
         return keeper(self.queries, name, scope) if name else None
-
-    def _by_name(self) -> dict[tuple[str, str], list[Holding]]:
-        found: dict[tuple[str, str], list[Holding]] = defaultdict(list)
-        for each in self.shortage.holdings:
-            found[each.kind, each.name].append(each)
-        return found
 
     def _kind(self, kind: str, name: str, holdings: list[Holding]) -> str:
         """Tell a graph that outlives its step from what the step that runs keeps for its backward pass."""

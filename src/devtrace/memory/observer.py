@@ -7,30 +7,105 @@ part.
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import process_time
+from traceback import walk_tb
+from types import FrameType
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import torch
 
-from devtrace.memory.census import Owned, census
+from devtrace.memory.census import NOBODY, WORTH, Owned, census
 from devtrace.memory.lives import Log, lives_in
-from devtrace.memory.shortage import Height, Key
-from devtrace.memory.shortage_recorder import Shortages, alive_on, running, shortage_of, with_rest
+from devtrace.memory.shortage import Height, Holding, Key, Shortage
 from devtrace.recording.columns.recorded_ops import RecordedOps
+from devtrace.recording.columns.tensor_rows import Array
 from devtrace.recording.finish.assemble import Assembled
 from devtrace.recording.observer import Observer
-from devtrace.runtime.observers import Alive, watching
+from devtrace.runtime.observers import Alive, knowing, watching
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.tracebacks import outward, text_of
 from devtrace.trace.curve import Curve
-from devtrace.trace.ids import OpId
+from devtrace.trace.ids import OpId, SiteId
 from devtrace.trace.memory_curves import curves, lives_until_use
 from devtrace.trace.tables import TraceData
+
+_GPU: Final = re.compile(r"GPU (\d+) has a total capacity of ([\d.]+ \w+)")
+_ASKED: Final = re.compile(r"Tried to allocate ([\d.]+ \w+)")
+_ALLOCATED: Final = re.compile(r"Of the allocated memory ([\d.]+ \w+) is allocated by PyTorch")
+_UNITS: Final = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """An error's text, what the device said, and who holds what."""
+
+    text: str
+    alive: Alive
+    owned: list[Owned]
+    times: int
+
+
+def with_rest(owned: list[Owned], allocated: int) -> list[Owned]:
+    """Add what nothing leads to: what the line had in hand, where nobody knows the storages or it has ended."""
+    rest = allocated - sum(each.bytes for each in owned)
+    return [*owned, Owned("temporary", "", rest, -1, -1, NOBODY, 0)] if rest > WORTH * allocated else owned
+
+
+def alive_on(device: torch.device) -> Alive | None:
+    """Return what lives on a device, where it is simulated."""
+    return next((answer for ask in knowing if (answer := ask(device)) is not None), None)
+
+
+def of_device(device: torch.device) -> Alive | None:
+    """Return the counts of a device that has anything, simulated or not."""
+    found = alive_on(device)
+    if found is None and torch.cuda.is_available() and torch.cuda.is_initialized():
+        total = torch.cuda.get_device_properties(device).total_memory
+        found = _real("", device)._replace(limit=total)
+    return found if found is not None and found.highest else None
+
+
+def running(frame: FrameType | None) -> list[FrameType]:
+    """Return a frame and those around it, innermost first, below those of other threads."""
+    own = list(outward(frame))
+    others = (top for ident, top in sys._current_frames().items() if ident != threading.get_ident())
+    return [*(each for top in others for each in outward(top)), *own]
+
+
+def _real(text: str, device: torch.device) -> Alive:
+    """Return what a real device's allocator says; the error names the size of the segment, not of the tensor."""
+    asked, capacity = (_ASKED.search(text), _GPU.search(text))
+    reserved = allocated = highest = 0
+    if torch.cuda.is_available():
+        reserved, allocated = torch.cuda.memory_reserved(device), torch.cuda.memory_allocated(device)
+        highest = torch.cuda.max_memory_allocated(device)
+    sizes = (_bytes(asked[1]) if asked else 0, _bytes(capacity[2]) if capacity else 0)
+    return Alive(device, *sizes, reserved, allocated, (), highest)
+
+
+def _bytes(text: str) -> int:
+    number, _, unit = text.partition(" ")
+    return int(float(number) * _UNITS.get(unit, 0))
+
+
+def shortage_of(
+    alive: Alive, owned: list[Owned], rows: Mapping[int, int], rows_of: Callable[[Array], Array]
+) -> Shortage:
+    found = rows_of(np.array([each.row for each in owned] or [0], dtype=np.int64)).tolist()
+    holdings = tuple(
+        Holding(each.kind, each.name, each.bytes, SiteId(rows.get(each.site, -1)), tensor, each.scope, each.contained)
+        for each, tensor in zip(owned, found, strict=False)
+    )
+    return Shortage(str(alive.device), alive.asked, alive.limit, alive.reserved, alive.allocated, holdings)
+
 
 _STEP: Final = 1.2
 _SPENT: Final = 0.02  # of the time that the program took so far
@@ -97,7 +172,10 @@ class Heights(Log):
         known = census(running(sys._getframe(2)), alive, self._recorder.rows.epochs, at_once=True)
         owned = with_rest(known, alive.allocated)
         last = self.seen.get(device)
-        before = (*last.before, (last.alive.allocated, _counts(last.owned))) if last is not None else ()
+        before = last.before if last is not None else ()
+        if last is not None:
+            counts = Counter((each.name, each.scope) for each in last.owned)
+            before = (*before, (last.alive.allocated, counts))
         self.seen[device] = Seen(state.op, alive._replace(storages=(), asked=0), owned, before)
 
 
@@ -113,17 +191,14 @@ def curves_of(heights: Heights, trace: TraceData, origin: int) -> tuple[Curve, .
     return tuple(each for each in used if each.device not in ("cpu", "meta"))
 
 
-def _counts(owned: list[Owned]) -> Mapping[Key, int]:
-    return Counter((each.name, each.scope) for each in owned)
-
-
 class MemoryObserver(Observer):
-    """Heights of all devices, and the shortage that ended the program."""
+    """Heights of all devices, and the last allocation that failed: the shortage that ended the program, or none."""
 
     def __init__(self, recorder: RecordedOps, asked: Mapping[str, Any]) -> None:
         super().__init__(recorder, asked)
         self.heights = Heights(recorder, bool(asked.get("memory")))
-        self.shortages = Shortages(recorder)
+        self._last: Noted | None = None
+        self._ended_it = False
 
     def install(self, patches: Patches, stack: ExitStack) -> None:
         self.heights.begin()
@@ -131,19 +206,43 @@ class MemoryObserver(Observer):
         stack.callback(watching.remove, self.heights)
 
     def note_error(self, error: BaseException) -> None:
-        self.shortages.note_raised(error)
+        """Note the shortage of an op, if it is one that raises in the frame above."""
+        if isinstance(error, torch.OutOfMemoryError):
+            self._note(error, running(sys._getframe(1)))
+
+    def _note(self, error: BaseException, frames: list[FrameType]) -> None:
+        """Ask who owns the memory of the device that an error names; `frames` are innermost first."""
+        text = text_of(error)
+        found = _GPU.search(text)
+        device = torch.device("cuda", int(found[1]) if found else 0)
+        times = self._last.times + 1 if self._last is not None else 1
+        with self.recorder.faults:  # the error is the program's own
+            alive = alive_on(device) or _real(text, device)
+            stated = _ALLOCATED.search(text)
+            allocated = _bytes(stated[1]) if stated else 0
+            owned = with_rest(census(frames, alive, self.recorder.rows.epochs), allocated)
+            alive = alive._replace(storages=(), allocated=max(allocated, alive.allocated))
+            self._last = Noted(text, alive, owned, times)
 
     def end(self, errors: list[BaseException]) -> None:
-        self.shortages.end(errors)
+        """Find the shortage that ended the program; one that it caught and went on from is a note of the recording."""
+        ended = next((each for each in errors if isinstance(each, torch.OutOfMemoryError)), None)
+        noted, self._ended_it = self._last, ended is not None
+        if ended is not None and (noted is None or noted.text != text_of(ended)):  # raised where no op was recorded
+            self._note(ended, [frame for frame, _ in walk_tb(ended.__traceback__)][::-1])
+        elif ended is None and noted is not None:
+            self.recorder.note("note.out-of-memory-caught", str(noted.alive.device), count=noted.times)
 
     def sites(self) -> Iterable[int]:
-        yield from self.shortages.sites()
+        if self._last is not None and self._ended_it:
+            yield from (each.site for each in self._last.owned if each.site >= 0)
         seen = self.heights.seen.values()
         yield from sorted({owned.site for each in seen for owned in each.owned if owned.site >= 0})
 
     def facts(self, done: Assembled) -> Iterable[object]:
         rows, rows_of = done.site_rows, done.tensors.rows_of
-        yield from self.shortages.in_rows(rows, rows_of)
+        if self._last is not None and self._ended_it:
+            yield shortage_of(self._last.alive, self._last.owned, rows, rows_of)
         for seen in self.heights.seen.values():
             memory = shortage_of(seen.alive, seen.owned, rows, rows_of)
             yield Height(OpId(done.op_of(seen.op)), memory, seen.counts(), self.heights.closely)

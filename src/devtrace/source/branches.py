@@ -63,12 +63,9 @@ def truth(test: ast.expr, scope: Scope) -> bool | None:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             inner = truth(operand, scope)
             return None if inner is None else not inner
-        case ast.Compare(left=left, ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+        case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as op], comparators=[ast.Constant(value=None)]):
             value = evaluate(left, scope)
-            return None if value is MISSING else value is None
-        case ast.Compare(left=left, ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]):
-            value = evaluate(left, scope)
-            return None if value is MISSING else value is not None
+            return None if value is MISSING else (value is None) is (type(op) is ast.Is)
         case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq() as op], comparators=[ast.Constant(value=constant)]):
             value = evaluate(left, scope)
             return (value == constant) is (type(op) is ast.Eq) if type(value) in (bool, int, str) else None

@@ -57,7 +57,4 @@ def returned_by(code: CodeType) -> Iterator[tuple[Source, ast.expr | None]]:
     source = read(code.co_filename)
     body = source.body_of(code) if source is not None else None
     if source is not None and body is not None:
-        for statement in statements(body):
-            match statement:
-                case ast.Return(value=value):
-                    yield source, value
+        yield from ((source, each.value) for each in statements(body) if isinstance(each, ast.Return))

@@ -140,7 +140,7 @@ def _return_of_its_gradient(queries: TraceQueries, op: OpId, end: int) -> SiteId
         if queries.trace.ops.raw("phase", later) == "backward":
             pair = [*queries.carried(op)[:1], *queries.outputs(later)[:1]]
             if len(pair) == 2 and shapes[pair[0]] == shapes[pair[1]]:
-                return queries.cost_user(later)
+                return SiteId(int(queries.cost_users[later]))
     return None
 
 

@@ -106,7 +106,7 @@ def _filled(habit: Habit, taken: list[list[TensorId]]) -> str:
     if found is None or code is None or not isinstance(made, ast.Call) or called_name(made) != "tensor":
         return ""
     tensors = [habit.queries.trace.tensors[rows[0]] for rows in taken]
-    kinds = {(tuple(tensor.shape), tensor.dtype.removeprefix("torch.")) for tensor in tensors}
+    kinds = {(tuple(tensor.shape), tensor.dtype) for tensor in tensors}
     value = _one_value(made) or (made.args[0] if len(made.args) == 1 else None)
     shape, dtype = kinds.pop()
     device, asked = asked_by_move(habit, moved["device"]) if moved is not None else ("", "")

@@ -16,11 +16,10 @@ from devtrace.words.catalogue import sentence
 
 def module_was_sent_away(case: Case) -> Verdict | None:
     owner = case.ownership
-    if owner is None or owner.sent_away is None:
+    sent = owner.sent_away if owner is not None else None
+    if owner is None or sent is None:
         return None
-    sent = owner.sent_away
-    others = len(owner.others)
-    return Verdict("wrong-device", sent.site, owner.name, owner.module, sent_by=sent, others=others)
+    return Verdict("wrong-device", sent.site, owner.name, owner.module, sent_by=sent, others=len(owner.others))
 
 
 def module_is_on_another_device(case: Case) -> Verdict | None:

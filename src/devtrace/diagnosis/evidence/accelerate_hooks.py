@@ -31,7 +31,8 @@ def owner_with_hook(case: Case) -> AccessPath | None:
 
 def owner_without_data(case: Case) -> AccessPath | None:
     """Return the module that owns what is on meta, and whose data a hook loads for the time in which it runs."""
-    return next((owner for owner in _owners(case) if _is_offloaded(owner.last.value)), None)
+    hooks = ((owner, hook) for owner in _owners(case) for hook in _hooks(owner.last.value))
+    return next((owner for owner, hook in hooks if hook.get("offload") is True), None)
 
 
 def _owners(case: Case) -> Iterator[AccessPath]:
@@ -40,10 +41,6 @@ def _owners(case: Case) -> Iterator[AccessPath]:
         owner = name.prefix(len(name.references) - 1)
         if owner.references and is_module(owner.last.value):
             yield owner
-
-
-def _is_offloaded(module: object) -> bool:
-    return any(hook.get("offload") is True for hook in _hooks(module))
 
 
 def _device_of_hooks(module: object) -> str:

@@ -46,11 +46,10 @@ def paths(error: BaseException) -> Iterator[list[BaseException]]:
 
 def text_of(error: BaseException) -> str:
     """Return an exception's own text and its notes, without running a `__str__` of the user's."""
-    kind = type(error)
-    if kind.__str__ not in (BaseException.__str__, KeyError.__str__, OSError.__str__):
-        args = [each for each in error.args if type(each) is str]
+    args = [each for each in error.args if type(each) is str]
+    if type(error).__str__ not in (BaseException.__str__, KeyError.__str__, OSError.__str__):
         return "\n".join(args)
-    own = " ".join(each for each in error.args if type(each) is str)
+    own = " ".join(args)
     notes = error.__dict__.get("__notes__", ())
     return "\n".join([own, *(note for note in notes if type(note) is str)] if type(notes) is list else [own])
 

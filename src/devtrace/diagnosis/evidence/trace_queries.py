@@ -135,9 +135,6 @@ class TraceQueries:
         devices = self.trace.ops.ints("device")
         return bool(((devices >= 0) & (devices != self.host)).any())
 
-    def cost_user(self, op: OpId) -> SiteId:
-        return SiteId(int(self.cost_users[op]))
-
     # Tensors.
 
     def size(self, tensor: TensorId) -> int:

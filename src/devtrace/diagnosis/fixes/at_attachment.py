@@ -109,11 +109,8 @@ class _Attaching:
 
     def _passes_module(self, statement: ast.stmt) -> bool:
         """Return whether a statement calls a function of the user's with a module as a plain argument."""
-        match statement:
-            case (
-                ast.Assign(value=ast.Call(func=ast.Name(), args=given))
-                | ast.Expr(value=ast.Call(func=ast.Name(), args=given))
-            ):
+        match statement.value if isinstance(statement, ast.Assign | ast.Expr) else None:
+            case ast.Call(func=ast.Name(), args=given):
                 values = (self.frame.variables.get(getattr(each, "id", "")) for each in given)
                 return any(map(access_paths.is_module, values))
         return False

@@ -27,12 +27,14 @@ from devtrace.words.text_format import one_line
 def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Turn `deep + stem` into `deep + stem.to(deep.device)`; above the line, if the function reads it again."""
     frame = failing_frame(case)
-    node = frame.node_of(case.odd_tensor) if frame is not None and not _writes_into_it(case) else None
+    is_lost = written_into(case.queries, case.op) == case.odd_tensor  # what is written would be of a moved copy
+    node = frame.node_of(case.odd_tensor) if frame is not None and not is_lost else None
+    goes_with_its_module = case.queries.of == "device" or is_floating(case.odd_device)  # a cast skips whole numbers
     if (
         frame is None
         or node is None
         or _gets_an_item(frame.source_node.statement, node)
-        or (case.snapshot.is_registered(case.odd_tensor) and _goes_with_its_module(case))
+        or (case.snapshot.is_registered(case.odd_tensor) and goes_with_its_module)
         or _takes_the_work_away(case)
     ):
         return
@@ -71,11 +73,6 @@ def _device_of_another_item(case: Case, frame: FailingFrame, node: ast.expr) -> 
     return ""
 
 
-def _goes_with_its_module(case: Case) -> bool:
-    """Return whether a move of the module moves a tensor; a cast skips whole numbers."""
-    return case.queries.of == "device" or is_floating(case.odd_device)
-
-
 def _above(frame: FailingFrame) -> Anchor:
     return Anchor(frame.code, frame.source_node.statement, "above", frame)
 
@@ -101,11 +98,6 @@ def _takes_the_work_away(case: Case) -> bool:
     """Return whether the edit would bring the last tensor from the accelerator to an unintended CPU."""
     words, frame = case.mismatch.words, failing_frame(case)
     return case.expected_device == HOST and (words is None or frame is None or words.file != frame.code.site.file)
-
-
-def _writes_into_it(case: Case) -> bool:
-    """Return whether the failing op writes into the odd tensor: the write would go to a moved copy and be lost."""
-    return written_into(case.queries, case.op) == case.odd_tensor
 
 
 def _gets_an_item(statement: ast.stmt, node: ast.expr) -> bool:

@@ -5,25 +5,33 @@ model.head = nn.Linear(8, 2)                # bad: attached after the move
 model.head = nn.Linear(8, 2).to(device)     # good
 """
 
+from __future__ import annotations
+
 import ast
+from collections.abc import Iterator
 from dataclasses import replace
 
+from devtrace.diagnosis.evidence.access_paths import device_named_by
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.intent import intended
 from devtrace.diagnosis.evidence.mismatch import Mismatch, find_mismatch
 from devtrace.diagnosis.evidence.origins import factory_call
-from devtrace.diagnosis.evidence.refusals import find_refusal
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.evidence.source_text import assigned_names
+from devtrace.diagnosis.evidence.torchs_sentences import NO_DATA, RefusedGradient, refused_gradient
+from devtrace.diagnosis.evidence.trace_queries import HOST, META, SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.explained_mismatch import explained
-from devtrace.source.safe_values import values
-from devtrace.trace.ids import OpId
+from devtrace.source.matching import called_name, calls_in, given_trait, nodes_of, variable
+from devtrace.source.object_walk import is_tensor
+from devtrace.source.safe_values import evaluate, values
+from devtrace.source.vocabulary import in_full
+from devtrace.trace.ids import OpId, TensorId
 
 
 def device_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
-    refused = find_refusal(queries, snapshot, op, text)
+    refused = _refused_gradient(queries, op, text) or _refused_copy(queries, snapshot, op, text)
     found = find_mismatch(queries, op) if refused is None else None
     if found is not None:
         found = _blame_the_input(queries, snapshot, intended(queries, snapshot, found))
@@ -51,3 +59,88 @@ def _was_made_by_the_failing_layer(queries: TraceQueries, made: OpId, failed: Op
     in_a_call = ops.number("call", made) >= 0
     alike = all(ops.number(column, made) == ops.number(column, failed) for column in ("site", "call"))
     return in_a_call and alike and queries.kind(made) == "create"
+
+
+# Gradients that torch refused, by an error's text, if the trace has the tensor.
+
+
+def _refused_gradient(queries: TraceQueries, op: OpId, text: str) -> Mismatch | None:
+    refused = refused_gradient(text)
+    if refused is None:
+        return None
+    if not queries.evidence.saw_ops:
+        return _of_gradient(op, [row for row in queries.inputs(op) if queries.device(row) == refused.got], refused)
+    step = _last_step_of_backward(queries, op)
+    used = {row for each in step for row in queries.inputs(each)}
+    left = [row for each in step for row in queries.outputs(each) if row not in used]
+    left = [row for row in left if queries.device(row) == refused.got]
+    if len(left) > 1:
+        left = [row for row in left if _is_returned_at(queries, row, refused.at)]
+    return _of_gradient(op, left, refused)
+
+
+def _of_gradient(op: OpId, rows: list[TensorId], refused: RefusedGradient) -> Mismatch | None:
+    return Mismatch(op, rows[0], refused.got, refused.expected, of="gradient") if len(rows) == 1 else None
+
+
+def _last_step_of_backward(queries: TraceQueries, op: OpId) -> list[OpId]:
+    """Return the last ops of a backward pass that one function ran."""
+    functions, found = queries.trace.sites, list[OpId]()
+    for before in map(OpId, range(op - 1, -1, -1)):
+        site = queries.op_site(before)
+        if queries.trace.ops.raw("phase", before) != "backward" or site < 0:
+            break
+        if found and functions.raw("function", site) != functions.raw("function", queries.op_site(found[0])):
+            break
+        found.append(before)
+    return found[::-1]
+
+
+def _is_returned_at(queries: TraceQueries, row: TensorId, index: int) -> bool:
+    """Return whether a function returns a tensor at a position: `return gradient, scale`."""
+    made = queries.op_node(queries.producer(row))
+    function = made.source.function(made.node) if made is not None else None
+    if made is None or function is None:
+        return False
+    returned = [_item(each.value, index) for each in nodes_of(ast.Return, function)]
+    return any(each is not None and _is_made_by(made, each) for each in returned)
+
+
+def _item(value: ast.expr | None, index: int) -> ast.expr | None:
+    if not isinstance(value, ast.Tuple):
+        return value if index == 0 else None
+    return value.elts[index] if index < len(value.elts) else None
+
+
+def _is_made_by(made: SourceNode, returned: ast.expr) -> bool:
+    name = variable(returned)
+    return name in assigned_names(made) if name else made.node in ast.walk(returned)
+
+
+# Copies of tensors without data.
+
+
+def _refused_copy(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Mismatch | None:
+    rows = [row for row in queries.inputs(op) if queries.device(row) == META]
+    if not rows or NO_DATA not in text:
+        return None
+    return Mismatch(op, rows[0], META, next(_targets(snapshot), ""), tuple(rows[1:]), of="copy")
+
+
+def _targets(snapshot: FailureSnapshot) -> Iterator[str]:
+    """Yield the devices that the lines of the error ask for, innermost first."""
+    for frame in FailingFrame.all_of(snapshot, "", to_read=True):
+        for call in calls_in(frame.source_node.node):
+            yield from filter(None, _asked_for(call, frame))
+
+
+def _asked_for(call: ast.Call, frame: FailingFrame) -> Iterator[str]:
+    """Yield the device that a call names: `"cuda:0"` of `x.to("cuda:0")`, `cpu` of `x.cpu()`."""
+    method, given = called_name(call), given_trait(call)
+    if given is not None:
+        value = given.value if isinstance(given, ast.Constant) else evaluate(given, frame.scope())
+        yield frame.snapshot.trait_of(value) if is_tensor(value) else in_full(device_named_by(value))
+    elif method in (HOST, "numpy"):
+        yield HOST
+    elif method in frame.snapshot.queries.move_methods and not call.args:
+        yield f"{method}:0"
