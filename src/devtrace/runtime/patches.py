@@ -68,7 +68,7 @@ def around(function: Any, call: Call) -> Call:
 
 
 class Depth(threading.local):
-    """How many calls of one kind this thread is in: each is a block, `with depth:`."""
+    """Counts the calls of one kind that this thread is in; each is a block, `with depth:`."""
 
     now = 0
 
