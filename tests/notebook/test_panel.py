@@ -477,7 +477,7 @@ def test_a_cell_that_begins_ends_the_listing_and_what_it_kept_alive(
         finally:
             steps.append("let go")
 
-    monkeypatch.setattr("devtrace.notebook.panel.panel.listing_with_memory", slow)
+    monkeypatch.setattr("devtrace.notebook.panel.panel.whole_listing", slow)
     FrontEnd(kernel.panel)
     assert begun.wait(60)
     during: list[int] = []
@@ -497,7 +497,7 @@ def test_another_message_is_answered_between_two_steps_of_a_listing(
         while True:
             yield
 
-    monkeypatch.setattr("devtrace.notebook.panel.panel.listing_with_memory", endless)
+    monkeypatch.setattr("devtrace.notebook.panel.panel.whole_listing", endless)
     front = FrontEnd(kernel.panel)
     front.state()
     assert [kernel.call(lambda: 7) for _ in range(20)] == [7] * 20

@@ -25,7 +25,7 @@ NO_QUESTION: Final = (
     "trace/op_kinds.py",
     "source/vocabulary.py",
     "source/element_types.py",  # the vocabulary's words for dtypes
-    "dtypes/sentences.py",  # slugs
+    "diagnosis/slugs.py",
 )
 """Lists of torch's names that answer no question about a program's source."""
 LISTS_ELSEWHERE: Final = 0

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from devtrace.diagnosis.evidence.mismatch import Refused
+from devtrace.diagnosis.slugs import Refused
 
 _CPP: Final = {
     "half": "float16", "float": "float32", "double": "float64", "long": "int64", "long int": "int64", "int": "int32",

@@ -12,25 +12,11 @@ import numpy as np
 
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Site
+from devtrace.diagnosis.slugs import Refused
 from devtrace.source.vocabulary import changes_itself
 from devtrace.trace.ids import OpId, TensorId
 from devtrace.trace.op_kinds import INDEXING, RECURRENT
 from devtrace.words.text_format import short_op_name
-
-Refused = Literal["same", "index", "mask", "float", "single", "whole", "result", "number", "gradients", "numpy"]
-"""How torch refused a dtype.
-
-    same          tensors that have to be of one dtype
-    index         an index or a class number that is no whole number
-    mask          a mask that is not of bool
-    float         whole numbers where an op computes with others
-    single        half precision where there is no kernel for it
-    whole         a difference of masks
-    result        a result that does not fit the tensor which an op in place writes to
-    number        a number that the tensor's dtype cannot hold
-    gradients     gradients in half precision, which a scaler does not take
-    numpy         a dtype that numpy does not have
-"""
 
 RECENT: Final = 200
 """How many of a thread's last ops show where it works."""

@@ -156,7 +156,9 @@ def _method(name: str, *, of_tensor: bool, anything: bool) -> str:
 def _callee(function: ast.expr, scope: Scope, *, anything: bool) -> str:
     if isinstance(function, ast.Attribute) and is_tensor(safe_values.evaluate(function.value, scope)):
         return f"Tensor.{function.attr}"
-    value = _unwrapped(safe_values.evaluate(function, scope))
+    found = safe_values.evaluate(function, scope)
+    value = _unwrapped(found)
+    anything = anything or (value is not found and type(found) is FunctionType)  # ours raised, and left no frame
     if issubclass(type(value), torch.nn.Module):
         return type(value).__name__ if anything else ""
     if type(value) in _C_FUNCTIONS or isinstance(value, FunctionType):
