@@ -1,6 +1,6 @@
 """Layers that compute on the CPU while other layers are on a device."""
 
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def outermost_calls(queries: TraceQueries) -> Ints:
 
 def on_a_device(queries: TraceQueries) -> Mask:
     rows = [row for row, name in enumerate(queries.device_names) if name not in (HOST, META, "")]
-    return cast(Mask, np.isin(queries.trace.ops.ints("device"), rows))
+    return np.isin(queries.trace.ops.ints("device"), rows)
 
 
 def _reads_a_parameter(queries: TraceQueries) -> Mask:
