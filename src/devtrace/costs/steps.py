@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
@@ -136,8 +136,7 @@ class Steps:
     @cached_property
     def _works(self) -> Mask:
         queries = self.queries
-        found: Mask = (queries.trace.ops.ints("device") != queries.host) & queries.is_kind("compute")
-        return found
+        return cast(Mask, (queries.trace.ops.ints("device") != queries.host) & queries.is_kind("compute"))
 
     def _times_around(self, ops: Rows, found: SourceNode | None) -> Rows:
         """Return how often the other lines of the same loop ran between each op and the next, if it is in a branch."""
@@ -168,8 +167,7 @@ def _paced(counts: Rows, limit: int, scale: float, *, trains: bool) -> Pace:
 
 
 def _begins(chosen: Mask) -> Mask:
-    found: Mask = chosen & ~np.concatenate([[False], chosen[:-1]])
-    return found
+    return cast(Mask, chosen & ~np.concatenate([[False], chosen[:-1]]))
 
 
 def _loop_of(found: SourceNode | None) -> ast.AST | None:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -38,8 +38,7 @@ def looks() -> dict[str, Any]:
 
 
 def colour(kind: str, theme: Theme = "light") -> str:
-    fill: str = looks()[kind][theme]
-    return fill
+    return cast(str, looks()[kind][theme])
 
 
 def picture(curve: Curve, ops: int, theme: Theme = "light") -> str:

@@ -5,7 +5,7 @@ shortened. Else it would press all others into a line. Order and overlaps stay t
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -70,8 +70,7 @@ class Scale:
     def __call__(self, moments: Ints) -> Floats:
         if not len(self._moments):
             return np.zeros(len(moments))
-        positions: Floats = np.interp(moments, self._moments, self._positions)
-        return positions
+        return cast(Floats, np.interp(moments, self._moments, self._positions))
 
 
 def _limit(stretches: Ints) -> float:

@@ -250,17 +250,14 @@ class Census:
     def nameless(self) -> Steps[None]:
         """Claim what no name leads to yet: a list that is being made, a sum in the middle of its rounds."""
         self.scope = NOBODY
-        ours = [each for each in tensors_alive() if self._is_unclaimed(each)]
+        unclaimed = self.bytes.keys() - self.found.keys()
+        ours = [each for each in tensors_alive() if id(own_storage(each)) in unclaimed]
         listed = in_containers(ours)
         for tensor in ours:
             if id(tensor) in listed:
                 yield from self.kept(tensor, "", 2)
         for tensor in ours:
             yield from self.graph(tensor, "activation", "", contained=0)
-
-    def _is_unclaimed(self, tensor: Any) -> bool:
-        key = id(own_storage(tensor))
-        return key in self.bytes and key not in self.found
 
     def rest(self) -> Iterator[Owned]:
         """Yield what nothing leads to: temporaries of the line that runs."""

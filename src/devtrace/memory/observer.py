@@ -32,7 +32,6 @@ from devtrace.recording.observer import Observer
 from devtrace.runtime.observers import Alive, knowing, watching
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import outward, text_of
-from devtrace.trace.curve import Curve
 from devtrace.trace.ids import OpId, SiteId
 from devtrace.trace.memory_curves import curves, lives_until_use
 from devtrace.trace.tables import TraceData
@@ -179,18 +178,6 @@ class Heights(Log):
         self.seen[device] = Seen(state.op, alive._replace(storages=(), asked=0), owned, before)
 
 
-def curves_of(heights: Heights, trace: TraceData, origin: int) -> tuple[Curve, ...]:
-    """Return the memory of each accelerator: of a simulated one as it was, of another as far as ops used it."""
-    events = heights.events()
-    devices = [str(each) for each in trace.devices]
-    known = [alive for each in devices if each != "cpu" and (alive := alive_on(torch.device(each))) is not None]
-    limits = {str(each.device): each.limit for each in known}
-    if len(events):
-        return tuple(curves(trace, lives_in(trace, events, origin), limits, is_exact=True))
-    used = curves(trace, lives_until_use(trace), limits, is_exact=False)
-    return tuple(each for each in used if each.device not in ("cpu", "meta"))
-
-
 class MemoryObserver(Observer):
     """Heights of all devices, and the last allocation that failed: the shortage that ended the program, or none."""
 
@@ -248,4 +235,13 @@ class MemoryObserver(Observer):
             yield Height(OpId(done.op_of(seen.op)), memory, seen.counts(), self.heights.closely)
 
     def complete(self, trace: TraceData) -> TraceData:
-        return replace(trace, memory=curves_of(self.heights, trace, self.recorder.origin))
+        """Add the memory of each accelerator: of a simulated one as it was, of another as far as ops used it."""
+        events = self.heights.events()
+        devices = [str(each) for each in trace.devices]
+        known = [alive for each in devices if each != "cpu" and (alive := alive_on(torch.device(each))) is not None]
+        limits = {str(each.device): each.limit for each in known}
+        if len(events):
+            lives = lives_in(trace, events, self.recorder.origin)
+            return replace(trace, memory=tuple(curves(trace, lives, limits, is_exact=True)))
+        used = curves(trace, lives_until_use(trace), limits, is_exact=False)
+        return replace(trace, memory=tuple(each for each in used if each.device not in ("cpu", "meta")))

@@ -179,7 +179,9 @@ def deleted(memory: Memory, snapshot: FailureSnapshot) -> Remedy | None:
             continue
         body = _body(source, frame)
         last = _last_reads(source, body, site.line)
-        groups = [group for group in memory.groups if group.root in last and _is_of(group, frame)]
+        code = frame.f_code
+        scope = code.co_filename, code.co_qualname, code.co_firstlineno
+        groups = [group for group in memory.groups if group.root in last and group.scope == scope]
         unread = {name for name in {group.root for group in groups} if not _is_led_to(snapshot, frame, name, set(last))}
         groups = [group for group in groups if not _is_led_to_otherwise(group, snapshot, set(last))]
         names = sorted({group.root for group in groups} & unread)
@@ -193,11 +195,6 @@ def deleted(memory: Memory, snapshot: FailureSnapshot) -> Remedy | None:
                     edit,
                 )
     return None
-
-
-def _is_of(group: Group, frame: FrameType) -> bool:
-    code = frame.f_code
-    return group.scope == (code.co_filename, code.co_qualname, code.co_firstlineno)
 
 
 def _body(source: Source, frame: FrameType) -> list[ast.stmt]:

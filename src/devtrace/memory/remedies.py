@@ -182,14 +182,9 @@ def outer_product(memory: Memory) -> Remedy | None:
     for op, size in reversed(by_op.items()):
         inputs = {queries.base(row) for row in queries.inputs(op)} if op >= 0 else set()
         least = _PART * needed if op == memory.failed else _PART * needed / 2
-        if (
-            len(inputs) not in (1, 2)
-            or any(map(queries.is_of_a_module, inputs))
-            or queries.kind(op) != "compute"
-            or size < least
-        ):
-            continue
-        if size >= _TIMES * sum(_bytes(queries, row) for row in inputs):
+        is_of_few = len(inputs) in (1, 2) and not any(map(queries.is_of_a_module, inputs))
+        is_large = size >= max(least, _TIMES * sum(_bytes(queries, row) for row in inputs))
+        if is_of_few and is_large and queries.kind(op) == "compute":
             site = queries.site(queries.op_user(op))
             return sentence(_advice(memory, op), line=site.line if site else 0), ()
     return None
@@ -234,8 +229,7 @@ def made_float(memory: Memory) -> Remedy | None:
         inputs = [queries.trace.tensors[row] for row in queries.inputs(op)] if op >= 0 else []
         if inputs and short_op_name(queries.op_name(op)) in _CASTS and size >= _FLOAT * inputs[0].bytes:
             site = queries.site(queries.op_user(op))
-            line = site.line if site else 0
-            return sentence("out-of-memory.help-float", line=line, dtype=inputs[0].dtype), ()
+            return sentence("out-of-memory.help-float", line=site.line if site else 0, dtype=inputs[0].dtype), ()
     return None
 
 

@@ -27,8 +27,9 @@ def inside(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield what an object leads to, with the text of the step: `losses`, not `losses[17]`, holds what a list has."""
     kind = type(value)
     if issubclass(kind, type):
-        own = class_dict(value)
-        yield from ((f".{name}", each) for name, each in list(own.items()) if _is_of_data(each))
+        own = list(class_dict(value).items())
+        data = ((name, each) for name, each in own if is_tensor(each) or type(each) in (list, dict, deque, *_SETS))
+        yield from ((f".{name}", each) for name, each in data)
     elif kind is _CACHED:
         yield from (("", each) for each in gc.get_referents(value) if may_lead(each))
     elif kind in _SETS:
@@ -65,18 +66,12 @@ def in_containers(values: list[Any]) -> set[int]:
     return found
 
 
-def _is_of_data(value: Any) -> bool:
-    return is_tensor(value) or type(value) in (list, dict, deque, *_SETS)
-
-
 def may_enter(value: Any) -> bool:
     kind = type(value)
     is_plain = kind in (FunctionType, MethodType, SimpleNamespace, _CACHED)
     if is_plain or issubclass(kind, (dict, list, tuple, deque, *_SETS)):
         return True
-    if issubclass(kind, type):
-        return _is_of_torch_users(value)
-    return _is_of_torch_users(kind)
+    return _is_of_torch_users(value if issubclass(kind, type) else kind)
 
 
 @cache

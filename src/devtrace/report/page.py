@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from devtrace.diagnosis.findings import ReportData
 from devtrace.features import find
@@ -67,8 +67,7 @@ def scripted(report: ReportData, data: dict[str, Any], above: str, script: Calla
 
 def _encoded(trace: TraceData) -> dict[str, Any]:
     """Return a trace as a page takes it; of a job that has too many ops only some ranks."""
-    data: dict[str, Any] = (find("page", "ranks") or encode)(trace)
-    return data
+    return cast("dict[str, Any]", (find("page", "ranks") or encode)(trace))
 
 
 def as_script(value: object) -> str:

@@ -4,7 +4,7 @@ import json
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, cast
 
 Theme = Literal["light", "dark"]
 
@@ -36,13 +36,11 @@ def shade(device: str, theme: Theme = "light") -> Shade:
 
 
 def severity(name: str, theme: Theme = "light") -> str:
-    colour: str = table()["severity"][name][theme]
-    return colour
+    return cast(str, table()["severity"][name][theme])
 
 
 def sign(name: str) -> str:
-    mark: str = table()["severity"][name]["sign"]
-    return mark
+    return cast(str, table()["severity"][name]["sign"])
 
 
 def order(device: str) -> tuple[int, int, str]:

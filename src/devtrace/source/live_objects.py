@@ -49,10 +49,6 @@ class Evidence:
         """Return the op before which a tensor of unknown birth was registered, and whether a layer made it then."""
         return self.late.get(tensor, (-1, False))
 
-    def is_after_gap(self, op: int) -> bool:
-        """Return whether some ops before one may not be of the trace."""
-        return 0 <= self.gap <= op
-
 
 @dataclass(frozen=True, slots=True)
 class Live:

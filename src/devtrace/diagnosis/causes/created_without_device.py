@@ -13,7 +13,9 @@ def module_made_a_cache(case: Case) -> Verdict | None:
     passing = case.passing_move
     if passing is None or case.origin.arrival != "made" or case.former_state >= 0:
         return None
-    if not case.was_made_in_a_call and not (case.was_made_after(passing.moves[-1].op) and _was_made_in_a_method(case)):
+    site = case.queries.site(case.queries.op_site(case.birth))
+    in_a_method = site is not None and _is_of_a_module(case.queries, site.function)
+    if not case.was_made_in_a_call and not (in_a_method and case.was_made_after(passing.moves[-1].op)):
         return None
     return Verdict("created-without-device", born=case.born, name=passing.name, module=passing.module)
 
@@ -29,11 +31,6 @@ def optimizer_made_it_in_its_step(case: Case) -> Verdict | None:
     if kind not in classes or method == "__init__" or any(move_of_its_parameter(case, name) for name in kept):
         return None
     return Verdict("created-without-device", born=case.queries.born(case.origin.row), name=kept[0])
-
-
-def _was_made_in_a_method(case: Case) -> bool:
-    site = case.queries.site(case.queries.op_site(case.birth))
-    return site is not None and _is_of_a_module(case.queries, site.function)
 
 
 def factory_ran_during_the_computation(case: Case) -> Verdict | None:

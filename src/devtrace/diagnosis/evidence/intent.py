@@ -51,7 +51,8 @@ def intended(queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatc
     if words is None and any(map(_objects_name_an_accelerator, frames)):
         return mismatch
     if words is None and named:
-        words = _words(named[-1])
+        frame, bound = named[-1].frame, named[-1].frame.bindings(named[-1].variable)
+        words = frame.code.site_of(bound[-1] if bound else frame.source_node.statement)  # else the running line
     if words is not None or (
         not _works_there(frames, mismatch.expected_device) and _is_alone_on_its_device(queries, mismatch)
     ):
@@ -194,9 +195,3 @@ def _objects_name_an_accelerator(frame: FailingFrame) -> bool:
         for owner in frame.variables.values()
         for key, value in instance_dict(owner).items()
     )
-
-
-def _words(named: _DeviceVariable) -> Site:
-    """Return the variable's assignment, else the running line."""
-    bound = named.frame.bindings(named.variable)
-    return named.frame.code.site_of(bound[-1] if bound else named.frame.source_node.statement)

@@ -73,8 +73,7 @@ def outermost_calls(queries: TraceQueries) -> Ints:
 
 def on_a_device(queries: TraceQueries) -> Mask:
     rows = [row for row, name in enumerate(queries.device_names) if name not in (HOST, META, "")]
-    found: Mask = np.isin(queries.trace.ops.ints("device"), rows)
-    return found
+    return np.isin(queries.trace.ops.ints("device"), rows)
 
 
 def _reads_a_parameter(queries: TraceQueries) -> Mask:

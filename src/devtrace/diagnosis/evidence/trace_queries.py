@@ -181,7 +181,7 @@ class TraceQueries:
         base = self.base(tensor)
         if self.producer(base) >= 0 or self.registered_late(base) >= 0 or self.trace.tensors.number("site", base) >= 0:
             return False
-        return self.evidence.is_after_gap(int(self._first_uses[base]))
+        return 0 <= self.evidence.gap <= int(self._first_uses[base])
 
     def registered_late(self, base: TensorId) -> OpId:
         """Return the op before which a tensor that may have been made in a gap was registered; -1 for others."""

@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
@@ -209,7 +209,9 @@ class _Conversion:
             return None
         for node in nodes_of(ast.expr, self.code):
             value = evaluate(node, self.frame.scope())
-            if self._has_tensor(value) or (node is self.node and value is MISSING):
+            is_list = type(value) in (list, tuple) and len(value) > 0 and all(map(is_tensor, value))
+            has_it = is_list and self.row in map(self.snapshot.row, value)
+            if has_it or (node is self.node and value is MISSING):
                 return self._replaced(node, f"[each.{self._way} for each in {self.frame.code.text(node)}]")
         return None
 
@@ -217,10 +219,6 @@ class _Conversion:
         """Return whether an expression is a list, not a tensor: a variable's list, or a list display."""
         value = evaluate(node, self.frame.scope()) if self.frame is not None else None
         return type(value) in (list, tuple) or (isinstance(node, ast.Call) and called_name(node) in _LISTS)
-
-    def _has_tensor(self, value: Any) -> bool:
-        is_list = type(value) in (list, tuple) and len(value) > 0 and all(map(is_tensor, value))
-        return is_list and self.row in map(self.snapshot.row, value)
 
     def _without_pinning(self) -> Fix:
         """Return the fix for a loader whose data are on the device already: `pin_memory=False`."""
