@@ -83,7 +83,7 @@ CONFINED = {
     "torch": {
         "recording", "simulation", "explaining", "runtime.mode_stack", "runtime.quiet", "runtime.eager_paths",
         "runtime.profiles", "runtime.scripting",
-        "runtime.torch_names", "runtime.values_alone", "runtime.wrapped_numbers",
+        "runtime.torch_names", "runtime.wrapped_numbers",
         "diagnosis.evidence.access_paths", "api.environment",
     },
     "IPython": {"notebook.magic"},

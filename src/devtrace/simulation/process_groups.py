@@ -181,7 +181,7 @@ def _register_backend(register: Call, group: Any, device: torch.device, kind: An
         _without_cpu[group] = _members[-1]
 
 
-def _device_types(own: property, group: Any) -> list[torch.device]:
+def _device_types(own: Any, group: Any) -> list[torch.device]:
     return [each for each in own.__get__(group) if each.type != "cpu" or group not in _without_cpu]
 
 

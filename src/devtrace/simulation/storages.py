@@ -137,7 +137,7 @@ def on_a_device(storage: Storage) -> bool:
 
 
 _METHODS = (new, get_device, is_pinned, pin_memory)
-_AROUND = {
+_AROUND: dict[str, Call] = {
     "resize_": _resize,
     "_write_file": _write,
     "_set_from_file": _read,

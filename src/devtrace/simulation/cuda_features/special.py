@@ -55,7 +55,7 @@ def set_(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     here = tag_of(args[0]).owner
     source = args[1] if len(args) > 1 else args[0]
     there = (tag_of(source) if isinstance(source, torch.Tensor) else getattr(source, TAG)).owner
-    if there is not here and here.device is not None and there is not FLOATING and not MEMORY.is_one:
+    if there is not here and here not in (HOST, FLOATING) and there is not FLOATING and not MEMORY.is_one:
         raise RuntimeError(
             f'Attempted to set the storage of a tensor on device "{here.device or CPU}" to a storage on different '
             f'device "{there.device or CPU}".  This is no longer allowed; the devices must match.'
