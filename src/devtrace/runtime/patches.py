@@ -28,9 +28,9 @@ class Patches:
         self.replaced.append((owner, name, vars(owner).get(name, MISSING), value))
         setattr(owner, name, value)
 
-    def wrap(self, owner: Any, name: str, call: Call) -> None:
+    def wrap(self, owner: Any, name: str, call: Call, *, leaves: bool = False) -> None:
         """Let `call(function, *args, **kwargs)` answer for a function that has a name."""
-        self.set(owner, name, around(getattr(owner, name), call))
+        self.set(owner, name, around(getattr(owner, name), call, leaves=leaves))
 
     def set_item(self, table: dict[Any, Any], key: object, value: object) -> None:
         self.replaced.append((table, key, table.get(key, MISSING), value))
@@ -53,15 +53,16 @@ class Patches:
                 setattr(owner, name, before)
 
 
-def around(function: Any, call: Call) -> Call:
-    """Return what stands for a function and asks `call` with it; an error that comes by loses our frames."""
+def around(function: Any, call: Call, *, leaves: bool = False) -> Call:
+    """Return what stands for a function and asks `call` with it. `leaves`: an error that comes by loses our frames."""
 
     @wraps(function)
     def answer(*args: Any, **kwargs: Any) -> Any:
         try:
             return call(function, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            if leaves:
+                leave(error)
             raise
 
     return answer

@@ -25,7 +25,7 @@ def install(patches: Patches) -> None:
     """Put each check before the function it belongs to."""
     for owner, name, check in ABOVE:
         patches.wrap(owner, name, partial(_check_first, check))
-    patches.wrap(functional, "one_hot", _without_reading)
+    patches.wrap(functional, "one_hot", _without_reading, leaves=True)
 
 
 def _without_reading(one_hot: Call, *args: Any, **kwargs: Any) -> Any:

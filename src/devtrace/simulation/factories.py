@@ -28,9 +28,9 @@ def install(patches: Patches, resolve: Resolve) -> None:
                 and (function in constructors or makes_another)
             ):
                 call = _make_by_values if name.startswith("sparse_") else _OF_DATA.get(name, _make)
-                patches.wrap(owner, name, partial(call, resolve))
+                patches.wrap(owner, name, partial(call, resolve), leaves=call is _make)
     for name in ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros"):
-        patches.wrap(torch.Tensor, name, partial(_make, resolve))
+        patches.wrap(torch.Tensor, name, partial(_make, resolve), leaves=True)
     for name in ("nested_tensor", "as_nested_tensor"):
         patches.wrap(torch.nested, name, partial(_make_of_parts, resolve))
     patches.wrap(DeviceContext, "__torch_function__", partial(_give_device, resolve))

@@ -28,10 +28,10 @@ Groups = dict[tuple[torch.device, torch.dtype], tuple[list[list[Any]], list[int]
 
 def install(patches: Patches) -> None:
     """Check what a program passes to `backward`, and what the backward of its own functions returns."""
-    patches.wrap(torch.autograd, "_engine_run_backward", partial(_run_backward, []))
+    patches.wrap(torch.autograd, "_engine_run_backward", partial(_run_backward, []), leaves=True)
     patches.wrap(torch._C, "_group_tensors_by_device_and_dtype", _group)
     own = vars(torch.autograd.Function)["apply"]  # a classmethod of Python's, or since torch 2.14 one of C's
-    patches.set(torch.autograd.Function, "apply", classmethod(around(own, _apply)))
+    patches.set(torch.autograd.Function, "apply", classmethod(around(own, _apply, leaves=True)))
 
 
 def _run_backward(

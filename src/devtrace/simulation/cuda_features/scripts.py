@@ -49,7 +49,7 @@ def install(patches: Patches) -> None:
     patches.wrap(torch.jit.annotations, "try_ann_to_type", _read_either)
     call = functools.partial(_call_script, torch._C.ScriptFunction.__call__, {})
     for kind in (torch._C.ScriptFunction, torch._C.ScriptMethod):
-        patches.wrap(kind, "__call__", call)
+        patches.wrap(kind, "__call__", call, leaves=True)
     for name in ("_freeze_module", "_jit_pass_optimize_frozen_graph"):
         patches.wrap(torch._C, name, _change)
 
