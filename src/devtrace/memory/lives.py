@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from itertools import pairwise
 from time import perf_counter_ns
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 
@@ -72,7 +72,8 @@ def thinned(events: Array) -> Array:
     given_back[:, 1:] = events[begins[ended], 1:]
     given_back[:, 2] = GIVEN_BACK
     order = np.argsort(np.concatenate([2 * begins[kept] + 1, 2 * ends[ended]]), kind="stable")
-    return cast(Array, np.concatenate([events[begins[kept]], given_back])[order])
+    thin: Array = np.concatenate([events[begins[kept]], given_back])[order]
+    return thin
 
 
 def _heights(events: Array, begins: Array, ends: Array, device: int) -> Array:
