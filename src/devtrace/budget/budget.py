@@ -17,7 +17,7 @@ from devtrace.budget.lines import Lines
 from devtrace.budget.segments import FIRST_BATCH, Event, Key, Run, Segment
 from devtrace.recording.columns.thread_state import NUMBERS, ThreadState, current_node
 from devtrace.recording.context.happenings import site_of
-from devtrace.recording.context.module_tree import is_training
+from devtrace.recording.context.module_tree import attributes
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime import mode_stack
 from devtrace.runtime.tracebacks import outward
@@ -38,8 +38,7 @@ class Budget:
     def __init__(self, recorder: Recorder, share: float) -> None:
         self.off = self._given_up = self._changed = False
         self.ident = self.inside = -1
-        self._recorder, self._share = recorder, share
-        self._faults = Faults(self._give_up)
+        self._recorder, self._share, self._faults = recorder, share, Faults(self._give_up)
         self._lines = Lines(self._is_known)
         self._known: set[Key] = set()  # lines of segments that are known
         self._ran: set[Key] = set()  # ... of this one
@@ -59,13 +58,15 @@ class Budget:
         self._around = {id(each.f_code) for each in outward(sys._getframe(1))}  # what is around it never changes
 
     def leaves_out(self, module: Any) -> bool:
-        if not self._is_between():
+        state, around = self._state, self._around
+        if state.opened or state.steps or current_node() is not None:
             return False
         frame: Any = sys._getframe(2)
-        key = [id(module), is_training(module)]
+        key = [id(module), attributes(module).get("training") is True]
         while frame is not None:
-            key += (id(frame.f_code), frame.f_lasti)
-            frame = None if id(frame.f_code) in self._around else frame.f_back
+            code = id(frame.f_code)
+            key += (code, frame.f_lasti)
+            frame = None if code in around else frame.f_back
         self.inside = self.ident if self._reach(tuple(key)) else -1
         return self.off
 
@@ -108,18 +109,23 @@ class Budget:
 
     def _reach(self, key: Key) -> bool:
         """Take the next event; return whether it is left out."""
-        with self._faults:
+        try:
             segment = self._event.after.get(key)
             if not self.off:
                 self._record(key)
             elif segment is not None and segment.is_known and not self._changed:
-                self._pass(segment)
+                self._due[segment] += 1
+                event = self._event = segment.end
+                if event is self._top:
+                    self._pass(event)
             else:
                 self._whole, self._since = self._event.last, 0
                 if len(key) != _LINE:
                     self._end_loop()
                 self._arrive(self._event_at(key))
                 self._resume()
+        except Exception as fault:  # noqa: BLE001 (a `with` takes longer than the rest)
+            self._give_up(fault)
         return self.off
 
     def _reach_within(self, key: Key) -> bool:
@@ -139,12 +145,8 @@ class Budget:
         with self._faults:
             self._is_known((_READ_AT, site_of(frame)))
 
-    def _pass(self, segment: Segment) -> None:
-        """Count a segment that is left out; after the last repetition that is, record one."""
-        self._due[segment] += 1
-        event = self._event = segment.end
-        if event is not self._top:
-            return
+    def _pass(self, event: Event) -> None:
+        """Leave out a further repetition; after the last of those planned, record one."""
         self._left -= 1
         if self._left > 0 and self._is_alone():
             event.repetitions += 1

@@ -13,8 +13,6 @@ from devtrace.recording.columns import sites
 from devtrace.runtime.tracebacks import outward
 
 _monitoring: Final[Any] = getattr(sys, "monitoring", None)
-_TOOLS: Final = (4, 3)
-_RETURN: Final = -1
 
 
 class Lines:
@@ -23,7 +21,7 @@ class Lines:
     def __init__(self, is_known: Callable[[tuple[int, int]], bool]) -> None:
         self._is_known = is_known
         self._codes: dict[int, CodeType] = {}
-        tools = () if _monitoring is None else _TOOLS
+        tools = () if _monitoring is None else (4, 3)
         self._tool = next((tool for tool in tools if _monitoring.get_tool(tool) is None), -1)
         self.are_seen = self._tool >= 0
 
@@ -36,7 +34,7 @@ class Lines:
             if not self._codes:
                 _monitoring.use_tool_id(self._tool, "devtrace")
                 _monitoring.register_callback(self._tool, events.LINE, self._line)
-                _monitoring.register_callback(self._tool, events.PY_RETURN, lambda code, *_: self._line(code, _RETURN))
+                _monitoring.register_callback(self._tool, events.PY_RETURN, lambda code, *_: self._line(code, -1))
             if id(code) not in self._codes:
                 self._codes[id(code)] = code
                 _monitoring.set_local_events(self._tool, code, events.LINE | events.PY_RETURN)
