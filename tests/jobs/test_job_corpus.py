@@ -55,13 +55,13 @@ def test_the_merged_report_finds_the_bug(job: Job, warm: Warm) -> None:
         "failed": at(finding.site),
         "who": re.findall(r"(?:On all \d ranks|[Rr]anks? \d(?: and \d)*)", finding.message)[0],
     } == {key: value for key, value in job.expected.items() if key != "ranks"}
-    assert_reads_like(f"jobs/{job.name}/report.txt", report.text)
+    assert_reads_like(f"jobs/programs/{job.name}/report.txt", report.text)
 
 
 @each
 def test_the_merged_report_in_chinese_reads_like_its_golden(job: Job, warm: Warm) -> None:
     report = run_job(warm, job.folder / "bug.py", job.expected["ranks"], "zh")
-    assert_reads_like(f"jobs/{job.name}/report.zh.txt", report.text)
+    assert_reads_like(f"jobs/programs/{job.name}/report.zh.txt", report.text)
 
 
 @each
