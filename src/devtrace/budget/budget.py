@@ -96,7 +96,8 @@ class Budget:
             if not self.off:
                 self._end_run()
             elif self.inside < 0 and self._event.last is not None:
-                self._ops += self._event.last.count(1)  # what came after the event has ended
+                last = self._event.last  # what came after the event has ended
+                self._ops += last.count(1, last.next_round())
             self._count_left_out()
             self._lines.forget()
             READS.forget()
@@ -186,7 +187,7 @@ class Budget:
         """End what was recorded of a segment, and count what came before it."""
         self._run.end()
         if self._whole is not None:
-            self._ops += self._whole.count(1, self._run)
+            self._ops += self._whole.count(1, self._run.ops)
             self._whole = None
         return self._run
 

@@ -8,12 +8,13 @@ Each arrow is a `Segment`.
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from math import inf
 from typing import Final
 
 import numpy as np
 
+from devtrace.recording.columns import sites
 from devtrace.recording.columns.chunk import WIDTH, Array, Chunk
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.tensor_rows import size_of
@@ -51,9 +52,17 @@ class Run:
         one, two = self.ops[:, 3], other.ops[:, 3]
         return copies == other_copies and bool(((one == two) | (one < 0) | (two < 0)).all())
 
-    def count(self, times: int, later: "Run | None" = None) -> int:
+    def next_round(self) -> Array:
+        """Return the ops from where the code goes back: of a loop that goes on."""
+        places = [sites.position(sites.own(site)) if site >= 0 else None for site in self.ops[:, 2].tolist()]
+        for at, (before, here) in enumerate(pairwise(places), 1):
+            if before and here and before.code is here.code and here.instruction < before.instruction:
+                return self.ops[at:]
+        return self.ops[:0]
+
+    def count(self, times: int, later: Array | None = None) -> int:
         """Let the ops count for so many times more, but for those that ran `later` instead; return how many."""
-        ran, total = Counter(map(tuple, later.ops[:, 1:3].tolist() if later is not None else ())), 0
+        ran, total = Counter(map(tuple, later[:, 1:3].tolist() if later is not None else ())), 0
         for state, ops in self.parts:
             state.pack()
             more = np.full(len(ops), times, dtype=np.int32)

@@ -21,9 +21,9 @@ from devtrace.recording.columns import sites
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.tensor_rows import Array
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT, ThreadState
+from devtrace.recording.context.observer import Observer
 from devtrace.recording.finish.assemble import Assembly
 from devtrace.recording.folding.fold import has_ops
-from devtrace.recording.observer import Observer
 from devtrace.runtime.patches import Patches
 
 KINDS: Final = ("cuda", "cpu")

@@ -27,8 +27,8 @@ from devtrace.memory.lives import Log, lives_in
 from devtrace.memory.shortage import Height, Holding, Key, Shortage
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.tensor_rows import Array
+from devtrace.recording.context.observer import Observer
 from devtrace.recording.finish.assemble import Assembled
-from devtrace.recording.observer import Observer
 from devtrace.runtime.observers import Alive, knowing, watching
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import outward, text_of
@@ -180,6 +180,8 @@ class Heights(Log):
 
 class MemoryObserver(Observer):
     """Heights of all devices, and the last allocation that failed: the shortage that ended the program, or none."""
+
+    of_errors = True
 
     def __init__(self, recorder: RecordedOps, asked: Mapping[str, Any]) -> None:
         super().__init__(recorder, asked)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from devtrace.features import offered
 from devtrace.runtime.patches import Patches
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 class Observer:
     """One of a recording. Its methods are called in this order, and each of them may do nothing."""
+
+    of_errors: ClassVar = False
+    """True if it can say something of an error of a program that nobody recorded."""
 
     def __init__(self, recorder: RecordedOps, asked: Mapping[str, Any]) -> None:
         """`asked`: the options of the recording, by name."""
@@ -56,6 +59,9 @@ class Observer:
         return trace
 
 
-def observers_of(recorder: RecordedOps, asked: Mapping[str, Any]) -> dict[str, Observer]:
-    """Return an observer of each kind, by the part of torch that it needs."""
-    return {part: kind(recorder, asked) for part, kind in offered("observer").items()}
+def observers_of(
+    recorder: RecordedOps, asked: Mapping[str, Any], *, of_errors_alone: bool = False
+) -> dict[str, Observer]:
+    """Return an observer of each kind, by the part of torch that it needs; of an error that is over only some."""
+    kinds = offered("observer")
+    return {part: kind(recorder, asked) for part, kind in kinds.items() if kind.of_errors or not of_errors_alone}
