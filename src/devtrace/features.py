@@ -20,7 +20,7 @@ FEATURES: Final = (
 """In the order in which they are asked."""
 
 Point = Literal[
-    "observer",  # of a recording: a class as `recording.context.observer.Observer`, by the part of torch that it needs
+    "observer",  # of a recording: a class as `recording.finish.observer.Observer`, by the part of torch that it needs
     "sampler",  # decides which steps are recorded: `recording.sampler.Sampler`
     "error rule",  # by slug: explains an op that raised
     "cost rule",  # by slug: finds what costs time

@@ -50,7 +50,7 @@ ALLOWED = KERNEL | {name: set(KERNEL) for name in FEATURES} | {"simulation": {"f
 # Within a package, from the bottom up: a folder may import those before it.
 INSIDE = {
     "budget": ["segments", "reads", "lines", "budget"],
-    "recording": ["columns", "folding", "hot", "context", "progress", "finish", "observer", "recording"],
+    "recording": ["columns", "folding", "hot", "context", "progress", "finish", "recording"],
     "diagnosis": [
         "slugs",
         "findings",

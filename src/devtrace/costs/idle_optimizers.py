@@ -11,9 +11,9 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from devtrace.costs.rules.idle_optimizer import IdleOptimizer
 from devtrace.recording.columns.recorded_ops import RecordedOps
-from devtrace.recording.context.observer import Observer
 from devtrace.recording.context.optimizers import has_closure
 from devtrace.recording.finish.assemble import Assembled
+from devtrace.recording.finish.observer import Observer
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet, gradient_of
 from devtrace.source.object_walk import parameters_of

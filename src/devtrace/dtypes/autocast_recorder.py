@@ -21,8 +21,8 @@ from devtrace.recording.columns import sites
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.tensor_rows import Array
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT, ThreadState
-from devtrace.recording.context.observer import Observer
 from devtrace.recording.finish.assemble import Assembly
+from devtrace.recording.finish.observer import Observer
 from devtrace.recording.folding.fold import has_ops
 from devtrace.runtime.patches import Patches
 

@@ -41,9 +41,9 @@ from devtrace.recording.columns.recorded_ops import RecordedOps, thread_name
 from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
 from devtrace.recording.context.module_tree import children, is_module, is_training, own_tensors
 from devtrace.recording.context.modules import Modules
-from devtrace.recording.context.observer import observers_of
 from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.assemble import Assembled, LiveTrace, assemble
+from devtrace.recording.finish.observer import observers_of
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
 from devtrace.source.flow import statements

@@ -27,8 +27,8 @@ from devtrace.memory.lives import Log, lives_in
 from devtrace.memory.shortage import Height, Holding, Key, Shortage
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.tensor_rows import Array
-from devtrace.recording.context.observer import Observer
 from devtrace.recording.finish.assemble import Assembled
+from devtrace.recording.finish.observer import Observer
 from devtrace.runtime.observers import Alive, knowing, watching
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import outward, text_of

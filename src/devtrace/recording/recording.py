@@ -15,9 +15,9 @@ from devtrace.recording.columns.recorded_ops import Sampler, thread_name
 from devtrace.recording.context import errors_before_dispatch, hooks, jit_tracing, threads, waits
 from devtrace.recording.context.happenings import recorders
 from devtrace.recording.context.modules import Modules
-from devtrace.recording.context.observer import observers_of
 from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.assemble import Assembled, LiveTrace, assemble
+from devtrace.recording.finish.observer import observers_of
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime import eager_paths, profiles, scripting, warned_lines

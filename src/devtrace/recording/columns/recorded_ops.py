@@ -112,7 +112,7 @@ class RecordedOps:
         self.origin = perf_counter_ns()
         self._notes: dict[str, str] = {}  # text -> its key
         self._left_out = 0  # notes of a key that has many
-        self.observers: dict[str, Any] = {}  # `context.observer.Observer`, by the part of torch that each needs
+        self.observers: dict[str, Any] = {}  # `finish.observer.Observer`, by the part of torch that each needs
         self.active = False
         self.sampler: Sampler | None = None
         self.gap = -1  # the first op after some that were not recorded
