@@ -13,7 +13,8 @@ from typing import get_args
 
 import pytest
 
-from devtrace.features import FEATURES, Point
+from devtrace.features import FEATURES, Point, offers
+from devtrace.runtime.torch_names import note_without
 from folders import ROOT, TESTS
 from warm import LIMIT
 
@@ -56,3 +57,8 @@ def test_the_kernel_works_without_a_feature(feature: str, tmp_path: Path) -> Non
         smoke, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("part", offers("observer"))
+def test_a_report_can_say_what_is_lost_without_an_observer(part: str) -> None:
+    assert "a fault" in note_without(part, "a fault")

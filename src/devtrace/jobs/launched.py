@@ -45,7 +45,8 @@ class Job:
         from devtrace.api.results import diagnose, load
 
         end = time.monotonic() + PATIENCE[how]
-        here = min(self.size, int(os.environ.get("LOCAL_WORLD_SIZE", self.size)))
+        given = os.environ.get("LOCAL_WORLD_SIZE", "")
+        here = min(self.size, int(given)) if given.isdecimal() else self.size
         while len(files := self._saved()) < here and time.monotonic() < end and not is_called_off():
             time.sleep(0.05)
         if not files:

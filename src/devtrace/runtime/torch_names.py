@@ -155,7 +155,7 @@ _LOST: Final = family(
     "torch-part.elements", "torch-part.scripts", "torch-part.exchange", "torch-part.sharing", "torch-part.parallel",
     "torch-part.process_groups", "torch-part.profiles", "torch-part.checks", "torch-part.upcast_ops",
     "torch-part.legacy_tensor_types", "torch-part.autocast", "torch-part.compiling", "torch-part.cuda_only",
-    "torch-part.warned_lines", "torch-part.triton", "torch-part.wrappers",
+    "torch-part.warned_lines", "torch-part.triton", "torch-part.wrappers", "torch-part.memory", "torch-part.optimizers",
 )  # fmt: skip
 
 
