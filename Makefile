@@ -61,7 +61,7 @@ OLDEST := $(VENV)-oldest
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test near near-record durations check lint types quick unit breadth breadth-e2e breadth-notebooks coverage ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo ticks \
+.PHONY: help lab test near near-record check lint types quick unit breadth breadth-e2e breadth-notebooks coverage ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo ticks \
 	build dev format golden docs bench suites sweep real ray long-runs harm site \
 	gallery notebook-outputs screenshot test-newest test-released test-cuda test-oldest torch-newest torch-cuda torch-oldest clean distclean
 
@@ -102,9 +102,6 @@ quick: $(READY) ## layers, words, vocabulary, one-liners, names in the docs
 unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser
 	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not foreign and not notebook and not wheel and not real and not breadth" \
 		$(addprefix --ignore=,$(QUICK))
-
-durations: $(READY) ## what took longest in the last tests, and what is over its limit
-	$(BIN)/python tests/harness/durations.py
 
 breadth: $(READY) $(SYSTEMS) compiler chromium ## what make test asks of one of each kind, asked of all (after make test in CI)
 	$(PYTEST) -n 2 -m "breadth and not e2e and not foreign and not notebook and not wheel and not real" $(ACCELERATED)

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from choosing import mark_breadth, sample
-from durations import Durations
 from warm import SHARED, Warm
 
 SOURCES = str(Path(__file__).parents[1] / "src")
@@ -30,10 +29,6 @@ settings.load_profile("any machine")
 def pytest_addoption(parser: pytest.Parser) -> None:
     text = "of each test with parameters, one case in N, whatever its own marks leave to `make breadth`"
     parser.addoption("--one-in", type=int, default=0, metavar="N", help=text)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Durations(config))
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks are asked for

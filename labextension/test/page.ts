@@ -214,7 +214,6 @@ export const NO_ACTIONS = {
   reveal: nothing,
   insert: nothing,
   fix: nothing,
-  prepareFix: nothing,
   cancelFix: nothing,
   applyFix: nothing,
   runFixed: nothing,

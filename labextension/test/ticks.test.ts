@@ -35,7 +35,6 @@ function shownInThePanel(outline: ITrace): string {
     reveal: () => undefined,
     insert: () => undefined,
     fix: () => undefined,
-    prepareFix: () => undefined,
     cancelFix: () => undefined,
     applyFix: () => undefined,
     runFixed: () => undefined,

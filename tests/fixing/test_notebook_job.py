@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from devtrace.fixing.notebooks.process import COMMAND, NotebookFix, wait_for
+from devtrace.fixing.notebooks.process import NotebookFix, wait_for
 from devtrace.fixing.notebooks.state import beginning
 
 CELLS = (
@@ -155,52 +151,3 @@ def test_the_same_line_in_two_cells_is_fixed_in_both(fix: NotebookFix) -> None:
     fix.begin(asked(cells), "cuda:1").join()
     assert fix.state is not None
     assert (fix.state["state"], [each["cell"] for each in fix.state["changed"]]) == ("proven", ["b", "c"])
-
-
-def jobs() -> set[int]:
-    """Return the processes that run rounds, or wait to."""
-    found = set()
-    for child in psutil.Process().children():
-        with suppress(psutil.NoSuchProcess):  # one of another test may end just now
-            if COMMAND[-1] in child.cmdline():
-                found.add(child.pid)
-    return found
-
-
-def test_what_was_made_ready_is_what_runs_and_one_is_enough(fix: NotebookFix) -> None:
-    before = jobs()
-    fix.prepare()
-    fix.prepare()
-    ready = jobs() - before
-    reader = fix.begin(asked(BUG), "cuda:1")
-    fix.prepare()
-    assert jobs() - before == ready
-    assert len(ready) == 1
-    reader.join()
-    assert fix.state is not None
-    assert fix.state["state"] == "proven"
-
-
-def test_what_was_made_ready_is_passed_over_where_the_environment_is_another_now(
-    fix: NotebookFix, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fix.prepare()
-    monkeypatch.setenv("SET_MEANWHILE", "1")
-    fix.begin(asked((("a", "import os\nos.environ['SET_MEANWHILE']"),)), "cuda:1").join()
-    assert fix.state is not None
-    assert fix.state["state"] == "proven"
-
-
-def test_what_was_made_ready_ends_with_who_may_ask(fix: NotebookFix) -> None:
-    before = jobs()
-    fix.prepare()
-    [ready] = jobs() - before
-    process = psutil.Process(ready)
-    fix.close()
-    process.wait()
-
-
-def test_what_nobody_asks_for_ends() -> None:
-    code = "from devtrace.fixing.notebooks import job; job.main(unasked=0)"
-    with subprocess.Popen((sys.executable, "-c", code), stdin=subprocess.PIPE) as process:
-        assert process.wait() == 0

@@ -91,10 +91,6 @@ export class SidebarActions implements IActions {
     this._sessions.current?.fix.begin();
   };
 
-  prepareFix = (): void => {
-    this._sessions.current?.fix.prepare();
-  };
-
   cancelFix = (): void => {
     this._sessions.current?.fix.cancel();
   };

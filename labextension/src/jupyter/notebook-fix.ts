@@ -65,13 +65,6 @@ export class NotebookFix {
     this._connection.ask({ kind: 'fix', cells: this._asked, ...how }).catch(() => undefined); // The panel shows why.
   }
 
-  /** Lets the kernel's process import what it takes: the first press then waits for less. */
-  prepare(): void {
-    if (this._connection.link === 'connected') {
-      this._connection.ask({ kind: 'prepare_fix' }).catch(() => undefined); // Without it the press takes longer.
-    }
-  }
-
   cancel(): void {
     this._connection.ask({ kind: 'cancel_fix' }).catch(() => undefined);
   }

@@ -93,7 +93,7 @@ function fixing(
   { shell }: JupyterFrontEnd,
   sessions: Sessions,
   element: Element
-): Pick<IHost, 'fixNotebook' | 'prepareFix'> {
+): Pick<IHost, 'fixNotebook'> {
   const session = sessions.around(element);
   if (!(session?.widget instanceof NotebookPanel)) {
     return {};
@@ -103,9 +103,6 @@ function fixing(
     fixNotebook: () => {
       shell.activateById(SIDEBAR_ID);
       session.fix.begin(content.widgets.find(({ node }) => node.contains(element))?.model.id);
-    },
-    prepareFix: () => {
-      session.fix.prepare();
     }
   };
 }

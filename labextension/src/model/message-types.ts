@@ -181,9 +181,6 @@ export interface IToKernel {
     readonly cells: readonly ICellText[];
     readonly last?: string;
   };
-  readonly prepare_fix: {
-    readonly request: number;
-  };
   readonly cancel_fix: {
     readonly request: number;
   };

@@ -3,7 +3,6 @@
  */
 import { clipped } from '../layout/units';
 import type { Language } from '../model/words/catalogue';
-import type { Disposables } from './disposables';
 import { languageAround } from './language';
 
 export interface IProperties {
@@ -62,12 +61,6 @@ export function button(owner: Node, label: string, properties: IProperties = {})
     class: `dt-button ${properties.class ?? ''}`.trim(),
     attributes: { type: 'button', ...properties.attributes }
   });
-}
-
-/** Calls `act` when a pointer or the focus comes to an element, before it is pressed. */
-export function onApproach(scope: Disposables, element: HTMLElement, act: () => void): void {
-  scope.listen(element, 'pointerenter', act);
-  scope.listen(element, 'focus', act);
 }
 
 /** A prefix for the ids of a view's elements that no other view of the page has; without it labels of one report would name another's. */

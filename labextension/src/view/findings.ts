@@ -8,7 +8,7 @@ import type { IRepair } from '../model/repairs';
 import type { ITrace } from '../model/trace';
 import { sentence, type Language } from '../model/words/catalogue';
 import { severityLook } from '../paint/palette';
-import { button, h, onApproach } from './dom';
+import { button, h } from './dom';
 import { namedChip, siteLink, withCode, type IViewContext } from './chips';
 import { changePreview } from './change';
 import { listenToRows } from './rows';
@@ -240,13 +240,12 @@ function fixButtons(context: IViewContext, finding: IFinding): HTMLElement[] {
 
 /** Of the first error only: it stands for all that are on the way to the notebook's end. */
 function fixAll({ owner, trace, selection, disposables }: IViewContext, finding: IFinding): HTMLElement[] {
-  const { fixNotebook, prepareFix } = selection.host;
+  const { fixNotebook } = selection.host;
   if (!fixNotebook || finding.severity !== 'error' || finding !== trace.findings?.[0]) {
     return [];
   }
   const all = button(owner, sentence(trace.language, 'fix.notebook'), { class: 'dt-small dt-fix-all' });
   disposables.listen(all, 'click', fixNotebook);
-  onApproach(disposables, all, () => prepareFix?.());
   return [all];
 }
 

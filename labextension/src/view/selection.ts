@@ -16,8 +16,6 @@ export interface IHost {
   readonly traceAgain?: (cell: string) => void;
   /** Fix the notebook as far as the cell that shows this report. */
   readonly fixNotebook?: () => void;
-  /** Somebody may be about to. */
-  readonly prepareFix?: () => void;
   readonly repairs?: IRepairsOfTrace;
 }
 

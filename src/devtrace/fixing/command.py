@@ -14,7 +14,7 @@ from devtrace.cli.parser import Command
 from devtrace.contract import findings_json
 from devtrace.fixing.compared import ReferenceRun
 from devtrace.fixing.costs import Costs
-from devtrace.fixing.notebooks.runner import NotebookRunner, python_that_forks
+from devtrace.fixing.notebooks.runner import NotebookRunner
 from devtrace.fixing.notebooks.text import NotebookText
 from devtrace.fixing.patch import relative, unified_diff, write_all
 from devtrace.fixing.program import ProgramRunner
@@ -130,7 +130,7 @@ def _runner(options: argparse.Namespace) -> Runner:
         raise UsageError.of("script-missing.fix", script=repr(words[0]), folder=os.getcwd())
     if options.module is None and words[0].endswith(".ipynb"):
         path = os.path.abspath(words[0])
-        return NotebookRunner(path, options.simulate, options.timeout, forks=python_that_forks())
+        return NotebookRunner(path, options.simulate, options.timeout)
     return ProgramRunner(tuple(words), options.simulate, options.timeout)
 
 

@@ -21,7 +21,6 @@ export interface IActions {
   /** Find and fix all errors of the notebook in a kernel of its own. */
   fix(): void;
   /** Somebody may be about to. */
-  prepareFix(): void;
   cancelFix(): void;
   /** Put all changes into their cells. */
   applyFix(): void;

@@ -8,7 +8,7 @@ import type { ISidebar } from '../../model/sidebar';
 import { listed, sentence, type Language } from '../../model/words/catalogue';
 import { changePreview } from '../change';
 import { withCode } from '../chips';
-import { button, h, onApproach } from '../dom';
+import { button, h } from '../dom';
 import type { IActions, IDrawing } from './drawing';
 
 export function drawFix({ fix, link }: ISidebar, drawing: IDrawing): void {
@@ -107,14 +107,10 @@ function named(cells: readonly string[], { labels }: IFixShown, language: Langua
 }
 
 function beginning(drawing: IDrawing, label: Label, isUsable: boolean): HTMLElement {
-  const { scope, actions } = drawing;
-  const made = action(drawing, label, 'fix', isUsable, () => {
+  const { actions } = drawing;
+  return action(drawing, label, 'fix', isUsable, () => {
     actions.fix();
   });
-  onApproach(scope, made, () => {
-    actions.prepareFix();
-  });
-  return made;
 }
 
 type Label = 'fix-all.begin' | 'fix-all.cancel' | 'fix-all.apply' | 'fix-all.again';

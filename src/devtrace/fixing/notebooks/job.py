@@ -2,7 +2,7 @@
 
     python -m devtrace.fixing.notebooks.job      reads {"folder", "devices", "language", "last", "cells": [{"cell", "source"}]}
 
-It may be started before it is known that there is something to fix, and imports meanwhile. Each line is an object as `panel/messages.json` describes `Fixing`; the last has a state other than "running". The cells
+Each line is an object as `panel/messages.json` describes `Fixing`; the last has a state other than "running". The cells
 are those that the reader sees, saved or not. It ends with whoever holds its standard input.
 """
 
@@ -16,12 +16,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import Any, Final, TextIO
 
 from devtrace.diagnosis.findings import Finding
 from devtrace.fixing.compared import Compared, ReferenceRun
 from devtrace.fixing.notebooks.kernel import Kernel
-from devtrace.fixing.notebooks.runner import NotebookRunner, python_that_forks
+from devtrace.fixing.notebooks.runner import NotebookRunner
 from devtrace.fixing.notebooks.state import Bug, PageCell, Changed, Hunk, beginning
 from devtrace.fixing.notebooks.text import NotebookText, runs
 from devtrace.fixing.rounds import Change, Rounds
@@ -33,23 +33,16 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError, named
 from devtrace.words.text_format import one_line
 
-if TYPE_CHECKING:
-    from devtrace.fixing.notebooks.forks import Forks
-
 NAME: Final = "notebook.ipynb"
 """Of a file in the notebook's folder that is never written: edits and sites of its cells go by it."""
 _NOTEBOOK: Final = "fix.nothing-notebook", "fix.proven-notebook", "fix.safe-notebook"
 _AS_FAR: Final = "fix.nothing-as-far", "fix.proven-as-far", "fix.safe-as-far"
-UNASKED: Final = 120.0
-"""Seconds that it waits to be asked: it holds torch in memory."""
 
 
 class NotebookJob:
     """Runs the rounds of one notebook. Cells go by their ids outside, by their numbers in a fresh kernel inside."""
 
-    def __init__(
-        self, folder: str, devices: str, cells: Sequence[PageCell], last: str, out: TextIO, forks: Forks | None
-    ) -> None:
+    def __init__(self, folder: str, devices: str, cells: Sequence[PageCell], last: str, out: TextIO) -> None:
         self._path = str(Path(folder) / NAME)
         self._cells = cells
         self._text = NotebookText(self._path, _as_notebook(cells))
@@ -59,8 +52,7 @@ class NotebookJob:
         self._out = out
         self._state = beginning()
         self._state["cells"] = self._ids
-        self._forks = forks
-        self._runner = NotebookRunner(self._path, devices, cell_begins=self._cell_begins, spares=[], forks=self._forks)
+        self._runner = NotebookRunner(self._path, devices, cell_begins=self._cell_begins, spares=[])
         self._reference: list[Kernel] = []  # runs beside the rounds: the notebook as it was, on one memory
         self._rounds = Rounds(
             lambda texts, own: self._runner.run({self._path: self._text, **texts}, own),
@@ -86,8 +78,6 @@ class NotebookJob:
             self._runner.close()
             for kernel in self._reference:
                 kernel.close()
-            if self._forks is not None:
-                self._forks.close()
         self._state["bugs"] = [self._bug(change) for change in rounds.changes]
         if rounds.left is not None:
             self._state["left"] = self._error(rounds.left)
@@ -190,25 +180,13 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _first_line(seconds: float) -> bytes:
-    """Return what is asked for; ends this process where nobody asks for so long, or whoever could is gone."""
-    end = threading.Timer(seconds, os._exit, (0,))
-    end.start()
-    line = sys.stdin.buffer.readline()
-    end.cancel()
-    if not line:
-        os._exit(0)
-    return line
-
-
-def main(unasked: float = UNASKED) -> None:
-    forks = python_that_forks()
-    asked = json.loads(_first_line(unasked))
+def main() -> None:
+    asked = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a run prints is no line of ours
     language.CHOICE.user = language.of_tag(asked["language"])
-    NotebookJob(asked["folder"], asked["devices"], asked["cells"], asked["last"], out, forks).go()
+    NotebookJob(asked["folder"], asked["devices"], asked["cells"], asked["last"], out).go()
 
 
 if __name__ == "__main__":

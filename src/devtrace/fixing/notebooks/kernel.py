@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from devtrace.fixing import values
 from devtrace.fixing.notebooks.text import NotebookText
@@ -20,9 +20,6 @@ from devtrace.fixing.program_run import Ending
 from devtrace.runtime import overlay
 from devtrace.runtime.device_spec import NO_REAL_DEVICES
 from devtrace.words.errors import UsageError
-
-if TYPE_CHECKING:
-    from devtrace.fixing.notebooks.forks import Forks
 
 _CALL: Final = "__import__('devtrace.fixing.notebooks.kernel_rounds', fromlist=['x']).{}(get_ipython(), {!r})"
 RunCells = Callable[[Any], Ending]
@@ -33,11 +30,8 @@ Found = tuple[Mapping[str, Any], Ending, str]
 class Kernel:
     """Lives in a thread, as nbclient's loop does. `close()` ends it, whatever it does."""
 
-    def __init__(
-        self, notebook: NotebookText, devices: str, variables: Mapping[str, str], forks: Forks | None = None
-    ) -> None:
+    def __init__(self, notebook: NotebookText, devices: str, variables: Mapping[str, str]) -> None:
         self.notebook = notebook
-        self._forks = forks
         self._devices = devices
         self._variables = variables
         self._client = _client_of(notebook)
@@ -90,8 +84,6 @@ class Kernel:
         variables = {**os.environ, **NO_REAL_DEVICES, **self._variables}
         variables |= {overlay.VARIABLE: str(changed), values.VARIABLE: str(found)}
         folder = str(Path(self.notebook.name).parent)
-        if self._forks is not None:
-            self._forks.serve(self._client.create_kernel_manager(), own, lambda: not self._is_closed)
         with self._client.setup_kernel(env={**variables, "PYTHONHASHSEED": "0"}, cwd=folder):
             if self._is_closed:
                 return

@@ -1,7 +1,6 @@
 """The notebook's errors fixed in the background: a process that runs it on simulated devices, and what that has said.
 
     fix = NotebookFix(changed, namespace)
-    fix.prepare()                       # somebody may be about to ask: its process imports meanwhile
     fix.begin(cells, "cuda:1")          # `changed` is called at each line of the process, in a thread of its own
     fix.state                           # as the page shows it; None before the first
     fix.cell_ended()                    # what has to run goes by what the kernel, whose namespace it is, has run
@@ -44,21 +43,14 @@ class NotebookFix:
         self._namespace = namespace
         self._cells: Sequence[State] = []
         self._process: subprocess.Popen[str] | None = None
-        self._ready: _Ready | None = None
         self._lock = threading.Lock()
-
-    def prepare(self) -> None:
-        """Let a process import what it takes, unless one does already or runs. It ends where nobody asks for long."""
-        with self._lock:
-            if self._process is None and (self._ready is None or not self._ready.is_there):
-                self._ready = _Ready()
 
     def begin(self, cells: Sequence[State], devices: str, last: str = "") -> threading.Thread:
         """`last`: what the reader calls the last of the cells, where others are below it."""
         self._end()
         how = {"folder": os.getcwd(), "devices": devices, "language": language.current(), "last": last}
         asked = {**how, "cells": [*cells]}
-        process = self._asked(json.dumps(asked) + "\n")
+        process = _process_for(asked)
         with self._lock:
             self._process, self._cells, self.state = process, cells, dict(beginning())
         self._changed()
@@ -80,24 +72,6 @@ class NotebookFix:
 
     def close(self) -> None:
         self._end()
-        with self._lock:
-            ready, self._ready = self._ready, None
-        if ready is not None:
-            _stop(ready.process)
-
-    def _asked(self, line: str) -> subprocess.Popen[str]:
-        """Ask the process that is ready, if it is still there, else a new one."""
-        with self._lock:
-            ready, self._ready = self._ready, None
-        if ready is not None and ready.is_there:
-            with suppress(OSError):  # it may end just now
-                ready.ask(line)
-                return ready.process
-        if ready is not None:
-            _stop(ready.process)
-        new = _Ready()
-        new.ask(line)
-        return new.process
 
     def _end(self) -> bool:
         """End the process; return whether there was one. What it has said and nobody has taken yet is passed over."""
@@ -145,25 +119,14 @@ class NotebookFix:
         return {"run": [ids[at] for at in sorted({*run, *needed})], "needed": [ids[at] for at in needed]}
 
 
-class _Ready:
-    """A process that waits to be asked, in the environment that the kernel had when it started."""
-
-    def __init__(self) -> None:
-        pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
-        # In a session of its own: Interrupt of a kernel goes to all of the kernel's group.
-        self.process = subprocess.Popen(
-            COMMAND, stdin=pipe, stdout=pipe, stderr=quiet, text=True, start_new_session=True
-        )
-        self._environment = dict(os.environ)
-
-    @property
-    def is_there(self) -> bool:
-        return self.process.poll() is None and self._environment == os.environ
-
-    def ask(self, line: str) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(line)
-        self.process.stdin.flush()
+def _process_for(asked: State) -> subprocess.Popen[str]:
+    """Start the process, in a session of its own: Interrupt of a kernel goes to all of the kernel's group."""
+    pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
+    process = subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, stderr=quiet, text=True, start_new_session=True)
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(asked) + "\n")
+    process.stdin.flush()
+    return process
 
 
 def _stop(process: subprocess.Popen[str]) -> None:

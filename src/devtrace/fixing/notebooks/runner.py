@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from devtrace.diagnosis.findings import Edit, Finding, Site, from_json
 from devtrace.fixing.notebooks.kernel import Kernel
@@ -20,9 +20,6 @@ from devtrace.fixing.program_run import Ending, ProgramRun
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime.device_spec import ONE_DEVICE
 from devtrace.source.user_code import OWN_PACKAGES
-
-if TYPE_CHECKING:
-    from devtrace.fixing.notebooks.forks import Forks
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,6 @@ class NotebookRunner:
     one_device: bool = False
     cell_begins: Callable[[int], None] = lambda number: None  # told the number that a cell gets, before it runs
     spares: list[Kernel] | None = None
-    forks: Forks | None = None
 
     def run(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> ProgramRun:
         return self.result(self.begin(texts, own))
@@ -61,7 +57,7 @@ class NotebookRunner:
 
     def _kernel(self, notebook: NotebookText, own: frozenset[str] = frozenset()) -> Kernel:
         variables = {OWN_PACKAGES: ",".join(sorted(own))} | ({ONE_DEVICE: "1"} if self.one_device else {})
-        return Kernel(notebook, self.simulate, variables, self.forks)
+        return Kernel(notebook, self.simulate, variables)
 
     def _run_cells(self, notebook: NotebookText, client: Any) -> Ending:
         from nbclient.exceptions import CellExecutionError
@@ -84,18 +80,6 @@ class NotebookRunner:
             if end is not None and monotonic() >= end:
                 return "time"
         return "ended"
-
-
-def python_that_forks() -> Forks | None:
-    """Let a Python import torch that can then become kernels; None without jupyter_client or on another system."""
-    try:
-        from devtrace.fixing.notebooks import forks
-    except ImportError:
-        return None
-    made = forks.Forks() if forks.IS_POSSIBLE else None
-    if made is not None:
-        made.start()
-    return made
 
 
 def _run_of(data: Mapping[str, Any], ending: Ending, notebook: NotebookText) -> ProgramRun:

@@ -38,8 +38,6 @@ class FixOfSession(Companion):
         match message["kind"]:
             case "fix":
                 self.fix.begin(message["cells"], self.tracing.simulated or USUAL, message.get("last", ""))
-            case "prepare_fix":
-                self.fix.prepare()
             case "cancel_fix":
                 self.fix.cancel()
             case _:
