@@ -23,7 +23,7 @@ from devtrace.runtime.simulated import simulate
 from devtrace.runtime.tracebacks import hide_our_frames, text_of
 from devtrace.runtime.watching import missed
 from devtrace.runtime.whole_files import write_somewhere
-from devtrace.source.live_objects import Live, forget_locals
+from devtrace.snapshot.snapshot import Snapshot
 from devtrace.trace.builder import TraceBuilder
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError, named
@@ -224,7 +224,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
             advice = [untested()] if faults and untested() else []
             all_notes = (*map(_worded, notes), *self._notes, *advice)
             trace = replace(recorded.trace, notes=all_notes, outcome=outcome)
-            self._report = _diagnosed(Trace.of(trace), recorded.live, self._expect)
+            self._report = _diagnosed(Trace.of(trace), recorded.snapshot, self._expect)
         if self._save_path is not None:
             _save(self._report.trace, self._folder, self._save_path)
 
@@ -245,10 +245,10 @@ def _worded(note: str) -> str:
     return sentence(key, **json.loads(values or "{}"))
 
 
-def _diagnosed(trace: Trace, live: Live, expect: str | None) -> Report:
-    """Diagnose while the program's objects are there; afterwards forget its frames."""
+def _diagnosed(trace: Trace, snapshot: Snapshot, expect: str | None) -> Report:
+    """Diagnose while the program's objects are there; afterwards let go of them."""
     try:
-        report = diagnose(trace, live=live)
+        report = diagnose(trace, snapshot)
         if expect:
             from devtrace.api.expectation_check import with_expectation
 
@@ -258,8 +258,7 @@ def _diagnosed(trace: Trace, live: Live, expect: str | None) -> Report:
         noted = replace(trace, notes=(*trace.notes, note))
         report = Report(noted, notes=noted.notes)
     finally:
-        for _, frame in live.frames:
-            forget_locals(frame)
+        snapshot.let_go()
     return report
 
 

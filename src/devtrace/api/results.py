@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas
     from plotly.graph_objects import Figure
 
-    from devtrace.source.live_objects import Live
+    from devtrace.snapshot.snapshot import Snapshot
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,17 +111,17 @@ class Report(ReportData):
         return f"<Report: {found or 'no findings'} of {self.trace!r}>"
 
 
-def diagnose(trace: TraceData, live: Live | None = None) -> Report:
+def diagnose(trace: TraceData, snapshot: Snapshot | None = None) -> Report:
     """Make the report of a trace; made once, the trace keeps it.
 
-    `live` gives the frames and objects of a program that is still there: names are then the user's own.
+    `snapshot`: what was there when the program ended: names are then the user's own.
     """
     from devtrace.diagnosis import diagnose as diagnosis
 
     expect_kind("diagnose", trace, TraceData, error="wrong-argument.trace")
     given = Trace.of(trace)
     if not given._report:
-        report = Report.of(diagnosis.diagnose(given, live))
+        report = Report.of(diagnosis.diagnose(given, snapshot))
         given._report[:] = report.trace._report[:] = [report]
     return given._report[0]
 

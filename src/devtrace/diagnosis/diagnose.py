@@ -15,23 +15,23 @@ from devtrace.diagnosis.rules.run_rule import failed_rule, left_out, run_rule
 from devtrace.diagnosis.silence import unsilenced
 from devtrace.diagnosis.store import report_of, with_report
 from devtrace.features import offered, offers
-from devtrace.source.live_objects import Live
+from devtrace.snapshot.snapshot import Snapshot
 from devtrace.trace.tables import TraceData
 
 
-def diagnose(trace: TraceData, live: Live | None = None) -> ReportData:
+def diagnose(trace: TraceData, snapshot: Snapshot | None = None) -> ReportData:
     """Return the report of a trace; one that carries its findings gives those.
 
-    `live` gives the frames and objects of a program that is still there: names are then the user's own.
+    `snapshot`: what was there when the program ended: names are then the user's own.
     """
-    report = report_of(trace) if trace.findings is not None else _diagnosed(trace, live)
+    report = report_of(trace) if trace.findings is not None else _diagnosed(trace, snapshot)
     for add in offered("report").values():
         report = add(report)
     return report
 
 
-def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
-    queries = TraceQueries(trace, live)
+def _diagnosed(trace: TraceData, snapshot: Snapshot | None) -> ReportData:
+    queries = TraceQueries(trace, snapshot)
     findings: list[Finding] = []
     notes = left_out()
     rows: tuple[LedgerRow, ...] = ()
@@ -50,12 +50,12 @@ def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
         found = change(queries, found)
     is_clear = not notes and ending.is_clear(queries, rows)
     end = {"closing": ending.closing(queries, found), "all_clear": is_clear}
-    return with_report(trace, found, rows, [*notes, *silenced], live, **end)
+    return with_report(trace, found, rows, [*notes, *silenced], snapshot, **end)
 
 
-def diagnose_errors(trace: TraceData, live: Live) -> ReportData:
+def diagnose_errors(trace: TraceData, snapshot: Snapshot) -> ReportData:
     """Return the report of the errors alone, for a trace whose other ops were read from the source."""
     findings: list[Finding] = []
     notes = left_out()
-    run_rule(lambda: device_errors, (TraceQueries(trace, live), notes), "device errors", findings, notes)
-    return with_report(trace, worst_first(findings), (), notes, live)
+    run_rule(lambda: device_errors, (TraceQueries(trace, snapshot), notes), "device errors", findings, notes)
+    return with_report(trace, worst_first(findings), (), notes, snapshot)

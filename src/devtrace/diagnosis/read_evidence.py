@@ -3,13 +3,14 @@
 import ast
 from typing import Final
 
-from devtrace.diagnosis.evidence.access_paths import AccessPath, is_module
+from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.source_text import only_assignment, statement_site
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.fix import Fix, failing_frame
 from devtrace.diagnosis.slugs import CauseSlug
+from devtrace.snapshot.kinds import is_module
 from devtrace.source.flow import LOOPS, statements, values_given
 from devtrace.source.matching import called_name, nodes_of
 from devtrace.source.object_walk import hooks_of

@@ -8,7 +8,7 @@ import numpy as np
 
 from devtrace.diagnosis.findings import MOST_OPS, Finding, LedgerRow, ReportData, Site, from_json, to_json
 from devtrace.diagnosis.story import with_story
-from devtrace.source.live_objects import Live
+from devtrace.snapshot.snapshot import Snapshot
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.tables import Ints, TraceData, Values
@@ -34,11 +34,11 @@ def with_report(
     findings: Sequence[Finding],
     ledger: Sequence[LedgerRow],
     notes: Sequence[str],
-    live: Live | None = None,
+    snapshot: Snapshot | None = None,
     **ending: Any,
 ) -> ReportData:
     """Return a report whose trace carries it. Sites that only findings refer to become rows of the trace."""
-    ran_as = {cell.file: cell.count for cell in live.cells} if live is not None else {}
+    ran_as = {cell.file: cell.count for cell in snapshot.cells} if snapshot is not None else {}
     findings = [finding if finding.lines else with_story(finding, ran_as) for finding in findings]
     sites = _Sites(trace)
     stored = tuple(to_json(replace(each, ops=each.ops[:MOST_OPS]), sites.id) for each in findings)

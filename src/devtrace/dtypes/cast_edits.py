@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from math import isinf
 from typing import Final
 
-from devtrace.diagnosis.evidence.access_paths import is_module
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.findings import Edit
@@ -13,6 +12,7 @@ from devtrace.diagnosis.fixes import at_binding
 from devtrace.diagnosis.fixes.changes import Anchor, Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, Ranked, failing_frame, suggested
 from devtrace.dtypes import autocast_regions
+from devtrace.snapshot.kinds import is_module
 from devtrace.source.element_types import CAST_BY_AUTOCAST, NUMBERS, TAKES_NUMBER, is_floating, torch_dtype
 from devtrace.source.matching import (
     assigned_names,

@@ -9,7 +9,7 @@ import ast
 from collections import Counter
 from typing import Final
 
-from devtrace.diagnosis.evidence import access_paths, mismatch
+from devtrace.diagnosis.evidence import mismatch
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.moves import moves_from, moves_of
@@ -18,6 +18,7 @@ from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.dtypes import autocast_regions
 from devtrace.dtypes.sentences import DtypeError, dtype_error
+from devtrace.snapshot import kinds
 from devtrace.source.element_types import ASSIGNS, DEFAULT, OF_WEIGHTS, PRODUCTS, TAKES_ONE, is_cast, is_floating
 from devtrace.source.flow import operands
 from devtrace.source.matching import called_name, is_path, keyword
@@ -165,7 +166,7 @@ def _taken(queries: TraceQueries, rows: list[TensorId], error: DtypeError) -> st
 def _half_gradients(snapshot: FailureSnapshot, op: OpId) -> Mismatch | None:
     """Return the first parameter in half precision of an optimizer, whose gradients a scaler refuses."""
     for value in snapshot.walk.objects.values() if snapshot.frames else ():
-        if access_paths.is_optimizer(value):
+        if kinds.is_optimizer(value):
             for parameter in parameters_of(value):
                 row = snapshot.row(parameter)
                 if row is not None and snapshot.queries.trait(row) == "float16":
@@ -276,11 +277,11 @@ def _is_left_among_models(
     """
     walk = list(snapshot.walk.objects.values()) if snapshot.frames else []
     own = {queries.base(row) for row in owned}
-    optimizers = [value for value in walk if access_paths.is_optimizer(value)]
+    optimizers = [value for value in walk if kinds.is_optimizer(value)]
     trained = {snapshot.row(each) for optimizer in optimizers for each in parameters_of(optimizer)}
     if not own.isdisjoint(trained) or any(_is_computed_by_a_model(queries, row) for row in given):
         return False
-    models = [value for value in walk if access_paths.is_module(value)]
+    models = [value for value in walk if kinds.is_module(value)]
     alive = {snapshot.row(each) for model in models for _, each in registered(model)} - own
     others = Counter(queries.trait(row) for row in alive if row is not None) - rest
     return others[queries.trait(given[0])] > others[queries.trait(owned[0])]

@@ -59,7 +59,7 @@ def _explained(path: list[BaseException]) -> Report:
     explanation = Explanation(path)
     try:
         found = explanation.make(is_simulated)
-        report = diagnose_errors(found.trace, found.live)
+        report = diagnose_errors(found.trace, found.snapshot)
     finally:
         explanation.forget()
     return Report.of(report_of(_seen(report.trace)))

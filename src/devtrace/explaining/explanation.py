@@ -42,12 +42,15 @@ from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
 from devtrace.recording.context.module_tree import children, is_module, is_training, own_tensors
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
-from devtrace.recording.finish.assemble import Assembled, LiveTrace, assemble
+from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
 from devtrace.recording.finish.observer import observers_of
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
+from devtrace.snapshot import kinds
+from devtrace.snapshot.freeze import accelerators
+from devtrace.snapshot.snapshot import Snapshot, flags_given, frozen
 from devtrace.source.flow import statements
-from devtrace.source.live_objects import Evidence, Live
+from devtrace.source.live_objects import Evidence
 from devtrace.source.matching import alone, called_name, owner_of
 from devtrace.source.object_walk import ReferenceKind, members
 from devtrace.source.vocabulary import devices_named, in_full, is_move
@@ -118,13 +121,13 @@ class Explanation:
             self.reader.forget()
         self.stack.forget_locals()
 
-    def make(self, simulated: Callable[[str], bool]) -> LiveTrace:
+    def make(self, simulated: Callable[[str], bool]) -> Recorded:
         with Quiet():
             variables = [self._roots(frame) for _, frame in self.frames]
             walk = Walk(variables, most_objects=MOST_OBJECTS, most_items=MOST_ITEMS)
             self._note_what_was_left_out(walk)
             modules = [value for value in walk.objects.values() if is_module(value)]
-            optimizers = [value for value in walk.objects.values() if access_paths.is_optimizer(value)]
+            optimizers = [value for value in walk.objects.values() if kinds.is_optimizer(value)]
             roots = self._take_modules(modules)
             self.optimizers.seen.update((id(each), weakref.ref(each)) for each in optimizers)
             kept_copies.add_attached(self.reader, walk)
@@ -158,7 +161,7 @@ class Explanation:
                 simulated=simulated,
                 extra_sites=[site for site, _ in self.frames] + ([self.worker.site] if self.worker else []),
             )
-        return LiveTrace(done.trace, self._live(walk, done))
+        return Recorded(done.trace, self._snapshot(walk, done))
 
     def _roots(self, frame: FrameType) -> dict[str, tuple[Any, ReferenceKind]]:
         """Return the variables of a frame, and those of a comprehension that failed in it."""
@@ -218,21 +221,26 @@ class Explanation:
             self.modules.take(module, sites.NOWHERE)
         return roots
 
-    def _live(self, walk: Walk, done: Assembled) -> Live:
+    def _snapshot(self, walk: Walk, done: Assembled) -> Snapshot:
         rows, row_of = done.site_rows, done.tensors.row_of
         known, born = self.recorder.rows.row_of, self.reader.born_before()
         of_interest = {id(each): each for each in (*walk.tensors, *born)}
         recorded = [-1 if (row := known(each)) is None else row for each in of_interest.values()]
         walked = done.tensors.rows_of(np.array(recorded, dtype=np.int64)).tolist()
         found = {key: None if row < 0 else row for key, row in zip(of_interest, walked, strict=True)}
-        frames: tuple[tuple[int, FrameType], ...] = tuple((rows[site], frame) for site, frame in self.frames)
-        return Live(
-            frames,
-            row_of=lambda tensor: found[id(tensor)] if id(tensor) in found else row_of(known(tensor)),
+        frames = [(rows[site], frame) for site, frame in self.frames]
+
+        def row(tensor: object) -> int | None:
+            return found[id(tensor)] if id(tensor) in found else row_of(known(tensor))
+
+        objects = frozen(frames, None, row, {str(site.file) for site in done.trace.sites})
+        return Snapshot(
+            lambda: objects,
             cells=sites.cells_so_far(),
             facts=tuple(fact for each in self.recorder.observers.values() for fact in each.facts(done)),
-            walk=walk,
             evidence=Evidence(births=frozenset(row for each in born if (row := found[id(each)]) is not None)),
+            accelerators=accelerators(),
+            flags=flags_given(),
         )
 
 

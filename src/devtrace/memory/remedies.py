@@ -13,13 +13,13 @@ from types import ModuleType
 from typing import Final
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.access_paths import is_module, is_optimizer, is_trained_leaf, requires_grad
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.memory import release_advice
 from devtrace.memory.holdings import Group, Memory
 from devtrace.memory.release_advice import Remedy
+from devtrace.snapshot.kinds import is_module, is_optimizer, is_trained_leaf, requires_grad
 from devtrace.source.flow import path_of
 from devtrace.source.matching import called_names, calls_in, nodes_of, owner_of
 from devtrace.source.object_walk import is_tensor, parameters_of, registered

@@ -16,7 +16,7 @@ from devtrace.recording.context import errors_before_dispatch, hooks, jit_tracin
 from devtrace.recording.context.happenings import recorders
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
-from devtrace.recording.finish.assemble import Assembled, LiveTrace, assemble
+from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
 from devtrace.recording.finish.observer import observers_of
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder
@@ -27,8 +27,9 @@ from devtrace.runtime.patches import Patches
 from devtrace.runtime.rank import rank_of_job
 from devtrace.runtime.torch_names import install_part
 from devtrace.runtime.tracebacks import chain_of, entries_of
+from devtrace.snapshot.freeze import accelerators
+from devtrace.snapshot.snapshot import Snapshot, flags_given, frozen
 from devtrace.source import live_objects
-from devtrace.source.live_objects import Live
 from devtrace.trace.tables import TraceData
 
 
@@ -112,7 +113,7 @@ class Recording:
         self.recorder.active = False
         self._ended = True
 
-    def finish(self, title: str, ended_by: BaseException | None, simulated: Callable[[str], bool]) -> LiveTrace:
+    def finish(self, title: str, ended_by: BaseException | None, simulated: Callable[[str], bool]) -> Recorded:
         """Make the trace, after `stop` or `halt`, while simulated tensors still answer for their device."""
         error = ended_by if isinstance(ended_by, Exception) else None  # no `sys.exit()`, no Ctrl-C
         if not self._ended:
@@ -147,17 +148,19 @@ class Recording:
             for tensor, (op, own) in self.recorder.late.items()
             if (row := row_of(tensor)) is not None
         }
-        live = Live(
-            tuple((rows[site], frame) for site, frame in frames),
-            self.namespace,
-            lambda tensor: row_of(known(tensor)),
+        in_trace = [(rows[site], frame) for site, frame in frames]
+        files = {str(site.file) for site in done.trace.sites}
+        snapshot = Snapshot(
+            partial(frozen, in_trace, self.namespace, lambda tensor: row_of(known(tensor)), files),
             tuple(rows[site] for site in around),
             sites.cells_so_far(),
             evidence=live_objects.Evidence(self._end_of_gap(done), late),
             facts=tuple(fact for each in features for fact in each.facts(done)),
             went_on=frozenset(map(done.op_of, self.recorder.went_on(ended_by))),
+            accelerators=accelerators(),
+            flags=flags_given(),
         )
-        return LiveTrace(self._completed(done.trace), live)
+        return Recorded(self._completed(done.trace), snapshot)
 
     def _completed(self, trace: TraceData) -> TraceData:
         for each in self.recorder.observers.values():

@@ -1,13 +1,11 @@
-"""Live evidence for diagnosis beside the trace, while the traced program is still there."""
+"""What a recording leaves beside its trace: cells that ran, how certain it is; and frames without their copies."""
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Final, TypeVar
-
-Fact = TypeVar("Fact")
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,30 +46,6 @@ class Evidence:
     def registered_late(self, tensor: int) -> tuple[int, bool]:
         """Return the op before which a tensor of unknown birth was registered, and whether a layer made it then."""
         return self.late.get(tensor, (-1, False))
-
-
-@dataclass(frozen=True, slots=True)
-class Live:
-    """`frames`: of the exception that ended the recording, innermost first, each with its row in the trace's sites.
-    `namespace`: the user's variables. `row_of`: the row in the trace's tensors of a tensor that it saw, else None.
-    `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
-    `cells`: those that ran so far, oldest first. `facts`: what observers of the recording noted, asked for by class.
-    `walk`: all that the frames' variables lead to, where that has been visited already.
-    `went_on`: ops that raised, of which the program caught the error and went on.
-    """
-
-    frames: tuple[tuple[int, FrameType], ...] = ()
-    namespace: Mapping[str, Any] | None = None
-    row_of: Callable[[object], int | None] = lambda _: None
-    around: tuple[int, ...] = ()
-    cells: tuple[CellText, ...] = ()
-    walk: Any = None
-    evidence: Evidence = field(default_factory=Evidence)
-    facts: tuple[object, ...] = ()
-    went_on: frozenset[int] = frozenset()
-
-    def facts_of(self, kind: type[Fact]) -> tuple[Fact, ...]:
-        return tuple(each for each in self.facts if isinstance(each, kind))
 
 
 _NOT_KEPT: Final = 3  # references to a frame's own copy of its variables: its, ours, the one that counts them

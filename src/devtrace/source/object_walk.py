@@ -26,6 +26,7 @@ from types import (
 from typing import Any, Final, Literal, NamedTuple
 
 from devtrace.source.safe_values import class_dict, classes_of, instance_dict
+from devtrace.source.stand_ins import Tensor
 
 ReferenceKind = Literal["variable", "closure", "global", "attribute", "module", "parameter", "buffer", "item", "state"]
 
@@ -71,8 +72,8 @@ def may_lead(value: object) -> bool:
 
 
 def is_tensor(value: object) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and issubclass(type(value), torch.Tensor)
+    torch, kind = sys.modules.get("torch"), type(value)
+    return issubclass(kind, Tensor) or (torch is not None and issubclass(kind, torch.Tensor))
 
 
 def items_of(value: object) -> list[Any]:

@@ -291,11 +291,16 @@ def _parsed(text: str, file: str, first: int) -> Source | None:
 
 def read(file: str) -> Source | None:
     """Parse a file or a cell, by the name that its code objects carry; None when it has no source."""
-    try:
-        text = "".join(linecache.getlines(file))
-    except Exception:  # noqa: BLE001 (a loader's get_source is anybody's code)
-        return None
+    text = text_of(file)
     return parse(text, file) if text else None
+
+
+def text_of(file: str) -> str:
+    """Return the text of a file or a cell; empty where nobody has it."""
+    try:
+        return "".join(linecache.getlines(file))
+    except Exception:  # noqa: BLE001 (a loader's get_source is anybody's code)
+        return ""
 
 
 def node_of(code: CodeType, instruction: int) -> tuple[Source | None, ast.AST | None]:

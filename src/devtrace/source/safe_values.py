@@ -35,11 +35,20 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
-_FIELD: Final = type(Span.__dict__["line"])  # how a named tuple keeps its fields
+FIELD: Final = type(Span.__dict__["line"])  # how a named tuple keeps its fields
 class_dict: Final = type.__dict__["__dict__"].__get__
 """Reads a class's own attributes without asking its metaclass."""
 classes_of: Final = type.__dict__["__mro__"].__get__
 """Reads a class's `__mro__` without asking its metaclass."""
+bases_of: Final = type.__dict__["__bases__"].__get__
+_module_of: Final = type.__dict__["__module__"].__get__
+_qualified_name: Final = type.__dict__["__qualname__"].__get__
+
+
+def full_name_of(kind: type) -> tuple[str, str]:
+    """Return the module and the name of a class, without asking its metaclass."""
+    module = _module_of(kind)
+    return module if type(module) is str else "", _qualified_name(kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +117,7 @@ def attribute(owner: Any, name: str) -> Any:
         entries = own.get(table)
         if isinstance(entries, dict) and name in entries:
             return dict.get(entries, name)
-    if type(found) in (MemberDescriptorType, _FIELD):
+    if type(found) in (MemberDescriptorType, FIELD):
         try:
             return found.__get__(owner, type(owner))
         except AttributeError:

@@ -18,6 +18,7 @@ from typing import Any, Final
 from devtrace.source.element_types import CASTS
 from devtrace.source.matching import variable
 from devtrace.source.parsing import Source
+from devtrace.source.stand_ins import Builtin
 
 HOST: Final = "cpu"
 _KINDS: Final = (HOST, "cuda", "meta", "mps", "xpu", "hpu", "npu", "xla")
@@ -218,6 +219,8 @@ def of_tensors_alone() -> frozenset[str]:
 
 def torch_name(value: object) -> str:
     """Return the name of a function of torch's own; empty for any other object."""
+    if type(value) is Builtin:
+        return str(value)
     if type(value) is BuiltinFunctionType:
         owner = value.__self__  # a tensor, torch's own module, or nothing
         module = owner.__name__ if type(owner) is ModuleType else value.__module__ or type(owner).__module__

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator
 from types import FunctionType
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.diagnosis.ledger import Tally
+from devtrace.snapshot import kinds
 from devtrace.source.flow import operands
 from devtrace.source.matching import called_name, match_code, nodes_of, owner_of, same_code
 from devtrace.source.object_walk import is_tensor
@@ -55,7 +55,7 @@ def _compared(node: ast.AST) -> tuple[ast.expr, str] | None:
         case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[right]):
             for one, other in ((left, right), (right, left)):
                 if isinstance(one, ast.Attribute) and one.attr == "device" and isinstance(other, ast.Constant):
-                    return (one.value, str(other.value)) if access_paths.device_named_by(other.value) else None
+                    return (one.value, str(other.value)) if kinds.device_named_by(other.value) else None
     return None
 
 
@@ -68,10 +68,10 @@ def _scopes(snapshot: FailureSnapshot, site: Site) -> Iterator[Scope]:
     """Yield a function's variables that are still there: of frames that run it, of a cell, of its class's objects."""
     frames = [frame for frame in snapshot.frames if frame.f_code.co_filename == site.file]
     yield from (Scope.of(frame) for frame in frames if frame.f_code.co_qualname == site.function)
-    live, (class_name, _, method) = snapshot.queries.live, site.function.rpartition(".")
-    if live is not None and live.namespace is not None and not site.function:
-        yield Scope({}, live.namespace)
-    for value in snapshot.walk.objects.values() if class_name and live is not None else ():
+    names, (class_name, _, method) = snapshot.queries.names, site.function.rpartition(".")
+    if names is not None and not site.function:
+        yield Scope({}, names)
+    for value in snapshot.walk.objects.values() if class_name else ():
         if type(value).__qualname__ == class_name:
             function = class_dict(type(value)).get(method)
             own = function.__code__.co_varnames[:1] if type(function) is FunctionType else ()

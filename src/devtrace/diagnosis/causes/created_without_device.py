@@ -1,9 +1,9 @@
 """A factory made a tensor during the computation, without a device."""
 
-from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict, move_of_its_parameter, outlives_the_call
 from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.snapshot import kinds
 from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
 
@@ -26,7 +26,7 @@ def optimizer_made_it_in_its_step(case: Case) -> Verdict | None:
     site = case.queries.site(case.queries.born(case.origin.row))
     if not kept or case.origin.arrival != "made" or site is None:
         return None
-    classes = {type(value).__name__ for name in kept for value in name.objects if access_paths.is_optimizer(value)}
+    classes = {type(value).__name__ for name in kept for value in name.objects if kinds.is_optimizer(value)}
     kind, _, method = site.function.rpartition(".")
     if kind not in classes or method == "__init__" or any(move_of_its_parameter(case, name) for name in kept):
         return None

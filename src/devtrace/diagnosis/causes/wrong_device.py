@@ -3,12 +3,12 @@
 import ast
 
 from devtrace.diagnosis.causes.default_device import was_made_by_default
-from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.accelerate_hooks import owner_without_data
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.origins import trait_argument
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.slugs import Certainty
+from devtrace.snapshot import kinds
 from devtrace.source.matching import calls_in, given_trait
 from devtrace.source.safe_values import Scope, evaluate
 from devtrace.words.catalogue import sentence
@@ -78,7 +78,7 @@ def _attribute_that_stayed(case: Case) -> str:
     asked = trait_argument(found, "device") or next(filter(None, map(given_trait, calls_in(found.node))), None)
     scope = Scope.of(case.snapshot.frames[frame])
     owner = evaluate(asked.value, scope) if isinstance(asked, ast.Attribute) else None
-    if asked is None or not access_paths.is_module(owner):
+    if asked is None or not kinds.is_module(owner):
         return ""
-    is_named = access_paths.device_named_by(evaluate(asked, scope)) == case.odd_device
+    is_named = kinds.device_named_by(evaluate(asked, scope)) == case.odd_device
     return found.source.segment(asked) if is_named and case.snapshot.trait_of(owner) == case.expected_device else ""

@@ -2,24 +2,19 @@
 
 `Walk` visits once what the frames reach, without running a line of anybody's code, and notes for each object the
 references to it. So a tensor's path from an inner frame (`self.table`) comes free with that from the outermost one
-(`model.positions.table`). Beside it, this is the only module of diagnosis that knows torch's types.
+(`model.positions.table`).
 """
 
 from __future__ import annotations
 
-import sys
-import types
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import torch
-
-from devtrace.source.object_walk import Reference, ReferenceKind, is_tensor, items_of, may_lead, members, registered
-from devtrace.source.safe_values import attribute, class_dict, instance_dict
-from devtrace.source.user_code import is_torch_or_ours, owner_of
+from devtrace.snapshot.kinds import is_module, is_optimizer
+from devtrace.source.object_walk import Reference, ReferenceKind, is_tensor, may_lead, members
+from devtrace.source.safe_values import class_dict
 
 MOST_OBJECTS: Final = 60_000
 MOST_DEPTH: Final = 12
@@ -70,7 +65,7 @@ class AccessPath:
         """Return the path of another object of the same owner."""
         return AccessPath((*self.references[:-1], reference), (*self.texts[:-1], reference.text))
 
-    def modules(self) -> list[tuple[int, torch.nn.Module]]:
+    def modules(self) -> list[tuple[int, Any]]:
         """Return the modules on the path with their indexes in `objects`, outermost first."""
         return [(i, value) for i, value in enumerate(self.objects) if is_module(value)]
 
@@ -109,118 +104,6 @@ class AccessPath:
             if reference.kind == "item" and type(reference.owner) in (list, tuple, deque):
                 return True
         return False
-
-
-def modules_in(value: object) -> list[Any]:
-    """Return the modules in a list or a container module."""
-    items = items_of(value) or items_of(instance_dict(value).get("_modules"))
-    return [each for each in items if is_module(each)]
-
-
-def is_module(value: object) -> bool:
-    return issubclass(type(value), torch.nn.Module)
-
-
-def is_parameter(value: object) -> bool:
-    return issubclass(type(value), torch.nn.Parameter)
-
-
-def first_parameter(module: Any) -> Any:
-    return next((tensor for _, tensor in registered(module) if is_parameter(tensor)), None)
-
-
-def is_optimizer(value: object) -> bool:
-    return issubclass(type(value), torch.optim.Optimizer)
-
-
-def is_trained_leaf(value: object) -> bool:
-    """Return whether a value is a tensor that an optimizer may train: a leaf that requires a gradient."""
-    if not is_tensor(value):
-        return False
-    with torch_answers():
-        return bool(value.requires_grad and value.is_leaf)  # type: ignore[attr-defined]
-
-
-def requires_grad(tensor: Any) -> bool:
-    with torch_answers():
-        return bool(tensor.requires_grad)
-
-
-def torch_answers() -> AbstractContextManager[object]:
-    """Inside, torch answers a tensor's questions, not a subclass of its."""
-    return torch._C.DisableTorchFunctionSubclass()
-
-
-def device_shape_and_dtype(tensor: Any) -> tuple[str, tuple[int, ...], str]:
-    device, shape, dtype = (getattr(torch.Tensor, name).__get__(tensor) for name in ("device", "shape", "dtype"))
-    return str(device), tuple(map(int, shape)), str(dtype).removeprefix("torch.")
-
-
-def trait_of_parameter(tensor: object, of: str) -> str:
-    """Return the device, or dtype, of a plain parameter; of any other tensor it is empty."""
-    if type(tensor) is not torch.nn.Parameter:
-        return ""
-    device, _, dtype = device_shape_and_dtype(tensor)
-    return device if of == "device" else dtype
-
-
-def untransformed(value: object) -> object:
-    """Return the tensor that `vmap`, `grad` and the like go through with a wrapper; any other value as it is."""
-    functorch: Any = torch._C._functorch
-    while is_tensor(value) and functorch.is_functorch_wrapped_tensor(value):
-        value = functorch.get_unwrapped(value)
-    return value
-
-
-def stays_on_host(value: object) -> bool:
-    """Return whether an object's tensors belong on the CPU: a data set, or its loader."""
-    data = torch.utils.data
-    return issubclass(type(value), (data.Dataset, data.DataLoader, data.Sampler))
-
-
-def accelerators() -> list[str]:
-    """Return the accelerators that this process has, simulated ones too."""
-    if torch.cuda.is_available():
-        return [f"cuda:{number}" for number in range(torch.cuda.device_count())]
-    found = torch.accelerator.current_accelerator(check_available=True)
-    return [] if found is None else [f"{found.type}:{number}" for number in range(torch.accelerator.device_count())]
-
-
-# While devices are simulated, torch.Generator and torch.device are other classes than those of torch._C.
-def is_generator(value: object) -> bool:
-    return issubclass(type(value), torch._C.Generator)
-
-
-def device_named_by(value: object) -> str:
-    """Return the device that a generator, a torch.device or a string of the user's names; empty for none."""
-    if type(value) is torch._C.device:
-        return str(value)
-    if is_generator(value):
-        return str(value.device)  # type: ignore[attr-defined]
-    try:
-        return str(torch.device(value)) if type(value) is str else ""
-    except RuntimeError:
-        return ""
-
-
-def dtype_named_by(value: object) -> str:
-    return str(value).removeprefix("torch.") if type(value) is torch.dtype else ""
-
-
-def names_trait(value: object, trait: str) -> bool:
-    """Return whether a value names a device, as `torch.device` or as text, or is a dtype."""
-    named = device_named_by(value) or dtype_named_by(value)
-    return trait in (named, f"{named}:0")
-
-
-def attributes_that_name(trait: str, owner: Any) -> Iterator[tuple[str, bool]]:
-    """Yield the attributes of an object that name a device, and whether each is private.
-
-    Private is an underscore name, and all but `device` in classes of torch or a package.
-    """
-    for key, value in {"device": attribute(owner, "device"), **instance_dict(owner)}.items():
-        if names_trait(value, trait) and str(key).isidentifier():
-            yield key, key != "device" and (str(key).startswith("_") or _is_installed(type(owner)))
 
 
 @dataclass
@@ -303,13 +186,7 @@ def _is_ours(kind: type) -> bool:
     return type(module) is str and module[:8] == "devtrace" and module[8:9] in ("", ".")
 
 
-def _is_installed(kind: type) -> bool:
-    """Return whether a class is torch's or a package's."""
-    file = instance_dict(sys.modules.get(str(class_dict(kind).get("__module__")))).get("__file__") or ""
-    return is_torch_or_ours(str(file)) or owner_of(str(file)) == "package"
-
-
-def roots(frame: types.FrameType) -> dict[str, tuple[Any, ReferenceKind]]:
+def roots(frame: Any) -> dict[str, tuple[Any, ReferenceKind]]:
     """Return a frame's variables, and the globals that its code mentions."""
     code = frame.f_code
     found: dict[str, tuple[Any, ReferenceKind]] = {}

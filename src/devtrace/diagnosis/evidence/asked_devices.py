@@ -5,18 +5,16 @@ And who gave that code its value: a variable, an attribute, a loop, a default, a
 
 from __future__ import annotations
 
-import argparse
 import ast
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.findings import Line
+from devtrace.snapshot import kinds
 from devtrace.source.flow import bindings, defaults, given_by, parameters, rounds
 from devtrace.source.matching import (
     assigned_names,
@@ -28,7 +26,7 @@ from devtrace.source.matching import (
     same_code,
     variable,
 )
-from devtrace.source.safe_values import MISSING, class_dict, evaluate, plain
+from devtrace.source.safe_values import MISSING, class_dict, evaluate, full_name_of, plain
 from devtrace.source.vocabulary import DEVICE_LISTS, full_name, takes_number
 from devtrace.words.catalogue import sentence
 
@@ -85,7 +83,7 @@ def devices_named(frame: FailingFrame, node: ast.AST) -> list[str]:
     if all(type(each) is int for each in values):
         kind = _kind_of_number(frame, node)
         return [f"{kind}:{each}" for each in values if kind]
-    return [device for each in values if (device := access_paths.device_named_by(each))]
+    return [device for each in values if (device := kinds.device_named_by(each))]
 
 
 def _numbers(node: ast.AST, frame: FailingFrame) -> list[int]:
@@ -98,9 +96,9 @@ def _numbers(node: ast.AST, frame: FailingFrame) -> list[int]:
     return []
 
 
-def accelerator() -> str:
+def accelerator(frame: FailingFrame) -> str:
     """Return the kind of device that a number alone stands for."""
-    return next(iter(access_paths.accelerators()), "cuda").partition(":")[0]
+    return next(iter(frame.snapshot.queries.accelerators), "cuda").partition(":")[0]
 
 
 def _head(frame: FailingFrame) -> list[ast.AST]:
@@ -134,15 +132,15 @@ def _kind_of_number(frame: FailingFrame, node: ast.AST) -> str:
     parent = frame.source.parent(node)
     match parent:
         case ast.keyword(arg=str() as word):
-            return accelerator() if word in ("device", "output_device", *DEVICE_LISTS) else ""
+            return accelerator(frame) if word in ("device", "output_device", *DEVICE_LISTS) else ""
         case ast.List() | ast.Tuple():
             return _kind_of_number(frame, parent)
         case ast.Call(args=[_, second, *_]) if second is node:
             kind = plain(parent.args[0], frame.scope()) if called_name(parent) == "device" else None
-            return kind if isinstance(kind, str) else accelerator() if called_name(parent) in DEVICE_LISTS else ""
+            return kind if isinstance(kind, str) else accelerator(frame) if called_name(parent) in DEVICE_LISTS else ""
         case ast.Call(args=[first, *_]) if first is node:
             full = full_name(parent.func, frame.source, frame.variables)
-            return accelerator() if takes_number(called_name(parent), full) else ""
+            return accelerator(frame) if takes_number(called_name(parent), full) else ""
     return ""
 
 
@@ -217,13 +215,14 @@ def _of_attribute(asked: AskedDevice, owned: ast.expr, attribute: str) -> Iterat
 
 def _defaults_of_flags(asked: AskedDevice, kind: type, attribute: str) -> Iterator[ast.expr]:
     """Yield the defaults of a parser's flags that give a namespace an attribute, unless the command has the flag."""
-    calls = calls_in(asked.frame.source.tree) if kind is argparse.Namespace else ()
+    calls = calls_in(asked.frame.source.tree) if full_name_of(kind) == ("argparse", "Namespace") else ()
     for call in (each for each in calls if called_name(each) == "add_argument"):
         flags = [each.value for each in call.args if type(each) is ast.Constant and type(each.value) is str]
         stored = getattr(keyword(call, "dest"), "value", None) or next(
             (each.lstrip("-").replace("-", "_") for each in flags if each.startswith("--")), None
         )
         default = keyword(call, "default")
-        is_given = any(each.partition("=")[0] in flags for each in sys.argv)
+        snapshot = asked.frame.snapshot.queries.snapshot
+        is_given = snapshot is not None and not set(flags).isdisjoint(snapshot.flags)
         if stored == attribute and default is not None and not is_given:
             yield default

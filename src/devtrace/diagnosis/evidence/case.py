@@ -71,7 +71,7 @@ class Case(Subject):
 
     @classmethod
     def of(cls, queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatch) -> Case:
-        preferred = frozenset(snapshot.reachable_rows if queries.live else rows_of_modules(queries))
+        preferred = frozenset(snapshot.reachable_rows if queries.snapshot else rows_of_modules(queries))
         odd = mismatch.odd_tensor
         origin = find_origin(queries, odd, preferred)
         followed = origin.path if queries.of == "dtype" or mismatch.odd_device == HOST else (odd, queries.base(odd))

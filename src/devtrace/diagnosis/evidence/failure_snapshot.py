@@ -1,4 +1,4 @@
-"""The failing moment with its live objects: the names that lead to a tensor of the trace, and its siblings."""
+"""The failing moment with its objects: the names that lead to a tensor of the trace, and its siblings."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import FrameType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath, Walk
 from devtrace.diagnosis.evidence.torchs_sentences import refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
+from devtrace.snapshot import kinds
 from devtrace.source.comprehension_iteration import ARE_LOST, lost_variables
 from devtrace.source.object_walk import is_tensor, items_of, members
 from devtrace.source.safe_values import Scope
+from devtrace.source.stand_ins import Frame
 from devtrace.trace.ids import TensorId
 from devtrace.trace.tables import Ints
 
@@ -33,21 +34,17 @@ class FailureSnapshot:
     """For a function of a file the ops of its lines, with these; `way.py` finds them once."""
 
     @cached_property
-    def frames(self) -> list[FrameType]:
+    def frames(self) -> list[Frame]:
         return [frame for _, frame in self.queries.frames]
 
     @cached_property
     def walk(self) -> Walk:
-        live = self.queries.live
-        if live is not None and live.walk is not None:
-            return cast(Walk, live.walk)
         variables = [access_paths.roots(frame) for frame in self.frames]
         for found, lost in zip(variables, self._lost, strict=True):
             found.update((name, (value, "variable")) for name, value in lost.items())
-        if live is not None and live.namespace is not None:
-            known = any(frame.f_globals is live.namespace for frame in self.frames)
-            if not known:
-                variables.append({name: (value, "global") for name, value in live.namespace.items() if name[:1] != "_"})
+        names = self.queries.names
+        if names is not None and not any(frame.f_globals is names for frame in self.frames):
+            variables.append({name: (value, "global") for name, value in names.items() if name[:1] != "_"})
         return Walk(variables)
 
     @cached_property
@@ -64,7 +61,7 @@ class FailureSnapshot:
         ]
 
     def _trait_of_one(self, value: object) -> str:
-        return self.trait_of(value) if is_tensor(value) or access_paths.is_module(value) else ""
+        return self.trait_of(value) if is_tensor(value) or kinds.is_module(value) else ""
 
     @cached_property
     def _by_row(self) -> dict[TensorId, list[Any]]:
@@ -90,21 +87,19 @@ class FailureSnapshot:
         return other
 
     def row(self, tensor: object) -> TensorId | None:
-        """Return the trace's row of a live tensor, without the wrapper of `vmap` and its kin."""
-        live = self.queries.live
-        row = live.row_of(tensor) if live is not None else None
-        row = live.row_of(access_paths.untransformed(tensor)) if live is not None and row is None else row
-        return TensorId(row) if row is not None and 0 <= row < len(self.queries.bases) else None
+        """Return the trace's row of a tensor."""
+        row = tensor._row if is_tensor(tensor) else -1  # type: ignore[attr-defined]
+        return TensorId(row) if 0 <= row < len(self.queries.bases) else None
 
     def trait_of(self, value: object) -> str:
-        """Return the device, or dtype, of a live tensor or a module's first parameter, as the recording ended.
+        """Return the device, or dtype, of a tensor or a module's first parameter, as the recording ended.
 
         Empty for anything else.
         """
-        tensor = access_paths.first_parameter(value) if access_paths.is_module(value) else value
+        tensor = kinds.first_parameter(value) if kinds.is_module(value) else value
         row = self.row(tensor)
         if row is None:  # no op has used it: a model of an earlier cell, whose first layer comes later
-            return access_paths.trait_of_parameter(tensor, self.queries.of)
+            return kinds.trait_of_parameter(tensor, self.queries.of)
         return self.queries.trait(row)
 
     def is_in(self, value: object, row: TensorId) -> bool:
@@ -164,7 +159,7 @@ class FailureSnapshot:
             owner = name.last.owner
             if owner is None:
                 yield from (value for value in self.variables(name.frame).values() if is_tensor(value))
-            elif not access_paths.is_module(owner):
+            elif not kinds.is_module(owner):
                 yield from _own_tensors(owner)
             for value in name.objects[:-1]:
                 yield from _own_tensors(value)
@@ -185,5 +180,5 @@ class FailureSnapshot:
 
 def _own_tensors(owner: Any) -> Iterator[Any]:
     """Yield the tensors that an object itself holds; none for a module or an optimizer."""
-    if not access_paths.is_module(owner) and not access_paths.is_optimizer(owner):
+    if not kinds.is_module(owner) and not kinds.is_optimizer(owner):
         yield from (reference.value for reference in members(owner) if is_tensor(reference.value))

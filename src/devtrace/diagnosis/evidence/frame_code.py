@@ -10,13 +10,13 @@ from itertools import takewhile
 from typing import Any
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence import access_paths
-from devtrace.diagnosis.evidence.access_paths import names_trait
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.source_text import makes_another_dtype, stays_there
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.slugs import Trait
+from devtrace.snapshot import kinds
+from devtrace.snapshot.kinds import names_trait
 from devtrace.source import flow
 from devtrace.source.branches import was_passed_by
 from devtrace.source.element_types import is_cast, is_floating, torch_dtype
@@ -210,7 +210,7 @@ class FailingFrame:
 
     def _device_of_self(self) -> str:
         module = self.variables.get(self.own)
-        for path, tensor in registered(module, depth=0) if access_paths.is_module(module) else ():
+        for path, tensor in registered(module, depth=0) if kinds.is_module(module) else ():
             if self._on_expected_device(tensor):
                 return f"{self.own}.{path}.{self._trait}"
         return self.device_of(self.own, module)
@@ -219,20 +219,20 @@ class FailingFrame:
         """Return `x.device` for a live tensor or module on the expected device; empty for any other."""
         if self._on_expected_device(value):
             return f"{code}.{self._trait}"
-        is_there = access_paths.is_module(value) and self.snapshot.trait_of(value) == self.expected_device
+        is_there = kinds.is_module(value) and self.snapshot.trait_of(value) == self.expected_device
         return f"next({code}.parameters()).{self._trait}" if is_there and not self._may_have_none(code) else ""
 
     def _may_have_none(self, variable: str) -> bool:
         """Return whether another module of a loop has no parameters: an activation in `for layer in net`."""
         around = self.source.ancestors(self.source_node.statement)
         loops = [each for each in around if type(each) is ast.For and variable in flow.binds(each)]
-        items = access_paths.modules_in(evaluate(loops[0].iter, self.scope())) if loops else []
+        items = kinds.modules_in(evaluate(loops[0].iter, self.scope())) if loops else []
         return any(not any(registered(each)) for each in items)
 
     def _device_of_module(self, before: int) -> str:
         others = (name for name in self._unchanged(before) if name != self.own)
         given = ((n, self.variables.get(n)) for n in others if not self._is_moved_from(n, before))
-        return next(filter(None, (self.device_of(*each) for each in given if access_paths.is_module(each[1]))), "")
+        return next(filter(None, (self.device_of(*each) for each in given if kinds.is_module(each[1]))), "")
 
     def _device_of_called(self, near: ast.AST) -> str:
         """Return `next(self.net.parameters()).device` for an argument of `self.net(zeros(2))`."""
@@ -271,7 +271,7 @@ class FailingFrame:
 
     def _device_attribute(self, variable: str) -> str:
         """Return `self.device`, if the attribute of a variable's object names the expected device."""
-        named = access_paths.attributes_that_name(self.expected_device, self.variables.get(variable))
+        named = kinds.attributes_that_name(self.expected_device, self.variables.get(variable))
         return next((path for key, own in named if self._may_write(path := f"{variable}.{key}", own)), "")
 
     def _may_write(self, path: str, is_own: bool) -> bool:
@@ -352,7 +352,7 @@ class FailingFrame:
         modules, calls = self.snapshot.queries.trace.modules, self.snapshot.queries.trace.calls
         around = (each for each in FailingFrame.all_of(self.snapshot, "", to_read=True) if each.number >= self.number)
         owners = (each.variables.get(each.own) for each in around)
-        own = next((type(each).__name__ for each in owners if access_paths.is_module(each)), "")
+        own = next((type(each).__name__ for each in owners if kinds.is_module(each)), "")
         chain = self.snapshot.queries.calls_around(self.snapshot.queries.failed)
         return set(takewhile(lambda call: modules.raw("type", calls.number("module", call)) != own, chain))
 

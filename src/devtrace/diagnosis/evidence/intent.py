@@ -20,6 +20,7 @@ from devtrace.diagnosis.evidence.moves import move_of
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Site
+from devtrace.snapshot import kinds
 from devtrace.source.flow import defaults, path_of
 from devtrace.source.matching import called_name, calls_in, given_trait, keyword, match_code, owner_of
 from devtrace.source.parsing import NamedFunction
@@ -122,7 +123,7 @@ def _names(node: ast.AST, device: str) -> bool:
 def _works_there(frames: list[FailingFrame], device: str) -> bool:
     """Return whether a running module has parameters on a device."""
     owners = [frame.variables.get(frame.own) for frame in frames]
-    return any(access_paths.is_module(each) and frames[0].snapshot.trait_of(each) == device for each in owners)
+    return any(kinds.is_module(each) and frames[0].snapshot.trait_of(each) == device for each in owners)
 
 
 def _is_alone_on_its_device(queries: TraceQueries, mismatch: Mismatch) -> bool:
@@ -161,7 +162,7 @@ def _named_by_variables(frame: FailingFrame) -> Iterator[_DeviceVariable]:
     """Yield the variables that name a device; a parameter with a default may have been forgotten."""
     forgotten = dict(defaults(frame.function)) if isinstance(frame.function, NamedFunction) else {}
     for variable, (value, _) in access_paths.roots(frame.snapshot.frames[frame.number]).items():
-        device = access_paths.device_named_by(value)
+        device = kinds.device_named_by(value)
         if device and variable not in forgotten and (_is_for_any_device(variable) or _goes_to(frame, variable, device)):
             yield _DeviceVariable(frame, variable, device)
 
@@ -176,7 +177,7 @@ def _goes_to(frame: FailingFrame, variable: str, device: str) -> bool:
         if device != HOST and path_of(keyword(call, "device") or call) == variable:
             return True
         is_moved_there = is_move(called_name(call)) and variable in map(path_of, call.args[:1])
-        counts = device != HOST or (owner is not None and access_paths.is_module(evaluate(owner, frame.scope())))
+        counts = device != HOST or (owner is not None and kinds.is_module(evaluate(owner, frame.scope())))
         if owner is not None and is_moved_there and counts:
             return True
     return False
@@ -191,7 +192,7 @@ def _is_for_any_device(variable: str) -> bool:
 def _objects_name_an_accelerator(frame: FailingFrame) -> bool:
     """Return whether an attribute of a variable's object names an accelerator: `args.device`."""
     return any(
-        access_paths.device_named_by(value) not in ("", HOST) and (type(value) is not str or "dev" in str(key).lower())
+        kinds.device_named_by(value) not in ("", HOST) and (type(value) is not str or "dev" in str(key).lower())
         for owner in frame.variables.values()
         for key, value in instance_dict(owner).items()
     )

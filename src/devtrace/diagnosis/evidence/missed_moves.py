@@ -4,12 +4,12 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.moves import Move, move_of, moves_from
 from devtrace.diagnosis.evidence.origins import factory_call, lineage
 from devtrace.diagnosis.evidence.subject import Subject
+from devtrace.snapshot import kinds
 from devtrace.source.flow import LOOPS
 from devtrace.source.matching import alone, match_code, variable
 from devtrace.source.safe_values import kept_defaults
@@ -101,7 +101,7 @@ def dropped_result(subject: Subject) -> DroppedResult | None:
     """
     for name in subject.names:
         root, frame = name.references[0], subject.frame_of(name)
-        if frame is None or len(name.references) < 2 or access_paths.is_module(root.value):
+        if frame is None or len(name.references) < 2 or kinds.is_module(root.value):
             continue
         bound = frame.bindings(root.text)
         first = frame.source.span(bound[-1]).end_line if bound else 0

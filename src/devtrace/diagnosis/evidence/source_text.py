@@ -10,10 +10,10 @@ from types import FunctionType
 from typing import Any, Final
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.access_paths import dtype_named_by
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import Trait
+from devtrace.snapshot.kinds import dtype_named_by
 from devtrace.source.element_types import CASTS, is_cast
 from devtrace.source.flow import Binding, Target, bindings, binds, given_by, parameters, statements, targets
 from devtrace.source.live_objects import CellText

@@ -9,11 +9,13 @@ import types
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath, Walk
 from devtrace.diagnosis.findings import Site
+from devtrace.snapshot import kinds
+from devtrace.snapshot.freeze import Freezer
+from devtrace.source.object_walk import ReferenceKind
 from devtrace.words.catalogue import sentence
 
 _NOT_FOLLOWED: Final = (types.FunctionType, types.MethodType, types.ModuleType, type)
@@ -45,21 +47,23 @@ def elsewhere(
     roots: Sequence[tuple[str, object]], expected: str, born: Callable[[object], Site | None]
 ) -> tuple[Elsewhere, ...]:
     """Return the tensors under named objects that are on another device."""
-    with access_paths.torch_answers():
-        walk = Walk([{name: (value, "variable") for name, value in roots}], _is_followed, sys.maxsize, sys.maxsize)
-        paths = [walk.first_path(tensor) for tensor in walk.tensors]
-        described = [access_paths.device_shape_and_dtype(tensor) for tensor in walk.tensors]
-        off = [not matches(device, expected) for device, _, _ in described]
-        whole = _modules_wholly_off(paths, off)
-        return tuple(
-            Elsewhere(path.text, device, shape, dtype, _fix(path, expected, whole), born(path.last.value))
-            for path, (device, shape, dtype), is_off in zip(paths, described, off, strict=True)
-            if is_off and not (path.is_step_count and not shape)
-        )
+    freezer = Freezer(lambda _: None, (), sys.maxsize)
+    frozen = {name: freezer.of(value) for name, value in roots}
+    freezer.fill()
+    variables: dict[str, tuple[Any, ReferenceKind]] = {name: (value, "variable") for name, value in frozen.items()}
+    walk = Walk([variables], _is_followed, sys.maxsize, sys.maxsize)
+    paths = [walk.first_path(tensor) for tensor in walk.tensors]
+    off = [not matches(tensor._device, expected) for tensor in walk.tensors]
+    whole = _modules_wholly_off(paths, off)
+    return tuple(
+        Elsewhere(path.text, tensor._device, tensor._shape, tensor._dtype, _fix(path, expected, whole), born(live))
+        for path, tensor, is_off in zip(paths, walk.tensors, off, strict=True)
+        if is_off and not (path.is_step_count and not tensor._shape) and (live := freezer.live[id(tensor)]) is not None
+    )
 
 
 def _is_followed(value: object) -> bool:
-    return not issubclass(type(value), _NOT_FOLLOWED) and not access_paths.stays_on_host(value)
+    return not issubclass(type(value), _NOT_FOLLOWED) and not kinds.stays_on_host(value)
 
 
 def _registering_modules(path: AccessPath) -> list[str]:
@@ -87,7 +91,7 @@ def _fix(path: AccessPath, expected: str, whole: set[str]) -> str:
     if modules:
         top = next((name for name in modules if name in whole), modules[-1])
         return f'{top}.to("{expected}")'
-    if access_paths.is_module(path.last.owner):
+    if kinds.is_module(path.last.owner):
         attribute = path.text.rpartition(".")[2]
         return sentence("elsewhere.register", attribute=attribute)
     if ".state[" in path.text:

@@ -5,11 +5,10 @@ Rules over many ops read columns; rows are followed one by one only around a fin
 
 import ast
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import FrameType
-from typing import Final, NamedTuple, Self, cast
+from typing import Any, Final, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +16,12 @@ import numpy.typing as npt
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import Certainty, Trait
+from devtrace.snapshot.snapshot import Fact, Snapshot
 from devtrace.source import parsing
 from devtrace.source.element_types import CASTS
-from devtrace.source.live_objects import Evidence, Fact, Live
+from devtrace.source.live_objects import Evidence
 from devtrace.source.parsing import FunctionNode, Source, Span
+from devtrace.source.stand_ins import Frame
 from devtrace.trace.ids import NO_OP, NO_SITE, CallId, OpId, SiteId, TensorId
 from devtrace.trace.ledger_counts import callers_of_backward
 from devtrace.trace.tables import Ints, TraceData
@@ -53,13 +54,13 @@ class SourceNode(NamedTuple):
 
 @dataclass(frozen=True)
 class TraceQueries:
-    """One trace and, while its program is still there, the live objects.
+    """One trace and, where its program was frozen, what was there.
 
     `of` is the trait by which tensors are compared: their device, or their dtype.
     """
 
     trace: TraceData
-    live: Live | None = None
+    snapshot: Snapshot | None = None
     _source_nodes: dict[SiteId, SourceNode | None] = field(default_factory=dict)
     of: Trait = "device"
 
@@ -274,11 +275,11 @@ class TraceQueries:
 
     @property
     def evidence(self) -> Evidence:
-        return self.live.evidence if self.live is not None else Evidence()
+        return self.snapshot.evidence if self.snapshot is not None else Evidence()
 
     def facts(self, kind: type[Fact]) -> tuple[Fact, ...]:
         """Return what observers of the recording noted of a kind."""
-        return self.live.facts_of(kind) if self.live is not None else ()
+        return self.snapshot.facts_of(kind) if self.snapshot is not None else ()
 
     def certainty(self, tensor: TensorId) -> Certainty:
         """Return whether a tensor's birth was seen, or only the source says where that was."""
@@ -350,14 +351,26 @@ class TraceQueries:
         return self.trace.errors[-1].op.id if len(self.trace.errors) else NO_OP
 
     @property
-    def frames(self) -> tuple[tuple[SiteId, FrameType], ...]:
+    def frames(self) -> tuple[tuple[SiteId, Frame], ...]:
         """Sites and frames of the error, innermost first."""
-        return cast("tuple[tuple[SiteId, FrameType], ...]", self.live.frames) if self.live else ()
+        frozen = self.snapshot.objects.frames if self.snapshot is not None else ()
+        return cast("tuple[tuple[SiteId, Frame], ...]", frozen)
+
+    @property
+    def accelerators(self) -> tuple[str, ...]:
+        """Return the accelerators that the process had, simulated ones too."""
+        return self.snapshot.accelerators if self.snapshot is not None else ()
+
+    @property
+    def names(self) -> Mapping[str, Any] | None:
+        """Return the user's variables; None where nobody knows them."""
+        return self.snapshot.objects.names if self.snapshot is not None else None
 
     @property
     def around(self) -> list[SiteId]:
         """Sites of the failing line and of those that led there, innermost first."""
-        return [*map(SiteId, self.live.around if self.live else ()), *(site for site, _ in self.frames)]
+        around = self.snapshot.around if self.snapshot is not None else ()
+        return [*map(SiteId, around), *(site for site, _ in self.frames)]
 
     def package(self, site: SiteId) -> str:
         return str(self.trace.sites.raw("package", site)) if site >= 0 else ""

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.execution_order import maker_at
@@ -18,6 +17,7 @@ from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.changes import Anchor, OwnLines, Proposal, Within
 from devtrace.diagnosis.fixes.devices import of_earlier_cell, of_move, of_owner
 from devtrace.diagnosis.fixes.fix import Fix, frame_at, names_its_device, odd_rows
+from devtrace.snapshot import kinds
 from devtrace.source.flow import targets
 from devtrace.source.matching import assigned_names, called_names, match_code, names_in, run_names, same_code
 from devtrace.source.object_walk import is_tensor, members
@@ -112,7 +112,7 @@ class _Attaching:
         match statement.value if isinstance(statement, ast.Assign | ast.Expr) else None:
             case ast.Call(func=ast.Name(), args=given):
                 values = (self.frame.variables.get(getattr(each, "id", "")) for each in given)
-                return any(map(access_paths.is_module, values))
+                return any(map(kinds.is_module, values))
         return False
 
 
@@ -150,7 +150,7 @@ def move_where_it_is_built(case: Case, verdict: Verdict) -> Iterator[Fix]:
         return
     for name in case.names:
         frame, part = case.frame_of(name), _part_attached(name, str(made["name"]))
-        if frame is None or part is None or not part.code or not access_paths.is_module(part.last.value):
+        if frame is None or part is None or not part.code or not kinds.is_module(part.last.value):
             continue
         statement = _Attaching(case, verdict, frame, name).running(born)
         if statement is not None:
@@ -202,7 +202,7 @@ def move_as_sibling(case: Case, verdict: Verdict) -> Iterator[Fix]:
     lengths = range(2, len(verdict.name.references) + 1) if verdict.name is not None else ()
     for part in (verdict.name.prefix(length) for length in lengths if verdict.name is not None):
         owner, key = part.last.owner, part.last.key
-        can_be_moved = isinstance(key, str) and (access_paths.is_module(part.last.value) or is_tensor(part.last.value))
+        can_be_moved = isinstance(key, str) and (kinds.is_module(part.last.value) or is_tensor(part.last.value))
         given = only_assignment(case.queries, owner, key) if can_be_moved else None
         made = match_code("$self.$name = $value", given.statement) if given is not None else None
         sibling = _moved_beside(given, made["self"]) if given is not None and made is not None else None

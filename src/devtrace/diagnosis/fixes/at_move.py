@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
@@ -26,6 +25,7 @@ from devtrace.diagnosis.fixes.fix import (
     suggested,
 )
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
+from devtrace.snapshot import kinds
 from devtrace.source.flow import parameters, path_of, targets
 from devtrace.source.matching import (
     called_name,
@@ -70,7 +70,7 @@ def move_beside_neighbour(case: Case, verdict: Verdict) -> Iterator[Fix]:
 def _path_in_method(case: Case, name: AccessPath, found: SourceNode) -> str | None:
     """Return `self.y` in a method of the object that holds both: `to()` of the user's class, which has returned."""
     neighbour = match_code("$self.$name = $self.$name.$move(...)", found.statement)
-    if neighbour is None or name.last.kind != "attribute" or access_paths.is_trained_leaf(name.last.value):
+    if neighbour is None or name.last.kind != "attribute" or kinds.is_trained_leaf(name.last.value):
         return None
     at = (found.statement.lineno, found.statement.col_offset)  # its source may have been read another time
     given = (each.statement for each in assignments(case.queries, name.last.owner, neighbour["name"]))
@@ -135,7 +135,7 @@ def move_optimizer_state(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """
     found = case.queries.own_node(verdict.moved)
     for name in (*([verdict.name] if verdict.name is not None else []), *case.names):
-        index = next((i for i, value in enumerate(name.objects) if access_paths.is_optimizer(value)), None)
+        index = next((i for i, value in enumerate(name.objects) if kinds.is_optimizer(value)), None)
         frame = case.frame_of(name) if any(each.kind == "state" for each in name.references) else None
         if index is None or found is None or frame is None or found.code.source is not frame.source:
             continue

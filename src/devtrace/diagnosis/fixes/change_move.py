@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.missed_moves import dropped_result
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.changes import Anchor, Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, made_at, reads, suggested
+from devtrace.snapshot import kinds
 from devtrace.source.flow import binds, moves_itself, path_of, targets
 from devtrace.source.matching import (
     alone,
@@ -110,7 +110,7 @@ def move_to_expected_device(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if not isinstance(found.statement, ast.Assign | ast.Return) or found.statement.value is not found.node:
         return
     line = found.code.source.span(found.node).line
-    in_module = access_paths.is_module(frame.variables.get(frame.own))
+    in_module = kinds.is_module(frame.variables.get(frame.own))
     device = frame.device_code(line, found.node) if in_module else frame.setup_device_code(line)
     new = Proposal(Anchor(found.code, found.node, "at"), Within((call["x"],)), device).code
     moved = [Moved(verdict.sent_by.result, verdict.sent_by.op)]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence import access_paths, origins
+from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.execution_order import Passed
@@ -26,6 +26,7 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
+from devtrace.snapshot import kinds
 from devtrace.source.element_types import CASTS
 from devtrace.source.flow import values_given
 from devtrace.source.object_walk import is_tensor, items_of
@@ -121,7 +122,7 @@ class OwnLines:
     @classmethod
     def of(cls, *names: AccessPath) -> OwnLines:
         paths = tuple(name.code for name in names if name.code)
-        return cls(paths, bool(names) and access_paths.is_module(names[0].last.value))
+        return cls(paths, bool(names) and kinds.is_module(names[0].last.value))
 
     def texts(self, anchor: Anchor, call: str) -> list[str]:
         return [f"{path}.{call}" if self.is_module else f"{path} = {path}.{call}" for path in self.paths]

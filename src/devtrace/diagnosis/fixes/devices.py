@@ -13,12 +13,12 @@ import ast
 from typing import Final
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence import access_paths
-from devtrace.diagnosis.evidence.access_paths import names_trait
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.fix import frame_at
+from devtrace.snapshot import kinds
+from devtrace.snapshot.kinds import names_trait
 from devtrace.source.flow import own_name, parameters
 from devtrace.source.matching import assigned_names, owner_of, variable
 from devtrace.source.object_walk import registered
@@ -94,7 +94,7 @@ def _of_self(case: Case, site: SiteId, source: Source, function: NamedFunction) 
     value = next((each for each in case.snapshot.walk.objects.values() if _is_a(class_name, each)), None)
     named = (key for key, device in instance_dict(value).items() if names_trait(device, case.expected_device))
     attribute = next((f"{own}.{key}" for key in named if str(key).isidentifier()), "")
-    is_there = access_paths.is_module(value) and case.snapshot.trait_of(value) == case.expected_device
+    is_there = kinds.is_module(value) and case.snapshot.trait_of(value) == case.expected_device
     return attribute or (f"next({own}.parameters()).{case.queries.of}" if is_there else "")
 
 

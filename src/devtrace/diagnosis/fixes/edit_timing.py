@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from devtrace.diagnosis.edits import Edited
-from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.execution_order import Passed, maker_at
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
@@ -22,6 +21,7 @@ from devtrace.diagnosis.evidence.torchs_sentences import taken_on_host
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.findings import Edit, Site
 from devtrace.diagnosis.fixes.fix import Fix
+from devtrace.snapshot import kinds
 from devtrace.source.flow import binds, is_written_in, parameters, values_given
 from devtrace.source.matching import called_name, calls_in, match_code, names_in, nodes_of, owner_of, run_names
 from devtrace.source.object_walk import is_tensor, registered
@@ -61,7 +61,7 @@ def _edited_frames(case: Case, fix: Fix) -> Iterator[tuple[FailingFrame, Edit, E
 
 def _is_later(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr, since: OpId) -> bool:
     value = evaluate(owner, frame.scope())
-    is_module = access_paths.is_module(value)
+    is_module = kinds.is_module(value)
     if is_module or is_tensor(value):
         rows = [case.snapshot.row(each) for each in ([each for _, each in registered(value)] if is_module else [value])]
         there = next((row for row in rows if row is not None and case.is_expected(row)), None)
@@ -195,7 +195,7 @@ class _Round:
 
     def _device(self, value: object) -> str:
         """Return the device of a tensor or of a module's first parameter; empty for anything else."""
-        tensor = access_paths.first_parameter(value) if access_paths.is_module(value) else value
+        tensor = kinds.first_parameter(value) if kinds.is_module(value) else value
         row = self.case.snapshot.row(tensor) if is_tensor(tensor) else None
         return self.case.queries.trait(row) if row is not None and self.case.queries.dims[row] > 0 else ""
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.accelerate_hooks import is_dispatched
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
@@ -17,6 +16,7 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Choice, Edit
 from devtrace.diagnosis.slugs import CauseSlug
+from devtrace.snapshot import kinds
 from devtrace.source.element_types import is_floating
 from devtrace.source.matching import called_name, calls_in, is_read, keyword, nodes_of, owner_of
 from devtrace.source.object_walk import registered
@@ -120,9 +120,9 @@ def reads(node: ast.AST, variable: str) -> list[ast.Name]:
 
 def odd_rows(case: Case, value: object) -> list[TensorId]:
     """Return the odd tensors of a value: itself, or those registered on it as a module."""
-    if access_paths.is_module(value) and case.queries.of == "dtype" and not is_floating(case.odd_device):
+    if kinds.is_module(value) and case.queries.of == "dtype" and not is_floating(case.odd_device):
         return []  # a module casts numbers with a point alone
-    tensors = [tensor for _, tensor in registered(value)] if access_paths.is_module(value) else [value]
+    tensors = [tensor for _, tensor in registered(value)] if kinds.is_module(value) else [value]
     return [row for tensor in tensors if (row := case.odd_row(tensor)) is not None]
 
 

@@ -14,22 +14,21 @@ No code of the program runs for this.
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Iterable
 from typing import Any
 
 from devtrace.diagnosis.edits import Edited
-from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.accelerate_hooks import is_dispatched
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.edit_timing import is_in_vain, is_too_early, lasts, moves_what_stays
 from devtrace.diagnosis.fixes.fix import Fix, Moved
+from devtrace.snapshot import kinds
 from devtrace.source.flow import is_bound, own_name, rounds
 from devtrace.source.matching import called_name, chain, is_given, is_read, match_code, names_in, owner_of, variable
 from devtrace.source.parsing import Source, Span
-from devtrace.source.safe_values import Scope, evaluate, instance_dict
+from devtrace.source.safe_values import Scope, evaluate
 
 
 def refusal(case: Case, fix: Fix, *, is_joined: bool = False) -> str:
@@ -72,7 +71,7 @@ def unwritable(snapshot: FailureSnapshot, edit: Edit) -> str:
             return "the method would call itself"
         if is_dispatched(evaluate(owner_of(call) or call, Scope(running, namespace))):
             return "hooks keep its parts on several devices"
-    if any(access_paths.is_trained_leaf(evaluate(target, Scope(running, namespace))) for target in targets):
+    if any(kinds.is_trained_leaf(evaluate(target, Scope(running, namespace))) for target in targets):
         return "an optimizer would refuse the moved copy of a leaf that it trains"
     is_in_vain = not edit.before and any(_is_set_below(target, edited.source) for target in targets)
     return "a later line sets it anew" if is_in_vain else ""
@@ -114,12 +113,9 @@ def _variables(snapshot: FailureSnapshot, edited: Edited) -> tuple[dict[str, Any
 
 
 def _namespace_of(snapshot: FailureSnapshot, file: str) -> dict[str, Any]:
-    for module in list(sys.modules.values()):
-        names = instance_dict(module)
-        if names.get("__file__") == file:
-            return dict(names)
-    live = snapshot.queries.live
-    return dict(live.namespace) if live is not None and live.namespace is not None else {}
+    frozen = snapshot.queries.snapshot
+    known = frozen.objects.modules.get(file) if frozen is not None else None
+    return dict(known or snapshot.queries.names or {})
 
 
 def _has_value(path: ast.expr, after: Source, running: dict[str, Any], namespace: dict[str, Any]) -> bool:

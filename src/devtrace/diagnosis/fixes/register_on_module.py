@@ -12,13 +12,13 @@ from types import FunctionType
 from typing import Any
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.moves import Move
 from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.at_binding import move_below_binding
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
+from devtrace.snapshot import kinds
 from devtrace.source.flow import bindings, is_written, targets
 from devtrace.source.matching import alone, is_given, match_code, nodes_of, variable, written_out
 from devtrace.source.object_walk import Reference, is_tensor, items_of, members
@@ -73,7 +73,7 @@ def unregistered_step(verdict: Verdict) -> Reference | None:
     below = verdict.name.references[len(verdict.module.references) :]
     if below and below[0].kind == "module":  # a plain object's attribute further down
         below = (*(reference for reference in below if reference.kind == "attribute"), verdict.name.last)
-    is_attribute = below and below[0].kind == "attribute" and access_paths.is_module(below[0].owner)
+    is_attribute = below and below[0].kind == "attribute" and kinds.is_module(below[0].owner)
     return below[0] if is_attribute else None
 
 
@@ -109,7 +109,7 @@ def _set_by_name(case: Case, verdict: Verdict, module: Any) -> Iterator[Fix]:
     rows = [row for tensor in unnamed if (row := case.odd_row(tensor)) is not None]
     births = ((row, case.queries.own_node(case.queries.born(case.queries.base(row)))) for row in rows)
     made = [row for row, born in births if born is None or born.statement is found.statement]
-    if verdict.move is None or not made or any(map(access_paths.is_trained_leaf, unnamed)):
+    if verdict.move is None or not made or any(map(kinds.is_trained_leaf, unnamed)):
         return
     moved = [Moved(row, _since(case, row, verdict.move)) for row in made]
     owner, name, value = (found.code.text(given[each]) for each in ("owner", "name", "value"))
@@ -154,7 +154,7 @@ def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> 
             return
     elif not is_tensor(reference.value) or (isinstance(value, ast.Constant) and right != "None"):
         return
-    elif access_paths.is_trained_leaf(reference.value):
+    elif kinds.is_trained_leaf(reference.value):
         required = match_code("$x.requires_grad_()", value)  # every parameter does
         data = code.text(required["x"] if required is not None else value)
         new = f"{left} = {_torch_nn(code, reference.owner)}.Parameter({data})"
@@ -169,7 +169,7 @@ def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> 
             new = f'{own}.register_buffer("{reference.key}", {right}{"" if is_running else ", persistent=False"})'
             help = sentence("fixed.buffer", code=one_line(new))
     changes = changes or [(statement, new)]
-    trains = bool(container) or access_paths.is_trained_leaf(reference.value)
+    trains = bool(container) or kinds.is_trained_leaf(reference.value)
     edits = (code.replaced(*change) for change in changes)
     yield from (replace(fix, trains=trains) for fix in suggested(help, *edits, moved=moved))
 
@@ -226,10 +226,8 @@ def _is_nested(value: Any) -> bool:
 def _container_of(value: Any) -> str:
     """Return the container of torch's for a list, tuple or dict of modules or parameters, or of such lists of them."""
     parts = items_of(value)
-    kind = "Parameter" if parts and all(map(access_paths.is_parameter, parts)) else "Module"
-    if not parts or not (
-        kind == "Parameter" or all(access_paths.is_module(each) or _container_of(each) for each in parts)
-    ):
+    kind = "Parameter" if parts and all(map(kinds.is_parameter, parts)) else "Module"
+    if not parts or not (kind == "Parameter" or all(kinds.is_module(each) or _container_of(each) for each in parts)):
         return ""
     if type(value) is not dict:
         return f"{kind}List"

@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.asked_devices import AskedDevice, asked_device, who_asked
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.finding_parts import of_error
@@ -52,7 +51,7 @@ def device_refused(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, t
     if key == "mixed":
         paths = [paths[0] for row in queries.inputs(op) if (paths := snapshot.names(row))]
         names = [f"`{path.text}`" for path in paths if type(path.last.value).__name__ != "DTensor"]
-    there = access_paths.accelerators() or [HOST]
+    there = [*queries.accelerators] or [HOST]
     frames = FailingFrame.all_of(snapshot, there[0]) if key in ("absent", "file", "misspelt") else []
     answer = _absent(frames, ":".join(names), there) if key in ("absent", "file") else _Answer()
     if key == "misspelt":

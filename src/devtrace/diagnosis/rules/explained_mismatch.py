@@ -127,14 +127,14 @@ def _expressions(case: Case) -> list[str]:
 
 def _birth_in_an_untraced_cell(case: Case, names: list[str]) -> Site | None:
     """Return the statement of an earlier, untraced cell that makes the named tensor."""
-    live, frames = case.queries.live, case.snapshot.frames
-    if live is None or not frames or not names or case.origin.arrival != "given":
+    snapshot, frames = case.queries.snapshot, case.snapshot.frames
+    if snapshot is None or not frames or not names or case.origin.arrival != "given":
         return None
     owner = names[0].rpartition(".")[0]
     kind = next((module.type for module in case.queries.trace.modules if module.path == owner), "")
     plain = (name.last for name in case.names if name.text == names[0] and name.last.kind == "attribute")
     kind = kind or next((type(reference.owner).__name__ for reference in plain), "")  # that of no module
-    return birth(live.cells, frames[-1].f_code.co_filename, names[0], kind)
+    return birth(snapshot.cells, frames[-1].f_code.co_filename, names[0], kind)
 
 
 def _culprit(case: Case, verdict: Verdict, names: list[str], guessed: Site | None) -> Culprit:

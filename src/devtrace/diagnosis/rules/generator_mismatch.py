@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.finding_parts import of_error
@@ -22,6 +21,7 @@ from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes import proof
 from devtrace.diagnosis.fixes.fix import Fix, suggested
 from devtrace.diagnosis.slugs import Certainty
+from devtrace.snapshot import kinds
 from devtrace.source.matching import called_name, calls_in, keyword, nodes_of, variable
 from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
@@ -64,8 +64,8 @@ def _full_device(queries: TraceQueries, kind: str) -> str:
 
 def _generators_on(snapshot: FailureSnapshot, odd: str) -> list[AccessPath]:
     """Return the names of generators on the odd device that the failing frames lead to."""
-    generators = [value for value in snapshot.walk.objects.values() if access_paths.is_generator(value)]
-    wrong = [value for value in generators if access_paths.device_named_by(value).split(":")[0] == odd.split(":")[0]]
+    generators = [value for value in snapshot.walk.objects.values() if kinds.is_generator(value)]
+    wrong = [value for value in generators if kinds.device_named_by(value).split(":")[0] == odd.split(":")[0]]
     return sorted((name for value in wrong for name in snapshot.walk.names(value)), key=lambda name: name.rank)
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.finding_parts import as_culprit, of_error
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
@@ -19,6 +18,7 @@ from devtrace.diagnosis.evidence.torchs_sentences import NUMPY, PINNED, CpuOnly,
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.fix import Fix
+from devtrace.snapshot import kinds
 from devtrace.source.matching import called_name, calls_in, is_given, is_path, keyword, match_code, nodes_of, owner_of
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import MISSING, Value, evaluate, values
@@ -198,7 +198,7 @@ class _Conversion:
             return False
         objects = [name.last.value for name in self.snapshot.names(self.row)]
         if objects:
-            return access_paths.requires_grad(objects[0])
+            return kinds.requires_grad(objects[0])
         maker = self.queries.producer(self.row)
         is_number = self.queries.trace.tensors[self.row].dtype.startswith(("float", "bfloat", "complex"))
         return is_number and maker >= 0 and bool(self.queries.trace.ops.number("grad", maker))

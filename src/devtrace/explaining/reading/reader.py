@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import torch
 
-from devtrace.diagnosis.evidence.access_paths import device_named_by
 from devtrace.explaining.reading import element_types as dtypes_of
 from devtrace.explaining.reading.file_index import site_of
 from devtrace.explaining.reading.move_history import Pasts
@@ -36,6 +35,7 @@ from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.runtime.quiet import device_of, dtype_of, is_tensor, shape_of
 from devtrace.runtime.requirements import sentence_of_fault
 from devtrace.runtime.watching import Faults
+from devtrace.snapshot.kinds import device_named_by
 from devtrace.source import parsing
 from devtrace.source.flow import Position
 from devtrace.source.matching import keyword

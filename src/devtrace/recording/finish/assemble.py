@@ -22,7 +22,7 @@ from devtrace.recording.finish.site_rows import add_sites
 from devtrace.recording.finish.tensors import Tensors
 from devtrace.runtime.quiet import Quiet
 from devtrace.runtime.requirements import own_version
-from devtrace.source.live_objects import Live
+from devtrace.snapshot.snapshot import Snapshot
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import OP_KINDS, PHASES
 from devtrace.trace.ledger_counts import Copies, Ops, callers_of_backward, count
@@ -42,11 +42,11 @@ class Assembled:
     op_of: Callable[[int], int]
 
 
-class LiveTrace(NamedTuple):
-    """A trace, and what diagnosis needs of the live program."""
+class Recorded(NamedTuple):
+    """What ran, and what was there."""
 
     trace: TraceData
-    live: Live
+    snapshot: Snapshot
 
 
 def assemble(

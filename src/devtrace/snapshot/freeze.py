@@ -1,0 +1,335 @@
+"""Makes stand-ins of a program's objects: the only code that looks at live ones for a diagnosis.
+
+    freezer = Freezer(row_of, mentioned={"net", "scale"})
+    net = freezer.of(net)
+    freezer.fill()
+
+What an explanation may need is kept: classes, attributes, items, numbers, devices, dtypes, functions by file and line.
+No text is kept but what names a device, a key or an attribute, or stands in the source; and no tensor's values. Of a
+class or a module that is not the user's only those members are kept that the source mentions.
+
+No code of anybody's runs. Members come from dictionaries and C descriptors. A stand-in's class has few of the methods
+that Python itself calls, and those, like all its functions, are `inert`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import islice
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+)
+from typing import Any, Final
+
+from devtrace.source.object_walk import is_tensor
+from devtrace.source.safe_values import FIELD, bases_of, class_dict, classes_of, full_name_of, instance_dict
+from devtrace.source.stand_ins import OF_TORCH, Builtin, Device, Dtype, Generator
+from devtrace.source.user_code import owner_of
+from devtrace.source.vocabulary import kinds, torch_name
+
+MOST_OBJECTS: Final = 60_000
+MOST_DEPTH: Final = 12
+MOST_PLAIN: Final = 1_000
+"""Items that are kept of a list or dictionary of numbers and texts."""
+HIDDEN: Final = "..."
+"""In place of a text of the user's."""
+
+_PLAIN: Final = frozenset((bool, int, float, complex, type(None), type(Ellipsis), range))
+_CONTAINERS: Final = (dict, list, deque, tuple)
+_SAME: Final = frozenset((object, ModuleType, *_CONTAINERS))
+"""Classes that stand for themselves."""
+_KEPT: Final = frozenset(("__call__", "__get__", "__getitem__", "__init__", "_fields"))
+_FIELDS: Final = "__dataclass_fields__"
+_NAMED: Final = (Device, Dtype, Generator)
+
+
+def _no_code() -> None:
+    """Stand for the body of a function."""
+
+
+class Freezer:
+    """`mentioned`: the names and texts in the source. `row_of`: a tensor's row in the trace, else None."""
+
+    def __init__(self, row_of: Callable[[object], int | None], mentioned: Collection[str], most: int = 0) -> None:
+        self._most, self._most_depth = most or MOST_OBJECTS, most or MOST_DEPTH
+        self.live: dict[int, object] = {}  # by the id of its stand-in
+        self.keys: set[str] = set()
+        self._row_of = row_of
+        self._mentioned = mentioned
+        self._known: dict[int, Any] = {}
+        self._codes: dict[int, CodeType] = {}
+        self._alive: list[object] = []  # as long as their ids are in use
+        self._waiting: deque[tuple[Any, Any, int]] = deque()
+        self._modules: list[tuple[dict[str, Any], Mapping[str, Any]]] = []
+
+    def of(self, value: Any, depth: int = 0) -> Any:
+        """Return the stand-in of an object, to which `fill` gives its contents."""
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if kind is str:
+            return self._text(value)
+        made = self._known.get(id(value))
+        return self._made(kind, value, depth) if made is None else made
+
+    def code(self, code: CodeType) -> CodeType:
+        """Return a code object with the names and the place of another, and without its instructions."""
+        made = self._codes.get(id(code))
+        if made is None:
+            self._alive.append(code)
+            made = self._codes[id(code)] = inert(code)
+        return made
+
+    def namespace(self, names: Mapping[str, Any], *, whole: bool) -> dict[str, Any]:
+        """Return the names of a module, all of which `fill` adds; without `whole` none."""
+        made: dict[str, Any] | None = self._known.get(id(names))
+        if made is None:
+            made = self._keep(names, {})
+            if whole:
+                self._modules.append((made, names))
+        return made
+
+    def fill(self) -> None:
+        """Give the stand-ins their contents, the nearest ones first, and names of modules last."""
+        self._fill()
+        for made, names in self._modules:  # grows as functions of other modules are found
+            made.update((key, self.of(value, 1)) for key, value in list(names.items()) if type(key) is str)
+            self._fill()
+
+    def _fill(self) -> None:
+        while self._waiting and len(self._known) < self._most:
+            value, made, depth = self._waiting.popleft()
+            base = _container(type(value))
+            if base is dict:
+                self._fill_dict(value, made, depth)
+            elif base in (list, deque):
+                base.extend(made, (self.of(each, depth) for each in _items(base.__iter__(value), base.__len__(value))))
+            if type(value) is not base:
+                self._fill_object(value, made, depth)
+
+    def _fill_dict(self, value: Any, made: Any, depth: int) -> None:
+        for key, each in _items(dict.items(value), dict.__len__(value)):
+            if type(key) is str:
+                self.keys.add(key)
+            dict.__setitem__(made, key if type(key) is str else self.of(key, depth), self.of(each, depth))
+
+    def _fill_object(self, value: Any, made: Any, depth: int) -> None:
+        own: Any = instance_dict(made)
+        own.update((name, self.of(each, depth)) for name, each in _in_slots(value))
+        is_module = issubclass(type(value), ModuleType)
+        for name, each in list(instance_dict(value).items()):
+            if type(name) is str and (not is_module or name in self._mentioned):
+                own[name] = self.of(each, depth)
+
+    def _text(self, text: str) -> str:
+        return text if not text or text in self._mentioned or text.partition(":")[0] in kinds() else HIDDEN
+
+    def _keep(self, value: object, made: Any) -> Any:
+        self._known[id(value)] = made
+        self._alive.append(value)
+        return made
+
+    def _later(self, value: Any, made: Any, depth: int) -> Any:
+        if depth < self._most_depth:
+            self._waiting.append((value, made, depth + 1))
+        return self._keep(value, made)
+
+    def _made(self, kind: type, value: Any, depth: int) -> Any:
+        if is_tensor(value):
+            return self._later(value, self._tensor(kind, value), depth)
+        if issubclass(kind, type):
+            return self.class_of(value)
+        if (make := _MAKERS.get(kind)) is not None:
+            return make(self, value, depth)
+        own = self.class_of(kind)
+        if own in _NAMED:
+            return self._keep(value, own(str(value.device if own is Generator else value)))
+        base = _container(kind)
+        if base is tuple:
+            items = islice(tuple.__iter__(value), MOST_PLAIN if depth < 2 * MOST_DEPTH else 0)
+            return self._keep(value, tuple.__new__(own, (self.of(each, depth + 1) for each in items)))
+        if issubclass(kind, ModuleType):
+            made = ModuleType.__new__(own)
+            ModuleType.__init__(made, str(instance_dict(value).get("__name__")))
+            return self._later(value, made, depth)
+        return self._later(value, base.__new__(own), depth)
+
+    def _tensor(self, kind: type, value: Any) -> Any:
+        made: Any = object.__new__(self.class_of(kind))
+        self.live[id(made)] = value
+        row = self._row_of(value)
+        row = self._row_of(untransformed(value)) if row is None else row
+        made._row = -1 if row is None else row
+        made._device, made._shape, made._dtype, made._needs_gradient, made._is_leaf = described(value)
+        return made
+
+    # Functions and what is made of them.
+
+    def _function(self, value: FunctionType, depth: int) -> Any:
+        code = self.code(value.__code__)
+        cells = tuple(CellType() for _ in code.co_freevars)
+        names = self.namespace(value.__globals__, whole=owner_of(code.co_filename) == "user")
+        made = self._keep(value, FunctionType(code, names, value.__name__, None, cells))
+        made.__module__ = str(value.__module__)
+        for cell, own in zip(cells, value.__closure__ or (), strict=True):
+            try:
+                cell.cell_contents = self.of(own.cell_contents, depth + 1)
+            except ValueError:  # not bound yet
+                continue
+        made.__defaults__ = tuple(self.of(each, depth + 1) for each in value.__defaults__ or ()) or None
+        made.__kwdefaults__ = {key: self.of(each, depth + 1) for key, each in (value.__kwdefaults__ or {}).items()}
+        if "__wrapped__" in value.__dict__:
+            made.__dict__["__wrapped__"] = self.of(value.__dict__["__wrapped__"], depth + 1)
+        return made
+
+    def _callable(self, value: Any, depth: int) -> Any:
+        made = self.of(value, depth + 1)
+        return made if callable(made) else _no_code
+
+    def _method(self, value: MethodType, depth: int) -> Any:
+        return self._keep(value, MethodType(self._callable(value.__func__, depth), self.of(value.__self__, depth + 1)))
+
+    def _partial(self, value: partial[Any], depth: int) -> Any:
+        args = (self.of(each, depth + 1) for each in value.args)
+        words = {key: self.of(each, depth + 1) for key, each in value.keywords.items()}
+        return self._keep(value, partial(self._callable(value.func, depth), *args, **words))
+
+    def _property(self, value: property, depth: int) -> Any:
+        return self._keep(value, property(self._callable(value.fget, depth)))
+
+    def _wrapper(self, value: Any, depth: int) -> Any:
+        return self._keep(value, type(value)(self._callable(value.__func__, depth)))
+
+    def _builtin(self, value: Any, depth: int) -> Any:
+        return self._keep(value, Builtin(torch_name(value)))
+
+    # Classes.
+
+    def class_of(self, kind: type) -> Any:
+        """Return the class of stand-ins for a class: of the same names, below the stand-ins for its bases."""
+        if kind in _SAME:
+            return kind
+        known = self._known.get(id(kind))
+        if known is not None:
+            return known
+        names = full_name_of(kind)
+        if names in OF_TORCH:
+            return self._keep(kind, OF_TORCH[names])
+        module, name = names
+        bases = tuple(dict.fromkeys(map(self.class_of, bases_of(kind)))) or (object,)
+        file = str(instance_dict(sys.modules.get(module)).get("__file__") or "")
+        own = {"__module__": module, "__qualname__": name, "__file__": file}
+        try:
+            made = type(name.rpartition(".")[2], bases, own)
+        except TypeError:  # classes written in C that do not go together
+            made = type(name.rpartition(".")[2], (object,), own)
+        self._keep(kind, made)
+        self._fill_class(kind, made, is_whole=owner_of(file or _file_of(kind)) == "user")
+        return made
+
+    def _fill_class(self, kind: type, made: type, *, is_whole: bool) -> None:
+        for name, member in list(class_dict(kind).items()):
+            if name in _KEPT or (name[:2] != "__" and (is_whole or name in self._mentioned or _leads(member))):
+                if type(member) is not MemberDescriptorType:  # its value is kept with the object
+                    type.__setattr__(made, name, member if type(member) is FIELD else self.of(member, 1))
+            elif name == _FIELDS and type(member) is dict:
+                type.__setattr__(made, name, dict.fromkeys(member))
+
+
+_MAKERS: Final[Mapping[type, Callable[[Freezer, Any, int], Any]]] = {
+    FunctionType: Freezer._function,
+    MethodType: Freezer._method,
+    partial: Freezer._partial,
+    property: Freezer._property,
+    staticmethod: Freezer._wrapper,
+    classmethod: Freezer._wrapper,
+    BuiltinFunctionType: Freezer._builtin,
+    MethodDescriptorType: Freezer._builtin,
+}
+
+
+def inert(code: CodeType, **other: Any) -> CodeType:
+    """Return code that does nothing, with the names and the place of another."""
+    return _no_code.__code__.replace(
+        co_name=code.co_name,
+        co_qualname=code.co_qualname,
+        co_filename=code.co_filename,
+        co_firstlineno=code.co_firstlineno,
+        co_varnames=code.co_varnames,
+        co_nlocals=len(code.co_varnames),
+        co_argcount=code.co_argcount,
+        co_posonlyargcount=code.co_posonlyargcount,
+        co_kwonlyargcount=code.co_kwonlyargcount,
+        co_names=code.co_names,
+        co_freevars=code.co_freevars,
+        co_flags=code.co_flags,
+    )
+
+
+def accelerators() -> tuple[str, ...]:
+    """Return the accelerators that this process has, simulated ones too."""
+    torch = sys.modules["torch"]
+    if torch.cuda.is_available():
+        return tuple(f"cuda:{number}" for number in range(torch.cuda.device_count()))
+    found = torch.accelerator.current_accelerator(check_available=True)
+    return () if found is None else tuple(f"{found.type}:{n}" for n in range(torch.accelerator.device_count()))
+
+
+def untransformed(value: Any) -> Any:
+    """Return the tensor that `vmap`, `grad` and the like go through with a wrapper; any other as it is."""
+    functorch = sys.modules["torch"]._C._functorch
+    while functorch.is_functorch_wrapped_tensor(value):
+        value = functorch.get_unwrapped(value)
+    return value
+
+
+def described(tensor: Any) -> tuple[str, tuple[int, ...], str, bool, bool]:
+    """Return a tensor's device, shape and dtype, whether it requires a gradient, and whether it is a leaf."""
+    torch = sys.modules["torch"]
+    with torch._C.DisableTorchFunctionSubclass():
+        named = ("device", "shape", "dtype", "requires_grad", "is_leaf")
+        device, shape, dtype, needs, leaf = (getattr(torch.Tensor, name).__get__(tensor) for name in named)
+        return str(device), tuple(map(int, shape)), str(dtype).removeprefix("torch."), needs, leaf
+
+
+def _container(kind: type) -> Any:
+    return next((base for base in _CONTAINERS if issubclass(kind, base)), object)
+
+
+def _items(items: Iterable[Any], count: int) -> Iterator[Any]:
+    """Yield the items of a list or dictionary, of a long one whose first ones are plain only those."""
+    first = list(islice(items := iter(items), MOST_PLAIN))
+    yield from first
+    if count > MOST_PLAIN and type(first[-1]) not in (*_PLAIN, str):
+        yield from islice(items, MOST_OBJECTS)
+
+
+def _in_slots(value: Any) -> Iterator[tuple[str, Any]]:
+    for klass in classes_of(type(value)):
+        for name, member in class_dict(klass).items() if "__slots__" in class_dict(klass) else ():
+            if type(member) is MemberDescriptorType and name[:2] != "__":
+                try:
+                    yield name, member.__get__(value, type(value))
+                except AttributeError:  # an empty one
+                    continue
+
+
+def _leads(member: object) -> bool:
+    """Return whether `object_walk` goes on from a class to what it has there."""
+    return type(member) in (dict, list, tuple) or is_tensor(member)
+
+
+def _file_of(kind: type) -> str:
+    """Return the file of a class of a notebook, which no module tells."""
+    functions = (each for each in class_dict(kind).values() if type(each) is FunctionType)
+    return next((each.__code__.co_filename for each in functions), "")

@@ -1,0 +1,106 @@
+"""What an object is, or was: a module, a parameter, a device. Answered for stand-ins, and for live objects alike.
+
+No class is asked: what it inherits from is read, and torch is not imported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from devtrace.source import stand_ins
+from devtrace.source.object_walk import is_tensor, items_of, registered
+from devtrace.source.safe_values import attribute, class_dict, classes_of, full_name_of, instance_dict
+from devtrace.source.user_code import is_torch_or_ours, owner_of
+from devtrace.source.vocabulary import kinds
+
+
+def stands_for(value: object, kind: type) -> bool:
+    """Return whether an object is a stand-in of a kind, or what that stands for."""
+    return any(base is kind or stand_ins.OF_TORCH.get(full_name_of(base)) is kind for base in classes_of(type(value)))
+
+
+def is_module(value: object) -> bool:
+    return stands_for(value, stand_ins.Module)
+
+
+def is_optimizer(value: object) -> bool:
+    return stands_for(value, stand_ins.Optimizer)
+
+
+def is_parameter(value: object) -> bool:
+    return issubclass(type(value), stand_ins.Parameter)
+
+
+def modules_in(value: object) -> list[Any]:
+    """Return the modules in a list or a container module."""
+    items = items_of(value) or items_of(instance_dict(value).get("_modules"))
+    return [each for each in items if is_module(each)]
+
+
+def first_parameter(module: Any) -> Any:
+    return next((tensor for _, tensor in registered(module) if is_parameter(tensor)), None)
+
+
+def is_trained_leaf(value: object) -> bool:
+    """Return whether a value is a tensor that an optimizer may train: a leaf that requires a gradient."""
+    return is_tensor(value) and value._needs_gradient and value._is_leaf  # type: ignore[attr-defined]
+
+
+def trait_of_parameter(tensor: object, of: str) -> str:
+    """Return the device, or dtype, of a plain parameter; of any other tensor it is empty."""
+    if type(tensor) is not stand_ins.Parameter:
+        return ""
+    return tensor._device if of == "device" else tensor._dtype
+
+
+def device_named_by(value: object) -> str:
+    """Return the device that a generator, a `torch.device` or a text of the user's names; empty for none."""
+    kind = type(value)
+    if kind is str:
+        named = re.fullmatch(r"([a-z]+)(:(?:0|[1-9]\d{0,2}))?", str(value))
+        return str(value) if named is not None and named[1] in kinds() else ""
+    if kind is stand_ins.Device or kind is stand_ins.Generator or full_name_of(kind) == ("torch", "device"):
+        return str(value)
+    return ""
+
+
+def dtype_named_by(value: object) -> str:
+    is_dtype = type(value) is stand_ins.Dtype or full_name_of(type(value)) == ("torch", "dtype")
+    return str(value).removeprefix("torch.") if is_dtype else ""
+
+
+def names_trait(value: object, trait: str) -> bool:
+    """Return whether a value names a device, as `torch.device` or as text, or is a dtype."""
+    named = device_named_by(value) or dtype_named_by(value)
+    return trait in (named, f"{named}:0")
+
+
+def attributes_that_name(trait: str, owner: Any) -> Iterator[tuple[str, bool]]:
+    """Yield the attributes of an object that name a device, and whether each is private.
+
+    Private is an underscore name, and all but `device` in classes of torch or a package.
+    """
+    for key, value in {"device": attribute(owner, "device"), **instance_dict(owner)}.items():
+        if names_trait(value, trait) and str(key).isidentifier():
+            yield key, key != "device" and (str(key).startswith("_") or _is_installed(type(owner)))
+
+
+def _is_installed(kind: type) -> bool:
+    """Return whether a class is torch's or a package's."""
+    file = str(class_dict(kind).get("__file__") or "")
+    return is_torch_or_ours(file) or owner_of(file) == "package"
+
+
+def is_generator(value: object) -> bool:
+    return type(value) is stand_ins.Generator
+
+
+def stays_on_host(value: object) -> bool:
+    """Return whether an object's tensors belong on the CPU: a data set, or its loader."""
+    return issubclass(type(value), stand_ins.HostData)
+
+
+def requires_grad(tensor: Any) -> bool:
+    return bool(tensor._needs_gradient)

@@ -1,0 +1,121 @@
+"""What was there when a recording ended, beside what ran: all that diagnosis knows of the program itself.
+
+snapshot = Snapshot(freeze=partial(frozen, frames, namespace, row_of, files))
+snapshot.objects                    # stand-ins, made when a rule first asks
+snapshot.let_go()                   # from here on nothing of the program is held
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import FrameType
+from typing import Any, Final, TypeVar
+
+from devtrace.snapshot.freeze import Freezer
+from devtrace.source.live_objects import CellText, Evidence, forget_locals
+from devtrace.source.parsing import text_of
+from devtrace.source.safe_values import instance_dict
+from devtrace.source.stand_ins import Frame
+from devtrace.source.user_code import owner_of
+
+Fact = TypeVar("Fact")
+Names = Mapping[str, Any]
+
+_MENTIONED: Final = re.compile(r"""[^\W\d]\w*|(?<=")[^"'\n]{1,60}(?=")|(?<=')[^"'\n]{1,60}(?=')""")
+"""Names in a text, and the texts in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """Stand-ins. `frames`: of the error, innermost first, each with its row in the trace's sites.
+
+    `names`: the user's variables; None where nobody knows them. `modules`: the names of the user's modules, by file.
+    """
+
+    frames: tuple[tuple[int, Frame], ...] = ()
+    names: Names | None = None
+    modules: Mapping[str, Names] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """`around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
+
+    `cells`: those that ran so far, oldest first. `facts`: what observers of the recording noted, asked for by class.
+    `went_on`: ops that raised, of which the program caught the error and went on. `accelerators`: those of the process,
+    simulated ones too. `flags`: those that the program was started with.
+    """
+
+    freeze: Callable[[], Objects] = Objects
+    around: tuple[int, ...] = ()
+    cells: tuple[CellText, ...] = ()
+    evidence: Evidence = field(default_factory=Evidence)
+    facts: tuple[object, ...] = ()
+    went_on: frozenset[int] = frozenset()
+    accelerators: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+    @cached_property
+    def objects(self) -> Objects:
+        return self.freeze()
+
+    def let_go(self) -> None:
+        """Keep the stand-ins that were asked for, and nothing of the program."""
+        vars(self).setdefault("objects", Objects())
+        vars(self)["freeze"] = Objects
+
+    def facts_of(self, kind: type[Fact]) -> tuple[Fact, ...]:
+        return tuple(each for each in self.facts if isinstance(each, kind))
+
+
+def flags_given() -> tuple[str, ...]:
+    """Return the flags of the running program, without what they are given."""
+    return tuple(each.partition("=")[0] for each in sys.argv[1:] if each[:1] == "-")
+
+
+def frozen(
+    frames: Sequence[tuple[int, FrameType]],
+    names: Names | None,
+    row_of: Callable[[object], int | None],
+    files: Iterable[str],
+) -> Objects:
+    """Freeze the variables of an error's frames, innermost first, and the user's; `files`: those that ran."""
+    modules = _modules_of({file for file in files if owner_of(file) == "user"})
+    texts = {*(frame.f_code.co_filename for _, frame in frames), *modules, *files}
+    freezer = Freezer(row_of, {each for file in texts for each in _MENTIONED.findall(text_of(file))})
+    made = [(site, _frozen_frame(freezer, frame)) for site, frame in reversed(frames)][::-1]
+    own = freezer.namespace(names, whole=True) if names is not None else None
+    others = {file: freezer.namespace(each, whole=True) for file, each in modules.items()}
+    freezer.fill()
+    for (_, frame), (_, stand_in) in zip(frames, made, strict=True):
+        stand_in.f_locals.update(_keys_in(frame.f_locals, freezer.keys))
+        forget_locals(frame)
+    return Objects(tuple(made), own, others)
+
+
+def _frozen_frame(freezer: Freezer, frame: FrameType) -> Frame:
+    """Return a frame whose variables, and the names that its code mentions, are nearest."""
+    code, names = frame.f_code, freezer.namespace(frame.f_globals, whole=True)
+    if frame.f_locals is frame.f_globals:
+        variables = names
+    else:
+        variables = {name: freezer.of(value) for name, value in dict(frame.f_locals).items()}
+    for name in code.co_names:
+        if name in frame.f_globals:
+            freezer.of(frame.f_globals[name])
+    return Frame(freezer.code(code), variables, names)
+
+
+def _keys_in(variables: Names, keys: Collection[str]) -> dict[str, str]:
+    """Return the variables that are a key: `name` of `shadow[name]`."""
+    return {name: value for name, value in dict(variables).items() if type(value) is str and value in keys}
+
+
+def _modules_of(files: set[str]) -> dict[str, Names]:
+    """Return the names of the imported modules that are in some files."""
+    found = (instance_dict(module) for module in list(sys.modules.values()))
+    return {file: names for names in found if type(file := names.get("__file__")) is str and file in files}
