@@ -32,6 +32,7 @@ from devtrace.notebook import display_language, kept_traces, panel_comm, usage
 from devtrace.notebook.cells import Cell, Tracing
 from devtrace.notebook.commands import Commands
 from devtrace.notebook.earlier_cells import earlier_cells
+from devtrace.notebook.pending_clear import PendingClear
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.requirements import sentence_of_fault
 from devtrace.runtime.tracebacks import hide_our_frames
@@ -126,6 +127,7 @@ class Extension:
         self.shell = shell
         self.tracing = Tracing(shell.user_ns)
         self.commands = Commands(self.tracing, self)
+        self._clear = PendingClear()
         self._local = threading.local()
         self._transformer = _Transformer(self._stack)
         with ExitStack() as undo:
@@ -133,7 +135,8 @@ class Extension:
             self._undo = undo.pop_all()
 
     def close(self) -> None:
-        self._undo.close()
+        with self._clear.behind():
+            self._undo.close()
 
     def _install(self, undo: ExitStack) -> None:
         undo.callback(self.tracing.close)
@@ -200,17 +203,16 @@ class Extension:
             self._begin(running)
 
     def _after(self, result: ExecutionResult | None) -> None:
-        # IPython ends a cell with nothing in it that it never began.
-        if result is not None and result.info is not None and not (result.info.raw_cell or "").strip():
-            return
         stack = self._stack()
-        running = stack.pop() if stack else None
-        if running is None:
+        # IPython ends a cell with nothing in it that it never began.
+        is_empty = result is not None and result.info is not None and not (result.info.raw_cell or "").strip()
+        if is_empty or not stack:
             return
+        running = stack.pop()
         if running.refuser is not None:
             _discard(self.shell.ast_transformers, running.refuser)
         if running.options is not None:
-            with self._guarded():
+            with self._clear.behind(), self._guarded():
                 self._finish(running, running.options, result)
         elif not stack and result is not None and result.error_in_exec is not None:
             with self._guarded("magic.not-explained"):
@@ -235,8 +237,7 @@ class Extension:
         try:
             if misplaced:
                 raise usage.misplaced(misplaced + running.cell.first - 1)
-            budget = None if running.asked else STANDING_BUDGET
-            options = Options(max_ops=self.tracing.max_ops, budget=budget)
+            options = Options(max_ops=self.tracing.max_ops, budget=None if running.asked else STANDING_BUDGET)
             if at is not None:
                 options = usage.cell_options(self._expanded(lines[at][len("%%devtrace") :]))
             self.tracing.begin(running.cell, options, asked=running.asked)
@@ -247,6 +248,7 @@ class Extension:
             self.shell.ast_transformers.insert(0, running.refuser)
         else:
             running.options = options
+            self._clear.begin(self.shell.display_pub)
 
     def _announce(self, error: Exception) -> None:
         """Say above a long traceback what ended the traced cell: its report is below, out of sight."""
@@ -358,9 +360,8 @@ class Extension:
         """Run the lines below the magic as %%time does: the value of the last expression is the magic's."""
         code = self.shell.transform_cell(body)
         file = self.shell.compile.cache(code, self.shell.displayhook.prompt_count, raw_code=body)
-        stack = self._stack()
-        if stack:
-            self.tracing.register_cell(stack[0].part(file, code, body))
+        for outermost in self._stack()[:1]:
+            self.tracing.register_cell(outermost.part(file, code, body))
         tree = self.shell.transform_ast(self.shell.compile.ast_parse(code, filename=file))
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         flags = self.shell.compile.flags
