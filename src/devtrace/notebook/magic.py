@@ -360,8 +360,9 @@ class Extension:
         """Run the lines below the magic as %%time does: the value of the last expression is the magic's."""
         code = self.shell.transform_cell(body)
         file = self.shell.compile.cache(code, self.shell.displayhook.prompt_count, raw_code=body)
-        for outermost in self._stack()[:1]:
-            self.tracing.register_cell(outermost.part(file, code, body))
+        stack = self._stack()
+        if stack:
+            self.tracing.register_cell(stack[0].part(file, code, body))
         tree = self.shell.transform_ast(self.shell.compile.ast_parse(code, filename=file))
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         flags = self.shell.compile.flags
