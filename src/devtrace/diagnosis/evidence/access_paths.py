@@ -19,7 +19,7 @@ import torch
 
 from devtrace.source.object_walk import Reference, ReferenceKind, is_tensor, items_of, may_lead, members, registered
 from devtrace.source.safe_values import attribute, class_dict, instance_dict
-from devtrace.source.user_code import is_torch_or_ours, owner_of
+from devtrace.source.user_code import OF_HOSTS, is_torch_or_ours, owner_of
 
 MOST_OBJECTS: Final = 60_000
 MOST_DEPTH: Final = 12
@@ -91,11 +91,11 @@ class AccessPath:
 
     @property
     def rank(self) -> tuple[int, int, int, int]:
-        """Lowest for the best: an optimizer's state, not by its groups, nor a loose list; then outermost, and short."""
+        """Lowest for the best: an optimizer's state, not by its groups, no loose list; a global; outermost, short."""
         optimizer, state = any(is_optimizer(value) for value in self.objects[:-1]), self.is_state_of_an_optimizer
         return (
             -1 if state else 2 * optimizer + self.listed,
-            -self.frame,
+            -sys.maxsize if self.last.kind == "global" else -self.frame,
             len(self.references),
             len(self.text),
         )
@@ -257,10 +257,9 @@ class Walk:
             return
         self.references[key] = [reference]
         self.objects[key] = value
-        is_plain = type(value) is dict  # of these a program has the most
-        if not is_plain and is_tensor(value):
+        if type(value) is not dict and is_tensor(value):
             self.tensors.append(value)
-        elif depth < self.most_depth and (is_plain or not _is_ours(type(value))) and self.follows(value):
+        elif depth < self.most_depth and _is_of_program(reference) and self.follows(value):
             queue.append((value, depth))
 
     def names(self, value: object) -> list[AccessPath]:
@@ -297,10 +296,15 @@ class Walk:
         return reference.kind == "state" and id(reference.key) in self.references
 
 
-def _is_ours(kind: type) -> bool:
-    """Return whether a class is devtrace's, as the recording's: no name of the user's leads through it."""
-    module = class_dict(kind).get("__module__")
-    return type(module) is str and module[:8] == "devtrace" and module[8:9] in ("", ".")
+def _is_of_program(reference: Reference) -> bool:
+    """Return whether names may lead on from an object: no module's globals, no package's class, none of IPython's."""
+    value, kind = reference.value, type(reference.value)
+    if kind is dict:  # of these a program has the most
+        return reference.owner is None or "__builtins__" not in value
+    if issubclass(kind, type):
+        return not _is_installed(value)
+    module = value.__globals__.get("__name__") if kind is types.FunctionType else class_dict(kind).get("__module__")
+    return type(module) is not str or OF_HOSTS.match(module) is None
 
 
 def _is_installed(kind: type) -> bool:
