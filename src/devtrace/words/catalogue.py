@@ -33,8 +33,8 @@ from devtrace.words.language import Language
 from devtrace.words.text_format import format_bytes, format_time, pluralize
 
 _UNNAMED: Final[dict[Language, dict[str, str]]] = {
-    "en": {"tensor": "a tensor", "Tensor": "A tensor", "it": "it", "they": "they"},
-    "zh": {"tensor": "一个张量", "Tensor": "一个张量", "it": "它", "they": "它们"},
+    "en": {"tensor": "a tensor", "Tensor": "A tensor", "it": "it", "they": "they", "one": "this one"},
+    "zh": {"tensor": "一个张量", "Tensor": "一个张量", "it": "它", "they": "它们", "one": "它"},
 }
 _CHINESE: Final = re.compile("[\u4e00-\u9fff]")
 _OPENING: Final = re.compile(r"^[A-Z][a-z]*(?= )")
