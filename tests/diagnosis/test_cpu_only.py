@@ -57,6 +57,16 @@ def scores_of_another_package() -> None:
     accuracy_score(torch.cat(truth), torch.cat(guess))
 
 
+def several_arguments_of_one_call() -> None:
+    points = torch.rand(4, 2, device="cuda")
+    np.cov(points[:, 0], y=points.sum(1) * 2)
+
+
+def one_argument_beside_others() -> None:
+    points, ends = torch.rand(4, 2, device="cuda"), torch.ones(4, device="cuda")
+    np.stack([points.to("cpu")[:, 0], ends, np.ones(4), points[:, 1].cpu().numpy()])
+
+
 def lengths_of_sequences() -> None:
     tokens = torch.ones(2, 4, 3, device="cuda")
     lengths = torch.tensor([4, 2]).cuda()
@@ -98,6 +108,16 @@ def pinned_data() -> None:
             "torch.cat(guess)",
             "accuracy_score(torch.cat(truth), torch.cat(guess).detach().cpu())",
         ),
+        (
+            several_arguments_of_one_call,
+            "points",
+            "np.cov(points[:, 0].cpu(), y=(points.sum(1) * 2).detach().cpu())",
+        ),
+        (
+            one_argument_beside_others,
+            "ends",
+            'np.stack([points.to("cpu")[:, 0], ends.cpu(), np.ones(4), points[:, 1].cpu().numpy()])',
+        ),
         (lengths_of_sequences, "lengths", "pack_padded_sequence(tokens, lengths.cpu(), batch_first=True)"),
         (sections_of_a_tensor, "sizes", 'torch.tensor_split(torch.rand(5, device="cuda"), sizes.cpu())'),
         (a_restored_random_state, 'saved["rng"]', 'torch.set_rng_state(saved["rng"].cpu())'),
@@ -136,10 +156,13 @@ def test_a_generator_of_a_device_takes_its_state_from_the_cpu_only() -> None:
             torch.cuda.set_rng_state(state.cuda())
 
 
-@pytest.mark.parametrize("program", [a_list_without_gradients, scores_of_another_package, lengths_of_sequences])
+@pytest.mark.parametrize(
+    "program",
+    [a_list_without_gradients, several_arguments_of_one_call, one_argument_beside_others, lengths_of_sequences],
+)
 def test_the_same_is_explained_where_nothing_was_recorded(program: Callable[[], object]) -> None:
     recorded = error_of(program)
     with devtrace.simulate("cuda:1"), pytest.raises((RuntimeError, TypeError)) as raised:
         program()
     found = devtrace.explain(raised.value).findings[0]
-    assert (found.message, found.site) == (recorded.message, recorded.site)
+    assert (found.message, found.site, found.edits) == (recorded.message, recorded.site, recorded.edits)
