@@ -12,8 +12,6 @@ from typing import Final, Literal
 
 CodeOwner = Literal["user", "package", "hidden"]
 
-OWN_PACKAGES: Final = "DEVTRACE_OWN_PACKAGES"
-"""Environment variable: installed packages by their import names, whose code counts as the user's own."""
 _INSTALLED: Final = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 # Packages that run a cell or a test and never are where somebody works.
 _HOSTS: Final = re.compile(
@@ -37,7 +35,7 @@ def owner_of(file: str) -> CodeOwner:
     if is_torch_or_ours(file) or _HOSTS.search(file):
         return "hidden"
     if _INSTALLED.search(file):
-        return "user" if import_name_of(file) in os.environ.get(OWN_PACKAGES, "").split(",") else "package"
+        return "package"
     return "hidden" if file.startswith(_STANDARD) else "user"
 
 

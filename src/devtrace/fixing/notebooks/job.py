@@ -55,7 +55,7 @@ class NotebookJob:
         self._runner = NotebookRunner(self._path, devices, cell_begins=self._cell_begins, spares=[])
         self._reference: list[Kernel] = []  # runs beside the rounds: the notebook as it was, on one memory
         self._rounds = Rounds(
-            lambda texts, own: self._runner.run({self._path: self._text, **texts}, own),
+            lambda texts: self._runner.run({self._path: self._text, **texts}),
             self._read,
             announce=self._announce,
         )
@@ -97,7 +97,7 @@ class NotebookJob:
         runner = replace(self._runner, one_device=True, simulate=spec, spares=None, cell_begins=lambda _: None)
         self._reference.append(runner.begin({self._path: self._text}))
 
-    def _announce(self, rounds: Rounds, _: frozenset[str]) -> None:
+    def _announce(self, rounds: Rounds) -> None:
         if len(rounds.changes) == 1 and len(rounds.runs) == 1:
             self._begin_reference()
         self._state["bugs"] = [self._bug(change) for change in rounds.changes]
