@@ -457,7 +457,8 @@ def test_rounds_print_no_traceback_of_an_error_that_is_fixed_and_that_of_any_oth
     assert runs == ["run 1", "run 2, with a fix for train.py line 6", "run 3, with a fix for train.py line 7"]
     assert [line for line in printed.splitlines() if "Error" in line] == [
         "KeyError: 'best'",
-        "devtrace: no device error is left on 1 simulated device, but the program ended early: KeyError: 'best'",
+        "devtrace: no device error is left in what ran on 1 simulated device, but the program ended early: KeyError: "
+        "'best'. What comes after that was not run, and may have device errors",
     ]
     assert printed.count("Traceback") == 1
 
@@ -484,21 +485,19 @@ def test_a_line_of_a_package_is_left_as_it_is_and_so_is_the_error(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     packages = folder / "site-packages"
-    (packages / "offsets-1.2.dist-info").mkdir(parents=True)
-    (packages / "offsets-1.2.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: offsets\nVersion: 1.2\n")
+    packages.mkdir()
     (packages / "offsets.py").write_text(PACKAGE)
     (folder / "train.py").write_text(CALLER)
     assert main(["fix", "--write", "train.py"]) == 1
     printed = capfd.readouterr()
     assert (printed.out, (packages / "offsets.py").read_text()) == ("", PACKAGE)
-    assert "`devtrace fix` leaves installed packages as they are: offsets 1.2" in printed.err
+    assert "no edit of your own files could be proven; installed packages stay as they are" in printed.err
 
 
 def test_no_edit_of_a_package_is_a_fix() -> None:
     file = "/venv/lib/python3.11/site-packages/offsets.py"
     rounds, _ = rounds_of(ProgramRun("raised", (error(file, 1, "x", replaced(file, 1, "x = 1", "x = 10")),)))
     assert (rounds.texts, rounds.is_proven) == ({}, False)
-    assert rounds.why_left.endswith("leaves installed packages as they are: offsets")
 
 
 def test_a_time_limit_is_named_and_what_was_seen_counts(

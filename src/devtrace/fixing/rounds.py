@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -11,8 +11,8 @@ from devtrace.diagnosis.findings import Finding, Grade, Site
 from devtrace.fixing.compared import Compared, ReferenceRun
 from devtrace.fixing.program_run import ProgramRun as ProgramRun
 from devtrace.fixing.source_text import SourceText
-from devtrace.source.user_code import owner_of, package_of
-from devtrace.words.catalogue import comma, sentence
+from devtrace.source.user_code import owner_of
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 
 MOST_ROUNDS: Final = 20
@@ -145,7 +145,7 @@ class Rounds:
 
     def _take(self, error: Finding) -> bool:
         """Apply the fix of an error; return whether there is one that fits."""
-        misfit = self.apply(error) if error.edits else _why_there_is_no_edit(error, self.last)
+        misfit = self.apply(error)
         if misfit:
             self.left, self.why_left = error, misfit
         return not misfit
@@ -153,9 +153,8 @@ class Rounds:
     def apply(self, finding: Finding) -> str:
         """Change the texts as a finding's edits say; return why that cannot be, if it cannot."""
         files = {edit.file for edit in finding.edits}
-        refusal = _of_packages(files)
-        if refusal:
-            return refusal
+        if not files or any(owner_of(file) != "user" for file in files):
+            return sentence("fix.no-edit")
         before = {file: self.texts.get(file) or self.read(file) for file in files}
         try:
             after = {
@@ -231,20 +230,6 @@ def _opcodes(change: Change, file: str, cell: int | None) -> Sequence[tuple[str,
         return []
     before, after = change.before[file].lines_in(cell), change.after[file].lines_in(cell)
     return difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-
-
-def _why_there_is_no_edit(error: Finding, run: ProgramRun) -> str:
-    sites: list[Site | None] = [error.site, *(line.site for line in error.lines)]
-    if error.culprit is not None:
-        sites += [error.culprit.born, error.culprit.moved, *error.culprit.chain]
-    files = [*(site.file for site in sites if site is not None), *(file for file, _ in run.lines)]
-    return _of_packages(files) or sentence("fix.no-edit")
-
-
-def _of_packages(files: Iterable[str]) -> str:
-    """Return why files cannot be changed, if some of them are an installed package's; else nothing."""
-    packages = sorted({package_of(file) for file in files if owner_of(file) == "package"})
-    return sentence("fix.of-package", packages=comma().join(packages)) if packages else ""
 
 
 def _is_of(change: Change, error: Finding) -> bool:

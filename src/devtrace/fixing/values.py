@@ -24,8 +24,6 @@ from pathlib import Path
 from types import FrameType, FunctionType, MappingProxyType, ModuleType
 from typing import Any, Final
 
-import numpy as np
-
 from devtrace.runtime.whole_files import put
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import instance_dict
@@ -58,14 +56,13 @@ def path_of_this_run() -> Path | None:
 
 
 def seed() -> None:
-    """Let every run draw the same random numbers, unless the program seeds itself.
+    """Let every run draw the same random numbers, unless the program seeds itself."""
+    import numpy.random  # noqa: F401 (numpy loads it when it is first asked for, and then draws a seed)
 
-    numpy loads its random numbers when they are first asked for, and then draws a seed: they are asked for here.
-    """
     random.seed(0)
-    np.random.seed(0)
-    if "torch" in sys.modules:  # which has one seed of its own, whenever it is loaded
-        sys.modules["torch"].manual_seed(0)
+    for name, function in (("numpy.random", "seed"), ("torch", "manual_seed")):
+        if name in sys.modules:
+            getattr(sys.modules[name], function)(0)
 
 
 def write(path: Path, namespace: Mapping[str, object], returned: Values = MappingProxyType({})) -> None:

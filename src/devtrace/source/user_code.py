@@ -56,11 +56,6 @@ def import_name_of(file: str) -> str:
     return re.split(r"[/\\]", _INSTALLED.split(file)[-1])[0].removesuffix(".py")
 
 
-def folder_of_packages(file: str) -> str:
-    """Return the folder into which the package of a file was installed."""
-    return file[: [found.end() for found in _INSTALLED.finditer(file)][-1]]
-
-
 @lru_cache(maxsize=256)
 def package_of(file: str) -> str:
     """Return the package of an installed file with its version: "recbole 1.2.0"."""
@@ -74,7 +69,8 @@ def package_of(file: str) -> str:
 
 def _named_beside(file: str, name: str) -> str:
     """Return the package and version that lie beside a file, in a folder that is not on this process's path."""
-    for found in distributions(path=[folder_of_packages(file)]) if _INSTALLED.search(file) else ():
+    folders = [file[: each.end()] for each in _INSTALLED.finditer(file)]
+    for found in distributions(path=folders[-1:]) if folders else ():
         if name in (found.name.replace("-", "_"), *(found.read_text("top_level.txt") or "").split()):
             return f"{found.name} {found.version}"
     return name

@@ -151,20 +151,16 @@ class _Conversion:
     @cached_property
     def _made_in_the_line(self) -> dict[ast.AST, TensorId]:
         """Return the expressions in the failing code that ran ops, the last first, each with its last result."""
-        inside = set(nodes_of(ast.expr, self.code)) if self.code is not None else set()
         found: dict[ast.AST, TensorId] = {}
-        op = OpId(self.op - 1)
-        while op >= 0 and self._is_of_the_statement(op):
+        inside = set(nodes_of(ast.expr, self.code)) if self.code is not None else set()
+        for op in map(OpId, reversed(range(self.op))):
+            line = self.queries.source_node(self.queries.op_user(op))
+            if self.frame is None or line is None or line.statement is not self.frame.source_node.statement:
+                break
             made = self.queries.op_node(op)
             if made is not None and made.node in inside:
                 found.update((made.node, row) for row in self.queries.outputs(op) if made.node not in found)
-            op = OpId(op - 1)
         return found
-
-    def _is_of_the_statement(self, op: OpId) -> bool:
-        """Return whether the user's statement of an op is the one that failed."""
-        found = [self.queries.source_node(self.queries.op_user(each)) for each in (op, self.op)]
-        return found[0] is not None and found[1] is not None and found[0].statement is found[1].statement
 
     def _values(self) -> list[Value]:
         if self.frame is None or self.code is None:
@@ -187,15 +183,13 @@ class _Conversion:
 
         Of a call that is all that is on a device: which numpy reads first is the package's matter.
         """
-        frame, code, taken = self.frame, self.code, dict[ast.AST, str]()
+        frame, code, node = self.frame, self.code, self.node
         if frame is None or code is None:
             return {}
-        if self.taker is NUMPY and self.given is None:
-            given = operands(code) if code is frame.source_node.node else [code]
-            taken = dict(pair for each in given if each is not owner_of(code) for pair in self._brought(each, frame))
-        if not taken and self.node is not None:
-            taken = {self.node: frame.code.called_on(self.node, self._way(self.node, frame))}
-        return taken
+        parts = operands(code) if code is frame.source_node.node else [code]
+        given = parts if self.taker is NUMPY and self.given is None else []
+        taken = dict(pair for each in given if each is not owner_of(code) for pair in self._brought(each, frame))
+        return taken or ({node: frame.code.called_on(node, self._way(node, frame))} if node is not None else {})
 
     def _brought(self, node: ast.expr, frame: FailingFrame) -> Iterator[tuple[ast.AST, str]]:
         value, parts = evaluate(node, frame.scope()), written_out(node)
@@ -267,11 +261,11 @@ class _Conversion:
     def _way(self, node: ast.expr, frame: FailingFrame) -> str:
         """Return how code is brought to the CPU: by its tensor, or by what it is made of where no op was seen."""
         row = self._made_in_the_line.get(node, self.row if node is self.node else NO_TENSOR)
-        if row >= 0 or node is self.node:
-            is_to_detach = self._requires_grad(row) if row >= 0 else self._is_a_calls_own
-        else:
-            read = [each.value for each in values(node, frame.source, frame.scope()) if is_tensor(each.value)]
-            is_to_detach = not read or any(map(access_paths.requires_grad, read))
+        read = [each.value for each in values(node, frame.source, frame.scope()) if is_tensor(each.value)]
+        is_unknown = self._is_a_calls_own or not read
+        is_to_detach = (
+            self._requires_grad(row) if row >= 0 else is_unknown or any(map(access_paths.requires_grad, read))
+        )
         is_detached = self.taker is not NUMPY or match_code("$x.detach()", node) is not None
         return _DETACHED if is_to_detach and not is_detached else _PLAIN
 
@@ -285,10 +279,8 @@ class _Conversion:
 
     def _without_pinning(self) -> Fix:
         """Return the fix for a loader whose data are on the device already: `pin_memory=False`."""
-        if self.frame is not None:
-            for call in calls_in(self.frame.body):
-                pinned = keyword(call, "pin_memory")
-                if pinned is not None and match_code("True", pinned) is not None:
-                    edit = self.frame.code.replaced(pinned, "False")
-                    return Fix(sentence("fixed.no-pinning"), (edit,) if edit is not None else ())
-        return Fix(sentence("fixed.no-pinning"))
+        calls = calls_in(self.frame.body) if self.frame is not None else ()
+        pinned = (keyword(call, "pin_memory") for call in calls)
+        asked = next((each for each in pinned if each is not None and match_code("True", each) is not None), None)
+        edit = self.frame.code.replaced(asked, "False") if self.frame is not None and asked is not None else None
+        return Fix(sentence("fixed.no-pinning"), (edit,) if edit is not None else ())

@@ -152,7 +152,7 @@ def wait_for(fix: NotebookFix, reader: threading.Thread, labels: Mapping[str, st
     state = fix.state or {}
     for bug in [*state["bugs"], *([state["left"]] if "left" in state else [])]:
         yield from _bug_lines(_renumbered(bug, state["cells"], labels), labels)
-    yield state["closing"]
+    yield _renumbered({"message": state["closing"], "help": ""}, state["cells"], labels)["message"]
 
 
 def _renumbered(bug: State, cells: Sequence[str], labels: Mapping[str, str]) -> State:

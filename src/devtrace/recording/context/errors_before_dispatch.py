@@ -89,12 +89,8 @@ def failing(error: BaseException) -> Failing | None:
 
 def asked_for_an_array(error: BaseException) -> torch.Tensor | None:
     """Return the tensor that numpy asked to be an array, as it does for `np.mean(losses)` and `array[tensor]`."""
-    for frame in (entry.tb_frame for entry in entries_of(error)):
-        if frame.f_code.co_name == "__array__" and is_torch_or_ours(frame.f_code.co_filename):
-            found = frame.f_locals[frame.f_code.co_varnames[0]]
-            forget_locals(frame)
-            return found if is_tensor(found) else None
-    return None
+    frames = (entry.tb_frame for entry in entries_of(error) if entry.tb_frame.f_code.co_name == "__array__")
+    return next((frame.f_locals["self"] for frame in frames if is_torch_or_ours(frame.f_code.co_filename)), None)
 
 
 def knows_torch(frame: FrameType) -> bool:
