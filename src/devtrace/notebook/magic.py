@@ -34,7 +34,7 @@ from devtrace.notebook.commands import Commands
 from devtrace.notebook.earlier_cells import earlier_cells
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.requirements import sentence_of_fault
-from devtrace.runtime.tracebacks import hide_our_frames
+from devtrace.runtime.tracebacks import hide_our_frames, text_of
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError
@@ -207,14 +207,16 @@ class Extension:
         running = stack.pop() if stack else None
         if running is None:
             return
+        error = result.error_in_exec if result is not None else None
+        self.tracing.raised[running.cell.id or running.cell.label] = "" if error is None else text_of(error) or "?"
         if running.refuser is not None:
             _discard(self.shell.ast_transformers, running.refuser)
         if running.options is not None:
             with self._guarded():
-                self._finish(running, running.options, result)
-        elif not stack and result is not None and result.error_in_exec is not None:
+                self._finish(running, running.options, result, error)
+        elif not stack and error is not None:
             with self._guarded("magic.not-explained"):
-                self.commands.cell_failed(running.cell, result.error_in_exec)
+                self.commands.cell_failed(running.cell, error)
 
     @contextmanager
     def _guarded(self, what: str = "magic.not-traced-to-its-end") -> Iterator[None]:
@@ -260,11 +262,10 @@ class Extension:
             if report is not None:
                 self.commands.show_headline(report)
 
-    def _finish(self, running: _RunningCell, options: Options, result: ExecutionResult | None) -> None:
+    def _finish(self, running: _RunningCell, options: Options, result: ExecutionResult | None, error: Any) -> None:
         if result is not None and result.error_before_exec is not None:
             self.tracing.abandon()
             return
-        error = result.error_in_exec if result else None
         traced = self.tracing.finish(error)
         if running.asked and usage.is_alone(running.raw):
             sys.stdout.write(sentence("magic.empty-cell") + "\n")
