@@ -1,7 +1,7 @@
 """Reads from a traceback the errors that are raised above the dispatcher, where no mode sees them.
 
-scaled_dot_product_attention, LSTM, `.numpy()`, `.data =`, `.cuda()` and wrong arguments are refused before there is
-an op. The failing expression then names the function, and looking up its names without running anything the arguments.
+torch refuses scaled_dot_product_attention, LSTM, `.numpy()`, `.data =`, `.cuda()` and wrong arguments before there is
+an op. Then the failing expression names the function. Its arguments are looked up by their names; nothing runs for it.
 """
 
 import ast
