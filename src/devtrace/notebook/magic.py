@@ -35,7 +35,7 @@ from devtrace.notebook.earlier_cells import earlier_cells
 from devtrace.notebook.pending_clear import PendingClear
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.requirements import sentence_of_fault
-from devtrace.runtime.tracebacks import hide_our_frames
+from devtrace.runtime.tracebacks import hide_our_frames, text_of
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError
@@ -209,14 +209,16 @@ class Extension:
         if is_empty or not stack:
             return
         running = stack.pop()
+        error = result.error_in_exec if result is not None else None
+        self.tracing.raised[running.cell.id or running.cell.label] = "" if error is None else text_of(error) or "?"
         if running.refuser is not None:
             _discard(self.shell.ast_transformers, running.refuser)
         if running.options is not None:
             with self._clear.behind(), self._guarded():
-                self._finish(running, running.options, result)
-        elif not stack and result is not None and result.error_in_exec is not None:
+                self._finish(running, running.options, result, error)
+        elif not stack and error is not None:
             with self._guarded("magic.not-explained"):
-                self.commands.cell_failed(running.cell, result.error_in_exec)
+                self.commands.cell_failed(running.cell, error)
 
     @contextmanager
     def _guarded(self, what: str = "magic.not-traced-to-its-end") -> Iterator[None]:
@@ -258,15 +260,13 @@ class Extension:
         if len(stack) != 1 or stack[0].options is None or run is None or frames <= _FRAMES_IN_VIEW or self.text_only:
             return
         with self._guarded():
-            report = run.report_of(error)
-            if report is not None:
+            if (report := run.report_of(error)) is not None:
                 self.commands.show_headline(report)
 
-    def _finish(self, running: _RunningCell, options: Options, result: ExecutionResult | None) -> None:
+    def _finish(self, running: _RunningCell, options: Options, result: ExecutionResult | None, error: Any) -> None:
         if result is not None and result.error_before_exec is not None:
             self.tracing.abandon()
             return
-        error = result.error_in_exec if result else None
         traced = self.tracing.finish(error)
         if running.asked and usage.is_alone(running.raw):
             sys.stdout.write(sentence("magic.empty-cell") + "\n")
@@ -331,8 +331,7 @@ class Extension:
     def _line_magic(self, line: str) -> Any:
         with _in_ipythons_words():
             report = self.commands.run(line)
-        stack = self._stack()
-        if not line.strip() and self.tracing.run is None and stack and usage.begins_code(stack[0].raw):
+        if not (line.strip() or self.tracing.run) and (stack := self._stack()) and usage.begins_code(stack[0].raw):
             sys.stdout.write(sentence("magic.one-percent") + "\n")  # it traces nothing of the code below it
         return report
 

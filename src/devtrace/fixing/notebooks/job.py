@@ -1,6 +1,6 @@
 """A notebook that is open somewhere, fixed in a process of its own: progress and outcome are lines of JSON.
 
-    python -m devtrace.fixing.notebooks.job      reads {"folder", "devices", "language", "last", "cells": [{"cell", "source"}]}
+    python -m devtrace.fixing.notebooks.job      reads {"folder", "devices", "language", "last", "cells": [{"cell", "source", "raised"}]}
 
 Each line is an object as `panel/messages.json` describes `Fixing`; the last has a state other than "running". The cells
 are those that the reader sees, saved or not. It ends with whoever holds its standard input.
@@ -55,7 +55,7 @@ class NotebookJob:
         self._runner = NotebookRunner(self._path, devices, cell_begins=self._cell_begins, spares=[])
         self._reference: list[Kernel] = []  # runs beside the rounds: the notebook as it was, on one memory
         self._rounds = Rounds(
-            lambda texts, own: self._runner.run({self._path: self._text, **texts}, own),
+            lambda texts: self._runner.run({self._path: self._text, **texts}),
             self._read,
             announce=self._announce,
         )
@@ -97,7 +97,7 @@ class NotebookJob:
         runner = replace(self._runner, one_device=True, simulate=spec, spares=None, cell_begins=lambda _: None)
         self._reference.append(runner.begin({self._path: self._text}))
 
-    def _announce(self, rounds: Rounds, _: frozenset[str]) -> None:
+    def _announce(self, rounds: Rounds) -> None:
         if len(rounds.changes) == 1 and len(rounds.runs) == 1:
             self._begin_reference()
         self._state["bugs"] = [self._bug(change) for change in rounds.changes]
@@ -167,8 +167,10 @@ def _plain(text: SourceText) -> list[str]:
 
 
 def _as_notebook(cells: Sequence[PageCell]) -> bytes:
-    rest: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
-    code = [{**rest, "id": f"c{at}", "source": each["source"]} for at, each in enumerate(cells)]
+    rest: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}}
+    error: dict[str, Any] = {"output_type": "error", "ename": "", "traceback": []}
+    outputs = [[{**error, "evalue": each["raised"]}] if each["raised"] else [] for each in cells]
+    code = [{**rest, "id": f"c{at}", "source": each["source"], "outputs": outputs[at]} for at, each in enumerate(cells)]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": code}).encode()
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
 from devtrace.diagnosis.findings import Edit, Finding, Site, from_json
 from devtrace.fixing.notebooks.kernel import Kernel
 from devtrace.fixing.notebooks.text import NotebookText, runs
 from devtrace.fixing.program_run import Ending, ProgramRun
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime.device_spec import ONE_DEVICE
-from devtrace.source.user_code import OWN_PACKAGES
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,15 @@ class NotebookRunner:
     cell_begins: Callable[[int], None] = lambda number: None  # told the number that a cell gets, before it runs
     spares: list[Kernel] | None = None
 
-    def run(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> ProgramRun:
-        return self.result(self.begin(texts, own))
+    def run(self, texts: Mapping[str, SourceText]) -> ProgramRun:
+        return self.result(self.begin(texts))
 
-    def begin(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> Kernel:
+    def begin(self, texts: Mapping[str, SourceText]) -> Kernel:
         """Let a kernel run the notebook, and return at once."""
         text = texts.get(self.path) or NotebookText(self.path, Path(self.path).read_bytes())
         notebook = NotebookText(self.path, text.data)
         notebook.check()
-        kernel = self.spares.pop() if self.spares and not own else self._kernel(notebook, own)
+        kernel = self.spares.pop() if self.spares else self._kernel(notebook)
         others = {file: other.data for file, other in texts.items() if file != self.path}
         kernel.begin(notebook, others, partial(self._run_cells, notebook))
         return kernel
@@ -55,9 +55,8 @@ class NotebookRunner:
         while self.spares:
             self.spares.pop().close()
 
-    def _kernel(self, notebook: NotebookText, own: frozenset[str] = frozenset()) -> Kernel:
-        variables = {OWN_PACKAGES: ",".join(sorted(own))} | ({ONE_DEVICE: "1"} if self.one_device else {})
-        return Kernel(notebook, self.simulate, variables)
+    def _kernel(self, notebook: NotebookText) -> Kernel:
+        return Kernel(notebook, self.simulate, {ONE_DEVICE: "1"} if self.one_device else {})
 
     def _run_cells(self, notebook: NotebookText, client: Any) -> Ending:
         from nbclient.exceptions import CellExecutionError
@@ -73,6 +72,7 @@ class NotebookRunner:
             self.cell_begins(number)
             if end is not None:
                 client.timeout = max(int(end - monotonic() + 1), 1)
+            _let_fail(cell)
             try:
                 client.execute_cell(cell, index)
             except CellExecutionError:
@@ -82,13 +82,21 @@ class NotebookRunner:
         return "ended"
 
 
+def _let_fail(cell: Any) -> None:
+    """Let a cell raise that did so for its author, who went on below it; a device error is what the rounds end."""
+    failed = [each.evalue for each in cell.outputs if each.output_type == "error"]
+    if failed and not ABOUT_DEVICES.search(failed[-1]):
+        cell.metadata["tags"] = [*cell.metadata.get("tags", ()), "raises-exception"]
+
+
 def _run_of(data: Mapping[str, Any], ending: Ending, notebook: NotebookText) -> ProgramRun:
     raised = data["raised"] if ending == "raised" else None
     cells = {str(file): int(count) for file, count in data["cells"].items()}
+    where = next((f" (In[{cells[file]}])" for file, _ in raised["lines"] if file in cells), "") if raised else ""
     return ProgramRun(
         ending,
         tuple(_in_notebook(from_json(found), notebook.name) for found in data["findings"]),
-        f"{raised['type']}: {raised['message']}" if raised else "",
+        f"{raised['type']}: {raised['message']}{where}" if raised else "",
         tuple(_line(str(file), int(line), cells, notebook) for file, line in raised["lines"]) if raised else (),
         data["values"],
         crossings=data["crossings"],
