@@ -24,6 +24,7 @@ from devtrace.fixing.rounds import ProgramRun, Rounds
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime import overlay
 from devtrace.runtime.device_spec import ONE_DEVICE
+from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.errors import UsageError
 from warm import LIMIT, Warm
 
@@ -59,7 +60,7 @@ class Scripted:
         self.left = list(runs)
         self.seen: list[str] = []
 
-    def __call__(self, texts: Mapping[str, SourceText]) -> ProgramRun:
+    def __call__(self, texts: Mapping[str, SourceText], own: frozenset[str]) -> ProgramRun:
         self.seen.append("".join(texts["a.py"].lines) if "a.py" in texts else "as it is")
         return self.left.pop(0)
 
@@ -311,10 +312,10 @@ def test_a_patch_that_cannot_be_written_is_refused_before_the_program_runs(
 def folder(tmp_path: Path, warm: Warm, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory in which `devtrace fix` runs each round in a fork."""
 
-    def run_in_a_fork(runner: ProgramRunner, texts: Mapping[str, SourceText]) -> ProgramRun:
+    def run_in_a_fork(runner: ProgramRunner, texts: Mapping[str, SourceText], own: frozenset[str]) -> ProgramRun:
         overlay.write(tmp_path / "texts", {file: text.data for file, text in texts.items()})
-        variables = {overlay.VARIABLE: str(tmp_path / "texts"), values.VARIABLE: str(tmp_path / "values")}
-        variables |= {ONE_DEVICE: "1"} if runner.one_device else {}
+        variables = {overlay.VARIABLE: str(tmp_path / "texts"), OWN_PACKAGES: ",".join(own)}
+        variables |= {values.VARIABLE: str(tmp_path / "values")} | ({ONE_DEVICE: "1"} if runner.one_device else {})
         flags = ("--simulate", runner.simulate, "--json", "found")
         ended = warm.devtrace(tmp_path, "run", *flags, *runner.words, environment=variables)
         sys.stderr.write(ended.stderr)
@@ -481,23 +482,26 @@ print((x * weight).sum())
 
 
 @pytest.mark.slow
-def test_a_line_of_a_package_is_left_as_it_is_and_so_is_the_error(
+def test_a_line_of_a_package_is_patched_apart_and_the_error_behind_it_is_found(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     packages = folder / "site-packages"
-    packages.mkdir()
+    (packages / "offsets-1.2.dist-info").mkdir(parents=True)
+    (packages / "offsets-1.2.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: offsets\nVersion: 1.2\n")
     (packages / "offsets.py").write_text(PACKAGE)
     (folder / "train.py").write_text(CALLER)
     assert main(["fix", "--write", "train.py"]) == 1
     printed = capfd.readouterr()
-    assert (printed.out, (packages / "offsets.py").read_text()) == ("", PACKAGE)
-    assert "no edit of your own files could be proven; installed packages stay as they are" in printed.err
-
-
-def test_no_edit_of_a_package_is_a_fix() -> None:
-    file = "/venv/lib/python3.11/site-packages/offsets.py"
-    rounds, _ = rounds_of(ProgramRun("raised", (error(file, 1, "x", replaced(file, 1, "x = 1", "x = 10")),)))
-    assert (rounds.texts, rounds.is_proven) == ({}, False)
+    assert "not done: as offsets 1.2 is installed, your program still fails" in printed.err
+    assert "--- a/train.py" in printed.out
+    assert "offsets.py" not in printed.out
+    _, _, apart = printed.err.partition("for offsets 1.2, an installed package that `--write` leaves alone")
+    assert apart
+    assert (packages / "offsets.py").read_text() == PACKAGE
+    git_apply(packages, apart.partition("\n")[2].partition("devtrace: ")[0])
+    assert "device=x.device" in (packages / "offsets.py").read_text()
+    assert main(["fix", "train.py"]) == 0
+    assert capfd.readouterr().out == ""
 
 
 def test_a_time_limit_is_named_and_what_was_seen_counts(

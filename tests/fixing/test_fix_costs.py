@@ -60,7 +60,7 @@ def costs_of(*runs: ProgramRun, most: int = 9) -> Costs:
     """Let a program have these runs."""
     left = list(runs)
 
-    def run(texts: Mapping[str, SourceText]) -> ProgramRun:
+    def run(texts: Mapping[str, SourceText], own: frozenset[str]) -> ProgramRun:
         return left.pop(0)
 
     rounds = Rounds(run, lambda _: SourceText("a.py", b"x = 1\nx = 2\n"), most)

@@ -30,7 +30,9 @@ class Proofs:
     costs: Costs = field(init=False)
 
     def __post_init__(self) -> None:
-        self.costs = Costs(Rounds(self.run, lambda file: SourceText(file, self.text.encode())))
+        self.costs = Costs(
+            Rounds(lambda texts, own: self.run(texts), lambda file: SourceText(file, self.text.encode()))
+        )
         self.costs.rounds.go()
 
     def run(self, texts: Mapping[str, SourceText]) -> ProgramRun:

@@ -26,6 +26,7 @@ from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.values import values_of
 from devtrace.runtime import overlay
 from devtrace.runtime.device_spec import ONE_DEVICE, with_room
+from devtrace.source.user_code import OWN_PACKAGES
 from warm import Warm
 
 
@@ -59,8 +60,8 @@ def fixed(warm: Warm, program: Program) -> tuple[Rounds, str]:
     """Do what `devtrace fix` does with a program, without printing; return what the last run returned, too."""
     known: dict[int, str] = {}
 
-    def run(texts: Mapping[str, SourceText]) -> ProgramRun:
-        ran = outcome(warm, program, texts)
+    def run(texts: Mapping[str, SourceText], own: frozenset[str]) -> ProgramRun:
+        ran = outcome(warm, program, texts, own)
         known[id(ran.run)] = ran.value
         return ran.run
 
@@ -70,7 +71,14 @@ def fixed(warm: Warm, program: Program) -> tuple[Rounds, str]:
     return rounds, known[id(rounds.last)]
 
 
-def outcome(warm: Warm, program: Program, texts: Mapping[str, SourceText], *, one_device: bool = False) -> Outcome:
+def outcome(
+    warm: Warm,
+    program: Program,
+    texts: Mapping[str, SourceText],
+    own: frozenset[str] = frozenset(),
+    *,
+    one_device: bool = False,
+) -> Outcome:
     """Run a program once, with other texts for some files."""
     asked = {
         "path": str(program.path),
@@ -79,6 +87,7 @@ def outcome(warm: Warm, program: Program, texts: Mapping[str, SourceText], *, on
         "packages": [str(path) for path in program.packages],
         "imported_before": program.imported_before,
         "texts": {file: text.data.decode("latin-1") for file, text in texts.items()},
+        "own": sorted(own),
         "variables": {ONE_DEVICE: "1"} if one_device else {},
     }
     result = warm.call("fix_rounds", "outcome_of", json.dumps(asked))
@@ -107,7 +116,7 @@ def _read(file: str) -> SourceText:
 def outcome_of(asked: str) -> Outcome:
     """Do in the forked process what `outcome` promises."""
     program = json.loads(asked)
-    os.environ.update(program["variables"], **{overlay.VARIABLE: ""})
+    os.environ.update(program["variables"], **{OWN_PACKAGES: ",".join(program["own"])})
     overlay.use({file: text.encode("latin-1") for file, text in program["texts"].items()})
     prepare(program)
     error: Exception | None = None

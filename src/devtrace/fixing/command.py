@@ -22,6 +22,7 @@ from devtrace.fixing.rounds import MOST_ROUNDS, Change, ProgramRun, Rounds, chan
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime.device_spec import count_of, with_room
 from devtrace.runtime.whole_files import put, write_as_asked
+from devtrace.source.user_code import folder_of_packages, owner_of, package_of
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import UsageError
 from devtrace.words.text_format import one_line
@@ -73,9 +74,10 @@ def run(options: argparse.Namespace) -> int:
     costs = Costs(rounds)
     if options.costs and rounds.is_proven and rounds.last.ending == "ended":
         costs.go()
+    ours, packages = _by_owner(rounds)
     before = {file: text for change in reversed(rounds.changes) for file, text in change.before.items()}
-    folder = _folder_of(rounds.texts)
-    patch = unified_diff(before, rounds.texts, reasons(rounds), folder)
+    folder = _folder_of(ours)
+    patch = unified_diff(before, ours, reasons(rounds), folder)
     sys.stdout.buffer.write(patch)
     sys.stdout.flush()
     _print(_summary(rounds, costs, options))
@@ -87,9 +89,16 @@ def run(options: argparse.Namespace) -> int:
         write_as_asked(options.json, lambda path: findings_json.write(fixed, path), sentence("cli.findings"))
     if folder:
         _print([sentence("fix.elsewhere", folder=folder)])
-    if options.write and rounds.texts:
-        _write(rounds, before)
-    return CLEAN if rounds.is_proven and rounds.last.ending in ("ended", "time") else LEFT
+    for (package, installed), texts in packages.items():
+        shown = unified_diff(before, texts, reasons(rounds), installed).decode(errors="backslashreplace")
+        _print([sentence("fix.package", package=package, folder=installed)])
+        print(shown, file=sys.stderr, end="")
+    if rounds.unmended:
+        _print([rounds.unmended])
+    if options.write and ours:
+        _write(rounds, before, ours)
+    is_done = rounds.is_proven and not rounds.unmended and rounds.last.ending in ("ended", "time")
+    return CLEAN if is_done else LEFT
 
 
 def _folder_of(files: Iterable[str]) -> str:
@@ -100,10 +109,12 @@ def _folder_of(files: Iterable[str]) -> str:
     return os.path.commonpath([os.path.dirname(file) for file in real])
 
 
-def _announce(rounds: Rounds) -> None:
+def _announce(rounds: Rounds, own: frozenset[str]) -> None:
     """Say before each run which one it is and why, above all that it prints."""
     number = len(rounds.runs) + 1
-    if rounds.changes:
+    if own:
+        _print([sentence("fix.run-own", number=number, packages=comma().join(sorted(own)))])
+    elif rounds.changes:
         _print([sentence("fix.run-with", number=number, site=rounds.changes[-1].finding.site)])
     else:
         _print([sentence("fix.run", number=number)])
@@ -111,7 +122,7 @@ def _announce(rounds: Rounds) -> None:
 
 def _of_reference(runner: Runner) -> ProgramRun:
     _print([sentence("fix.run-reference")])
-    return replace(runner, one_device=True, simulate=with_room(runner.simulate)).run({})
+    return replace(runner, one_device=True, simulate=with_room(runner.simulate)).run({}, frozenset())
 
 
 def _runner(options: argparse.Namespace) -> Runner:
@@ -129,6 +140,18 @@ def _runner(options: argparse.Namespace) -> Runner:
 def _read(file: str) -> SourceText:
     kind = NotebookText if file.endswith(".ipynb") else SourceText
     return kind(file, Path(file).read_bytes())
+
+
+def _by_owner(rounds: Rounds) -> tuple[dict[str, SourceText], dict[tuple[str, str], dict[str, SourceText]]]:
+    """Part the changed files into the user's, and those of each package with the folder that it was installed in."""
+    ours: dict[str, SourceText] = {}
+    packages: dict[tuple[str, str], dict[str, SourceText]] = {}
+    for file, text in rounds.texts.items():
+        if owner_of(file) == "user":
+            ours[file] = text
+        else:
+            packages.setdefault((package_of(file), folder_of_packages(file)), {})[file] = text
+    return ours, packages
 
 
 def reasons(rounds: Rounds) -> dict[str, list[tuple[int, str]]]:
@@ -183,12 +206,12 @@ def _summary(rounds: Rounds, costs: Costs, options: argparse.Namespace) -> Itera
         yield sentence("fix.ended-early", devices=devices, raised=last.raised or sentence("fix.signal"))
 
 
-def _write(rounds: Rounds, before: Mapping[str, SourceText]) -> None:
+def _write(rounds: Rounds, before: Mapping[str, SourceText], ours: Mapping[str, SourceText]) -> None:
     if not rounds.is_proven:
         _print([sentence("fix.nothing-written")])
         return
-    write_all(before, rounds.texts)
-    _print([sentence("fix.written", files=comma().join(relative(file) for file in rounds.texts))])
+    write_all(before, ours)
+    _print([sentence("fix.written", files=comma().join(relative(file) for file in ours))])
 
 
 def _print(lines: Iterable[str]) -> None:

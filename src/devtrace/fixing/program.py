@@ -20,6 +20,7 @@ from devtrace.fixing.source_text import SourceText
 from devtrace.runtime import overlay
 from devtrace.runtime.device_spec import NO_REAL_DEVICES, ONE_DEVICE
 from devtrace.runtime.rank import ENDING
+from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.errors import UsageError
 
 STDERR: Final = 2
@@ -38,13 +39,13 @@ class ProgramRunner:
     timeout: float | None = None
     one_device: bool = False
 
-    def run(self, texts: Mapping[str, SourceText]) -> ProgramRun:
+    def run(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> ProgramRun:
         with tempfile.TemporaryDirectory(prefix="devtrace-fix-") as folder:
             found, changed = Path(folder) / "findings.json", Path(folder) / "texts.json"
             overlay.write(changed, {file: text.data for file, text in texts.items()})
             command = (sys.executable, "-m", "devtrace", "run", "--simulate", self.simulate, "--json", str(found))
             left = Path(folder) / "values.json"
-            variables = {**NO_REAL_DEVICES, overlay.VARIABLE: str(changed)}
+            variables = {**NO_REAL_DEVICES, overlay.VARIABLE: str(changed), OWN_PACKAGES: ",".join(sorted(own))}
             variables |= {values.VARIABLE: str(left), "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
             variables |= {ONE_DEVICE: "1"} if self.one_device else {}
             process = started((*command, *self.words), {**os.environ, **variables}, subprocess.PIPE)

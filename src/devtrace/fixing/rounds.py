@@ -11,7 +11,7 @@ from devtrace.diagnosis.findings import Finding, Grade, Site
 from devtrace.fixing.compared import Compared, ReferenceRun
 from devtrace.fixing.program_run import ProgramRun as ProgramRun
 from devtrace.fixing.source_text import SourceText
-from devtrace.source.user_code import owner_of
+from devtrace.source.user_code import import_name_of, owner_of, package_of
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 
@@ -39,11 +39,11 @@ class Change:
 class Rounds:
     """Runs and changes so far. `left` is the device error that no fix helps, `last` the run of the present texts."""
 
-    run: Callable[[Mapping[str, SourceText]], ProgramRun]
+    run: Callable[[Mapping[str, SourceText], frozenset[str]], ProgramRun]  # the second: packages that are as one's own
     read: Callable[[str], SourceText]
     most: int = MOST_ROUNDS
     reference: ReferenceRun | None = None
-    announce: Callable[[Rounds], None] = lambda rounds: None
+    announce: Callable[[Rounds, frozenset[str]], None] = lambda rounds, own: None
     texts: dict[str, SourceText] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     runs: list[ProgramRun] = field(default_factory=list)
@@ -131,20 +131,31 @@ class Rounds:
             edits = tuple(replace(each, grade=grade) for each in change.finding.edits)
             self.changes[number] = replace(change, finding=replace(change.finding, edits=edits, proof=str(compared)))
 
-    def run_once(self) -> None:
-        self.announce(self)
-        self.last = self.run(self.texts)
+    @property
+    def unmended(self) -> str:
+        """Return a sentence where packages were changed in memory: as they are installed, the program still fails."""
+        packages = sorted({package_of(file) for file in self.texts if owner_of(file) == "package"})
+        return sentence("fix.packages-left", packages=packages, count=len(packages)) if packages else ""
+
+    def run_once(self, own: frozenset[str] = frozenset()) -> None:
+        self.announce(self, own)
+        self.last = self.run(self.texts, own)
         self.runs.append(self.last)
 
     def run_without_the_last_change(self) -> ProgramRun:
         """Run the texts as they were before the last change once more."""
         texts = self._texts_before(self.changes[-1])
-        self.announce(replace(self, changes=[]))
-        self.runs.append(self.run(texts))
+        self.announce(replace(self, changes=[]), frozenset())
+        self.runs.append(self.run(texts, frozenset()))
         return self.runs[-1]
 
     def _take(self, error: Finding) -> bool:
         """Apply the fix of an error; return whether there is one that fits."""
+        if not error.edits:
+            error = self._with_edits_of_packages(error)
+        if not error.edits:
+            self.left, self.why_left = error, sentence("fix.no-edit")
+            return False
         misfit = self.apply(error)
         if misfit:
             self.left, self.why_left = error, misfit
@@ -153,8 +164,6 @@ class Rounds:
     def apply(self, finding: Finding) -> str:
         """Change the texts as a finding's edits say; return why that cannot be, if it cannot."""
         files = {edit.file for edit in finding.edits}
-        if not files or any(owner_of(file) != "user" for file in files):
-            return sentence("fix.no-edit")
         before = {file: self.texts.get(file) or self.read(file) for file in files}
         try:
             after = {
@@ -175,6 +184,15 @@ class Rounds:
         first = {file for earlier in self.changes if earlier is not change for file in earlier.after}
         kept = {file: text for file, text in self.texts.items() if file in first or file not in change.before}
         return kept | {file: text for file, text in change.before.items() if file in first}
+
+    def _with_edits_of_packages(self, error: Finding) -> Finding:
+        """Return an error with the edits that it would have if the packages on its way were the user's own."""
+        packages = _packages_of(error, self.last)
+        if not packages or len(self.runs) >= self.most:
+            return error
+        self.run_once(packages)
+        same = self.last.error
+        return replace(error, edits=same.edits, help=same.help) if same is not None and same.edits else error
 
     def _last_change_broke_it(self) -> bool:
         """Return whether the last fix made a new error: the run raised no device error, and in a line of the fix."""
@@ -230,6 +248,15 @@ def _opcodes(change: Change, file: str, cell: int | None) -> Sequence[tuple[str,
         return []
     before, after = change.before[file].lines_in(cell), change.after[file].lines_in(cell)
     return difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+
+
+def _packages_of(error: Finding, run: ProgramRun) -> frozenset[str]:
+    """Return the import names of the installed packages whose lines an error came by."""
+    sites: list[Site | None] = [error.site, *(line.site for line in error.lines)]
+    if error.culprit is not None:
+        sites += [error.culprit.born, error.culprit.moved, *error.culprit.chain]
+    files = [*(site.file for site in sites if site is not None), *(file for file, _ in run.lines)]
+    return frozenset(import_name_of(file) for file in files if owner_of(file) == "package")
 
 
 def _is_of(change: Change, error: Finding) -> bool:

@@ -12,6 +12,8 @@ from typing import Final, Literal
 
 CodeOwner = Literal["user", "package", "hidden"]
 
+OWN_PACKAGES: Final = "DEVTRACE_OWN_PACKAGES"
+"""Environment variable: installed packages by their import names, whose code counts as the user's own."""
 _INSTALLED: Final = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 # Packages that run a cell or a test and never are where somebody works.
 _RUN_PROGRAMS: Final = "torchgen|functorch|IPython|ipykernel|traitlets|tornado|jupyter_client|debugpy|_?pytest|pluggy"
@@ -35,7 +37,7 @@ def owner_of(file: str) -> CodeOwner:
     if is_torch_or_ours(file) or _HOSTS.search(file):
         return "hidden"
     if _INSTALLED.search(file):
-        return "package"
+        return "user" if import_name_of(file) in os.environ.get(OWN_PACKAGES, "").split(",") else "package"
     return "hidden" if file.startswith(_STANDARD) else "user"
 
 
@@ -56,6 +58,11 @@ def import_name_of(file: str) -> str:
     return re.split(r"[/\\]", _INSTALLED.split(file)[-1])[0].removesuffix(".py")
 
 
+def folder_of_packages(file: str) -> str:
+    """Return the folder into which the package of a file was installed."""
+    return file[: [found.end() for found in _INSTALLED.finditer(file)][-1]]
+
+
 @lru_cache(maxsize=256)
 def package_of(file: str) -> str:
     """Return the package of an installed file with its version: "recbole 1.2.0"."""
@@ -69,8 +76,7 @@ def package_of(file: str) -> str:
 
 def _named_beside(file: str, name: str) -> str:
     """Return the package and version that lie beside a file, in a folder that is not on this process's path."""
-    folders = [file[: each.end()] for each in _INSTALLED.finditer(file)]
-    for found in distributions(path=folders[-1:]) if folders else ():
+    for found in distributions(path=[folder_of_packages(file)]) if _INSTALLED.search(file) else ():
         if name in (found.name.replace("-", "_"), *(found.read_text("top_level.txt") or "").split()):
             return f"{found.name} {found.version}"
     return name

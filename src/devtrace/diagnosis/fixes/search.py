@@ -5,6 +5,7 @@ an edit would break on the way there is put right with it, as one fix of several
 """
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,7 +24,7 @@ from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_facto
 from devtrace.diagnosis.fixes.replay import RecordedSteps, Replay, rows_of_the_line
 from devtrace.diagnosis.slugs import ADVICE
 from devtrace.features import find
-from devtrace.runtime import overlay
+from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.trace.ids import OpId, TensorId
 from devtrace.words.catalogue import sentence
 
@@ -65,7 +66,7 @@ class Search:
         if "complex" in case.odd_device and "complex" not in case.expected_device:
             return Fix(sentence("fixed.for-complex"))
         advice = sentence(ADVICE[self.verdict.cause], expected=case.expected_device)
-        most = MOST_CHOICES if overlay.is_in_use() else 1  # a round of `devtrace fix` may need another
+        most = MOST_CHOICES if OWN_PACKAGES in os.environ else 1  # which a round of `devtrace fix` has, and may need
         fixes = self._whole() if case.queries.of == "device" else self._surest()
         found = {fix.edits: fix for fix in itertools.islice(fixes, most)}
         first, *others = found.values() or [Fix(advice)]

@@ -55,7 +55,7 @@ class NotebookJob:
         self._runner = NotebookRunner(self._path, devices, cell_begins=self._cell_begins, spares=[])
         self._reference: list[Kernel] = []  # runs beside the rounds: the notebook as it was, on one memory
         self._rounds = Rounds(
-            lambda texts: self._runner.run({self._path: self._text, **texts}),
+            lambda texts, own: self._runner.run({self._path: self._text, **texts}, own),
             self._read,
             announce=self._announce,
         )
@@ -64,7 +64,7 @@ class NotebookJob:
         try:
             rounds = self._rounds
             rounds.go()
-            is_proven = rounds.is_proven and rounds.last.ending == "ended"
+            is_proven = rounds.is_proven and rounds.last.ending == "ended" and not rounds.unmended
             compared = None
             if is_proven and rounds.changes:
                 compared = ReferenceRun(self._run_as_it_was).compared(rounds.last, rounds.is_of_memory)
@@ -97,7 +97,7 @@ class NotebookJob:
         runner = replace(self._runner, one_device=True, simulate=spec, spares=None, cell_begins=lambda _: None)
         self._reference.append(runner.begin({self._path: self._text}))
 
-    def _announce(self, rounds: Rounds) -> None:
+    def _announce(self, rounds: Rounds, _: frozenset[str]) -> None:
         if len(rounds.changes) == 1 and len(rounds.runs) == 1:
             self._begin_reference()
         self._state["bugs"] = [self._bug(change) for change in rounds.changes]
@@ -115,8 +115,8 @@ class NotebookJob:
 
     def _closing(self, compared: Compared | None) -> str:
         rounds, last = self._rounds, self._rounds.last
-        if rounds.left is not None:
-            return rounds.why_left
+        if rounds.left is not None or rounds.unmended:
+            return rounds.why_left or rounds.unmended
         if last.error is not None:
             return sentence("fix.not-proven", count=len(rounds.runs))
         if last.ending != "ended":

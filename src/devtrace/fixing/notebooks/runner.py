@@ -20,6 +20,7 @@ from devtrace.fixing.notebooks.text import NotebookText, runs
 from devtrace.fixing.program_run import Ending, ProgramRun
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime.device_spec import ONE_DEVICE
+from devtrace.source.user_code import OWN_PACKAGES
 
 
 @dataclass(frozen=True)
@@ -33,15 +34,15 @@ class NotebookRunner:
     cell_begins: Callable[[int], None] = lambda number: None  # told the number that a cell gets, before it runs
     spares: list[Kernel] | None = None
 
-    def run(self, texts: Mapping[str, SourceText]) -> ProgramRun:
-        return self.result(self.begin(texts))
+    def run(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> ProgramRun:
+        return self.result(self.begin(texts, own))
 
-    def begin(self, texts: Mapping[str, SourceText]) -> Kernel:
+    def begin(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> Kernel:
         """Let a kernel run the notebook, and return at once."""
         text = texts.get(self.path) or NotebookText(self.path, Path(self.path).read_bytes())
         notebook = NotebookText(self.path, text.data)
         notebook.check()
-        kernel = self.spares.pop() if self.spares else self._kernel(notebook)
+        kernel = self.spares.pop() if self.spares and not own else self._kernel(notebook, own)
         others = {file: other.data for file, other in texts.items() if file != self.path}
         kernel.begin(notebook, others, partial(self._run_cells, notebook))
         return kernel
@@ -55,8 +56,9 @@ class NotebookRunner:
         while self.spares:
             self.spares.pop().close()
 
-    def _kernel(self, notebook: NotebookText) -> Kernel:
-        return Kernel(notebook, self.simulate, {ONE_DEVICE: "1"} if self.one_device else {})
+    def _kernel(self, notebook: NotebookText, own: frozenset[str] = frozenset()) -> Kernel:
+        variables = {OWN_PACKAGES: ",".join(sorted(own))} | ({ONE_DEVICE: "1"} if self.one_device else {})
+        return Kernel(notebook, self.simulate, variables)
 
     def _run_cells(self, notebook: NotebookText, client: Any) -> Ending:
         from nbclient.exceptions import CellExecutionError
