@@ -71,3 +71,11 @@ def warm() -> Iterator[Warm]:
     """A Python with torch loaded, whose forks run programs."""
     with Warm() as warm:
         yield warm
+
+
+@pytest.fixture
+def two() -> Iterator[None]:
+    import devtrace
+
+    with devtrace.simulate("cuda:2"):
+        yield

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict, namedtuple
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +16,7 @@ import devtrace
 from devtrace.api.expect import Expectation, check
 from devtrace.words.errors import DeviceError, UsageError
 
-
-@pytest.fixture(autouse=True)
-def two_devices() -> Iterator[None]:
-    with devtrace.simulate("cuda:2"):
-        yield
+pytestmark = pytest.mark.usefixtures("two")
 
 
 def elsewhere(device: str = "cuda:0", **objects: object) -> dict[str, tuple[str, str]]:

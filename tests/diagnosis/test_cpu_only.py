@@ -57,6 +57,11 @@ def scores_of_another_package() -> None:
     accuracy_score(torch.cat(truth), torch.cat(guess))
 
 
+def several_arguments_of_one_call() -> None:
+    points = torch.rand(4, 2, device="cuda")
+    np.stack([points[:, 0], points.cpu()[:, 0], points.sum(1) * 2, np.ones(4)])
+
+
 def lengths_of_sequences() -> None:
     tokens = torch.ones(2, 4, 3, device="cuda")
     lengths = torch.tensor([4, 2]).cuda()
@@ -98,6 +103,11 @@ def pinned_data() -> None:
             "torch.cat(guess)",
             "accuracy_score(torch.cat(truth), torch.cat(guess).detach().cpu())",
         ),
+        (
+            several_arguments_of_one_call,
+            "points",
+            "np.stack([points[:, 0].cpu(), points.cpu()[:, 0], (points.sum(1) * 2).detach().cpu(), np.ones(4)])",
+        ),
         (lengths_of_sequences, "lengths", "pack_padded_sequence(tokens, lengths.cpu(), batch_first=True)"),
         (sections_of_a_tensor, "sizes", 'torch.tensor_split(torch.rand(5, device="cuda"), sizes.cpu())'),
         (a_restored_random_state, 'saved["rng"]', 'torch.set_rng_state(saved["rng"].cpu())'),
@@ -136,10 +146,13 @@ def test_a_generator_of_a_device_takes_its_state_from_the_cpu_only() -> None:
             torch.cuda.set_rng_state(state.cuda())
 
 
-@pytest.mark.parametrize("program", [a_list_without_gradients, scores_of_another_package, lengths_of_sequences])
+@pytest.mark.parametrize(
+    "program",
+    [a_list_without_gradients, scores_of_another_package, several_arguments_of_one_call, lengths_of_sequences],
+)
 def test_the_same_is_explained_where_nothing_was_recorded(program: Callable[[], object]) -> None:
     recorded = error_of(program)
     with devtrace.simulate("cuda:1"), pytest.raises((RuntimeError, TypeError)) as raised:
         program()
     found = devtrace.explain(raised.value).findings[0]
-    assert (found.message, found.site) == (recorded.message, recorded.site)
+    assert (found.message, found.site, found.edits) == (recorded.message, recorded.site, recorded.edits)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from threading import Thread
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from torch.nn.parallel import replicate
 
 import devtrace
 from devtrace.api.results import Report
@@ -178,6 +180,36 @@ def test_a_replaced_layer_and_its_successor_are_no_split_module() -> None:
         model(torch.rand(2, 4, device="cuda:1"))
     assert warnings_of(recording) == []
     assert old.bias is not None
+
+
+class Average(nn.Module):
+    """Keeps its buffer anew in each forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4, device="cuda:0"))
+        self.register_buffer("mean", torch.zeros(4, device="cuda:0"))
+
+    def forward(self, x: torch.Tensor) -> None:
+        self.mean: torch.Tensor = self.mean + (x.to(self.mean.device) * self.weight).detach().mean(0)
+
+
+class Replicated(nn.Sequential):
+    """Runs replicas in threads as DataParallel does, the second one first and last."""
+
+    def forward(self, x: torch.Tensor) -> None:
+        replicas = replicate(self[0], [0, 1])
+        for replica in replicas[::-1] + replicas:
+            (thread := Thread(target=replica, args=(x,))).start()
+            thread.join()
+
+
+def test_replicas_are_no_split_module() -> None:
+    with devtrace.record(simulate="cuda:2") as recording:
+        model, x = Replicated(Average()), torch.rand(2, 4, device="cuda:0")
+        model(x)
+        Replicated(Average())(x)  # which is gone when the recording ends
+    assert warnings_of(recording) == []
 
 
 class Late(nn.Module):

@@ -402,6 +402,9 @@ class Scaled(nn.Module):
         (TOWER, "tower = Tower().to('cuda')", "tower(x)"),
         ("body = nn.Sequential(nn.Linear(4, 4)).cuda()", "body.append(nn.Linear(4, 2))", "body(x)"),
         ("frozen = nn.Linear(4, 4)", "y = nn.Linear(4, 4).cuda()(x)", "frozen(y)"),
+        ("ask = get_ipython().ev", "bias = torch.ones(4)\ndef add(x):\n    return x + bias", "ask, add(x)"),
+        ("from tqdm.auto import tqdm\nw = torch.ones(4)\ndef f(): return x * w", "for _ in tqdm([1]): f()"),
+        ("net, z = nn.Linear(4, 2).cuda(), torch.ones(4)", "%%time\nnet(z)"),
     ],
 )
 def test_of_a_model_of_earlier_cells_a_traced_cell_knows_all_that_an_untraced_one_does(
@@ -414,6 +417,7 @@ def test_of_a_model_of_earlier_cells_a_traced_cell_knows_all_that_an_untraced_on
     untraced, traced = ([" ".join(line.split()) for line in text.splitlines()] for text in texts)
     known = [line for line in untraced if line.startswith(("Created", "Missed by", "Moved"))]
     assert known
+    assert "__self__" not in "".join(texts)
     assert [line for line in known if line not in traced] == []
     assert [any("Fix" in line for line in lines) for lines in (untraced, traced)] == [True, True]
 

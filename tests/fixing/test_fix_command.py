@@ -458,7 +458,8 @@ def test_rounds_print_no_traceback_of_an_error_that_is_fixed_and_that_of_any_oth
     assert runs == ["run 1", "run 2, with a fix for train.py line 6", "run 3, with a fix for train.py line 7"]
     assert [line for line in printed.splitlines() if "Error" in line] == [
         "KeyError: 'best'",
-        "devtrace: no device error is left on 1 simulated device, but the program ended early: KeyError: 'best'",
+        "devtrace: no device error is left in what ran on 1 simulated device, but the program ended early: KeyError: "
+        "'best'. What comes after that was not run, and may have device errors",
     ]
     assert printed.count("Traceback") == 1
 
@@ -489,8 +490,9 @@ def test_a_line_of_a_package_is_patched_apart_and_the_error_behind_it_is_found(
     (packages / "offsets-1.2.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: offsets\nVersion: 1.2\n")
     (packages / "offsets.py").write_text(PACKAGE)
     (folder / "train.py").write_text(CALLER)
-    assert main(["fix", "--write", "train.py"]) == 0
+    assert main(["fix", "--write", "train.py"]) == 1
     printed = capfd.readouterr()
+    assert "not done: as offsets 1.2 is installed, your program still fails" in printed.err
     assert "--- a/train.py" in printed.out
     assert "offsets.py" not in printed.out
     _, _, apart = printed.err.partition("for offsets 1.2, an installed package that `--write` leaves alone")

@@ -160,9 +160,14 @@ def test_an_error_that_is_no_devices_ends_the_rounds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    cells = map(nbformat.v4.new_code_cell, ("import torch", "torch.ones(3).shapes", "torch.ones(3, device='cuda')"))
-    nbformat.write(nbformat.v4.new_notebook(cells=list(cells)), tmp_path / "a.ipynb")
+    device_error = "torch.ones(3, device='cuda') + torch.ones(3)"
+    cells = [*map(nbformat.v4.new_code_cell, ("import torch", "torch.ones(3).shapes", device_error))]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "a.ipynb")
     assert main(["fix", "a.ipynb"]) == 1
     printed = capfd.readouterr()
-    assert "but the program ended early: AttributeError: 'Tensor' object has no attribute 'shapes'" in printed.err
-    assert printed.out == ""
+    early = "but the program ended early: AttributeError: 'Tensor' object has no attribute 'shapes' (In[2])."
+    assert (printed.out, early in printed.err) == ("", True)
+    cells[1].outputs = [nbformat.v4.new_output("error", ename="AttributeError", evalue="'Tensor' ...", traceback=[])]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "a.ipynb")
+    assert main(["fix", "a.ipynb"]) == 0  # the author went on below it
+    assert "+    \"torch.ones(3, device='cuda') + torch.ones(3, device=" in capfd.readouterr().out

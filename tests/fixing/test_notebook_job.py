@@ -26,7 +26,7 @@ Ask = Callable[..., NotebookFix]
 def fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NotebookFix:
     (tmp_path / "helpers.py").write_text("SCALE = 2\n")
     monkeypatch.chdir(tmp_path)
-    return NotebookFix(lambda: None, {})
+    return NotebookFix(lambda: None, {}, {"broken": "'missing'"})
 
 
 def asked(cells: tuple[tuple[str, str], ...]) -> list[dict[str, Any]]:
@@ -71,8 +71,8 @@ def test_a_fix_of_the_cells_as_far_as_one_names_that_and_is_no_proof_of_the_rest
 def test_what_cannot_be_fixed_is_named_with_what_was_found(fix: NotebookFix) -> None:
     cells = (("a", "import torch\nx = torch.ones(3, device='cuda:0')"), ("b", "{}['missing']"))
     reader = fix.begin(asked(cells), "cuda:1")
-    *_, closing = wait_for(fix, reader, {})
-    assert closing.startswith("no device error is left on 1 simulated device, but the program ended early: KeyError")
+    *_, closing = wait_for(fix, reader, {"b": "In[7]"})
+    assert "early: KeyError: 'missing' (In[7]). What comes after that was not run" in closing
     assert fix.state is not None
     assert (fix.state["state"], fix.state["changed"]) == ("left", [])
 
@@ -110,7 +110,7 @@ class Names(Mapping[str, object]):
 
 def test_a_fix_that_is_cancelled_as_its_end_comes_is_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    cancelled = NotebookFix(lambda: None, Names(lambda: cancelled.cancel()))
+    cancelled = NotebookFix(lambda: None, Names(lambda: cancelled.cancel()), {})
     cancelled.begin(asked(BUG), "cuda:1").join()
     assert cancelled.state is not None
     assert (cancelled.state["state"], cancelled.state["changed"]) == ("cancelled", [])
@@ -122,7 +122,7 @@ def test_a_fault_of_ours_ends_a_fix_with_its_name(tmp_path: Path, monkeypatch: p
         raise ZeroDivisionError("once")
 
     monkeypatch.chdir(tmp_path)
-    fix = NotebookFix(lambda: None, Names(fault))
+    fix = NotebookFix(lambda: None, Names(fault), {})
     fix.begin(asked(BUG), "cuda:1").join()
     assert fix.state is not None
     assert (fix.state["state"], fix.state["closing"]) == ("failed", "ZeroDivisionError: once")
@@ -147,7 +147,7 @@ def test_a_kernel_that_still_refuses_to_run_anything_after_a_failure_is_asked_ag
 @pytest.mark.breadth
 def test_the_same_line_in_two_cells_is_fixed_in_both(fix: NotebookFix) -> None:
     twin = "x = torch.ones(3)\ny = y + x"
-    cells = (("a", "import torch\ny = torch.ones(3, device='cuda:0')"), ("b", twin), ("c", twin))
+    cells = (("a", "import torch\ny = torch.ones(3, device='cuda:0')"), ("b", twin), ("broken", "{}['x']"), ("c", twin))
     fix.begin(asked(cells), "cuda:1").join()
     assert fix.state is not None
     assert (fix.state["state"], [each["cell"] for each in fix.state["changed"]]) == ("proven", ["b", "c"])

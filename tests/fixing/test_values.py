@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -26,3 +28,9 @@ def test_a_tensor_of_the_same_numbers_and_another_dtype_differs(other: torch.dty
     before, after = (values_of({"x": torch.ones(3, dtype=dtype)}) for dtype in (torch.float32, other))
     assert differing(before, before) == []
     assert differing(before, after) == ["x"]
+
+
+def test_numbers_that_numpy_draws_are_the_same_in_every_run() -> None:
+    program = "from devtrace.fixing import values; values.seed(); import numpy; print(numpy.random.rand())"
+    drawn = {subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE).stdout for _ in range(2)}
+    assert len(drawn) == 1

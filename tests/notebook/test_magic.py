@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import linecache
 import os
 import re
 import sys
@@ -402,6 +403,11 @@ def test_autoreload_works_in_a_traced_cell(shell: Shell, tmp_path: Path, monkeyp
     ran = shell.run("%%devtrace", "devtrace_reloaded.f(x)")
     assert torch.equal(ran.value, torch.full((3,), 3.0))
     assert [line for _, line, _ in sites(shell)] == [3]
+    module.write_text("TABLE = [0.5, 2.0]\nROWS = list(range(3))\n\ndef f(x):\n    return x + 3\n")
+    os.utime(module, (1e9, 3e9))
+    linecache.checkcache(str(module))  # as a traceback does
+    shell.run("%%devtrace", "devtrace_reloaded.f(x)")
+    assert [text for _, _, text in sites(shell)] in ([""], ["x + 3"])
     del sys.modules["devtrace_reloaded"]
 
 

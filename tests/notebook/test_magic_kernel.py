@@ -297,6 +297,33 @@ def test_run_all_stops_at_a_failing_cell() -> None:
     assert book.cells[3].execution_count is None
 
 
+ENDS_OF_CLEARED = (
+    "",
+    "clear_output(wait=True)",
+    "print('done')",
+    "bar.value += 1",
+    "with widget: clear_output(wait=True)\nprint('done')",
+    "thread = Thread(target=print, args=('done',)); thread.start(); thread.join()",
+    "figures.append('done')",  # as matplotlib's in a notebook, it is shown once the cell has run
+)
+
+
+def test_a_report_clears_nothing_that_the_cell_shows_before_it_waits_to_clear() -> None:
+    first = """import torch, ipywidgets
+from threading import Thread
+from IPython.display import clear_output, display
+bar, widget, figures = ipywidgets.IntProgress(), ipywidgets.Output(), []
+get_ipython().events.register("post_execute", lambda: [display(figures.pop()) for _ in figures[:]])"""
+    start = "print(torch.ones(2, device='cuda'))\ndisplay('a figure')\nclear_output(wait=True)\n"
+    cells = [start + end for end in ENDS_OF_CLEARED]
+    book = notebook("%load_ext devtrace", "%devtrace simulate cuda:1", first, *cells, "%devtrace on", *cells)
+    NotebookClient(book, timeout=LIMIT, coalesce_streams=True).execute()
+    for plain, traced in zip(book.cells[3 : -len(cells) - 1], book.cells[-len(cells) :], strict=True):
+        *own, ours = traced.outputs
+        assert own == plain.outputs
+        assert ours.data["text/plain"].startswith("devtrace In[")
+
+
 # A terminal.
 
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import math
+import re
 import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from itertools import repeat
+from operator import attrgetter
 from typing import Any, ClassVar
+from unittest import mock
 
 import pytest
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
+from torch.testing._internal.logging_tensor import LoggingTensor
 
 import devtrace
+from devtrace.runtime.patches import Patches
+from folders import TESTS
 
 WAYS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "recorded": devtrace.record,
@@ -197,3 +206,54 @@ def test_a_profile_counts_each_operator_once(way: Any) -> None:
     plain = dict(profiled(step))
     with way() or nullcontext():
         assert dict(profiled(step)) == plain
+
+
+REPLACED = [line.split("\t") for line in (TESTS / "data/replaced.tsv").read_text().splitlines() if line[0] != "#"]
+SUBCLASSES: tuple[Any, ...] = (
+    *(torch.Tensor, nn.Parameter, Named, LoggingTensor, type("Bare", (torch.Tensor,), {})),
+    type("Silent", (torch.Tensor,), {"__torch_function__": torch._C._disabled_torch_function_impl}),
+)
+
+
+def arguments(text: str, kind: Any) -> Any:
+    def made(found: dict[str, Any]) -> Any:
+        name, shape = next(iter(found.items()), ("", None))
+        if shape is None:
+            return getattr(torch, name) if name else found
+        plain = torch.arange(math.prod(shape)).reshape(shape).to(getattr(torch, name))
+        of_kind = LoggingTensor(plain) if kind is LoggingTensor else plain.as_subclass(kind)
+        return plain if "plain" in found else of_kind.requires_grad_(plain.is_floating_point())
+
+    return json.loads(text, object_hook=made)
+
+
+def answer(function: Any, row: list[str], kind: Any) -> Any:
+    given, by_keyword = (arguments(text, kind) for text in (*row[1:], "[]")[:2])
+    torch.manual_seed(0)
+    try:
+        made = (function if callable(function) else function.__get__)(*given, **dict(by_keyword))
+    except Exception as error:  # noqa: BLE001 (each kind of error is asked)
+        return repr(error)
+    is_alias: Any = torch._C._is_alias_of  # type: ignore[attr-defined]
+    shares = [each is made or is_alias(each, made) for each in given if type(each) is type(made) is kind]
+    return re.sub(r"0x\w+|(?<=Backward)\d", "", repr(made)), shares
+
+
+@way
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", SUBCLASSES)
+def test_what_is_replaced_answers_a_subclass_as_torchs_own(kind: Any, way: Any) -> None:
+    rows = [row for row in REPLACED if row[1] and not (row[0][-1] == "_" and kind is LoggingTensor)]  # `apply_` ends it
+    own = [attrgetter(row[0])(torch) for row in rows]
+    plain = list(map(answer, own, rows, repeat(kind)))
+    with mock.patch.object(Patches, "set", autospec=True, side_effect=Patches.set) as noted, way():
+        for row, function, expected in zip(rows, own, plain, strict=True):
+            if (now := attrgetter(row[0])(torch)) is not function or "Tensor" not in row[0][-6:]:  # a legacy type
+                assert answer(now, row, kind) == expected, row
+    owners = [call.args[1:3] for call in noted.call_args_list]
+    paths = (
+        (f"{owner.__module__}." if isinstance(owner, type) else "", owner.__name__, name) for owner, name in owners
+    )
+    left = {f"{module}{owner}.{name}" for module, owner, name in paths} - {f"torch.{row[0]}" for row in REPLACED}
+    groups = tuple(f"torch.{row[0]}" for row in REPLACED if row[0].endswith("."))
+    assert [name for name in left if name.startswith("torch.") and not name.startswith(groups)] == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -11,12 +10,6 @@ from torch import nn
 
 import devtrace
 from devtrace.words.errors import SimulateError
-
-
-@pytest.fixture
-def two() -> Iterator[None]:
-    with devtrace.simulate("cuda:2"):
-        yield
 
 
 @pytest.mark.parametrize("spec", ["cuda:0", "mps", "tpu:9", "cuda:99", "cuda:-1", "", None, True, 0, 17, 2.0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,11 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import devtrace
 
-
-@pytest.fixture(autouse=True)
-def two() -> Iterator[None]:
-    with devtrace.simulate("cuda:2"):
-        yield
+pytestmark = pytest.mark.usefixtures("two")
 
 
 def test_the_machine_has_as_many_devices_as_were_asked_for() -> None:

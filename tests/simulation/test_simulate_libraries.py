@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 
-import devtrace
-
 CUDA = torch.device("cuda:0")
 
-
-@pytest.fixture(autouse=True)
-def two() -> Iterator[None]:
-    with devtrace.simulate("cuda:2"):
-        yield
+pytestmark = pytest.mark.usefixtures("two")
 
 
 @pytest.mark.parametrize("number", [1, 2.5, 1j])

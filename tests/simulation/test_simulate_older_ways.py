@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from torch.nn import functional
 
-import devtrace
-
 CUDA = torch.device("cuda", 0)
 # torch warns once in a process of some of what is called here: which test that is in depends on their order.
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
-
-
-@pytest.fixture(autouse=True)
-def simulated() -> Iterator[None]:
-    with devtrace.simulate("cuda:2"):
-        yield
+pytestmark = [pytest.mark.usefixtures("two"), pytest.mark.filterwarnings("ignore::UserWarning")]
 
 
 @pytest.mark.parametrize("kind", ["cuda", "cuda:0", "cuda:1"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -51,12 +51,6 @@ def test_every_row_by_hand_has_a_known_check_and_a_source() -> None:
         assert len(row) == 4, row
         assert row[1] in rules.CHECKS, row
         assert row[3], row
-
-
-@pytest.fixture
-def two() -> Iterator[None]:
-    with devtrace.simulate("cuda:2"):
-        yield
 
 
 def on(*shape: int) -> torch.Tensor:

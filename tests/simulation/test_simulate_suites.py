@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Optional
 
@@ -21,11 +21,7 @@ import devtrace
 CUDA = torch.device("cuda:0")
 SECOND = torch.device("cuda:1")
 
-
-@pytest.fixture(autouse=True)
-def two() -> Iterator[None]:
-    with devtrace.simulate("cuda:2"):
-        yield
+pytestmark = pytest.mark.usefixtures("two")
 
 
 def on_a_device(x: torch.Tensor, device: Optional[torch.device] = None) -> torch.Tensor:  # noqa: UP045

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
-import devtrace
-
 CUDA = torch.device("cuda:0")
 
-
-@pytest.fixture(autouse=True)
-def two() -> Iterator[None]:
-    with devtrace.simulate("cuda:2"):
-        yield
+pytestmark = pytest.mark.usefixtures("two")
 
 
 def distances(x: torch.Tensor) -> torch.Tensor:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from devtrace.source import user_code
-from devtrace.source.user_code import CodeOwner, folder_of_packages, import_name_of, owner_of
+from devtrace.source.user_code import CodeOwner, import_name_of, owner_of
 from warm import LIMIT
 
 
@@ -37,7 +37,7 @@ def test_a_file_is_the_users_a_packages_or_nobodys(file: str, owner: CodeOwner) 
 
 def test_an_installed_file_is_known_by_its_package_with_either_slash() -> None:
     windows = r"C:\venv\Lib\site-packages\timm\vit.py"
-    assert (import_name_of(windows), folder_of_packages(windows)) == ("timm", "C:\\venv\\Lib\\site-packages\\")
+    assert import_name_of(windows) == "timm"
     assert import_name_of("/venv/lib/python3.11/site-packages/six.py") == "six"
 
 

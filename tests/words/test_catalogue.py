@@ -170,11 +170,13 @@ def test_a_parameter_is_written_as_its_format_asks(monkeypatch: pytest.MonkeyPat
     assert sentence("report.count-h2d", count=2000) == "2,000 copies to a device"
     assert sentence("mismatch.inputs", count=1, expected="cuda:0") == "the other input of this op is on cuda:0"
     assert sentence("mismatch.tensor", name="", odd="cpu", rest="r") == "A tensor is on cpu; r."
+    assert sentence("copy.number", name="") == "it is a single number, copied in each step."
     for reason in ("Nothing moved it.", "In[4] line 2 moved it.", "PyTorch's own did.", "`Head` is new."):
         after = reason.replace("Nothing", "nothing")
         assert sentence("explained.probably", reason=reason) == f"Probably, by what the source says: {after}"
     monkeypatch.setattr(language.CHOICE, "user", "zh")
     assert sentence("report.count-h2d", count=2000) == "2,000 次复制到设备"
+    assert sentence("copy.same", name="") == "它每次都是同一个张量。"
 
 
 def test_code_stays_whole_where_it_fits_on_a_line_of_its_own() -> None:

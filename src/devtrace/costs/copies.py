@@ -84,13 +84,13 @@ def is_of_ddp(queries: TraceQueries, op: OpId) -> bool:
 def source_text(habit: Habit, *, whole: bool = True) -> str:
     """Return what the line calls the tensor that it copies: `x` of `x[:n].to(device)`, else all of its code.
 
-    That is `x[:n]` if the part is meant.
+    That is `x[:n]` if the part is meant. Empty without source.
     """
     found = habit.found
     moved = match_code("$x.$move(...)", found.node) if found is not None else None
     if found is None or moved is None or not is_copied_by(moved["move"]):
-        return brief(reads.expression(habit.queries, habit.line)) or sentence("copy.it")
-    return brief(found.source.segment(whole_of(moved["x"]) if whole else moved["x"])) or sentence("copy.it")
+        return brief(reads.expression(habit.queries, habit.line))
+    return brief(found.source.segment(whole_of(moved["x"]) if whole else moved["x"]))
 
 
 def whole_of(part: ast.expr) -> ast.expr:

@@ -1,6 +1,6 @@
 """What code decides by a value that it reads: how long a loop goes on, which branch it takes, what it indexes.
 
-And for what it needs a number as such.
+Such a value has to be on the host, as has one that Python code needs as a number: `scheduler.step(loss.item())`.
 """
 
 from __future__ import annotations

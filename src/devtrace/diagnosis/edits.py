@@ -1,4 +1,4 @@
-"""Changes of source: built from syntax trees, given as whole lines, never one that leaves the file unreadable."""
+"""Edits of a file: built from its syntax tree, as whole lines; after each of them Python can parse the file."""
 
 from __future__ import annotations
 

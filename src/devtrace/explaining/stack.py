@@ -16,7 +16,7 @@ import torch
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.process_history import ErrorMark, mark_of
 from devtrace.recording.columns.sites import LIBRARY, USER
-from devtrace.recording.context.errors_before_dispatch import joined, knows_torch, was_asked_for_an_array
+from devtrace.recording.context.errors_before_dispatch import asked_for_an_array, joined, knows_torch
 from devtrace.recording.context.module_tree import is_module
 from devtrace.runtime.quiet import is_tensor, shape_of
 from devtrace.runtime.torch_names import take
@@ -72,7 +72,7 @@ class Stack:
         entries = joined(map(entries_without_ours, path))
         levels = (*_around(entries), *(Level(entry.tb_frame, entry.tb_lasti) for entry in entries))
         levels = _without_kernels(levels)
-        if was_asked_for_an_array(path[-1]):
+        if asked_for_an_array(path[-1]) is not None:
             levels = _without_helpers(levels)
         return cls(levels, frozenset(map(mark_of, path)))
 

@@ -93,9 +93,12 @@ def run(options: argparse.Namespace) -> int:
         shown = unified_diff(before, texts, reasons(rounds), installed).decode(errors="backslashreplace")
         _print([sentence("fix.package", package=package, folder=installed)])
         print(shown, file=sys.stderr, end="")
+    if rounds.unmended:
+        _print([rounds.unmended])
     if options.write and ours:
         _write(rounds, before, ours)
-    return CLEAN if rounds.is_proven and rounds.last.ending in ("ended", "time") else LEFT
+    is_done = rounds.is_proven and not rounds.unmended and rounds.last.ending in ("ended", "time")
+    return CLEAN if is_done else LEFT
 
 
 def _folder_of(files: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from devtrace.diagnosis.findings import Finding, Grade, Site
 from devtrace.fixing.compared import Compared, ReferenceRun
 from devtrace.fixing.program_run import ProgramRun as ProgramRun
 from devtrace.fixing.source_text import SourceText
-from devtrace.source.user_code import import_name_of, owner_of
+from devtrace.source.user_code import import_name_of, owner_of, package_of
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 
@@ -130,6 +130,12 @@ class Rounds:
         for number, change in enumerate(self.changes):
             edits = tuple(replace(each, grade=grade) for each in change.finding.edits)
             self.changes[number] = replace(change, finding=replace(change.finding, edits=edits, proof=str(compared)))
+
+    @property
+    def unmended(self) -> str:
+        """Return a sentence where packages were changed in memory: as they are installed, the program still fails."""
+        packages = sorted({package_of(file) for file in self.texts if owner_of(file) == "package"})
+        return sentence("fix.packages-left", packages=packages, count=len(packages)) if packages else ""
 
     def run_once(self, own: frozenset[str] = frozenset()) -> None:
         self.announce(self, own)

@@ -57,6 +57,8 @@ def path_of_this_run() -> Path | None:
 
 def seed() -> None:
     """Let every run draw the same random numbers, unless the program seeds itself."""
+    import numpy.random  # noqa: F401 (numpy loads it when it is first asked for, and then draws a seed)
+
     random.seed(0)
     for name, function in (("numpy.random", "seed"), ("torch", "manual_seed")):
         if name in sys.modules:

@@ -183,6 +183,7 @@ class Tracing:
         self._observers: list[Observer] = []
         self._cells: list[Cell] = []
         self.ran: dict[str, tuple[str, str]] = {}  # label and text of the cells so far, by id, first run first
+        self.raised: dict[str, str] = {}  # by id, empty where a cell raised nothing
         self.companions: dict[str, Any] = {name: kind(self) for name, kind in offered("notebook").items()}
         self._undo = ExitStack()
 

@@ -136,11 +136,8 @@ class Commands:
             _print(sentence("magic.not-simulated"))
         else:
             self.tracing.simulate(devices)
-            _print(
-                sentence(
-                    "magic.simulated", devices=names_of(self.tracing.simulated), count=count_of(self.tracing.simulated)
-                )
-            )
+            spec = self.tracing.simulated
+            _print(sentence("magic.simulated", devices=names_of(spec), count=count_of(spec)))
 
     def _language(self, name: str) -> None:
         if name not in (*language.LANGUAGES, AUTO):

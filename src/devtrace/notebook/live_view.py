@@ -87,10 +87,8 @@ class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
         super().close()
 
     def _recording(self, what: str, recording: record) -> None:
-        if getattr(
-            self.comm, "_closed", False
-        ):  # marimo closes what a cell showed when it runs again, and tells nobody
-            self.close()
+        if getattr(self.comm, "_closed", False):
+            self.close()  # marimo closes what a cell showed when it runs again, and tells nobody
             return
         with self._lock:
             if what == "began":

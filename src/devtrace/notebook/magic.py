@@ -32,9 +32,10 @@ from devtrace.notebook import display_language, kept_traces, panel_comm, usage
 from devtrace.notebook.cells import Cell, Tracing
 from devtrace.notebook.commands import Commands
 from devtrace.notebook.earlier_cells import earlier_cells
+from devtrace.notebook.pending_clear import PendingClear
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.requirements import sentence_of_fault
-from devtrace.runtime.tracebacks import hide_our_frames
+from devtrace.runtime.tracebacks import hide_our_frames, text_of
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError
@@ -126,6 +127,7 @@ class Extension:
         self.shell = shell
         self.tracing = Tracing(shell.user_ns)
         self.commands = Commands(self.tracing, self)
+        self._clear = PendingClear()
         self._local = threading.local()
         self._transformer = _Transformer(self._stack)
         with ExitStack() as undo:
@@ -133,7 +135,8 @@ class Extension:
             self._undo = undo.pop_all()
 
     def close(self) -> None:
-        self._undo.close()
+        with self._clear.behind():
+            self._undo.close()
 
     def _install(self, undo: ExitStack) -> None:
         undo.callback(self.tracing.close)
@@ -200,21 +203,22 @@ class Extension:
             self._begin(running)
 
     def _after(self, result: ExecutionResult | None) -> None:
-        # IPython ends a cell with nothing in it that it never began.
-        if result is not None and result.info is not None and not (result.info.raw_cell or "").strip():
-            return
         stack = self._stack()
-        running = stack.pop() if stack else None
-        if running is None:
+        # IPython ends a cell with nothing in it that it never began.
+        is_empty = result is not None and result.info is not None and not (result.info.raw_cell or "").strip()
+        if is_empty or not stack:
             return
+        running = stack.pop()
+        error = result.error_in_exec if result is not None else None
+        self.tracing.raised[running.cell.id or running.cell.label] = "" if error is None else text_of(error) or "?"
         if running.refuser is not None:
             _discard(self.shell.ast_transformers, running.refuser)
         if running.options is not None:
-            with self._guarded():
-                self._finish(running, running.options, result)
-        elif not stack and result is not None and result.error_in_exec is not None:
+            with self._clear.behind(), self._guarded():
+                self._finish(running, running.options, result, error)
+        elif not stack and error is not None:
             with self._guarded("magic.not-explained"):
-                self.commands.cell_failed(running.cell, result.error_in_exec)
+                self.commands.cell_failed(running.cell, error)
 
     @contextmanager
     def _guarded(self, what: str = "magic.not-traced-to-its-end") -> Iterator[None]:
@@ -235,8 +239,7 @@ class Extension:
         try:
             if misplaced:
                 raise usage.misplaced(misplaced + running.cell.first - 1)
-            budget = None if running.asked else STANDING_BUDGET
-            options = Options(max_ops=self.tracing.max_ops, budget=budget)
+            options = Options(max_ops=self.tracing.max_ops, budget=None if running.asked else STANDING_BUDGET)
             if at is not None:
                 options = usage.cell_options(self._expanded(lines[at][len("%%devtrace") :]))
             self.tracing.begin(running.cell, options, asked=running.asked)
@@ -247,6 +250,7 @@ class Extension:
             self.shell.ast_transformers.insert(0, running.refuser)
         else:
             running.options = options
+            self._clear.begin(self.shell.display_pub)
 
     def _announce(self, error: Exception) -> None:
         """Say above a long traceback what ended the traced cell: its report is below, out of sight."""
@@ -256,15 +260,13 @@ class Extension:
         if len(stack) != 1 or stack[0].options is None or run is None or frames <= _FRAMES_IN_VIEW or self.text_only:
             return
         with self._guarded():
-            report = run.report_of(error)
-            if report is not None:
+            if (report := run.report_of(error)) is not None:
                 self.commands.show_headline(report)
 
-    def _finish(self, running: _RunningCell, options: Options, result: ExecutionResult | None) -> None:
+    def _finish(self, running: _RunningCell, options: Options, result: ExecutionResult | None, error: Any) -> None:
         if result is not None and result.error_before_exec is not None:
             self.tracing.abandon()
             return
-        error = result.error_in_exec if result else None
         traced = self.tracing.finish(error)
         if running.asked and usage.is_alone(running.raw):
             sys.stdout.write(sentence("magic.empty-cell") + "\n")
@@ -329,8 +331,7 @@ class Extension:
     def _line_magic(self, line: str) -> Any:
         with _in_ipythons_words():
             report = self.commands.run(line)
-        stack = self._stack()
-        if not line.strip() and self.tracing.run is None and stack and usage.begins_code(stack[0].raw):
+        if not (line.strip() or self.tracing.run) and (stack := self._stack()) and usage.begins_code(stack[0].raw):
             sys.stdout.write(sentence("magic.one-percent") + "\n")  # it traces nothing of the code below it
         return report
 

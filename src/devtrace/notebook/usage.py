@@ -149,15 +149,7 @@ def command(line: str) -> tuple[str, str]:
 
 def help_text() -> str:
     """List every flag and subcommand, as `%devtrace help` prints them."""
-    return "\n".join(
-        [
-            sentence("help.cell"),
-            *_lines(FLAGS),
-            "",
-            sentence("help.line"),
-            *_lines(COMMANDS),
-        ]
-    )
+    return "\n".join([sentence("help.cell"), *_lines(FLAGS), "", sentence("help.line"), *_lines(COMMANDS)])
 
 
 def completions(line: str, traces: list[str]) -> list[str]:

@@ -123,7 +123,7 @@ class Recording:
         origin = errors_before_dispatch.origin_of(error, self.recorder) if error is not None else None
         frames = _frames(error, origin)
         if origin is not None and not errors_before_dispatch.was_recorded(origin, self.recorder):
-            if errors_before_dispatch.was_asked_for_an_array(origin):
+            if errors_before_dispatch.asked_for_an_array(origin) is not None:
                 frames = _from_what_knows_torch(frames)
             self._add_refused(origin, frames[0][0] if frames else sites.NOWHERE)
         around = self.recorder.failures[-1].around if self.recorder.failures else []

@@ -1,8 +1,10 @@
 """Calls of torch that take another path under any dispatch mode: they take here the path that they take without one.
 
-Two are known that then refuse what they take otherwise. `torch.ctc_loss` reads lengths that are tensors into lists of
-the host; under a mode it keeps them as tensors, and on CUDA these must then be on the device. A subclass of
-`torch.Tensor` that is called makes a plain tensor first, which a mode has given a Python object by then.
+What reads data in C++ asks no `__torch_function__`, but a mode's own call of an operator does: a copy of a subclass's
+tensor would be of the subclass. Two calls are known that refuse what they take otherwise. `torch.ctc_loss` reads
+lengths that are tensors into lists of the host; under a mode it keeps them as tensors, and on CUDA these must then be
+on the device. A subclass of `torch.Tensor` that is called makes a plain tensor first, which a mode has given a Python
+object by then.
 
 Singular values and eigenvalues alone come out an ulp from those without a mode: torch's C++ leaves the vectors out only
 where no mode is on (`isTensorSubclassLike`), and with them it takes another algorithm. Where Python asks for values
@@ -17,10 +19,12 @@ from typing import Any, Final
 import torch
 from torch.autograd import forward_ad
 from torch.compiler import is_compiling
+from torch.overrides import has_torch_function
+from torch.utils._device import _device_constructors
 
 from devtrace.runtime.mode_stack import BesideCompile, all_are_ours, on_top
 from devtrace.runtime.patches import Call, Patches
-from devtrace.runtime.quiet import PLAIN, Quiet
+from devtrace.runtime.quiet import PLAIN, Quiet, is_tensor
 from devtrace.runtime.torch_names import take
 
 _own_device: Any = torch._C.TensorBase.device.__get__  # a simulated one is the CPU here
@@ -41,10 +45,31 @@ _WITHOUT_VECTORS: Final[tuple[tuple[Any, str, str, tuple[Any, ...]], ...]] = (
 
 
 def install(patches: Patches) -> None:
+    for name in (each.__name__ for each in _device_constructors()):  # cached by torch: asked before any is wrapped
+        if name in ("tensor", "as_tensor", "asarray") or name.startswith("sparse_"):
+            patches.wrap(torch, name, partial(ask_no_class, 0), leaves=True)
+    for name in ("new", "new_tensor"):
+        patches.wrap(torch.Tensor, name, partial(ask_no_class, 1), leaves=True)
+    for kind in (torch._C.ScriptFunction, torch._C.ScriptMethod):
+        patches.wrap(kind, "__call__", partial(ask_no_class, 0), leaves=True)
+    patches.wrap(torch.nested, "nested_tensor", _ask_no_part, leaves=True)
     for owner, name, order, orders in _WITHOUT_VECTORS:
         patches.wrap(owner, name, partial(_leave_vectors_out, order, orders))
     patches.wrap(torch, "ctc_loss", _ctc_loss)
     patches.set(torch.Tensor, "__new__", _Constructor())
+
+
+def ask_no_class(first: int, own: Call, *args: Any, **kwargs: Any) -> Any:
+    """Let a function read tensors as C++ does, without asking the class of any from its `first` argument on."""
+    if not is_compiling() and torch._C._len_torch_dispatch_stack() and not has_torch_function(args[:first]):
+        kinds = [type(each) for each in (*args, *kwargs.values()) if is_tensor(each) and type(each) not in PLAIN]
+        if any(kind.__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl for kind in kinds):
+            return torch._C._disabled_torch_function_impl(own, (), args, kwargs)
+    return own(*args, **kwargs)
+
+
+def _ask_no_part(own: Call, tensor_list: Any, **kwargs: Any) -> Any:
+    return ask_no_class(0, lambda *_: own(tensor_list, **kwargs), *(tensor_list if type(tensor_list) is list else ()))
 
 
 class _ValuesAlone(BesideCompile):
@@ -63,7 +88,8 @@ _DECOMPOSITIONS = [
 
 
 def _leave_vectors_out(order: str, orders: tuple[Any, ...], function: Call, *args: Any, **kwargs: Any) -> Any:
-    asked = not order or _is_among(args[1] if len(args) > 1 else kwargs.get(order), orders)
+    given = args[1] if len(args) > 1 else kwargs.get(order)
+    asked = not order or (type(given) in (int, float, str, type(None)) and given in orders)
     matrix = args[0] if args else kwargs.get("A", kwargs.get("input"))
     if not asked or is_compiling() or not _would_leave_vectors_out(matrix):
         return function(*args, **kwargs)
@@ -83,7 +109,7 @@ class _Constructor:
 
     def _make(self, kind: Any, *args: Any, **kwargs: Any) -> Any:
         if kind is torch.Tensor or not _is_class_of_tensors(kind) or not torch._C._len_torch_dispatch_stack():
-            return self._own(kind, *args, **kwargs)
+            return ask_no_class(0, self._own, kind, *args, **kwargs)
         made = self._own(torch.Tensor, *args, **kwargs)
         with Quiet(), torch._C._DisableTorchDispatch():
             if made.requires_grad or made._is_view():
@@ -114,17 +140,11 @@ def _reads_lengths(given: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[s
         return False
     if any(each.dtype not in _INTEGRAL or each.dim() != 1 for each in given[2:]):
         return False
-    blank = args[0] if args else kwargs.get("blank", 0)
-    return not (_own_device(given[0]).type == "cuda" and _cudnn_takes(*given, blank))
-
-
-def _cudnn_takes(*given: Any) -> bool:
+    asked = (*given, args[0] if args else kwargs.get("blank", 0))
+    if _own_device(given[0]).type != "cuda":
+        return True
     with torch._C._DisableTorchDispatch():
-        return bool(torch._use_cudnn_ctc_loss(*given))
-
-
-def _is_among(given: Any, orders: tuple[Any, ...]) -> bool:
-    return type(given) in (int, float, str, type(None)) and given in orders
+        return not torch._use_cudnn_ctc_loss(*asked)
 
 
 def _would_leave_vectors_out(matrix: Any) -> bool:

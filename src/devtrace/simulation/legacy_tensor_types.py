@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import torch
+from torch.overrides import has_torch_function
 
+from devtrace.runtime.eager_paths import ask_no_class
 from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.quiet import PLAIN
 from devtrace.simulation.devices import Devices
@@ -82,7 +84,7 @@ def install(patches: Patches, devices: Devices) -> None:
             patches.set(cuda, kind, legacy_type(own, f"{cuda.__name__}.{kind}", devices.find, asked))
     patches.set(torch.Tensor, "__init__", begin)
     patches.wrap(torch.Tensor, "new", new)
-    patches.set(torch.Tensor, "new_tensor", new_tensor)
+    patches.wrap(torch.Tensor, "new_tensor", new_tensor, leaves=True)
     patches.set(torch.Tensor, "grad", Attribute(_grad.__get__, set_grad, _grad.__delete__))
     patches.set(torch.Tensor, "record_stream", record_stream)
 
@@ -127,7 +129,7 @@ def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice],
             if is_cuda and (not _warned or torch.is_warn_always_enabled()):
                 _warned.append(True)
                 warnings.warn(_NO_LONGER, stacklevel=2)
-            made = own(*args, **kwargs)
+            made = ask_no_class(0, own, *args, **kwargs)
             of_parts = made.layout is torch.sparse_coo and any(isinstance(arg, torch.Tensor) for arg in args)
             return made if of_parts else claimed(made, asked(device, find_device()))
 
@@ -141,8 +143,10 @@ def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice],
 _KINDS = ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")  # no sparse Bool
 
 
-def new_tensor(self: torch.Tensor, data: Any, **kwargs: Any) -> torch.Tensor:
+def new_tensor(own: Call, self: torch.Tensor, data: Any, **kwargs: Any) -> Any:
     """`x.new_tensor(data)`: of the dtype and on the device of `x`, unless given others."""
+    if has_torch_function((self,)):
+        return own(self, data, **kwargs)
     options: dict[str, Any] = {"dtype": self.dtype, "device": device(self)}
     return torch.tensor(data, **options | {name: value for name, value in kwargs.items() if value is not None})
 

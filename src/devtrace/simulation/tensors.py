@@ -13,9 +13,8 @@ import torch
 from torch import nn
 from torch.overrides import handle_torch_function, has_torch_function
 
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes
-from devtrace.runtime.tracebacks import leave
 from devtrace.simulation.storage_tags import CPU, MEMORY, SIMULATED, TO_HOST, Tag, claim, tag_of
 
 _Base = torch._C.TensorBase
@@ -76,42 +75,25 @@ def _seen(name: str, get: Callable[[torch.Tensor], Any]) -> Callable[[torch.Tens
     return read
 
 
-def _get_device(self: torch.Tensor) -> int:
-    found = device(self)
-    return found.index if found.type == "cuda" else _Base.get_device(self)
-
-
 def install(patches: Patches, resolve: Resolve) -> None:
     """Replace everything on `torch.Tensor` that names a device."""
     moves = Moves(resolve)
     patches.set(torch.Tensor, "device", Attribute(_seen("device", device)))
     patches.set(torch.Tensor, "is_cuda", Attribute(_seen("is_cuda", lambda self: device(self).type == "cuda")))
     patches.set(torch.Tensor, "is_cpu", Attribute(_seen("is_cpu", lambda self: device(self).type == "cpu")))
-    for name in ("to", "cuda", "cpu", "type_as", "numpy", "tolist"):
-        patches.set(torch.Tensor, name, _method(moves, name))
-    patches.set(torch.Tensor, "get_device", _get_device)
+    for name in ("to", "cuda", "cpu", "type_as", "numpy", "tolist", "get_device"):
+        patches.wrap(torch.Tensor, name, partial(ask_classes, getattr(moves, name)), leaves=True)
     lazy: Any = nn.parameter.UninitializedParameter.__mro__[1]  # lists by function what a lazy parameter can do
-    allowed = lazy._allowed_methods
     replaced = [getattr(torch.Tensor, name) for name in ("to", "cuda", "cpu", "get_device")]
-    patches.set(lazy, "_allowed_methods", [*allowed, *replaced])
+    patches.set(lazy, "_allowed_methods", [*lazy._allowed_methods, *replaced])
 
 
-def _method(moves: Moves, name: str) -> Callable[..., Any]:
-    implementation = getattr(moves, name)
-
-    def method(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        try:
-            if (type(self) not in PLAIN or function_modes()) and has_torch_function((self,)):
-                return handle_torch_function(method, (self,), self, *args, **kwargs)
-            return implementation(self, *args, **kwargs)
-        except BaseException as error:
-            leave(error)
-            raise
-
-    method.__name__ = name
-    method.__qualname__ = f"Tensor.{name}"
-    method.__doc__ = getattr(_Base, name, method).__doc__
-    return method
+def ask_classes(instead: Call, own: Call, *args: Any, **kwargs: Any) -> Any:
+    """Let modes and subclasses of the program's answer first, as they do for torch's own method."""
+    given = (*args, *kwargs.values())
+    if has_torch_function(given):
+        return handle_torch_function(getattr(torch.Tensor, own.__name__), given, *args, **kwargs)
+    return instead(*args, **kwargs)
 
 
 class Moves:
@@ -140,6 +122,10 @@ class Moves:
 
     def type_as(self, tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
         return move(tensor, device(other), {"dtype": other.dtype})
+
+    def get_device(self, tensor: torch.Tensor) -> int:
+        found = device(tensor)
+        return found.index if found.type == "cuda" else _Base.get_device(tensor)
 
     def tolist(self, tensor: torch.Tensor) -> Any:
         return _Base.tolist(self.cpu(tensor))

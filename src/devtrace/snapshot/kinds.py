@@ -6,6 +6,7 @@ No class is asked: what it inherits from is read, and torch is not imported.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -84,12 +85,14 @@ def attributes_that_name(trait: str, owner: Any) -> Iterator[tuple[str, bool]]:
     """
     for key, value in {"device": attribute(owner, "device"), **instance_dict(owner)}.items():
         if names_trait(value, trait) and str(key).isidentifier():
-            yield key, key != "device" and (str(key).startswith("_") or _is_installed(type(owner)))
+            yield key, key != "device" and (str(key).startswith("_") or is_installed(type(owner)))
 
 
-def _is_installed(kind: type) -> bool:
+def is_installed(kind: type) -> bool:
     """Return whether a class is torch's or a package's."""
-    file = str(class_dict(kind).get("__file__") or "")
+    own = class_dict(kind)
+    module = own if "__file__" in own else instance_dict(sys.modules.get(full_name_of(kind)[0]))
+    file = str(module.get("__file__") or "")
     return is_torch_or_ours(file) or owner_of(file) == "package"
 
 

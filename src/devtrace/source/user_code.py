@@ -16,10 +16,10 @@ OWN_PACKAGES: Final = "DEVTRACE_OWN_PACKAGES"
 """Environment variable: installed packages by their import names, whose code counts as the user's own."""
 _INSTALLED: Final = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 # Packages that run a cell or a test and never are where somebody works.
-_HOSTS: Final = re.compile(
-    _INSTALLED.pattern + "(?:torchgen|functorch|IPython|ipykernel|traitlets|tornado|jupyter_client|debugpy|_pytest|"
-    r"pluggy|pytest)[/\\]"
-)
+_RUN_PROGRAMS: Final = "torchgen|functorch|IPython|ipykernel|traitlets|tornado|jupyter_client|debugpy|_?pytest|pluggy"
+_HOSTS: Final = re.compile(rf"{_INSTALLED.pattern}(?:{_RUN_PROGRAMS})[/\\]")
+OF_HOSTS: Final = re.compile(rf"(?:devtrace|{_RUN_PROGRAMS})(?:\.|$)")
+"""Modules by name, devtrace's too, whose objects lead to a program's variables and are no part of it."""
 _STANDARD: Final = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
 # Code without a file that is a person's: typed at a prompt, timed by %%time, passed with -c. Otherwise "<string>" is
 # what a program makes for itself: the `__init__` of a dataclass.

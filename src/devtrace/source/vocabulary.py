@@ -158,7 +158,7 @@ def in_full(device: str) -> str:
 def devices_named(text: str) -> list[str]:
     """Return the devices that a message of torch's names, in its order; of a tensor type (`torch.FloatTensor`) too."""
     kind = "|".join(map(re.escape, kinds()))
-    pattern = rf"\b((?:{kind})(?::\d+)?)\b|torch\.(?:({kind})\.)?\w+Tensor"
+    pattern = rf"(?<!Tensor\.)\b((?:{kind})(?::\d+)?)\b|torch\.(?:({kind})\.)?\w+Tensor"
     found = [in_full(match[1] or match[2] or HOST) for match in re.finditer(pattern, text)]
     return list(dict.fromkeys(found))
 

@@ -8,7 +8,7 @@ A template names its parameters. Their format says how a value is written:
     {size:bytes}           1.5 KB
     {count:=is|are}        is, are
     {devices:and}          cpu, cuda:0 and cuda:1
-    {name:Tensor}          `model.weight`; "A tensor" where it has no name
+    {name:Tensor}          `model.weight`; "A tensor" where it has no name, with `:it` "it"
     {reason:after_colon}   nothing moved it to cuda:0
 
 Whole numbers have separators between thousands. The templates are in `en.json` and `zh.json`, under the same headings,
@@ -33,8 +33,8 @@ from devtrace.words.language import Language
 from devtrace.words.text_format import format_bytes, format_time, pluralize
 
 _UNNAMED: Final[dict[Language, dict[str, str]]] = {
-    "en": {"tensor": "a tensor", "Tensor": "A tensor"},
-    "zh": {"tensor": "一个张量", "Tensor": "一个张量"},
+    "en": {"tensor": "a tensor", "Tensor": "A tensor", "it": "it", "they": "they", "one": "this one"},
+    "zh": {"tensor": "一个张量", "Tensor": "一个张量", "it": "它", "they": "它们", "one": "它"},
 }
 _CHINESE: Final = re.compile("[\u4e00-\u9fff]")
 _OPENING: Final = re.compile(r"^[A-Z][a-z]*(?= )")

@@ -35,7 +35,7 @@ function status(fix: IFixShown, { body, language }: IDrawing): HTMLElement {
     running: sentence(language, key, { round: fixing.round, cell: where }),
     cancelled: sentence(language, 'fix-all.cancelled'),
     proven: fixing.closing,
-    left: fixing.closing,
+    left: renumbered(fixing.closing, fix),
     failed: fixing.closing
   };
   const look = { role: 'status', data: { state: fixing.state } };

@@ -7,14 +7,17 @@ references to it. So a tensor's path from an inner frame (`self.table`) comes fr
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any, Final
 
-from devtrace.snapshot.kinds import is_module, is_optimizer
+from devtrace.snapshot.kinds import is_installed, is_module, is_optimizer
 from devtrace.source.object_walk import Reference, ReferenceKind, is_tensor, may_lead, members
 from devtrace.source.safe_values import class_dict
+from devtrace.source.user_code import OF_HOSTS
 
 MOST_OBJECTS: Final = 60_000
 MOST_DEPTH: Final = 12
@@ -86,11 +89,11 @@ class AccessPath:
 
     @property
     def rank(self) -> tuple[int, int, int, int]:
-        """Lowest for the best: an optimizer's state, not by its groups, nor a loose list; then outermost, and short."""
+        """Lowest for the best: an optimizer's state, not by its groups, no loose list; a global; outermost, short."""
         optimizer, state = any(is_optimizer(value) for value in self.objects[:-1]), self.is_state_of_an_optimizer
         return (
             -1 if state else 2 * optimizer + self.listed,
-            -self.frame,
+            -sys.maxsize if self.last.kind == "global" else -self.frame,
             len(self.references),
             len(self.text),
         )
@@ -140,10 +143,9 @@ class Walk:
             return
         self.references[key] = [reference]
         self.objects[key] = value
-        is_plain = type(value) is dict  # of these a program has the most
-        if not is_plain and is_tensor(value):
+        if type(value) is not dict and is_tensor(value):
             self.tensors.append(value)
-        elif depth < self.most_depth and (is_plain or not _is_ours(type(value))) and self.follows(value):
+        elif depth < self.most_depth and _is_of_program(reference) and self.follows(value):
             queue.append((value, depth))
 
     def names(self, value: object) -> list[AccessPath]:
@@ -180,10 +182,15 @@ class Walk:
         return reference.kind == "state" and id(reference.key) in self.references
 
 
-def _is_ours(kind: type) -> bool:
-    """Return whether a class is devtrace's, as the recording's: no name of the user's leads through it."""
-    module = class_dict(kind).get("__module__")
-    return type(module) is str and module[:8] == "devtrace" and module[8:9] in ("", ".")
+def _is_of_program(reference: Reference) -> bool:
+    """Return whether names may lead on from an object: no module's globals, no package's class, none of IPython's."""
+    value, kind = reference.value, type(reference.value)
+    if kind is dict:  # of these a program has the most
+        return reference.owner is None or "__builtins__" not in value
+    if issubclass(kind, type):
+        return not is_installed(value)
+    module = value.__module__ if kind is FunctionType else class_dict(kind).get("__module__")
+    return type(module) is not str or OF_HOSTS.match(module) is None
 
 
 def roots(frame: Any) -> dict[str, tuple[Any, ReferenceKind]]:

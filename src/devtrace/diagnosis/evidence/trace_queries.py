@@ -326,9 +326,9 @@ class TraceQueries:
         return found is not None and beside is not None and found.statement is beside.statement
 
     def node_at(self, site: Site) -> SourceNode | None:
-        """Return the code of a site; None without source."""
+        """Return the code of a site; None without source, or where its lines are another text's."""
         source = self.read(site.file, site.line, site.cell_id)
-        if source is None:
+        if source is None or not site.text:
             return None
         node = source.node_at(Span(site.line, site.column, site.end_line, site.end_column))
         statement = source.statement(node) if node is not None else None

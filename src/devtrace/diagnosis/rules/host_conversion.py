@@ -19,15 +19,30 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.snapshot import kinds
-from devtrace.source.matching import called_name, calls_in, is_given, is_path, keyword, match_code, nodes_of, owner_of
+from devtrace.source.flow import operands
+from devtrace.source.matching import (
+    called_name,
+    calls_in,
+    given_trait,
+    is_given,
+    is_path,
+    keyword,
+    match_code,
+    nodes_of,
+    owner_of,
+    written_out,
+)
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import MISSING, Value, evaluate, values
+from devtrace.source.vocabulary import FACTS, READS, TAKES_VALUES, is_move, leaves_device, package
 from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
 from devtrace.words.catalogue import sentence, unnamed
 from devtrace.words.text_format import one_line
 
 MOST_PARENTS: Final = 50
 _LISTS: Final = ("list", "tuple", "sorted")
+_PLAIN: Final = "cpu()"
+_DETACHED: Final = "detach().cpu()"
 
 
 def host_conversion(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
@@ -82,12 +97,22 @@ class _Conversion:
         if self.code is None:
             return None
         argument = next(filter(None, map(self.taker.given_to, calls_in(self.code))), None)
-        return argument if argument is not None else _converted(self.code) if self.taker is NUMPY else None
+        return argument if argument is not None else self._converted(self.code) if self.taker is NUMPY else None
+
+    def _converted(self, code: ast.AST) -> ast.expr | None:
+        for call in calls_in(code):
+            owner = owner_of(call) if match_code("$x.numpy()", call) else None
+            if owner is not None and not self._is_brought(owner):
+                return owner
+        if isinstance(code, ast.Call) and called_name(code) in ("array", "asarray", "ascontiguousarray") and code.args:
+            return None if written_out(code.args[0]) else code.args[0]
+        return None
 
     @cached_property
     def row(self) -> TensorId:
         """Return the row of the tensor: the code's value, a result of the line, or an input of the op; or -1."""
-        rows = [*self._of_given(), *self._made_in_the_line, *self.queries.inputs(self.op)]
+        made, inputs = self._made_in_the_line.values(), self.queries.inputs(self.op)
+        rows = [*self._of_given(), *made, *inputs] if self.given is not None else [*inputs, *made]
         if not self._is_a_calls_own:
             rows += [self.snapshot.row(value.value) for value in self._values()]
         found = next((row for row in rows if row is not None and self.queries.device(row) != HOST), NO_TENSOR)
@@ -124,24 +149,18 @@ class _Conversion:
             yield from self.queries.outputs(OpId(self.op - 1))
 
     @cached_property
-    def _made_in_the_line(self) -> dict[TensorId, ast.expr]:
-        """Return the last result of an expression in the failing code, with the expression."""
-        inside = set(ast.walk(self.code)) if self.code is not None else set()
-        op = OpId(self.op - 1)
-        while op >= 0 and self._is_of_the_line(op):
+    def _made_in_the_line(self) -> dict[ast.AST, TensorId]:
+        """Return the expressions in the failing code that ran ops, the last first, each with its last result."""
+        found: dict[ast.AST, TensorId] = {}
+        inside = set(nodes_of(ast.expr, self.code)) if self.code is not None else set()
+        for op in map(OpId, reversed(range(self.op))):
+            line = self.queries.source_node(self.queries.op_user(op))
+            if self.frame is None or line is None or line.statement is not self.frame.source_node.statement:
+                break
             made = self.queries.op_node(op)
-            if made is not None and made.node in inside and isinstance(made.node, ast.expr):
-                rows = [row for row in self.queries.outputs(op) if self.queries.device(row) != HOST]
-                if rows:
-                    return dict.fromkeys(rows, made.node)
-            op = OpId(op - 1)
-        return {}
-
-    def _is_of_the_line(self, op: OpId) -> bool:
-        """Return whether the user's line of an op is the one that failed."""
-        own = [self.queries.user(self.queries.op_site(each)) for each in (op, self.op)]
-        sites = [self.queries.site(each) for each in own]
-        return sites[0] is not None and sites[1] is not None and sites[0].line == sites[1].line
+            if made is not None and made.node in inside:
+                found.update((made.node, row) for row in self.queries.outputs(op) if made.node not in found)
+        return found
 
     def _values(self) -> list[Value]:
         if self.frame is None or self.code is None:
@@ -154,7 +173,61 @@ class _Conversion:
         """Return the expression to change, which the line has for the tensor."""
         if self.given is not None or self.frame is None or self.row < 0:
             return self.given
-        return self._made_in_the_line.get(self.row) or self.frame.node_of(self.row)
+        made = next((node for node, row in self._made_in_the_line.items() if row == self.row), None)
+        found = made if isinstance(made, ast.expr) else self.frame.node_of(self.row)
+        return None if self._is_brought(found) else found
+
+    @cached_property
+    def _taken(self) -> dict[ast.AST, str]:
+        """Return what the failing code gives from a device, with the code that gives it from the CPU.
+
+        Of a call that is all that is on a device: which numpy reads first is the package's matter.
+        """
+        frame, code, node = self.frame, self.code, self.node
+        if frame is None or code is None:
+            return {}
+        parts = operands(code) if code is frame.source_node.node else [code]
+        given = (each for each in parts if isinstance(each, ast.expr) and each is not owner_of(code))
+        is_numpys = self.taker is NUMPY and self.given is None
+        taken = dict(pair for each in given if is_numpys for pair in self._brought(each, frame))
+        return taken or ({node: frame.code.called_on(node, self._way(node, frame))} if node is not None else {})
+
+    def _brought(self, node: ast.expr, frame: FailingFrame) -> Iterator[tuple[ast.AST, str]]:
+        value, parts = evaluate(node, frame.scope()), written_out(node)
+        items = value if type(value) in (list, tuple) else ()
+        is_list = any(map(self._is_on_a_device, items)) and all(map(is_tensor, items))
+        if is_list or (called_name(node) in _LISTS and node is self.node):
+            way = _DETACHED if any(map(kinds.requires_grad, items)) else _PLAIN
+            yield node, f"[each.{way} for each in {frame.code.text(node)}]"
+        elif not parts and self._is_there(node, frame):
+            yield node, frame.code.called_on(node, self._way(node, frame))
+        for part in parts:
+            yield from self._brought(part, frame)
+
+    def _is_there(self, node: ast.expr, frame: FailingFrame) -> bool:
+        """Return whether code gives a tensor of a device: by its value, its ops, or what it is made of."""
+        value, made = evaluate(node, frame.scope()), self._made_in_the_line.get(node)
+        if value is not MISSING or made is not None:
+            return self.queries.device(made) != HOST if made is not None else self._is_on_a_device(value)
+        name = called_name(node) or getattr(node, "attr", "")
+        is_no_tensor = name in FACTS or (leaves_device(name) and not is_move(name) and name not in TAKES_VALUES)
+        if is_no_tensor or self._is_brought(node):
+            return False
+        is_own = isinstance(node, ast.Call) and package(node.func, frame.source, frame.variables) != "torch"
+        is_of_one = is_own or isinstance(node, ast.Subscript)
+        sources = [owner_of(node) or getattr(node, "value", None)] if is_of_one else operands(node)
+        return any(each is not None and self._is_there(each, frame) for each in sources)
+
+    def _is_on_a_device(self, value: object) -> bool:
+        return is_tensor(value) and self.snapshot.trait_of(value) not in (HOST, "")
+
+    def _is_brought(self, node: ast.AST | None) -> bool:
+        """Return whether code gives what numpy takes: `x.cpu()`, `x.to("cpu")`, `x.item()`."""
+        if self.frame is None or not isinstance(node, ast.Call):
+            return False
+        device = given_trait(node)
+        is_named = device is not None and self.frame.names_expected_device(device)
+        return is_named or (owner_of(node) is not None and called_name(node) in ("cpu", *READS))
 
     # The tensor.
 
@@ -178,63 +251,38 @@ class _Conversion:
     def fix(self) -> Fix:
         if self.taker is PINNED:
             return self._without_pinning()
-        if self.frame is not None and self.node is not None and not self._is_list(self.node):
-            return self._replaced(self.node, self.frame.code.called_on(self.node, self._way))
-        return self._of_each() or Fix(sentence("host-boundary.advice"))
-
-    def _replaced(self, node: ast.expr, new: str) -> Fix:
-        edit = self.frame.code.replaced(node, new) if self.frame is not None else None
-        if edit is None:
+        if self.frame is None or self.code is None or not self._taken:
             return Fix(sentence("host-boundary.advice"))
-        return Fix(sentence("fixed.to-cpu", code=one_line(new)), (edit,))
+        key, (text, *others) = "fixed.to-cpu", self._taken.values()
+        if others:
+            key, text = "fixed.all-to-cpu", self.frame.code.text_with(self.code, *self._taken.items())
+        edit = self.frame.code.all_replaced([*self._taken.items()])
+        return Fix(sentence(key, code=one_line(text)), (edit,) if edit is not None else ())
 
-    @cached_property
-    def _way(self) -> str:
-        is_to_detach = self._requires_grad() or (self.row < 0 and self._is_a_calls_own)
-        return "detach().cpu()" if self.taker is NUMPY and is_to_detach else "cpu()"
+    def _way(self, node: ast.expr, frame: FailingFrame) -> str:
+        """Return how code is brought to the CPU: by its tensor, or by what it is made of where no op was seen."""
+        row = self._made_in_the_line.get(node, self.row if node is self.node else NO_TENSOR)
+        read = [each.value for each in values(node, frame.source, frame.scope()) if is_tensor(each.value)]
+        is_unknown = self._is_a_calls_own or not read
+        is_to_detach = (
+            self._requires_grad(row) if row >= 0 else is_unknown or any(map(kinds.requires_grad, read))
+        )
+        is_detached = self.taker is not NUMPY or match_code("$x.detach()", node) is not None
+        return _DETACHED if is_to_detach and not is_detached else _PLAIN
 
-    def _requires_grad(self) -> bool:
-        if self.row < 0 or match_code("$x.detach()", self.node):
-            return False
-        objects = [name.last.value for name in self.snapshot.names(self.row)]
+    def _requires_grad(self, row: TensorId) -> bool:
+        objects = [name.last.value for name in self.snapshot.names(row)]
         if objects:
+from devtrace.snapshot import kinds
             return kinds.requires_grad(objects[0])
-        maker = self.queries.producer(self.row)
-        is_number = self.queries.trace.tensors[self.row].dtype.startswith(("float", "bfloat", "complex"))
+        maker = self.queries.producer(row)
+        is_number = self.queries.trace.tensors[row].dtype.startswith(("float", "bfloat", "complex"))
         return is_number and maker >= 0 and bool(self.queries.trace.ops.number("grad", maker))
-
-    def _of_each(self) -> Fix | None:
-        """Return the fix for a list of tensors: `np.mean([each.cpu() for each in losses])`."""
-        if self.frame is None or self.code is None or self.taker is not NUMPY:
-            return None
-        for node in nodes_of(ast.expr, self.code):
-            value = evaluate(node, self.frame.scope())
-            is_list = type(value) in (list, tuple) and len(value) > 0 and all(map(is_tensor, value))
-            has_it = is_list and self.row in map(self.snapshot.row, value)
-            if has_it or (node is self.node and value is MISSING):
-                return self._replaced(node, f"[each.{self._way} for each in {self.frame.code.text(node)}]")
-        return None
-
-    def _is_list(self, node: ast.expr) -> bool:
-        """Return whether an expression is a list, not a tensor: a variable's list, or a list display."""
-        value = evaluate(node, self.frame.scope()) if self.frame is not None else None
-        return type(value) in (list, tuple) or (isinstance(node, ast.Call) and called_name(node) in _LISTS)
 
     def _without_pinning(self) -> Fix:
         """Return the fix for a loader whose data are on the device already: `pin_memory=False`."""
-        if self.frame is not None:
-            for call in calls_in(self.frame.body):
-                pinned = keyword(call, "pin_memory")
-                if pinned is not None and match_code("True", pinned) is not None:
-                    edit = self.frame.code.replaced(pinned, "False")
-                    return Fix(sentence("fixed.no-pinning"), (edit,) if edit is not None else ())
-        return Fix(sentence("fixed.no-pinning"))
-
-
-def _converted(code: ast.AST) -> ast.expr | None:
-    for call in calls_in(code):
-        if match_code("$x.numpy()", call):
-            return owner_of(call)
-    if isinstance(code, ast.Call) and called_name(code) in ("array", "asarray", "ascontiguousarray") and code.args:
-        return None if isinstance(code.args[0], ast.List | ast.Tuple | ast.ListComp) else code.args[0]
-    return None
+        calls = calls_in(self.frame.body) if self.frame is not None else ()
+        pinned = (keyword(call, "pin_memory") for call in calls)
+        asked = next((each for each in pinned if each is not None and match_code("True", each) is not None), None)
+        edit = self.frame.code.replaced(asked, "False") if self.frame is not None and asked is not None else None
+        return Fix(sentence("fixed.no-pinning"), (edit,) if edit is not None else ())

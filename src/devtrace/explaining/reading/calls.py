@@ -1,4 +1,4 @@
-"""Calls: of modules and classes, of the user's and packages' functions, of torch's functions and tensors' methods."""
+"""Finds out what a call returned: of a module or class, of a user's or a package's function, of a function of torch."""
 
 from __future__ import annotations
 

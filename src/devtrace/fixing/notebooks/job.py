@@ -1,6 +1,6 @@
 """A notebook that is open somewhere, fixed in a process of its own: progress and outcome are lines of JSON.
 
-    python -m devtrace.fixing.notebooks.job      reads {"folder", "devices", "language", "last", "cells": [{"cell", "source"}]}
+    python -m devtrace.fixing.notebooks.job      reads {"folder", "devices", "language", "last", "cells": [{"cell", "source", "raised"}]}
 
 Each line is an object as `panel/messages.json` describes `Fixing`; the last has a state other than "running". The cells
 are those that the reader sees, saved or not. It ends with whoever holds its standard input.
@@ -64,7 +64,7 @@ class NotebookJob:
         try:
             rounds = self._rounds
             rounds.go()
-            is_proven = rounds.is_proven and rounds.last.ending == "ended"
+            is_proven = rounds.is_proven and rounds.last.ending == "ended" and not rounds.unmended
             compared = None
             if is_proven and rounds.changes:
                 compared = ReferenceRun(self._run_as_it_was).compared(rounds.last, rounds.is_of_memory)
@@ -115,8 +115,8 @@ class NotebookJob:
 
     def _closing(self, compared: Compared | None) -> str:
         rounds, last = self._rounds, self._rounds.last
-        if rounds.left is not None:
-            return rounds.why_left
+        if rounds.left is not None or rounds.unmended:
+            return rounds.why_left or rounds.unmended
         if last.error is not None:
             return sentence("fix.not-proven", count=len(rounds.runs))
         if last.ending != "ended":
@@ -167,8 +167,10 @@ def _plain(text: SourceText) -> list[str]:
 
 
 def _as_notebook(cells: Sequence[PageCell]) -> bytes:
-    rest: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
-    code = [{**rest, "id": f"c{at}", "source": each["source"]} for at, each in enumerate(cells)]
+    rest: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}}
+    error: dict[str, Any] = {"output_type": "error", "ename": "", "traceback": []}
+    outputs = [[{**error, "evalue": each["raised"]}] if each["raised"] else [] for each in cells]
+    code = [{**rest, "id": f"c{at}", "source": each["source"], "outputs": outputs[at]} for at, each in enumerate(cells)]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": code}).encode()
 

@@ -1,6 +1,6 @@
 """The notebook's errors fixed in the background: a process that runs it on simulated devices, and what that has said.
 
-    fix = NotebookFix(changed, namespace)
+    fix = NotebookFix(changed, namespace, raised)
     fix.begin(cells, "cuda:1")          # `changed` is called at each line of the process, in a thread of its own
     fix.state                           # as the page shows it; None before the first
     fix.cell_ended()                    # what has to run goes by what the kernel, whose namespace it is, has run
@@ -37,10 +37,11 @@ _LOOK: Final = 0.2
 class NotebookFix:
     """At most one at a time: a second one ends the first."""
 
-    def __init__(self, changed: Callable[[], None], namespace: Mapping[str, Any]) -> None:
+    def __init__(self, changed: Callable[[], None], namespace: Mapping[str, Any], raised: Mapping[str, str]) -> None:
         self.state: State | None = None
         self._changed = changed
         self._namespace = namespace
+        self._raised = raised  # by the cells of the session, which went on below them
         self._cells: Sequence[State] = []
         self._process: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
@@ -49,8 +50,8 @@ class NotebookFix:
         """`last`: what the reader calls the last of the cells, where others are below it."""
         self._end()
         how = {"folder": os.getcwd(), "devices": devices, "language": language.current(), "last": last}
-        asked = {**how, "cells": [*cells]}
-        process = _process_for(asked)
+        known = [{**each, "raised": self._raised.get(each["cell"], "")} for each in cells]
+        process = _process_for({**how, "cells": known})
         with self._lock:
             self._process, self._cells, self.state = process, cells, dict(beginning())
         self._changed()
@@ -152,7 +153,7 @@ def wait_for(fix: NotebookFix, reader: threading.Thread, labels: Mapping[str, st
     state = fix.state or {}
     for bug in [*state["bugs"], *([state["left"]] if "left" in state else [])]:
         yield from _bug_lines(_renumbered(bug, state["cells"], labels), labels)
-    yield state["closing"]
+    yield _renumbered({"message": state["closing"], "help": ""}, state["cells"], labels)["message"]
 
 
 def _renumbered(bug: State, cells: Sequence[str], labels: Mapping[str, str]) -> State:

@@ -13,6 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
 from devtrace.diagnosis.findings import Edit, Finding, Site, from_json
 from devtrace.fixing.notebooks.kernel import Kernel
 from devtrace.fixing.notebooks.text import NotebookText, runs
@@ -73,6 +74,7 @@ class NotebookRunner:
             self.cell_begins(number)
             if end is not None:
                 client.timeout = max(int(end - monotonic() + 1), 1)
+            _let_fail(cell)
             try:
                 client.execute_cell(cell, index)
             except CellExecutionError:
@@ -82,13 +84,21 @@ class NotebookRunner:
         return "ended"
 
 
+def _let_fail(cell: Any) -> None:
+    """Let a cell raise that did so for its author, who went on below it; a device error is what the rounds end."""
+    failed = [each.evalue for each in cell.outputs if each.output_type == "error"]
+    if failed and not ABOUT_DEVICES.search(failed[-1]):
+        cell.metadata["tags"] = [*cell.metadata.get("tags", ()), "raises-exception"]
+
+
 def _run_of(data: Mapping[str, Any], ending: Ending, notebook: NotebookText) -> ProgramRun:
     raised = data["raised"] if ending == "raised" else None
     cells = {str(file): int(count) for file, count in data["cells"].items()}
+    where = next((f" (In[{cells[file]}])" for file, _ in raised["lines"] if file in cells), "") if raised else ""
     return ProgramRun(
         ending,
         tuple(_in_notebook(from_json(found), notebook.name) for found in data["findings"]),
-        f"{raised['type']}: {raised['message']}" if raised else "",
+        f"{raised['type']}: {raised['message']}{where}" if raised else "",
         tuple(_line(str(file), int(line), cells, notebook) for file, line in raised["lines"]) if raised else (),
         data["values"],
         crossings=data["crossings"],

@@ -22,7 +22,7 @@ class FixOfSession(Companion):
 
     def __init__(self, tracing: Tracing) -> None:
         super().__init__(tracing)
-        self.fix = NotebookFix(lambda: tracing.notify("fixing"), tracing.namespace)
+        self.fix = NotebookFix(lambda: tracing.notify("fixing"), tracing.namespace, tracing.raised)
 
     def command(self, argument: str, screen: Screen) -> None:
         """Fix the errors of the cells that ran so far, in a kernel of its own; the panel then offers the changes."""

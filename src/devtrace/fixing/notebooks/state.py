@@ -4,10 +4,11 @@ from typing import Literal, NotRequired, TypedDict
 
 
 class PageCell(TypedDict):
-    """A code cell as it stands in the page."""
+    """A code cell as it stands in the page, and what it raised there."""
 
     cell: str
     source: str
+    raised: str
 
 
 class Hunk(TypedDict):

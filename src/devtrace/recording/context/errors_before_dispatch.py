@@ -1,7 +1,7 @@
 """Reads from a traceback the errors that are raised above the dispatcher, where no mode sees them.
 
-scaled_dot_product_attention, LSTM, `.numpy()`, `.data =`, `.cuda()` and wrong arguments are refused before there is
-an op. The failing expression then names the function, and looking up its names without running anything the arguments.
+torch refuses scaled_dot_product_attention, LSTM, `.numpy()`, `.data =`, `.cuda()` and wrong arguments before there is
+an op. Then the failing expression names the function. Its arguments are looked up by their names; nothing runs for it.
 """
 
 import ast
@@ -76,21 +76,21 @@ def failing(error: BaseException) -> Failing | None:
         return None
     entries = entries_of(error)
     inside = bool(entries) and is_torch_or_ours(entries[-1].tb_frame.f_code.co_filename)
-    as_array = was_asked_for_an_array(error)
+    array = asked_for_an_array(error)
     for entry in reversed(entries):
         theirs = sites.files[entry.tb_frame.f_code.co_filename] in (USER, LIBRARY)
-        if as_array and not (theirs and knows_torch(entry.tb_frame)):
+        if array is not None and not (theirs and knows_torch(entry.tb_frame)):
             continue
         found = _called(entry, anything=inside and theirs)
         if theirs or (found is not None and found.tensors):  # not torch's own `torch._C._cuda_init()`
-            return found
+            return found._replace(tensors=[array]) if found is not None and array is not None else found
     return None
 
 
-def was_asked_for_an_array(error: BaseException) -> bool:
-    """Return whether numpy asked a tensor to be an array, as it does for `np.mean(losses)` and `array[tensor]`."""
-    codes = (entry.tb_frame.f_code for entry in entries_of(error))
-    return any(code.co_name == "__array__" and is_torch_or_ours(code.co_filename) for code in codes)
+def asked_for_an_array(error: BaseException) -> torch.Tensor | None:
+    """Return the tensor that numpy asked to be an array, as it does for `np.mean(losses)` and `array[tensor]`."""
+    frames = (entry.tb_frame for entry in entries_of(error) if entry.tb_frame.f_code.co_name == "__array__")
+    return next((frame.f_locals["self"] for frame in frames if is_torch_or_ours(frame.f_code.co_filename)), None)
 
 
 def knows_torch(frame: FrameType) -> bool:

@@ -83,8 +83,8 @@ class Modules:
 
     def _got(self, role: str, module: Module, name: str, tensor: Any) -> None:
         row = self.row_of(module)
-        if row < 0 or tensor is None or is_compiling():
-            return
+        if row < 0 or tensor is None or is_compiling() or self.known[row].module() is not module:
+            return  # a replica's are gone after its step
         with NAMES, Quiet():
             rows: list[int] = []
             self.recorder.gather(tensor, rows)
@@ -106,14 +106,15 @@ class Modules:
         known = self.known[row]
         if not known.ran:
             known.ran, known.plain = True, _plain(module)
-            self._note(row, module)
+            self._note(row)
         plain = known.plain and not (has_hooks(module) or any(_HOOKS))
         return state.open(row, caller, training=is_training(module), plain=plain)
 
-    def _note(self, row: int, module: Module) -> None:
-        """Note the names of its tensors while it lives: a function's model dies before the recording ends."""
+    def _note(self, row: int) -> None:
+        """Note the names of its tensors, for a replica its original's: a function's model dies before the end."""
+        module = self.known[row].module()
         with Quiet():
-            for role, name, tensor in own_tensors(module):
+            for role, name, tensor in own_tensors(module) if module is not None else ():
                 rows: list[int] = []
                 self.recorder.gather(tensor, rows)
                 self.noted.update((each, (row, role, name)) for each in rows)

@@ -71,7 +71,7 @@ def _lines(position: CodePosition) -> list[str]:
 def _text(position: CodePosition, span: Span) -> str:
     """Return the source of the span; the whole line where there are no columns."""
     lines = _lines(position)[span.line - 1 : max(span.end_line, span.line)]
-    if not lines:
+    if not lines or (position.cell is None and not _is_where_it_says(position)):
         return ""
     if span.column < 0:
         return lines[0].strip()[:LONGEST_TEXT]
@@ -79,6 +79,12 @@ def _text(position: CodePosition, span: Span) -> str:
     raw[-1] = raw[-1][: span.end_column]
     raw[0] = raw[0][span.column :]
     return b"".join(raw).decode(errors="replace")[:LONGEST_TEXT]
+
+
+def _is_where_it_says(position: CodePosition) -> bool:
+    """Return whether a function begins at its line of the file: `autoreload` compiles a changed one by itself."""
+    name, first = position.code.co_name, linecache.getline(position.code.co_filename, position.code.co_firstlineno)
+    return "<" in name or re.match(rf"\s*@|.*\b(def|class)\s+{name}\b", first) is not None
 
 
 def _add_source(builder: TraceBuilder, position: CodePosition, count: int, cell_id: str) -> None:
