@@ -264,16 +264,13 @@ class _Conversion:
         row = self._made_in_the_line.get(node, self.row if node is self.node else NO_TENSOR)
         read = [each.value for each in values(node, frame.source, frame.scope()) if is_tensor(each.value)]
         is_unknown = self._is_a_calls_own or not read
-        is_to_detach = (
-            self._requires_grad(row) if row >= 0 else is_unknown or any(map(kinds.requires_grad, read))
-        )
+        is_to_detach = self._requires_grad(row) if row >= 0 else is_unknown or any(map(kinds.requires_grad, read))
         is_detached = self.taker is not NUMPY or match_code("$x.detach()", node) is not None
         return _DETACHED if is_to_detach and not is_detached else _PLAIN
 
     def _requires_grad(self, row: TensorId) -> bool:
         objects = [name.last.value for name in self.snapshot.names(row)]
         if objects:
-from devtrace.snapshot import kinds
             return kinds.requires_grad(objects[0])
         maker = self.queries.producer(row)
         is_number = self.queries.trace.tensors[row].dtype.startswith(("float", "bfloat", "complex"))
