@@ -230,10 +230,10 @@ class Explanation:
         found = {key: None if row < 0 else row for key, row in zip(of_interest, walked, strict=True)}
         frames = [(rows[site], frame) for site, frame in self.frames]
 
-        def row(tensor: object) -> int | None:
+        def row_in_trace(tensor: object) -> int | None:
             return found[id(tensor)] if id(tensor) in found else row_of(known(tensor))
 
-        objects = frozen(frames, None, row, {str(site.file) for site in done.trace.sites})
+        objects = frozen(frames, None, row_in_trace, {str(site.file) for site in done.trace.sites})
         return Snapshot(
             lambda: objects,
             cells=sites.cells_so_far(),

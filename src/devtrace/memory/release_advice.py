@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import gc
 from collections.abc import Iterable, Mapping
-from types import FrameType
 from typing import Any, Final
 
 from devtrace.diagnosis.edits import Code
@@ -17,6 +16,7 @@ from devtrace.source.flow import LOOPS, binds, path_of, targets
 from devtrace.source.matching import called_name, called_names, calls_in, listed, names_in, variable
 from devtrace.source.object_walk import is_tensor, may_lead, registered
 from devtrace.source.parsing import Source
+from devtrace.source.stand_ins import Frame
 from devtrace.words.catalogue import sentence
 
 _MOST_OBJECTS: Final = 300_000
@@ -197,7 +197,7 @@ def deleted(memory: Memory, snapshot: FailureSnapshot) -> Remedy | None:
     return None
 
 
-def _body(source: Source, frame: FrameType) -> list[ast.stmt]:
+def _body(source: Source, frame: Frame) -> list[ast.stmt]:
     """Return the statements of a running function; of a file none, as functions of others may read its variables."""
     function = source.body_of(frame.f_code)
     body = getattr(function, "body", [])
@@ -251,7 +251,7 @@ def _is_plain(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Assign) and all(map(variable, statement.targets))
 
 
-def _is_led_to(snapshot: FailureSnapshot, owner: FrameType, name: str, unread: set[str]) -> bool:
+def _is_led_to(snapshot: FailureSnapshot, owner: Frame, name: str, unread: set[str]) -> bool:
     """Return whether a variable that is still read leads to what a name is of, or to a part of that model."""
     rest: list[Any] = []
     for frame in snapshot.frames:
@@ -259,7 +259,7 @@ def _is_led_to(snapshot: FailureSnapshot, owner: FrameType, name: str, unread: s
     return _leads(rest, _with_parts(owner.f_locals.get(name)))
 
 
-def _leading_to(owner: FrameType, names: list[str], unread: Iterable[str]) -> list[str]:
+def _leading_to(owner: Frame, names: list[str], unread: Iterable[str]) -> list[str]:
     """Return the variables that nothing reads either and that keep what is deleted: an optimizer's `schedule`."""
     wanted = {each for name in names for each in _with_parts(owner.f_locals.get(name))}
     return [name for name in unread if name in owner.f_locals and _leads([owner.f_locals[name]], wanted)]

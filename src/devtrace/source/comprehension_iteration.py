@@ -19,6 +19,7 @@ from devtrace.source.matching import assigned_names, called_name, owner_of
 from devtrace.source.object_walk import may_lead
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict
+from devtrace.source.stand_ins import Frame
 
 MOST_TURNS: Final = 64
 ARE_LOST: Final = sys.version_info >= (3, 12)
@@ -34,9 +35,9 @@ _SAME_ITEMS: Final = ("sorted", "reversed", "list", "tuple", "iter")
 
 
 def lost_variables(
-    frame: FrameType,
+    frame: FrameType | Frame,
     at: tuple[Source | None, ast.AST | None],
-    below: FrameType | None,
+    below: FrameType | Frame | None,
     trait_of: Callable[[Any], object],
 ) -> dict[str, Any]:
     """Return the variables of a frame's comprehensions in the failing iteration.

@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple
 
 from devtrace.source.matching import called_name
 from devtrace.source.parsing import Source, Span, read
+from devtrace.source.stand_ins import Frame
 
 
 class _Missing:
@@ -59,7 +60,7 @@ class Scope:
     globals: Mapping[str, Any]
 
     @classmethod
-    def of(cls, frame: FrameType) -> Scope:
+    def of(cls, frame: FrameType | Frame) -> Scope:
         return cls(frame.f_locals, frame.f_globals)
 
     def having(self, variables: Mapping[str, Any]) -> Scope:
