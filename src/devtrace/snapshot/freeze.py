@@ -323,9 +323,10 @@ def _items(items: Iterable[Any], count: int) -> Iterator[Any]:
 
 
 def _read_of(stored: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield those of nn.Module's own attributes of a module that are read, tables that have anything."""
+    """Yield those of nn.Module's own attributes of a module that are read, of its hooks those that there are."""
     for name in READ_OF_MODULES:
-        if name in stored and (not issubclass(type(stored[name]), dict) or dict.__len__(stored[name])):
+        has_none = issubclass(type(stored.get(name)), dict) and not dict.__len__(stored[name])
+        if name in stored and not (has_none and name[:8] == "_forward"):
             yield name, stored[name]
 
 
