@@ -351,10 +351,15 @@ class TraceQueries:
         return self.trace.errors[-1].op.id if len(self.trace.errors) else NO_OP
 
     @property
-    def frames(self) -> tuple[tuple[SiteId, Frame], ...]:
+    def frame_sites(self) -> list[SiteId]:
+        """Sites of the error's frames, innermost first."""
+        return [*map(SiteId, self.snapshot.sites)] if self.snapshot is not None else []
+
+    @property
+    def frames(self) -> list[tuple[SiteId, Frame]]:
         """Sites and frames of the error, innermost first."""
-        frozen = self.snapshot.objects.frames if self.snapshot is not None else ()
-        return cast("tuple[tuple[SiteId, Frame], ...]", frozen)
+        sites, snapshot = self.frame_sites, self.snapshot
+        return [*zip(sites, snapshot.objects.frames, strict=True)] if sites and snapshot is not None else []
 
     @property
     def accelerators(self) -> tuple[str, ...]:
@@ -369,8 +374,7 @@ class TraceQueries:
     @property
     def around(self) -> list[SiteId]:
         """Sites of the failing line and of those that led there, innermost first."""
-        around = self.snapshot.around if self.snapshot is not None else ()
-        return [*map(SiteId, around), *(site for site, _ in self.frames)]
+        return [*map(SiteId, (*self.snapshot.around, *self.snapshot.sites))] if self.snapshot is not None else []
 
     def package(self, site: SiteId) -> str:
         return str(self.trace.sites.raw("package", site)) if site >= 0 else ""
