@@ -28,6 +28,7 @@ from devtrace.recording.columns.chunk import WIDTH
 from devtrace.recording.hot import dispatch
 from devtrace.recording.recording import Recording
 from devtrace.trace.checks import broken_rule
+from failing import birth_of
 from warm import Warm
 
 STEPS = 50
@@ -179,9 +180,7 @@ def test_a_tensor_that_was_there_before_is_dated_in_an_error_in_between() -> Non
 
     _, short = both(program)
     finding = short.report.findings[0]
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert finding.culprit.born.text == "mask = torch.ones(2)"
+    assert birth_of(finding).text == "mask = torch.ones(2)"
     assert finding.cause == "never-moved"
 
 
