@@ -577,18 +577,13 @@ class Masked(torch.nn.Linear):
 """
 
 
-def test_a_package_goes_on_by_what_its_branches_ask(install: Install) -> None:
-    pack = install(CHOOSING, "choosing_pack")
-
-    def program() -> None:
-        net = pack.Masked(8, 4).to(GPU)
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        for _ in range(12):
-            optimizer.zero_grad()
-            net(torch.rand(2, 8, device=GPU), torch.ones(2, 1, dtype=torch.bool, device=GPU)).sum().backward()
-            optimizer.step()
-
-    assert warned(program) == []
+def a_package_goes_on_by_what_its_branches_ask(pack: Any) -> None:
+    net = pack.Masked(8, 4).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(12):
+        optimizer.zero_grad()
+        net(torch.rand(2, 8, device=GPU), torch.ones(2, 1, dtype=torch.bool, device=GPU)).sum().backward()
+        optimizer.step()
 
 
 STEPPING = """
@@ -603,17 +598,12 @@ class Schedule:
 """
 
 
-def test_a_package_reads_as_it_likes_in_a_loop_that_trains_nothing(install: Install) -> None:
-    pack = install(STEPPING, "stepping_pack")
-
-    def program() -> None:
-        net, x = nn.Linear(8, 8).to(GPU), torch.rand(2, 8, device=GPU)
-        schedule = pack.Schedule(20, GPU)
-        with torch.no_grad():
-            for time in schedule.times:
-                x = schedule.step(net(x), time, x)
-
-    assert warned(program) == []
+def a_package_reads_as_it_likes_in_a_loop_that_trains_nothing(pack: Any) -> None:
+    net, x = nn.Linear(8, 8).to(GPU), torch.rand(2, 8, device=GPU)
+    schedule = pack.Schedule(20, GPU)
+    with torch.no_grad():
+        for time in schedule.times:
+            x = schedule.step(net(x), time, x)
 
 
 DIVIDING = """
@@ -654,16 +644,11 @@ def search(score, start, steps):
 """
 
 
-def test_a_package_that_trains_on_its_own_reads_as_it_likes_in_a_loop_of_the_users_too(install: Install) -> None:
-    pack = install(SEARCHING, "searching_pack")
-
-    def program() -> None:
-        score, ex = nn.Linear(8, 1).to(GPU), pack.search  # its name is in that of `aten.index_put`
-        for seed in range(3):
-            start = torch.full((4, 8), float(seed), device=GPU)
-            ex(score, start, 10)
-
-    assert warned(program) == []
+def a_package_that_trains_on_its_own_reads_as_it_likes_in_a_loop_of_the_users_too(pack: Any) -> None:
+    score, ex = nn.Linear(8, 1).to(GPU), pack.search  # its name is in that of `aten.index_put`
+    for seed in range(3):
+        start = torch.full((4, 8), float(seed), device=GPU)
+        ex(score, start, 10)
 
 
 AVERAGING = """
@@ -677,14 +662,9 @@ def fit(model, batches):
 """
 
 
-def test_a_few_bytes_that_a_package_copies_for_each_weight_after_its_loop_are_no_cost(install: Install) -> None:
-    pack = install(AVERAGING, "averaging_pack")
-
-    def program() -> None:
-        model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(4))).to(GPU)
-        pack.fit(model, [torch.rand(2, 8, device=GPU) for _ in range(3)])
-
-    assert warned(program) == []
+def a_few_bytes_that_a_package_copies_for_each_weight_after_its_loop_are_no_cost(pack: Any) -> None:
+    model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(4))).to(GPU)
+    pack.fit(model, [torch.rand(2, 8, device=GPU) for _ in range(3)])
 
 
 @healthy
@@ -721,9 +701,7 @@ def fit(model, batches):
 """
 
 
-def test_a_loop_of_a_package_reads_as_it_likes(install: Install) -> None:
-    pack = install(TRAINER, "trainer_pack")
-
+def a_loop_of_a_package_reads_as_it_likes(pack: Any) -> None:
     class Body(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -733,11 +711,23 @@ def test_a_loop_of_a_package_reads_as_it_likes(install: Install) -> None:
             made: torch.Tensor = self.layer(x.to(GPU)) * 2
             return made
 
-    def program() -> None:
-        model = Body().to(GPU)
-        pack.fit(model, [torch.rand(2, 8, device=GPU) for _ in range(20)])
+    model = Body().to(GPU)
+    pack.fit(model, [torch.rand(2, 8, device=GPU) for _ in range(20)])
 
-    assert warned(program) == []
+
+@pytest.mark.parametrize(
+    ("text", "name", "program"),
+    [
+        (CHOOSING, "choosing_pack", a_package_goes_on_by_what_its_branches_ask),
+        (STEPPING, "stepping_pack", a_package_reads_as_it_likes_in_a_loop_that_trains_nothing),
+        (SEARCHING, "searching_pack", a_package_that_trains_on_its_own_reads_as_it_likes_in_a_loop_of_the_users_too),
+        (AVERAGING, "averaging_pack", a_few_bytes_that_a_package_copies_for_each_weight_after_its_loop_are_no_cost),
+        (TRAINER, "trainer_pack", a_loop_of_a_package_reads_as_it_likes),
+    ],
+)
+def test_what_a_package_needs_is_no_cost(text: str, name: str, program: Any, install: Install) -> None:
+    pack = install(text, name)
+    assert warned(lambda: program(pack)) == []
 
 
 @pytest.mark.parametrize("foreach", [True, False])
