@@ -25,19 +25,12 @@ from devtrace.api.results import Report
 from devtrace.diagnosis.evidence.error_origins import path_to_origin
 from devtrace.diagnosis.findings import Finding
 from devtrace.recording.columns import stamps
-from devtrace.recording.context import hooks
 from failing import birth_of, culprit_of
 from odd_programs import Lent
 from programs import run_untraced
 from warm import Warm
 
-
-@pytest.fixture(autouse=True)
-def hooked() -> Iterator[None]:
-    hooks.install()
-    with devtrace.simulate("cuda:2"):
-        yield
-    hooks.uninstall()
+pytestmark = pytest.mark.usefixtures("hooked")
 
 
 def raised(program: Callable[[], object]) -> BaseException:
