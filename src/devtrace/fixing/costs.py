@@ -45,13 +45,12 @@ class Costs:
         self.rounds.run_once()
         why = self._compare(finding, before, self.rounds.last)
         if why:
-            self.rounds.undo()
+            self.rounds.changes.pop()
             self.rounds.last = before
             return why
         counts = _counts(finding.rule, before, self.rounds.last)
-        self.rounds.changes[-1] = replace(
-            self.rounds.changes[-1], finding=_proven(finding, counts, before, self.rounds.last), counts=counts
-        )
+        proven = _proven(finding, counts, before, self.rounds.last)
+        self.rounds.changes[-1] = replace(self.rounds.changes[-1], finding=proven, counts=counts)
         return ""
 
     def _compare(self, finding: Finding, before: ProgramRun, after: ProgramRun) -> str:
