@@ -39,8 +39,7 @@ class Costs:
     def why_not(self, finding: Finding) -> str:
         """Apply a fix and run it; return why it was taken back, an empty text if it was kept."""
         before = self.rounds.last
-        misfit = self.rounds.apply(finding)
-        if misfit:
+        if misfit := self.rounds.apply(finding):
             return misfit
         self.rounds.run_once()
         why = self._compare(finding, before, self.rounds.last)

@@ -77,13 +77,11 @@ class Rounds:
     def _descend(self) -> None:
         while len(self.runs) < self.most:
             self.run_once()
-            why = self._why_the_last_change_is_none()
-            if why:
-                if self._take_the_next(self.changes.pop().finding, why):
-                    continue
-                return
-            error = self.last.error
-            if error is None or not self._take(error):
+            if why := self._why_the_last_change_is_none():
+                is_changed = self._take_the_next(self.changes.pop().finding, why)
+            else:
+                is_changed = self.last.error is not None and self._take(self.last.error)
+            if not is_changed:
                 return
 
     def _why_the_last_change_is_none(self) -> str:
@@ -157,10 +155,7 @@ class Rounds:
         """Apply the fix of an error; return whether there is one that fits."""
         if not error.edits:
             error = self._with_edits_of_packages(error)
-        if not error.edits:
-            self.left, self.why_left = error, sentence("fix.no-edit")
-            return False
-        misfit = self.apply(error)
+        misfit = self.apply(error) if error.edits else sentence("fix.no-edit")
         if misfit:
             self.left, self.why_left = error, misfit
         return not misfit
@@ -191,8 +186,7 @@ class Rounds:
         """Return whether the last fix made a new error: the run raised no device error, and in a line of the fix."""
         if not self.changes or self.last.ending != "raised" or self.last.error is not None:
             return False
-        change = self.changes[-1]
-        changed = {*changed_lines(change)}
+        changed = {*changed_lines(self.changes[-1])}
         return self.last.raised.startswith(_OF_AN_EDIT) and not changed.isdisjoint(self.last.lines)
 
 
