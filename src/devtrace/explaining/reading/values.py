@@ -111,6 +111,11 @@ class Activation:
     level: int = 0
     now: int = END
 
+    @classmethod
+    def of_file(cls, source: Source, known: Mapping[str, Any], level: int = 0) -> Activation:
+        """Return a run that read a whole file, with the globals that are known of it."""
+        return cls(source, source.tree, END, 0, known, level=level)
+
     def at(self, line: int) -> Activation:
         """Return the same run, read at another line."""
         return replace(self, line=line, level=self.level + 1)
