@@ -201,7 +201,7 @@ def read_call(reader: Reader, node: ast.Call, activation: Activation) -> Value |
     if variable(node.func) in ("getattr", "next"):
         return _call_builtin(reader, node, activation)
     function = reader.see(node.func, activation)
-    if variable(node.func) and function is None:
+    if function is None and variable(node.func) in {each.__name__ for each in _SEQUENCES}:
         return _call_sequence(reader, node, activation)
     return _call(reader, function.value, Written(node, activation)) if isinstance(function, KnownValue) else None
 
@@ -277,8 +277,6 @@ def _call_builtin(reader: Reader, node: ast.Call, activation: Activation) -> Val
 
 def _call_sequence(reader: Reader, node: ast.Call, activation: Activation) -> Value | None:
     """Return the result of `list(x)` and its kin: builtins are in no scope."""
-    if variable(node.func) not in {each.__name__ for each in _SEQUENCES}:
-        return None
     if node.args:
         return reader.see(node.args[0], activation)
     keys = tuple(word.arg for word in node.keywords)
@@ -316,25 +314,20 @@ def _of_module(reader: Reader, owner: KnownValue, name: str) -> Value:
     """Return the result of a method of nn.Module: the module itself, or its tensors."""
     if gives_itself(name):
         return owner
-    found = islice(registered(owner.value), MOST_ITEMS)
-    if name in ("parameters", "buffers"):
-        return Several(tuple(reader.value(tensor) for _, tensor in found))
-    if name == "state_dict":
-        items = list(found)
-        return Several(tuple(reader.value(tensor) for _, tensor in items), tuple(path for path, _ in items))
-    return Several(tuple(Several((KnownValue(path), reader.value(tensor))) for path, tensor in found))
+    found = {path: reader.value(tensor) for path, tensor in islice(registered(owner.value), MOST_ITEMS)}
+    if name in ("parameters", "buffers", "state_dict"):
+        return Several(tuple(found.values()), tuple(found) if name == "state_dict" else ())
+    return Several(tuple(Several((KnownValue(path), value)) for path, value in found.items()))
 
 
 def _call_class(reader: Reader, kind: type, call: Written) -> Value | None:
     node, activation = call
     if kind in _SEQUENCES:
-        return reader.see(node.args[0], activation) if node.args else None
+        return _call_sequence(reader, node, activation)
     if issubclass(kind, torch.nn.Parameter):
-        given = [*node.args[:1], *(call.words[name] for name in ("data",) if name in call.words)]
-        return computed(reader, "Parameter", node, given, activation)
+        return computed(reader, "Parameter", node, [*node.args, *call.words.values()], activation)
     if kind.__name__ == "device" and kind.__module__.partition(".")[0] in ("torch", "devtrace") and node.args:
-        value = reader.see(node.args[0], activation)
-        device = reader.named_device(value)
+        device = reader.named_device(reader.see(node.args[0], activation))
         return KnownValue(torch._C.device(device)) if device else None
     if issubclass(kind, torch.Tensor):
         return call_torch(reader, "tensor", call)

@@ -122,9 +122,12 @@ def read_subscript(reader: Reader, node: ast.Subscript, activation: Activation) 
         name, kind = ("aten.index.Tensor", COMPUTE) if index else ("aten.slice", VIEW)
         return reader.derived(name, kind, node, activation, [owner, *index])
     key = _key(reader, node.slice, activation)
-    if isinstance(owner, Several):
-        return owner.item(key)
-    return _of_live(reader, owner.value, key, node, activation) if isinstance(owner, KnownValue) else None
+    if not isinstance(owner, KnownValue):
+        return owner.item(key) if owner is not None else None
+    value = _looked_up(owner.value, key) if key is not MISSING else _any_of_one_device(owner.value)
+    if value is MISSING:
+        return None
+    return reader.value(value, lambda: _definitions(reader, node, owner.value, key, activation))
 
 
 def _indexes(reader: Reader, node: ast.expr, activation: Activation) -> list[TensorValue]:
@@ -137,15 +140,6 @@ def _key(reader: Reader, node: ast.expr, activation: Activation) -> Any:
     except (TypeError, ValueError, MemoryError, RecursionError):
         value = reader.known(node, activation)
     return value if type(value) in (int, str, tuple, bool) else MISSING
-
-
-def _of_live(reader: Reader, owner: Any, key: Any, node: ast.Subscript, activation: Activation) -> Value | None:
-    value = _looked_up(owner, key)
-    if value is MISSING and key is MISSING:
-        value = _any_of_one_device(owner)
-    if value is MISSING:
-        return None
-    return reader.value(value, lambda: _definitions(reader, node, owner, key, activation))
 
 
 def _looked_up(owner: Any, key: Any) -> Any:

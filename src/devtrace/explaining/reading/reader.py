@@ -27,9 +27,10 @@ from devtrace.explaining.reading.values import (
     Several,
     TensorValue,
     Value,
+    run_at,
     tensors_of,
 )
-from devtrace.explaining.stack import Stack, module_of_method
+from devtrace.explaining.stack import Stack
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.recording.columns.process_history import Stamp
@@ -97,37 +98,8 @@ class Reader:
     def activation(self, depth: int) -> Activation | None:
         """Return the live frame at a level of the stack; None without source."""
         if depth not in self._activations:
-            self._activations[depth] = self._running(depth)
+            self._activations[depth] = run_at(self.stack, depth, self.trait)
         return self._activations[depth]
-
-    def _running(self, depth: int) -> Activation | None:
-        level = self.stack.levels[depth]
-        code = level.frame.f_code
-        source, node = parsing.node_of(code, level.instruction)
-        if source is None:
-            return None
-        line = parsing.span_at(code, level.instruction).line
-        body = source.body_of(code)
-        if body is None and code.co_name != "<module>" and node is not None:
-            body = source.function(node)  # of a comprehension's own frame
-        return Activation(
-            source,
-            body or source.tree,
-            line,
-            depth,
-            level.frame.f_globals,
-            self.stack.scope(depth, self.trait),
-            caller=self._user(depth),
-            owner=module_of_method(code, level.frame.f_locals),
-            now=line,
-        )
-
-    def _user(self, depth: int) -> int:
-        """Return the site of the user's line nearest above a level."""
-        for level in reversed(self.stack.levels[:depth]):
-            if level.kind == sites.USER:
-                return sites.intern(level.frame.f_code, level.instruction)
-        return sites.NOWHERE
 
     def node(self, depth: int) -> ast.AST | None:
         """Return the expression that a level runs."""
@@ -405,7 +377,5 @@ class Reader:
 
     def asked_dtype(self, node: ast.AST, activation: Activation) -> torch.dtype | None:
         """Return the `dtype=` of a call."""
-        match node:
-            case ast.Call() if self.of_dtypes and (given := keyword(node, "dtype")) is not None:
-                return dtypes_of.named(self.see(given, activation))
-        return None
+        given = keyword(node, "dtype") if self.of_dtypes and isinstance(node, ast.Call) else None
+        return dtypes_of.named(self.see(given, activation)) if given is not None else None

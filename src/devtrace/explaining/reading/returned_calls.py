@@ -55,6 +55,7 @@ def run_of(
     body = source.body_of(code) if source is not None else None
     if source is None or body is None or activation.level > 8:
         return None
+    closed_over = {each.key: reader.value(each.value) for each in members(function)}
     own = bound.get(code.co_varnames[0]) if code.co_argcount else None
     module = own.value if isinstance(own, KnownValue) and is_module(own.value) else None
     is_built = code.co_name == "__init__" or (module is not None and _is_part_of_constructor(module, code.co_name))
@@ -64,7 +65,7 @@ def run_of(
         END,
         activation.depth,
         function.__globals__,
-        bound={**_closed_over(reader, function), **bound},
+        bound={**closed_over, **bound},
         caller=activation.caller,
         module=activation.module if module is None or is_built else module,
         owner=None if is_built else module or activation.owner,
@@ -76,10 +77,6 @@ def _is_part_of_constructor(module: Any, method: str) -> bool:
     """Return whether a constructor of a module's own classes names a method: `self.reset()`."""
     constructors = (class_dict(kind).get("__init__") for kind in classes_of(type(module)))
     return any(method in each.__code__.co_names for each in constructors if is_theirs(each))
-
-
-def _closed_over(reader: Reader, function: FunctionType) -> dict[str, Value | None]:
-    return {each.key: reader.value(each.value) for each in members(function)}
 
 
 def run_around(reader: Reader, node: ast.AST, activation: Activation) -> Activation:
