@@ -107,7 +107,7 @@ class NotebookFix:
         self._changed()
 
     def _with_what_runs(self, state: State) -> State:
-        """Return a state with the cells to run for its changes, in order, and which of them only as others need them."""
+        """Return a state with the cells to run for its changes, in order, and those that only others need."""
         if not state["changed"]:
             return state
         after = {each["cell"]: each["after"] for each in state["changed"]}
