@@ -25,7 +25,6 @@ from torch._C._autograd import _get_sequence_nr
 from devtrace.recording.columns import stamps
 from devtrace.recording.columns.operator_info import FIRST_ARGUMENT, ONE, learn_operator, operators
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "harness"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.bench_record import Empty, Recorded, Ways, encoder, fastest, ops_of

@@ -14,7 +14,6 @@ import torch
 import devtrace
 from devtrace.trace.format import encode
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "harness"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.bench_record import encoder

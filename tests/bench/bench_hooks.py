@@ -19,7 +19,6 @@ from torch import nn
 
 from devtrace.recording.context import hooks
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "harness"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.bench_record import encoder, fastest

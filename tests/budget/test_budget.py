@@ -28,6 +28,7 @@ from devtrace.recording.columns.chunk import WIDTH
 from devtrace.recording.hot import dispatch
 from devtrace.recording.recording import Recording
 from devtrace.trace.checks import broken_rule
+from failing import birth_of
 from warm import Warm
 
 STEPS = 50
@@ -70,13 +71,21 @@ def both(program: Callable[[], object]) -> tuple[record, record]:
     return whole, short
 
 
+def found_the_same(whole: record, short: record) -> bool:
+    return [seen(each) for each in short.report.findings] == [seen(each) for each in whole.report.findings]
+
+
+def ops_of(recording: record) -> int:
+    return sum(sum(dict(row.ops).values()) for row in recording.report.ledger)
+
+
 def counted(recording: record) -> dict[str, dict[str, int]]:
     return {str(row.site): {**dict(row.ops), "copies": row.h2d, "waits": row.syncs} for row in recording.report.ledger}
 
 
 def test_a_loop_is_recorded_now_and_then_and_counted_in_between() -> None:
     whole, short = both(train)
-    assert [seen(finding) for finding in short.report.findings] == [seen(finding) for finding in whole.report.findings]
+    assert found_the_same(whole, short)
     expected, got = counted(whole), counted(short)
     assert got.keys() == expected.keys()
     for site, counts in expected.items():
@@ -90,18 +99,12 @@ def test_a_note_gives_what_was_recorded_and_what_counted() -> None:
     assert ["Python 3.12" in line for line in lines] == ([True] if sys.version_info < (3, 12) else [])
 
 
-def test_without_a_budget_all_is_recorded() -> None:
-    recording = recorded(train, None)
-    assert (recording.trace.truncated, recording.report.notes) == (0, ())
-
-
 def test_folding_goes_on_with_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch, "FULL", 64 * WIDTH)
     whole, short = recorded(train, None), recorded(train, max_ops=300)
     assert len(short.trace.ops) <= 300
     assert broken_rule(short.trace) is None
-    expected, got = (sum(sum(dict(row.ops).values()) for row in each.report.ledger) for each in (whole, short))
-    assert got == pytest.approx(expected, rel=0.02)
+    assert ops_of(short) == pytest.approx(ops_of(whole), rel=0.02)
 
 
 def replace_a_layer(model: nn.Sequential, step: int) -> None:
@@ -133,8 +136,7 @@ def build_and_forget(model: nn.Sequential, step: int) -> None:
     [replace_a_layer, replace_a_parameter, send_it_away, send_a_part_away, build_and_forget],
 )
 def test_what_happens_to_modules_in_between_is_found_as_ever(rare: Step) -> None:
-    whole, short = both(lambda: train(rare))
-    assert [seen(finding) for finding in short.report.findings] == [seen(finding) for finding in whole.report.findings]
+    assert found_the_same(*both(lambda: train(rare)))
 
 
 def swap_its_data(model: nn.Sequential, step: int) -> None:
@@ -178,9 +180,7 @@ def test_a_tensor_that_was_there_before_is_dated_in_an_error_in_between() -> Non
 
     _, short = both(program)
     finding = short.report.findings[0]
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert finding.culprit.born.text == "mask = torch.ones(2)"
+    assert birth_of(finding).text == "mask = torch.ones(2)"
     assert finding.cause == "never-moved"
 
 
@@ -192,28 +192,6 @@ def test_an_error_that_was_caught_ends_nothing() -> None:
     whole, short = both(lambda: train(rare, at=30))
     names = [finding.rule for finding in short.report.findings]
     assert set(names) <= {finding.rule for finding in whole.report.findings}
-
-
-def test_two_loops_with_an_evaluation_now_and_then_are_counted() -> None:
-    def program() -> None:
-        torch.manual_seed(0)
-        model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2)).to("cuda:0")
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for _ in range(4):
-            for _ in range(30):
-                optimizer.zero_grad()
-                model(torch.rand(5, 4, device="cuda:0")).sum().backward()
-                optimizer.step()
-            model.eval()
-            with torch.no_grad():
-                right = [model(torch.rand(5, 4, device="cuda:0")).sum().item() for _ in range(20)]
-            assert len(right) == 20
-            model.train()
-
-    whole, short = both(program)
-    assert [seen(each)[:3] for each in short.report.findings] == [seen(each)[:3] for each in whole.report.findings]
-    ops = [sum(sum(dict(row.ops).values()) for row in each.report.ledger) for each in (whole, short)]
-    assert ops[1] == pytest.approx(ops[0], rel=0.02)
 
 
 def in_loops(after: Callable[[torch.Tensor], object]) -> None:
@@ -259,11 +237,6 @@ def test_a_fault_of_ours_at_a_value_that_is_read_is_a_note(monkeypatch: pytest.M
     assert any("ZeroDivisionError" in note for note in short.report.notes)
 
 
-def test_no_kernel_is_left_behind() -> None:
-    recorded(train)
-    assert not torch._C._dispatch_has_kernel_for_dispatch_key("aten::_local_scalar_dense", "ADInplaceOrView")
-
-
 @pytest.mark.parametrize("value", [True, 3, 2**60, 2.5, 1 + 2j])
 def test_values_that_are_read_in_between_are_what_they_are(value: complex) -> None:
     read = []
@@ -294,81 +267,97 @@ def infer_in_two_loops(model: nn.Module) -> None:
             model(torch.ones(3, 4, device="cuda:0")).to(device)
 
 
-def copies_in(program: Callable[[nn.Module], None]) -> tuple[int, int]:
-    whole, short = both(lambda: program(nn.Linear(4, 2).to("cuda:0")))
-    first, second = (sum(row.d2h for row in each.report.ledger) for each in (whole, short))
-    return first, second
+BEFORE_A_SAMPLE = 0 if sys.version_info >= (3, 12) else NEEDED + FIRST_BATCH - 30
 
 
-def test_a_loop_of_a_function_that_is_called_at_another_line_is_recorded_anew() -> None:
-    assert copies_in(infer_at_two_lines) == (30, 30)
+@pytest.mark.parametrize(
+    ("program", "missed"),
+    [(infer_at_two_lines, 0), (infer_at_one_line, BEFORE_A_SAMPLE), (infer_in_two_loops, BEFORE_A_SAMPLE)],
+)
+def test_a_loop_that_begins_again_is_recorded_anew_at_another_line_or_where_python_calls_back(
+    program: Callable[[nn.Module], None], missed: int
+) -> None:
+    recordings = both(lambda: program(nn.Linear(4, 2).to("cuda:0")))
+    assert [sum(row.d2h for row in each.report.ledger) for each in recordings] == [30, 30 - missed]
 
 
-@pytest.mark.parametrize("program", [infer_at_one_line, infer_in_two_loops])
-def test_a_loop_that_begins_again_is_compared_where_python_calls_back(program: Callable[[nn.Module], None]) -> None:
-    all_but_those_before_a_sample = 60 - NEEDED - FIRST_BATCH
-    assert copies_in(program) == (30, 30 if sys.version_info >= (3, 12) else all_but_those_before_a_sample)
-
-
-def test_a_closure_that_is_none_keeps_nothing_recorded() -> None:
-    def program() -> None:
-        model = nn.Linear(4, 2).to("cuda:0")
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for _ in range(STEPS):
-            optimizer.zero_grad()
-            model(torch.ones(3, 4, device="cuda:0")).sum().backward()
-            optimizer.step(None)
-
-    whole, short = both(program)
-    assert counted(short).keys() == counted(whole).keys()
-
-
-class Sliced(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+class Sliced(nn.Sequential):
+    """Takes a slice of its layers in each call."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        for layer in self.layers[:2]:
+        for layer in self[:2].children():
             x = layer(x)
         return x
 
 
-def test_a_model_that_takes_a_slice_of_its_layers_in_each_call_is_counted() -> None:
-    def program() -> None:
-        model = Sliced().to("cuda:0")
-        for _ in range(STEPS):
-            model(torch.ones(3, 4, device="cuda:0")).sum().backward()
-
-    whole, short = both(program)
-    assert [seen(finding) for finding in short.report.findings] == [seen(finding) for finding in whole.report.findings]
-    ops = [sum(sum(dict(row.ops).values()) for row in each.report.ledger) for each in (whole, short)]
-    assert ops[1] == pytest.approx(ops[0], rel=0.02)
+Loop = Callable[[nn.Module, torch.optim.Optimizer, torch.Tensor], object]
 
 
-def test_accumulated_gradients_are_one_repetition() -> None:
-    def program() -> None:
-        model = nn.Linear(4, 2).to("cuda:0")
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        x = torch.ones(3, 4, device="cuda:0")
-        for step in range(200):
+def two_with_an_evaluation(model: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor) -> None:
+    for _ in range(4):
+        for _ in range(30):
+            optimizer.zero_grad()
             model(x).sum().backward()
-            if step % 8 == 7:
-                optimizer.step()
-                optimizer.zero_grad()
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            right = [model(x).sum().item() for _ in range(20)]
+        assert len(right) == 20
+        model.train()
+
+
+def with_a_closure_that_is_none(model: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor) -> None:
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step(None)
+
+
+def that_accumulates_gradients(model: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor) -> None:
+    for step in range(200):
+        model(x).sum().backward()
+        if step % 8 == 7:
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+def without_an_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor) -> None:
+    for _ in range(STEPS):
+        model(x).sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("kind", "loop"),
+    [
+        (nn.Sequential, two_with_an_evaluation),
+        (nn.Sequential, with_a_closure_that_is_none),
+        (nn.Sequential, that_accumulates_gradients),
+        (Sliced, without_an_optimizer),
+    ],
+)
+def test_a_loop_of_any_form_is_counted(kind: type[nn.Sequential], loop: Loop) -> None:
+    def program() -> None:
+        torch.manual_seed(0)
+        model = kind(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2)).to("cuda:0")
+        loop(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.rand(5, 4, device="cuda:0"))
 
     whole, short = both(program)
-    ops = [sum(sum(dict(row.ops).values()) for row in each.report.ledger) for each in (whole, short)]
-    assert ops[1] == pytest.approx(ops[0], rel=0.02)
+    assert found_the_same(whole, short)
+    assert counted(short).keys() == counted(whole).keys()
+    assert ops_of(short) == pytest.approx(ops_of(whole), rel=0.02)
 
 
-def test_a_loop_whose_shapes_change_is_recorded_in_full() -> None:
-    def program() -> None:
-        model = nn.Linear(4, 2).to("cuda:0")
-        for step in range(60):
-            model(torch.ones(step + 1, 4, device="cuda:0"))
+def change_the_shapes() -> None:
+    model = nn.Linear(4, 2).to("cuda:0")
+    for step in range(60):
+        model(torch.ones(step + 1, 4, device="cuda:0"))
 
-    recording = recorded(program)
+
+@pytest.mark.parametrize(("program", "budget"), [(train, None), (change_the_shapes, 0.1)])
+def test_without_a_budget_and_where_nothing_repeats_all_is_recorded(
+    program: Callable[[], object], budget: float | None
+) -> None:
+    recording = recorded(program, budget)
     assert (recording.trace.truncated, recording.report.notes) == (0, ())
 
 
@@ -462,8 +451,7 @@ def with_a_thread_beside(train_with: Callable[[Step], None], run: Callable[[], o
 
 
 def test_a_thread_that_runs_no_op_keeps_nothing_recorded() -> None:
-    whole, short = both(lambda: with_a_thread_beside(train, lambda: None))
-    assert [seen(finding) for finding in short.report.findings] == [seen(finding) for finding in whole.report.findings]
+    assert found_the_same(*both(lambda: with_a_thread_beside(train, lambda: None)))
 
 
 def add_in_a_thread() -> None:
@@ -476,7 +464,7 @@ def test_a_waiting_thread_that_begins_to_run_ops_in_between_is_recorded() -> Non
     expected, got = ([op.name for op in each.trace.ops if op.thread.name != "MainThread"] for each in (whole, short))
     assert got == expected
     assert "aten.add_.Tensor" in got
-    assert [seen(finding) for finding in short.report.findings] == [seen(finding) for finding in whole.report.findings]
+    assert found_the_same(whole, short)
 
 
 def test_nothing_is_left_when_a_recording_ends_in_between() -> None:
@@ -484,6 +472,7 @@ def test_nothing_is_left_when_a_recording_ends_in_between() -> None:
     recording = recorded(train)
     assert recording.trace.truncated
     assert nn.Module.__call__ is call
+    assert not torch._C._dispatch_has_kernel_for_dispatch_key("aten::_local_scalar_dense", "ADInplaceOrView")
     assert torch._C._len_torch_dispatch_stack() == height
 
 

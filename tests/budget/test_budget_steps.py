@@ -67,7 +67,7 @@ class Program:
             self.modules[letter]()
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def on_311(monkeypatch: pytest.MonkeyPatch) -> None:
     """No line is seen."""
     monkeypatch.setattr(lines, "_monitoring", None)
@@ -79,7 +79,6 @@ def steps_of(letters: str, times: int, monkeypatch: pytest.MonkeyPatch) -> tuple
     return program.run(letters), program
 
 
-@pytest.mark.usefixtures("on_311")
 @pytest.mark.parametrize(
     ("letters", "expected"),
     [
@@ -101,7 +100,6 @@ def test_what_is_known_is_recorded_now_and_then(letters: str, expected: str, mon
     assert steps_of(letters, CHEAP, monkeypatch)[0] == expected
 
 
-@pytest.mark.usefixtures("on_311")
 @pytest.mark.parametrize(("times", "batch"), [(2, 41), (CHEAP, 161), (SLOW, 961)])
 def test_what_takes_longer_to_record_is_recorded_less_often(
     times: int, batch: int, monkeypatch: pytest.MonkeyPatch
@@ -111,7 +109,6 @@ def test_what_takes_longer_to_record_is_recorded_less_often(
     assert found.split(", ")[-3] == f"-{batch}"
 
 
-@pytest.mark.usefixtures("on_311")
 @pytest.mark.parametrize(
     ("letters", "keys"), [("a" * 60, ["note.repetitions", "note.unseen-lines"]), ("abcd", []), ("abab" * 3, [])]
 )

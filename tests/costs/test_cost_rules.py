@@ -17,23 +17,15 @@ import torch
 from torch import nn
 
 import devtrace
+from costs import GPU, findings, healthy, warnings
 from devtrace.diagnosis.findings import Finding
 from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.subset import cut
 from devtrace.trace.tables import Lists, TraceData, Values
 
-GPU = "cuda:0"
-
-
-def findings(program: Callable[[], object]) -> list[Finding]:
-    with devtrace.record(simulate="cuda:2") as recording:
-        program()
-    assert not recording.report.notes
-    return list(recording.report.findings)
-
 
 def warned(program: Callable[[], object]) -> list[str]:
-    return [finding.rule for finding in findings(program) if finding.severity != "note"]
+    return [finding.rule for finding in warnings(program)]
 
 
 def train(each: Callable[[int, torch.Tensor], object], steps: int = 20) -> None:
@@ -95,7 +87,7 @@ SPELLINGS = [name for name in vars(Total) if not name.startswith("_")]
 
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_a_value_read_in_each_step_is_a_warning_however_it_is_written(name: str) -> None:
-    (found,) = [each for each in findings(lambda: train(getattr(Total(), name))) if each.severity != "note"]
+    (found,) = warnings(lambda: train(getattr(Total(), name)))
     assert (found.rule, found.count) == ("host-sync", 20)
     assert found.help
 
@@ -110,29 +102,23 @@ def test_a_value_read_now_and_then_is_none_however_it_is_written(name: str) -> N
     assert warned(lambda: train(now_and_then, 120)) == []
 
 
+@healthy
 def test_a_loss_read_once_in_an_epoch_is_none() -> None:
-    def program() -> None:
-        net = nn.Linear(8, 4).to(GPU)
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        for _ in range(12):
-            for _ in range(3):
-                optimizer.zero_grad()
-                loss = net(torch.rand(16, 8, device=GPU)).square().mean()
-                loss.backward()
-                optimizer.step()
-            history.append(loss.item())
-
     history: list[float] = []
-    assert warned(program) == []
+    net = nn.Linear(8, 4).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(12):
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = net(torch.rand(16, 8, device=GPU)).square().mean()
+            loss.backward()
+            optimizer.step()
+        history.append(loss.item())
 
 
 def test_arrays_of_the_loss_taken_in_each_step_are_a_warning() -> None:
     kept = []
-    (found,) = [
-        each
-        for each in findings(lambda: train(lambda _, loss: kept.append(loss.detach().cpu().numpy())))
-        if each.severity != "note"
-    ]
+    (found,) = warnings(lambda: train(lambda _, loss: kept.append(loss.detach().cpu().numpy())))
     assert (found.rule, found.count) == ("device-to-host-copy", 20)
     assert "in each step" in found.message
     assert found.help
@@ -151,31 +137,27 @@ def test_an_accuracy_worked_out_in_numpy_in_each_step_is_a_warning() -> None:
     assert warned(program) == ["device-to-host-copy"]
 
 
+@healthy
 def test_a_best_action_of_a_network_that_is_trained_elsewhere_may_come_to_the_host() -> None:
-    def program() -> None:
-        net = nn.Linear(4, 2).to(GPU)
-        optimizer = torch.optim.Adam(net.parameters())
-        states = [torch.rand(4)]
-        for _ in range(30):
-            with torch.no_grad():
-                action = net(states[-1].to(GPU)).argmax().item()
-            states.append(torch.rand(4) + action)
-            optimizer.zero_grad()
-            net(torch.stack(states[-8:]).to(GPU)).max(1).values.mean().backward()
-            optimizer.step()
-
-    assert warned(program) == []
-
-
-def test_results_of_an_inference_may_come_to_the_host() -> None:
-    def program() -> None:
-        net = nn.Linear(8, 4).to(GPU)
-        kept = []
+    net = nn.Linear(4, 2).to(GPU)
+    optimizer = torch.optim.Adam(net.parameters())
+    states = [torch.rand(4)]
+    for _ in range(30):
         with torch.no_grad():
-            for _ in range(20):
-                kept.append(net(torch.rand(2, 8, device=GPU)).cpu().numpy())
+            action = net(states[-1].to(GPU)).argmax().item()
+        states.append(torch.rand(4) + action)
+        optimizer.zero_grad()
+        net(torch.stack(states[-8:]).to(GPU)).max(1).values.mean().backward()
+        optimizer.step()
 
-    assert warned(program) == []
+
+@healthy
+def test_results_of_an_inference_may_come_to_the_host() -> None:
+    net = nn.Linear(8, 4).to(GPU)
+    kept = []
+    with torch.no_grad():
+        for _ in range(20):
+            kept.append(net(torch.rand(2, 8, device=GPU)).cpu().numpy())
 
 
 def test_a_short_loop_that_reads_in_each_step_gets_a_note() -> None:
@@ -206,20 +188,18 @@ def test_an_update_count_on_the_device_that_is_compared_in_each_step_is_a_warnin
     assert warned(program) == ["host-sync"]
 
 
+@healthy
 def test_an_action_that_was_drawn_must_come_to_the_host() -> None:
-    def program() -> None:
-        net = nn.Linear(8, 4).to(GPU)
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        for _ in range(20):
-            chances = net(torch.rand(1, 8, device=GPU)).softmax(-1)
-            action = torch.multinomial(chances.detach(), 1)
-            taken = action.item()
-            loss = -chances[0, int(taken)]
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-
-    assert warned(program) == []
+    net = nn.Linear(8, 4).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(20):
+        chances = net(torch.rand(1, 8, device=GPU)).softmax(-1)
+        action = torch.multinomial(chances.detach(), 1)
+        taken = action.item()
+        loss = -chances[0, int(taken)]
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
 
 
 def test_a_loop_without_modules_reads_now_and_then() -> None:
@@ -236,25 +216,19 @@ def test_a_loop_without_modules_reads_now_and_then() -> None:
     assert warned(lambda: program(1)) == ["host-sync"]
 
 
-def small_model() -> nn.Module:
-    return nn.Sequential(*(nn.Linear(8, 8) for _ in range(30)))
-
-
+@healthy
 def test_a_small_model_is_moved_saved_and_loaded_without_a_warning() -> None:
-    def program() -> None:
-        net = small_model().to(GPU)
-        optimizer = torch.optim.AdamW(net.parameters())
-        net(torch.ones(2, 8, device=GPU)).sum().backward()
-        optimizer.step()
-        file = io.BytesIO()
-        torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict()}, file)
-        file.seek(0)
-        state = torch.load(file, map_location="cpu")
-        net.load_state_dict(state["net"])
-        optimizer.load_state_dict(state["optimizer"])
-        net.cpu()
-
-    assert warned(program) == []
+    net = nn.Sequential(*(nn.Linear(8, 8) for _ in range(30))).to(GPU)
+    optimizer = torch.optim.AdamW(net.parameters())
+    net(torch.ones(2, 8, device=GPU)).sum().backward()
+    optimizer.step()
+    file = io.BytesIO()
+    torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict()}, file)
+    file.seek(0)
+    state = torch.load(file, map_location="cpu")
+    net.load_state_dict(state["net"])
+    optimizer.load_state_dict(state["optimizer"])
+    net.cpu()
 
 
 def test_elements_copied_one_by_one_are_a_warning() -> None:
@@ -262,7 +236,7 @@ def test_elements_copied_one_by_one_are_a_warning() -> None:
         values = torch.rand(60, device=GPU) * 2
         return [values[i].cpu() for i in range(60)]
 
-    (found,) = [each for each in findings(program) if each.severity != "note"]
+    (found,) = warnings(program)
     assert (found.rule, found.count) == ("device-to-host-copy", 60)
 
 
@@ -282,72 +256,62 @@ def _scaled_by_a_list_of_one() -> None:
 
 @pytest.mark.parametrize("program", [_scaled_by_a_number, _scaled_by_a_list_of_one])
 def test_numbers_copied_to_the_device_in_each_step_are_a_warning(program: Callable[[], None]) -> None:
-    (found,) = [each for each in findings(program) if each.severity != "note"]
+    (found,) = warnings(program)
     assert (found.rule, found.count) == ("host-to-device-copy", 30)
     assert "is a single number" in found.message
     assert "each step" in found.message
 
 
+@healthy
 def test_a_number_that_torch_itself_makes_a_tensor_of_is_no_warning() -> None:
-    def program() -> None:
-        net = nn.Linear(8, 4).to(GPU)
-        for _ in range(30):
-            out = net(torch.rand(2, 8, device=GPU))
-            torch.distributions.Normal(out, 0.1).log_prob(out.detach()).sum().backward()
-
-    assert warned(program) == []
+    net = nn.Linear(8, 4).to(GPU)
+    for _ in range(30):
+        out = net(torch.rand(2, 8, device=GPU))
+        torch.distributions.Normal(out, 0.1).log_prob(out.detach()).sum().backward()
 
 
+@healthy
 def test_one_element_of_the_data_copied_in_each_step_is_no_warning() -> None:
-    def program() -> None:
-        net = nn.Linear(1, 4).to(GPU)
-        for step in range(30):
-            net(torch.tensor([float(step)]).to(GPU)).sum()
-
-    assert warned(program) == []
+    net = nn.Linear(1, 4).to(GPU)
+    for step in range(30):
+        net(torch.tensor([float(step)]).to(GPU)).sum()
 
 
+@healthy
 def test_copies_that_an_optimizer_of_torchs_makes_are_no_warning() -> None:
-    def program() -> None:
-        net = nn.Linear(4, 8).to(GPU)
-        optimizer = torch.optim.ASGD(net.parameters())
-        for _ in range(20):
-            net(torch.ones(3, 4, device=GPU)).sum().backward()
-            optimizer.step()
-
-    assert warned(program) == []
+    net = nn.Linear(4, 8).to(GPU)
+    optimizer = torch.optim.ASGD(net.parameters())
+    for _ in range(20):
+        net(torch.ones(3, 4, device=GPU)).sum().backward()
+        optimizer.step()
 
 
+@healthy
 def test_tensors_that_an_offload_left_without_data_split_no_module() -> None:
-    def program() -> None:
-        norm = nn.BatchNorm1d(4).to(GPU).eval()
-        kept = dict(norm.named_parameters())
+    norm = nn.BatchNorm1d(4).to(GPU).eval()
+    kept = dict(norm.named_parameters())
 
-        def bring(*_: object) -> None:
-            norm._parameters.update(kept)
+    def bring(*_: object) -> None:
+        norm._parameters.update(kept)
 
-        def leave(*_: object) -> None:
-            norm._parameters.update({name: nn.Parameter(tensor.to("meta")) for name, tensor in kept.items()})
+    def leave(*_: object) -> None:
+        norm._parameters.update({name: nn.Parameter(tensor.to("meta")) for name, tensor in kept.items()})
 
-        leave()
-        norm.register_forward_pre_hook(bring)
-        norm.register_forward_hook(leave)
-        for _ in range(2):
-            norm(torch.ones(2, 4, device=GPU))
-
-    assert warned(program) == []
+    leave()
+    norm.register_forward_pre_hook(bring)
+    norm.register_forward_hook(leave)
+    for _ in range(2):
+        norm(torch.ones(2, 4, device=GPU))
 
 
+@healthy
 def test_an_answer_to_whether_a_loop_is_to_end_is_needed() -> None:
     def is_over(left: torch.Tensor) -> bool:
         return bool(left.max() == 0)
 
-    def program() -> None:
-        left = torch.full((4,), 30, device=GPU)
-        while not is_over(left):
-            left -= 1
-
-    assert warned(program) == []
+    left = torch.full((4,), 30, device=GPU)
+    while not is_over(left):
+        left -= 1
 
 
 def test_a_few_values_that_an_optimizer_on_the_cpu_hands_over_in_each_step_are_no_warning() -> None:
@@ -392,9 +356,8 @@ def test_one_view_of_a_tensor_that_is_copied_in_each_step_is_the_same_tensor() -
         for _ in range(12):
             torch.rand(3, 6, device=GPU) * angles.to(GPU)
 
-    assert [each.message.partition(": ")[2] for each in findings(program) if each.severity == "warning"] == [
-        "`angles` is the same tensor each time."
-    ]
+    (found,) = warnings(program)
+    assert found.message.partition(": ")[2] == "`angles` is the same tensor each time."
 
 
 def test_a_tensor_written_by_a_mask_waits() -> None:
@@ -406,14 +369,20 @@ def test_a_tensor_written_by_a_mask_waits() -> None:
     assert [each.count for each in findings(program) if each.rule == "host-sync"] == [1, 1]
 
 
-def installed(folder: Path, source: str, monkeypatch: pytest.MonkeyPatch, name: str = "costly_pack") -> ModuleType:
-    """Return a module as pip would install it."""
+Install = Callable[[str, str], ModuleType]
+"""Returns a module, by its text and name, as pip would install it."""
 
-    site_packages = folder / "lib" / "site-packages"
-    site_packages.mkdir(parents=True)
-    (site_packages / f"{name}.py").write_text(source)
-    monkeypatch.syspath_prepend(str(site_packages))
-    return importlib.import_module(name)
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    def module_of(text: str, name: str) -> ModuleType:
+        site_packages = tmp_path / "lib" / "site-packages"
+        site_packages.mkdir(parents=True)
+        (site_packages / f"{name}.py").write_text(text)
+        monkeypatch.syspath_prepend(str(site_packages))
+        return importlib.import_module(name)
+
+    return module_of
 
 
 PACK = """
@@ -454,7 +423,7 @@ def test_a_view_that_a_module_keeps_has_the_modules_name_for_it() -> None:
         for _ in range(12):
             binned(net(torch.rand(8, 4, device=GPU))).sum().backward()
 
-    (found,) = [each for each in findings(program) if each.severity == "warning"]
+    (found,) = warnings(program)
     assert found.culprit is not None
     assert found.culprit.name == "binned.bins"
     assert "`binned.bins` is the same tensor each time" in found.message
@@ -474,10 +443,8 @@ def train_with(pack: ModuleType, steps: int = 6) -> None:
         optimizer.step()
 
 
-def test_a_cost_in_a_package_is_found_at_its_line_and_names_the_users(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pack = installed(tmp_path, PACK, monkeypatch)
+def test_a_cost_in_a_package_is_found_at_its_line_and_names_the_users(install: Install) -> None:
+    pack = install(PACK, "costly_pack")
     found = costs_of_packages(lambda: train_with(pack))
     assert {key: (each.severity, each.count) for key, each in found.items()} == {
         ("host-sync", "p.grad.abs().sum().item()"): ("warning", 24),
@@ -495,10 +462,8 @@ def test_a_cost_in_a_package_is_found_at_its_line_and_names_the_users(
     assert 'self.register_buffer("cos", ..., persistent=False)' in cos.help
 
 
-def test_what_the_user_of_a_package_can_do_today_ends_the_copies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pack = installed(tmp_path, PACK, monkeypatch, "costly_pack_today")
+def test_what_the_user_of_a_package_can_do_today_ends_the_copies(install: Install) -> None:
+    pack = install(PACK, "costly_pack_today")
     tables = nn.Sequential(nn.Linear(4, 4), pack.Tables())
 
     def program() -> None:
@@ -506,7 +471,7 @@ def test_what_the_user_of_a_package_can_do_today_ends_the_copies(
         for _ in range(6):
             tables(torch.rand(8, 4, device=GPU))
 
-    found = [each for each in findings(program) if each.severity == "warning"]
+    found = warnings(program)
     assert len(found) == 2
     lines = [each.help.partition("below the line that moves `tables`: `")[2].removesuffix("`") for each in found]
 
@@ -519,19 +484,15 @@ def test_what_the_user_of_a_package_can_do_today_ends_the_copies(
     assert warned(typed) == []
 
 
-def test_a_cost_in_a_package_is_no_cost_of_the_users_line_as_well(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pack = installed(tmp_path, PACK, monkeypatch, "costly_pack_alone")
+def test_a_cost_in_a_package_is_no_cost_of_the_users_line_as_well(install: Install) -> None:
+    pack = install(PACK, "costly_pack_alone")
     found = findings(lambda: train_with(pack))
     assert sum(each.count for each in found if each.rule == "host-sync") == 24
     assert [each.severity for each in found if each.rule == "host-sync"] == ["warning"]
 
 
-def test_a_line_of_a_package_that_two_lines_of_the_users_lead_to_is_one_finding(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pack = installed(tmp_path, PACK, monkeypatch, "costly_pack_twice")
+def test_a_line_of_a_package_that_two_lines_of_the_users_lead_to_is_one_finding(install: Install) -> None:
+    pack = install(PACK, "costly_pack_twice")
 
     def program() -> None:
         train_with(pack)
@@ -546,8 +507,8 @@ def test_a_line_of_a_package_that_two_lines_of_the_users_lead_to_is_one_finding(
     assert "(1 more line likewise): `optimizer.step()`." in sync.message
 
 
-def test_the_count_of_a_packages_line_is_exact_above_max_ops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pack = installed(tmp_path, PACK, monkeypatch, "costly_pack_folded")
+def test_the_count_of_a_packages_line_is_exact_above_max_ops(install: Install) -> None:
+    pack = install(PACK, "costly_pack_folded")
     with devtrace.record(simulate="cuda:2", max_ops=400) as recording:
         train_with(pack, steps=60)
     assert recording.report.trace.truncated
@@ -569,10 +530,8 @@ class Checked(torch.nn.Linear):
 """
 
 
-def test_a_check_in_a_packages_module_is_found_in_the_users_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pack = installed(tmp_path, CHECKED, monkeypatch, "checked_pack")
+def test_a_check_in_a_packages_module_is_found_in_the_users_loop(install: Install) -> None:
+    pack = install(CHECKED, "checked_pack")
 
     def program() -> None:
         net = pack.Checked(8, 4).to(GPU)
@@ -582,7 +541,7 @@ def test_a_check_in_a_packages_module_is_found_in_the_users_loop(
             net(torch.rand(2, 8, device=GPU)).sum().backward()
             optimizer.step()
 
-    (found,) = [each for each in findings(program) if each.severity == "warning"]
+    (found,) = warnings(program)
     assert (found.rule, found.count) == ("host-sync", 12)
     assert found.message.startswith("`(x > 1e9).any()` made the CPU wait for cuda:0 12 times, once in each step")
     assert "It is in checked_pack, called from" in found.message
@@ -610,18 +569,13 @@ class Masked(torch.nn.Linear):
 """
 
 
-def test_a_package_goes_on_by_what_its_branches_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pack = installed(tmp_path, CHOOSING, monkeypatch, "choosing_pack")
-
-    def program() -> None:
-        net = pack.Masked(8, 4).to(GPU)
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        for _ in range(12):
-            optimizer.zero_grad()
-            net(torch.rand(2, 8, device=GPU), torch.ones(2, 1, dtype=torch.bool, device=GPU)).sum().backward()
-            optimizer.step()
-
-    assert warned(program) == []
+def a_package_goes_on_by_what_its_branches_ask(pack: Any) -> None:
+    net = pack.Masked(8, 4).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(12):
+        optimizer.zero_grad()
+        net(torch.rand(2, 8, device=GPU), torch.ones(2, 1, dtype=torch.bool, device=GPU)).sum().backward()
+        optimizer.step()
 
 
 STEPPING = """
@@ -636,19 +590,12 @@ class Schedule:
 """
 
 
-def test_a_package_reads_as_it_likes_in_a_loop_that_trains_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pack = installed(tmp_path, STEPPING, monkeypatch, "stepping_pack")
-
-    def program() -> None:
-        net, x = nn.Linear(8, 8).to(GPU), torch.rand(2, 8, device=GPU)
-        schedule = pack.Schedule(20, GPU)
-        with torch.no_grad():
-            for time in schedule.times:
-                x = schedule.step(net(x), time, x)
-
-    assert warned(program) == []
+def a_package_reads_as_it_likes_in_a_loop_that_trains_nothing(pack: Any) -> None:
+    net, x = nn.Linear(8, 8).to(GPU), torch.rand(2, 8, device=GPU)
+    schedule = pack.Schedule(20, GPU)
+    with torch.no_grad():
+        for time in schedule.times:
+            x = schedule.step(net(x), time, x)
 
 
 DIVIDING = """
@@ -659,17 +606,15 @@ def divide(over, under, otherwise=0.0):
 """
 
 
-def test_a_number_that_a_package_makes_on_the_cpu_and_moves_is_a_cost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pack = installed(tmp_path, DIVIDING, monkeypatch, "dividing_pack")
+def test_a_number_that_a_package_makes_on_the_cpu_and_moves_is_a_cost(install: Install) -> None:
+    pack = install(DIVIDING, "dividing_pack")
 
     def program() -> None:
         net = nn.Linear(8, 8).to(GPU)
         for _ in range(20):
             pack.divide(net(torch.rand(2, 8, device=GPU)), torch.ones(2, 8, device=GPU))
 
-    (found,) = [each for each in findings(program) if each.severity == "warning"]
+    (found,) = warnings(program)
     assert (found.rule, found.count) == ("host-to-device-copy", 20)
 
 
@@ -691,18 +636,11 @@ def search(score, start, steps):
 """
 
 
-def test_a_package_that_trains_on_its_own_reads_as_it_likes_in_a_loop_of_the_users_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pack = installed(tmp_path, SEARCHING, monkeypatch, "searching_pack")
-
-    def program() -> None:
-        score, ex = nn.Linear(8, 1).to(GPU), pack.search  # its name is in that of `aten.index_put`
-        for seed in range(3):
-            start = torch.full((4, 8), float(seed), device=GPU)
-            ex(score, start, 10)
-
-    assert warned(program) == []
+def a_package_that_trains_on_its_own_reads_as_it_likes_in_a_loop_of_the_users_too(pack: Any) -> None:
+    score, ex = nn.Linear(8, 1).to(GPU), pack.search  # its name is in that of `aten.index_put`
+    for seed in range(3):
+        start = torch.full((4, 8), float(seed), device=GPU)
+        ex(score, start, 10)
 
 
 AVERAGING = """
@@ -716,41 +654,30 @@ def fit(model, batches):
 """
 
 
-def test_a_few_bytes_that_a_package_copies_for_each_weight_after_its_loop_are_no_cost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pack = installed(tmp_path, AVERAGING, monkeypatch, "averaging_pack")
-
-    def program() -> None:
-        model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(4))).to(GPU)
-        pack.fit(model, [torch.rand(2, 8, device=GPU) for _ in range(3)])
-
-    assert warned(program) == []
+def a_few_bytes_that_a_package_copies_for_each_weight_after_its_loop_are_no_cost(pack: Any) -> None:
+    model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(4))).to(GPU)
+    pack.fit(model, [torch.rand(2, 8, device=GPU) for _ in range(3)])
 
 
+@healthy
 def test_what_a_function_of_torchs_reads_in_a_loop_of_its_own_is_no_cost_of_the_line_that_calls_it() -> None:
-    def program() -> None:
-        x = torch.rand(6, 6, device=GPU)
-        symmetric = x @ x.T + torch.eye(6, device=GPU)
-        value, vector = torch.lobpcg(symmetric, 1, niter=20, tol=1e-12)
-        (symmetric @ vector - value * vector).norm()
-
-    assert warned(program) == []
+    x = torch.rand(6, 6, device=GPU)
+    symmetric = x @ x.T + torch.eye(6, device=GPU)
+    value, vector = torch.lobpcg(symmetric, 1, niter=20, tol=1e-12)
+    (symmetric @ vector - value * vector).norm()
 
 
+@healthy
 def test_the_lengths_that_torch_unpacks_go_where_their_mask_is_made() -> None:
-    def program() -> None:
-        net = nn.LSTM(8, 8, batch_first=True).to(GPU)
-        for _ in range(6):
-            lengths = torch.tensor([3, 5])
-            packed = nn.utils.rnn.pack_padded_sequence(
-                torch.rand(2, 5, 8, device=GPU), lengths, batch_first=True, enforce_sorted=False
-            )
-            padded, lengths = nn.utils.rnn.pad_packed_sequence(net(packed)[0], batch_first=True)
-            mask = torch.arange(5, device=GPU)[None] < lengths.to(GPU)[:, None]
-            (padded * mask[..., None]).sum().backward()
-
-    assert warned(program) == []
+    net = nn.LSTM(8, 8, batch_first=True).to(GPU)
+    for _ in range(6):
+        lengths = torch.tensor([3, 5])
+        packed = nn.utils.rnn.pack_padded_sequence(
+            torch.rand(2, 5, 8, device=GPU), lengths, batch_first=True, enforce_sorted=False
+        )
+        padded, lengths = nn.utils.rnn.pad_packed_sequence(net(packed)[0], batch_first=True)
+        mask = torch.arange(5, device=GPU)[None] < lengths.to(GPU)[:, None]
+        (padded * mask[..., None]).sum().backward()
 
 
 TRAINER = """
@@ -766,9 +693,7 @@ def fit(model, batches):
 """
 
 
-def test_a_loop_of_a_package_reads_as_it_likes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pack = installed(tmp_path, TRAINER, monkeypatch, "trainer_pack")
-
+def a_loop_of_a_package_reads_as_it_likes(pack: Any) -> None:
     class Body(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -778,11 +703,23 @@ def test_a_loop_of_a_package_reads_as_it_likes(tmp_path: Path, monkeypatch: pyte
             made: torch.Tensor = self.layer(x.to(GPU)) * 2
             return made
 
-    def program() -> None:
-        model = Body().to(GPU)
-        pack.fit(model, [torch.rand(2, 8, device=GPU) for _ in range(20)])
+    model = Body().to(GPU)
+    pack.fit(model, [torch.rand(2, 8, device=GPU) for _ in range(20)])
 
-    assert warned(program) == []
+
+@pytest.mark.parametrize(
+    ("text", "name", "program"),
+    [
+        (CHOOSING, "choosing_pack", a_package_goes_on_by_what_its_branches_ask),
+        (STEPPING, "stepping_pack", a_package_reads_as_it_likes_in_a_loop_that_trains_nothing),
+        (SEARCHING, "searching_pack", a_package_that_trains_on_its_own_reads_as_it_likes_in_a_loop_of_the_users_too),
+        (AVERAGING, "averaging_pack", a_few_bytes_that_a_package_copies_for_each_weight_after_its_loop_are_no_cost),
+        (TRAINER, "trainer_pack", a_loop_of_a_package_reads_as_it_likes),
+    ],
+)
+def test_what_a_package_needs_is_no_cost(text: str, name: str, program: Any, install: Install) -> None:
+    pack = install(text, name)
+    assert warned(lambda: program(pack)) == []
 
 
 @pytest.mark.parametrize("foreach", [True, False])
@@ -807,7 +744,7 @@ def test_a_tensor_moved_in_each_step_is_moved_above_the_loop() -> None:
         for _ in range(8):
             (net(torch.rand(2, 8, device=GPU)) * weights.to(GPU)).sum()
 
-    (found,) = [each for each in findings(program) if each.severity != "note"]
+    (found,) = warnings(program)
     assert [edit.after.strip() for edit in found.edits] == ["weights = weights.to(GPU)"]
     assert found.help == "move `weights` once, above the loop: `weights = weights.to(GPU)`"
 
@@ -820,7 +757,7 @@ def test_a_tensor_that_is_used_where_it_is_as_well_is_not_moved_by_an_edit() -> 
             (net(torch.rand(2, 8, device=GPU)) * weights.to(GPU)).sum()
         weights.numpy()
 
-    (found,) = [each for each in findings(program) if each.severity != "note"]
+    (found,) = warnings(program)
     assert found.edits == ()
     assert found.help
 
@@ -887,7 +824,7 @@ def test_what_numpy_works_out_over_several_lines_and_sends_back_is_a_warning() -
         net = nn.Linear(8, 4).to(GPU)
         train(lambda *_: normalised(net(torch.rand(16, 8, device=GPU))) is None)
 
-    (finding,) = [each for each in findings(program) if each.severity != "note"]
+    (finding,) = warnings(program)
     assert finding.rule == "device-to-host-copy"
     assert "what numpy computes from `features.detach()` goes back to the device" in finding.message
 
@@ -930,24 +867,22 @@ def test_what_the_host_computes_is_found_however_much_the_device_does_meanwhile(
         for _ in range(8):
             weigh(torch.rand(64, 100, device=GPU))
 
-    (found,) = [each for each in findings(program) if each.severity != "note"]
+    (found,) = warnings(program)
     assert (found.rule, found.count) == ("device-to-host-copy", 8)
     assert "goes back to the device" in found.message
 
 
+@healthy
 def test_states_that_are_kept_on_the_host_and_drawn_from_later_may_go_there() -> None:
-    def program() -> None:
-        net = nn.Linear(64, 64).to(GPU)
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        kept: list[torch.Tensor] = []
-        state = torch.rand(64, device=GPU)
-        for step in range(100):
-            kept.append(state.cpu())
-            picked = [kept[i] for i in torch.randint(0, step + 1, (4,)).tolist()]
-            loss = net(torch.stack(picked).to(GPU)).square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            state = state * 0.9 + torch.rand(64, device=GPU)
-
-    assert warned(program) == []
+    net = nn.Linear(64, 64).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    kept: list[torch.Tensor] = []
+    state = torch.rand(64, device=GPU)
+    for step in range(100):
+        kept.append(state.cpu())
+        picked = [kept[i] for i in torch.randint(0, step + 1, (4,)).tolist()]
+        loss = net(torch.stack(picked).to(GPU)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        state = state * 0.9 + torch.rand(64, device=GPU)

@@ -9,21 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-import devtrace
-from devtrace.diagnosis.findings import Finding
-
-GPU = "cuda:0"
-
-
-def findings(program: Callable[[], object]) -> list[Finding]:
-    with devtrace.record(simulate="cuda:2") as recording:
-        program()
-    assert not recording.report.notes
-    return list(recording.report.findings)
-
-
-def warnings(program: Callable[[], object]) -> list[Finding]:
-    return [finding for finding in findings(program) if finding.severity != "note"]
+from costs import GPU, findings, healthy, warnings
 
 
 def train(each: Callable[[torch.Tensor], torch.Tensor], steps: int = 12) -> None:
@@ -130,17 +116,15 @@ def test_noise_that_each_step_draws_on_the_cpu_beside_its_batch_is_a_warning_in_
     assert found.help == "create it on the device: `torch.randn(..., device=...)`"
 
 
+@healthy
 def test_batches_that_a_program_draws_itself_are_none() -> None:
-    def program() -> None:
-        net = nn.Linear(8, 4).to(GPU)
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        for _ in range(12):
-            x, y = torch.rand(16, 8).to(GPU), torch.randint(0, 4, (16,)).to(GPU)
-            optimizer.zero_grad()
-            nn.functional.cross_entropy(net(x), y).backward()
-            optimizer.step()
-
-    assert warnings(program) == []
+    net = nn.Linear(8, 4).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(12):
+        x, y = torch.rand(16, 8).to(GPU), torch.randint(0, 4, (16,)).to(GPU)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(net(x), y).backward()
+        optimizer.step()
 
 
 # What a program needs as it is.
@@ -275,15 +259,13 @@ def test_a_copy_that_the_host_works_on_before_anything_waits_is_a_warning(progra
     assert found.help.endswith("or call `torch.cuda.synchronize()` before the values are read")
 
 
+@healthy
 def test_a_copy_that_something_waited_for_may_be_worked_on() -> None:
-    def program() -> None:
-        x = torch.rand(64, 8, device=GPU)
-        waited, began, sent = (x.to("cpu", non_blocking=True) for _ in range(3))
-        torch.cuda.synchronize()
-        waited.mean()
-        later = (x * 2).to("cpu", non_blocking=True)
-        (x * 3).to("cpu")
-        (began + later).mean()
-        sent.to(GPU, non_blocking=True)
-
-    assert warnings(program) == []
+    x = torch.rand(64, 8, device=GPU)
+    waited, began, sent = (x.to("cpu", non_blocking=True) for _ in range(3))
+    torch.cuda.synchronize()
+    waited.mean()
+    later = (x * 2).to("cpu", non_blocking=True)
+    (x * 3).to("cpu")
+    (began + later).mean()
+    sent.to(GPU, non_blocking=True)

@@ -8,9 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from costs import warnings
+from costs import GPU, warnings
 
-GPU = "cuda:0"
 STEPS = 12
 
 

@@ -9,9 +9,7 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from costs import warnings
-
-GPU = "cuda:0"
+from costs import GPU, warnings
 
 
 def _gradients_by_their_norm() -> None:

@@ -16,7 +16,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 import devtrace
 from devtrace.explaining.reading.reader import Reader
-from failing import edits_of, explained
+from failing import birth_of, culprit_of, edits_of, explained
 
 
 class Bank:
@@ -175,9 +175,7 @@ def weighted(x: torch.Tensor) -> torch.Tensor:
 )
 def test_it_was_born_at_the_line_that_put_it_there(program: Callable[[torch.Tensor], Any], line: str) -> None:
     finding = explained(lambda: program(torch.ones(1, 4, device="cuda:0")))
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert Path(__file__).read_text().splitlines()[finding.culprit.born.line - 1].strip() == line
+    assert Path(__file__).read_text().splitlines()[birth_of(finding).line - 1].strip() == line
 
 
 class Contrast(nn.Module):
@@ -316,10 +314,8 @@ def test_what_goes_through_starred_arguments_was_born_in_the_call_that_gave_them
     program: Callable[[], object], culprit: str
 ) -> None:
     finding = explained(program)
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert finding.culprit.name == culprit
-    assert finding.culprit.born.function == program.__name__
+    assert culprit_of(finding).name == culprit
+    assert birth_of(finding).function == program.__name__
     assert [edit.after.count("torch.arange(3.0, device=") for edit in finding.edits] == [1]
 
 
@@ -333,10 +329,7 @@ def test_a_parameter_that_takes_a_word_only_is_none_of_starred_arguments() -> No
         weights = {"scale": torch.arange(3.0)}
         scaled_by_word(*given, **weights)
 
-    finding = explained(program)
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert "torch.arange(3.0)" in finding.culprit.born.text
+    assert "torch.arange(3.0)" in birth_of(explained(program)).text
 
 
 def of_stacked_models(x: torch.Tensor) -> None:

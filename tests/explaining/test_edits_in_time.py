@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -11,15 +11,8 @@ from torch import nn
 
 import devtrace
 from devtrace.diagnosis.findings import Finding
-from devtrace.recording.context import hooks
 
-
-@pytest.fixture(autouse=True)
-def hooked() -> Iterator[None]:
-    hooks.install()
-    with devtrace.simulate("cuda:1"):
-        yield
-    hooks.uninstall()
+pytestmark = pytest.mark.usefixtures("hooked")
 
 
 class Priors:

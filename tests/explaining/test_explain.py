@@ -25,18 +25,12 @@ from devtrace.api.results import Report
 from devtrace.diagnosis.evidence.error_origins import path_to_origin
 from devtrace.diagnosis.findings import Finding
 from devtrace.recording.columns import stamps
-from devtrace.recording.context import hooks
+from failing import birth_of, culprit_of
 from odd_programs import Lent
 from programs import run_untraced
 from warm import Warm
 
-
-@pytest.fixture(autouse=True)
-def hooked() -> Iterator[None]:
-    hooks.install()
-    with devtrace.simulate("cuda:2"):
-        yield
-    hooks.uninstall()
+pytestmark = pytest.mark.usefixtures("hooked")
 
 
 def raised(program: Callable[[], object]) -> BaseException:
@@ -62,10 +56,8 @@ def mixed() -> torch.Tensor:
 
 
 def assert_explains_mixed(finding: Finding) -> None:
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert (finding.culprit.name, finding.devices) == ("table", ("cuda:0", "cpu"))
-    assert finding.culprit.born.text == "table = torch.zeros(3)"
+    assert (culprit_of(finding).name, finding.devices) == ("table", ("cuda:0", "cpu"))
+    assert birth_of(finding).text == "table = torch.zeros(3)"
     assert finding.site is not None
     assert finding.site.text == "x + table"
 
@@ -73,8 +65,7 @@ def assert_explains_mixed(finding: Finding) -> None:
 def test_an_error_that_nobody_recorded_is_explained() -> None:
     finding = explained(mixed)
     assert_explains_mixed(finding)
-    assert finding.culprit is not None
-    assert finding.culprit.certainty == "inferred"
+    assert culprit_of(finding).certainty == "inferred"
     assert "Probably, by what the source says" in finding.message
 
 
@@ -293,10 +284,8 @@ def test_in_a_comprehension_the_birth_comes_from_the_list_that_it_goes_through()
         [x + table for table in tables]
 
     finding = explained(program)
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert finding.culprit.name == "table"
-    assert "torch.zeros(3)" in finding.culprit.born.text
+    assert culprit_of(finding).name == "table"
+    assert "torch.zeros(3)" in birth_of(finding).text
 
 
 def test_the_turn_of_a_comprehension_that_failed_is_the_one_that_mixes_devices_on_every_python() -> None:
@@ -308,10 +297,8 @@ def test_the_turn_of_a_comprehension_that_failed_is_the_one_that_mixes_devices_o
         return {name: values + x for name, values in batch.items() if name}
 
     finding = explained(program)
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert finding.culprit.name in ("values", "second")
-    assert "torch.arange(3)" in finding.culprit.born.text
+    assert culprit_of(finding).name in ("values", "second")
+    assert "torch.arange(3)" in birth_of(finding).text
 
 
 def test_a_comprehensions_variable_hides_one_of_the_function_on_every_python() -> None:
@@ -323,9 +310,8 @@ def test_a_comprehensions_variable_hides_one_of_the_function_on_every_python() -
         return [torch.cat([x, part]) for x, part in zip([x, x], rows, strict=True)]
 
     finding = explained(program)
-    assert finding.culprit is not None
-    assert {"part", "rows[1]"} <= {finding.culprit.name, *finding.culprit.names}
-    assert finding.culprit.device == "cpu"
+    assert {"part", "rows[1]"} <= {culprit_of(finding).name, *culprit_of(finding).names}
+    assert culprit_of(finding).device == "cpu"
 
 
 def test_the_turn_of_a_comprehension_is_the_one_whose_layer_failed_below_on_every_python() -> None:
@@ -335,9 +321,8 @@ def test_the_turn_of_a_comprehension_is_the_one_whose_layer_failed_below_on_ever
         return [[layer(x) for layer in layers] for _ in range(1)]
 
     finding = explained(program)
-    assert finding.culprit is not None
-    assert "layer" in finding.culprit.name
-    assert finding.culprit.device == "cpu"
+    assert "layer" in culprit_of(finding).name
+    assert culprit_of(finding).device == "cpu"
 
 
 def test_a_parameter_that_a_loop_gives_new_values_was_made_by_the_caller() -> None:
@@ -353,9 +338,7 @@ def test_a_parameter_that_a_loop_gives_new_values_was_made_by_the_caller() -> No
         forward(images)
 
     finding = explained(program)
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert (finding.culprit.name, finding.culprit.born.text) == ("images", "images = torch.zeros(3)")
+    assert (culprit_of(finding).name, birth_of(finding).text) == ("images", "images = torch.zeros(3)")
 
 
 def test_a_hook_in_backward_is_explained() -> None:
@@ -367,8 +350,7 @@ def test_a_hook_in_backward_is_explained() -> None:
         loss.backward()
 
     finding = explained(program)
-    assert finding.culprit is not None
-    assert finding.culprit.name == "mask"
+    assert culprit_of(finding).name == "mask"
     assert finding.site is not None
     assert finding.site.text == "gradient * mask"
 
@@ -413,10 +395,8 @@ def test_a_gradient_that_backward_refuses_is_the_one_that_the_users_function_ret
         Halved.apply(x, scale).sum().backward()  # type: ignore[no-untyped-call]
 
     finding = explained(program)
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert (finding.culprit.name, finding.cause, finding.devices) == ("back", "wrong-device", ("cuda:0", "cpu"))
-    assert finding.culprit.born.text == "back = gradient.cpu() / 2"
+    assert (culprit_of(finding).name, finding.cause, finding.devices) == ("back", "wrong-device", ("cuda:0", "cpu"))
+    assert birth_of(finding).text == "back = gradient.cpu() / 2"
     assert finding.message.startswith("`back` is on cpu; backward needs this gradient on cuda:0.")
     assert not finding.edits
 
@@ -429,9 +409,7 @@ def test_of_autograd_functions_of_one_name_the_one_that_the_frames_know_is_read(
         x = torch.ones(3, device="cuda:0", requires_grad=True)
         Halved.apply(x, torch.ones(3, device="cuda:0", requires_grad=True)).sum().backward()  # type: ignore[no-untyped-call]
 
-    finding = explained(program)
-    assert finding.culprit is not None
-    assert (finding.culprit.name, former.__name__) == ("back", "Halved")
+    assert (culprit_of(explained(program)).name, former.__name__) == ("back", "Halved")
 
 
 def test_a_gradient_that_stayed_where_its_tensor_was_has_the_line_of_its_backward_pass() -> None:
@@ -443,10 +421,8 @@ def test_a_gradient_that_stayed_where_its_tensor_was_has_the_line_of_its_backwar
         torch.ones(3, device="cuda:0") + w.grad
 
     finding = explained(program)
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert (finding.culprit.name, finding.cause) == ("w.grad", "never-moved")
-    assert finding.culprit.born.text == "(w * 2).sum().backward()"
+    assert (culprit_of(finding).name, finding.cause) == ("w.grad", "never-moved")
+    assert birth_of(finding).text == "(w * 2).sum().backward()"
 
 
 def test_gradients_that_an_optimizer_finds_where_their_parameters_were_are_named() -> None:
@@ -459,10 +435,8 @@ def test_gradients_that_an_optimizer_finds_where_their_parameters_were_are_named
         optimizer.step()
 
     finding = explained(program)
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert (finding.culprit.name, finding.cause) == ("layer.weight.grad", "never-moved")
-    assert finding.culprit.born.text == "layer(torch.ones(1, 3)).sum().backward()"
+    assert (culprit_of(finding).name, finding.cause) == ("layer.weight.grad", "never-moved")
+    assert birth_of(finding).text == "layer(torch.ones(1, 3)).sum().backward()"
 
 
 def test_a_weight_without_data_is_named() -> None:
@@ -472,8 +446,7 @@ def test_a_weight_without_data_is_named() -> None:
         layer(torch.rand(2, 4, device="cuda:0"))
 
     finding = explained(program)
-    assert finding.culprit is not None
-    assert (finding.culprit.name, finding.devices) == ("layer.weight", ("cuda:0", "meta"))
+    assert (culprit_of(finding).name, finding.devices) == ("layer.weight", ("cuda:0", "meta"))
     assert "assign=True" in finding.help
 
 
@@ -484,8 +457,7 @@ def test_a_weight_without_data_that_is_moved_is_named() -> None:
         layer.to("cuda:0")
 
     finding = explained(program)
-    assert finding.culprit is not None
-    assert (finding.culprit.name, finding.devices) == ("layer.weight", ("cuda:0", "meta"))
+    assert (culprit_of(finding).name, finding.devices) == ("layer.weight", ("cuda:0", "meta"))
     assert finding.message.startswith("`layer.weight` is on meta; this line copies it to cuda:0.")
     assert "to_empty" in finding.help
 
@@ -536,10 +508,8 @@ def test_a_module_is_read_through_a_wrapper(wrap: Callable[[nn.Module], nn.Modul
         model(torch.ones(2, 3, device="cuda:0"))
 
     finding = explained(program)
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert (finding.cause, finding.culprit.name.rpartition(".")[2]) == ("not-registered", "table")
-    assert finding.culprit.born.text == "self.table = torch.arange(3.0)"
+    assert (finding.cause, culprit_of(finding).name.rpartition(".")[2]) == ("not-registered", "table")
+    assert birth_of(finding).text == "self.table = torch.arange(3.0)"
 
 
 def test_a_trainer_that_clears_up_after_the_error_changes_nothing_of_its_cause() -> None:
@@ -552,10 +522,10 @@ def test_a_trainer_that_clears_up_after_the_error_changes_nothing_of_its_cause()
             model.cpu()
 
     finding = explained(program)
-    assert finding.culprit is not None
-    assert finding.culprit.moved is not None
+    moved = culprit_of(finding).moved
+    assert moved is not None
     assert finding.cause == "not-registered"
-    assert finding.culprit.moved.text == 'model.to("cuda:0")'
+    assert moved.text == 'model.to("cuda:0")'
 
 
 class Rows(Dataset[torch.Tensor]):
@@ -606,9 +576,7 @@ def test_an_attribute_that_moves_itself_was_put_there_by_that_line() -> None:
 
     finding = explained(program)
     assert finding.cause == "wrong-device"
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert finding.culprit.born.text == "self.rows = self.rows.cpu()"
+    assert birth_of(finding).text == "self.rows = self.rows.cpu()"
 
 
 def test_a_statement_that_was_not_confirmed_moves_nothing() -> None:
@@ -661,9 +629,8 @@ def test_a_cache_is_stale_only_if_it_was_made_before_the_move(
 
     finding = explained(program)
     assert finding.cause == cause
-    assert finding.culprit is not None
-    assert (finding.culprit.moved is not None) == ran_before
-    assert finding.culprit.certainty == "inferred"
+    assert (culprit_of(finding).moved is not None) == ran_before
+    assert culprit_of(finding).certainty == "inferred"
 
 
 def test_a_value_in_a_container_has_the_birth_of_what_was_put_there() -> None:
@@ -672,10 +639,7 @@ def test_a_value_in_a_container_has_the_birth_of_what_was_put_there() -> None:
         cache["mask"] = torch.ones(3)
         torch.ones(3, device="cuda:0") * cache["mask"]
 
-    finding = explained(program)
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert finding.culprit.born.text == 'cache["mask"] = torch.ones(3)'
+    assert birth_of(explained(program)).text == 'cache["mask"] = torch.ones(3)'
 
 
 @dataclass
@@ -705,10 +669,8 @@ def test_a_factory_of_a_dataclass_and_a_constant_of_a_module_have_births(
     program: Callable[[], object], name: str, born: str
 ) -> None:
     finding = explained(program)
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert finding.culprit.name == name
-    assert finding.culprit.born.text.startswith(born)
+    assert culprit_of(finding).name == name
+    assert birth_of(finding).text.startswith(born)
 
 
 # Honest.
@@ -721,8 +683,7 @@ def test_what_the_hooks_saw_is_plain() -> None:
         model(torch.ones(2, 3, device="cuda:0"))
 
     finding = explained(program)
-    assert finding.culprit is not None
-    assert (finding.cause, finding.culprit.certainty) == ("attached-after-move", "seen")
+    assert (finding.cause, culprit_of(finding).certainty) == ("attached-after-move", "seen")
     assert "robably" not in finding.message
 
 
@@ -736,8 +697,7 @@ def test_no_edit_rests_on_a_birth_that_was_only_guessed() -> None:
         return torch.ones(3, device="cuda:0") + kept[0]
 
     finding = explained(program)
-    assert finding.culprit is not None
-    assert finding.culprit.certainty == "inferred"
+    assert culprit_of(finding).certainty == "inferred"
     assert not any("torch.zeros" in edit.before for edit in finding.edits)
 
 
@@ -748,10 +708,7 @@ def test_a_variable_that_got_another_value_is_read_by_its_line() -> None:
         x = torch.ones(3, device="cuda:0")
         x + y
 
-    finding = explained(program)
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert finding.culprit.born.text == "y = x * 2"
+    assert birth_of(explained(program)).text == "y = x * 2"
 
 
 def test_a_statement_of_another_device_is_no_birth() -> None:
@@ -761,10 +718,7 @@ def test_a_statement_of_another_device_is_no_birth() -> None:
             table = torch.zeros(3, device="cuda:1")
         table + torch.ones(3, device="cuda:0")
 
-    finding = explained(program)
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert finding.culprit.born.text == "table = torch.zeros(3)"
+    assert birth_of(explained(program)).text == "table = torch.zeros(3)"
 
 
 def test_a_birth_that_was_read_is_in_no_stamp_afterwards() -> None:
@@ -810,8 +764,7 @@ def test_nothing_of_the_users_runs() -> None:
     error = raised(program)
     report = devtrace.explain(error)
     (finding,) = report.findings
-    assert finding.culprit is not None
-    assert finding.culprit.name == "touchy.inner"
+    assert culprit_of(finding).name == "touchy.inner"
     assert not any("failed" in note or "not explained" in note for note in report.notes)
 
 
@@ -894,6 +847,4 @@ def test_variables_of_torchs_own_frames_lend_no_name() -> None:
     def program() -> None:
         nn.functional.linear(torch.ones(2, 3, device="cuda:0"), torch.ones(3, 3))
 
-    finding = explained(program)
-    assert finding.culprit is not None
-    assert "weight" not in finding.culprit.names
+    assert "weight" not in culprit_of(explained(program)).names

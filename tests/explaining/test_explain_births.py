@@ -13,13 +13,11 @@ from torch import nn
 
 import devtrace
 from devtrace.diagnosis.findings import Finding
-from failing import explained
+from failing import birth_of, culprit_of, explained
 
 
 def line_of_birth(finding: Finding) -> str:
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    return Path(__file__).read_text().splitlines()[finding.culprit.born.line - 1].strip()
+    return Path(__file__).read_text().splitlines()[birth_of(finding).line - 1].strip()
 
 
 @functools.cache
@@ -182,8 +180,7 @@ def test_the_tensor_of_a_variable_was_not_born_in_the_line_that_fails_over_it() 
         net(packed)
 
     finding = explained(program)
-    assert finding.culprit is not None
-    assert finding.culprit.name == "packed[0]"
+    assert culprit_of(finding).name == "packed[0]"
     assert line_of_birth(finding).startswith("packed = nn.utils.rnn.pack_sequence(")
 
 
@@ -272,8 +269,7 @@ def test_what_a_dispatcher_makes_is_born_at_the_line_that_calls_it() -> None:
 
     finding = explained(program)
     assert line_of_birth(finding) == 'torch.cat((x, filled("eye", 2)))'
-    assert finding.culprit is not None
-    assert finding.culprit.name == 'filled("eye", 2)'
+    assert culprit_of(finding).name == 'filled("eye", 2)'
 
 
 def weighed(x: torch.Tensor, soft: bool) -> torch.Tensor:

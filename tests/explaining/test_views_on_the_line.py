@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import nn
 
 import devtrace
-from devtrace.recording.context import hooks
 
-
-@pytest.fixture(autouse=True)
-def hooked() -> Iterator[None]:
-    hooks.install()
-    with devtrace.simulate("cuda:1"):
-        yield
-    hooks.uninstall()
+pytestmark = pytest.mark.usefixtures("hooked")
 
 
 class Digits(nn.Module):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from devtrace.cli.main import main
 from devtrace.diagnosis.findings import Edit
-from devtrace.fixing.notebooks.text import NotebookText, items, members, whole
+from devtrace.fixing.notebooks.text import NotebookText, parts_of, span_at
 from devtrace.words.errors import UsageError
 from folders import ROOT
 
@@ -111,13 +111,9 @@ VALUES = st.recursive(
 @given(VALUES, st.sampled_from([None, 0, 1, 4]))
 def test_the_spans_of_json_are_those_of_its_values(value: Any, indent: int | None) -> None:
     text = f" {json.dumps(value, indent=indent)} "
-    span = whole(text)
-    if isinstance(value, dict):
-        parts = {key: json.loads(text[part.begin : part.end]) for key, part in members(text, span).items()}
-        assert (parts, list(items(text, span))) == (value, [])
-    else:
-        found = [json.loads(text[part.begin : part.end]) for part in items(text, span)]
-        assert (found, members(text, span)) == (value if isinstance(value, list) else [], {})
+    spans = parts_of(text, span_at(text, 0))
+    parts = value if isinstance(value, dict) else dict(enumerate(value)) if isinstance(value, list) else {}
+    assert {key: json.loads(text[span.begin : span.end]) for key, span in spans.items()} == parts
 
 
 CELLS = (

@@ -57,7 +57,7 @@ class Proofs:
         before = self.costs.rounds.last
         why = self.costs.why_not(finding)
         if not why:
-            self.costs.rounds.undo()
+            self.costs.rounds.changes.pop()
             self.costs.rounds.last = before
         return why
 

@@ -25,10 +25,23 @@ def train(each: Callable[[torch.Tensor], torch.Tensor], steps: int = 12) -> None
         optimizer.step()
 
 
-def warnings(program: Callable[[], object]) -> list[Finding]:
-    """Return a recorded program's findings that are more than notes."""
+def findings(program: Callable[[], object]) -> list[Finding]:
     torch.manual_seed(0)
     with devtrace.record(simulate="cuda:1") as recording:
         program()
     assert not recording.report.notes
-    return [finding for finding in recording.report.findings if finding.severity != "note"]
+    return list(recording.report.findings)
+
+
+def warnings(program: Callable[[], object]) -> list[Finding]:
+    """Return a recorded program's findings that are more than notes."""
+    return [finding for finding in findings(program) if finding.severity != "note"]
+
+
+def healthy(program: Callable[[], object]) -> Callable[[], None]:
+    """Return the test that a program hears no warning."""
+
+    def test() -> None:
+        assert warnings(program) == []
+
+    return test

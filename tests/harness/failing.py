@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import devtrace
-from devtrace.diagnosis.findings import Finding, ReportData
+from devtrace.diagnosis.findings import Culprit, Finding, ReportData, Site
 
 
 def report_of(program: Callable[[], object], simulate: str = "cuda:1") -> ReportData:
@@ -22,6 +22,18 @@ def explained(program: Callable[[], object], simulate: str = "cuda:1") -> Findin
     with devtrace.simulate(simulate), pytest.raises((RuntimeError, TypeError)) as raised:
         program()
     return devtrace.explain(raised.value).findings[0]
+
+
+def culprit_of(finding: Finding) -> Culprit:
+    assert finding.culprit is not None
+    return finding.culprit
+
+
+def birth_of(finding: Finding) -> Site:
+    """Return the line at which a finding's tensor was made."""
+    born = culprit_of(finding).born
+    assert born is not None
+    return born
 
 
 def edits_of(finding: Finding) -> list[str]:

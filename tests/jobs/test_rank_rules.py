@@ -21,6 +21,7 @@ import devtrace
 from devtrace.diagnosis.findings import Finding
 from devtrace.features import offers
 from devtrace.jobs.merge import merge
+from failing import birth_of, culprit_of
 
 fully_shard: Any = importlib.import_module("torch.distributed.fsdp").fully_shard
 Program = Callable[[int], object]
@@ -106,8 +107,7 @@ def test_batches_that_all_ranks_send_to_one_device(monkeypatch: pytest.MonkeyPat
     assert finding.message == (
         "Ranks 1 and 2 put a tensor on cuda:0, the device of rank 0. The line names cuda:0 for every rank."
     )
-    assert finding.culprit is not None
-    assert finding.culprit.name == "batch"
+    assert culprit_of(finding).name == "batch"
     assert line_of(finding) == 'batch = torch.ones(2, 4).to("cuda:0")'
 
 
@@ -115,8 +115,7 @@ def test_a_rank_that_has_not_set_its_device(monkeypatch: pytest.MonkeyPatch) -> 
     finding = the_finding(the_current_device, monkeypatch)
     assert finding.message.startswith("Rank 1 puts a tensor on cuda:0, the device of rank 0. Without a number")
     assert finding.help == "call `torch.cuda.set_device(local_rank)` at the start of the program"
-    assert finding.culprit is not None
-    assert finding.culprit.name == "total"
+    assert culprit_of(finding).name == "total"
     assert line_of(finding) == 'total = torch.zeros(3, device="cuda")'
 
 
@@ -132,8 +131,7 @@ def test_a_checkpoint_that_every_rank_loads_to_one_device(tmp_path: Path, monkey
 
     finding = the_finding(resume, monkeypatch)
     assert "`torch.load` without `map_location`" in finding.message
-    assert finding.culprit is not None
-    assert finding.culprit.name == "state"
+    assert culprit_of(finding).name == "state"
     assert line_of(finding) == "state = torch.load(file)"
 
 
@@ -181,9 +179,7 @@ def test_nccl_is_given_a_tensor_of_the_cpu() -> None:
     [finding] = recording.report.findings
     assert (finding.rule, finding.cause, finding.devices) == ("collective-device", "created-without-device", ("cpu",))
     assert finding.message == "`loss` is on cpu, and NCCL sends only what is on a GPU."
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    assert finding.culprit.born.text == "loss = torch.ones(())"
+    assert birth_of(finding).text == "loss = torch.ones(())"
     assert line_of(finding) == "dist.all_reduce(loss)"
 
 
@@ -210,8 +206,7 @@ def test_a_sharded_module_is_moved_after_it(end: str) -> None:
     where = "cuda:1" if end == "device" else "cpu"
     assert finding.message.startswith(f"`model` was moved to {where} after fully_shard had wrapped it.")
     assert line_of(finding) == 'model.to("cuda:1" if end == "device" else "cpu")'
-    assert finding.culprit is not None
-    assert finding.culprit.name.startswith("model.0.")
+    assert culprit_of(finding).name.startswith("model.0.")
 
 
 def test_a_wrapped_module_that_is_moved_to_be_saved_is_fine() -> None:

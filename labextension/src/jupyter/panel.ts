@@ -89,11 +89,7 @@ function activate(
 }
 
 /** The button of a report that fixes the notebook as far as its cell, and opens the panel, which shows how far it is. */
-function fixing(
-  { shell }: JupyterFrontEnd,
-  sessions: Sessions,
-  element: Element
-): Pick<IHost, 'fixNotebook'> {
+function fixing({ shell }: JupyterFrontEnd, sessions: Sessions, element: Element): Pick<IHost, 'fixNotebook'> {
   const session = sessions.around(element);
   if (!(session?.widget instanceof NotebookPanel)) {
     return {};

@@ -2,8 +2,7 @@
 
 An event is an outermost call of a module, or a step of an optimizer; from one to the next runs a segment. Once all
 segments since an event's last time are known, events are only counted. After so many of that one a repetition is
-recorded again. Something new (a segment, a line, a thread, a module that is attached or moved) is recorded from there
-on, until all is known again.
+recorded again. Something new (a segment, a line, a thread, a module that is attached or moved) is recorded until known.
 """
 
 import sys
@@ -43,10 +42,10 @@ class Budget:
         self._known: set[Key] = set()  # lines of segments that are known
         self._ran: set[Key] = set()  # ... of this one
         self._events: dict[Key, Event] = {}
-        self._event = Event((), is_line=False)  # the last one
+        self._event = Event(())  # the last one
         self._run = Run(recorder, 0)  # what is recorded after it
         self._whole: Run | None = None  # like which the segment is of which only the rest is recorded
-        self._number = self._quiet = 0  # of recorded events; of the last ones, each after a segment that is known
+        self._round: set[Event] = set()  # events since the last segment that is not known
         self._top: Event | None = None  # whose repetitions are left out; so many are still to come
         self._left = self._since = 0  # and began then, or the recorded one after them; 0 where something else ran too
         self._lengths: dict[Key, int] = {}  # by place: repetitions until the loop there ended
@@ -58,15 +57,13 @@ class Budget:
         self._around = {id(each.f_code) for each in outward(sys._getframe(1))}  # what is around it never changes
 
     def leaves_out(self, module: Any) -> bool:
-        state, around = self._state, self._around
-        if state.opened or state.steps or current_node() is not None:
+        if not self._is_between():
             return False
-        frame: Any = sys._getframe(2)
         key = [id(module), attributes(module).get("training") is True]
-        while frame is not None:
-            code = id(frame.f_code)
-            key += (code, frame.f_lasti)
-            frame = None if code in around else frame.f_back
+        for frame in outward(sys._getframe(2)):
+            key += (id(frame.f_code), frame.f_lasti)
+            if id(frame.f_code) in self._around:
+                break
         self.inside = self.ident if self._reach(tuple(key)) else -1
         return self.off
 
@@ -86,7 +83,7 @@ class Budget:
         if left_out:
             self._reach_within(_CHANGE)
         elif self._whole is None:
-            self._end_loop()
+            self._end_loop(self._event)
         return left_out
 
     def stop(self) -> None:
@@ -95,9 +92,8 @@ class Budget:
         with self._faults:
             if not self.off:
                 self._end_run()
-            elif self.inside < 0 and self._event.last is not None:
-                last = self._event.last  # what came after the event has ended
-                self._ops += last.count(1, last.next_round())
+            elif self.inside < 0 and (last := self._event.last) is not None:
+                self._ops += last.count(1, last.next_round())  # what came after the event has ended
             self._count_left_out()
             self._lines.forget()
             READS.forget()
@@ -123,8 +119,7 @@ class Budget:
                 self._whole, self._since = self._event.last, 0
                 if len(key) != _LINE:
                     self._end_loop()
-                self._arrive(self._event_at(key))
-                self._resume()
+                self._resume(self._event_at(key))
         except Exception as fault:  # noqa: BLE001 (a `with` takes longer than the rest)
             self._give_up(fault)
         return self.off
@@ -156,8 +151,7 @@ class Budget:
         if self._since:
             event.plain = min(event.plain, (now - self._since) / (event.batch - self._left))
             self._since = now
-        self._arrive(event)
-        self._resume()
+        self._resume(event)
 
     def _record(self, key: Key) -> None:
         """Take an event that is recorded; leave out repetitions from there on if all since its last time is known."""
@@ -168,18 +162,17 @@ class Budget:
         sites = set(run.ops[:, 2].tolist())
         if self._lines.are_seen:
             self._lines.watch(sites, sys._getframe(1))
-        if segment.is_known:
-            self._known |= set() if before.is_line else self._ran | {(_READ_AT, site) for site in sites}
-            self._quiet += 1
-        else:
+        is_free = self._recorder.active and not self._given_up and mode_stack.all_are_ours() and self._is_alone()
+        if not segment.is_known or not is_free:
             self._end_loop()
-        length = self._arrive(segment.end)
+        elif len(before.key) != _LINE:
+            self._known |= self._ran | {(_READ_AT, site) for site in sites}
+        is_round = segment.end in self._round
+        self._arrive(segment.end)
         self._left -= segment.end is self._top
-        if not self._recorder.active or self._given_up or not mode_stack.all_are_ours() or not self._is_alone():
-            self._end_loop()
-        elif before.is_line and self._left > 0:  # a line that is new time and again, and what followed it is known
+        if len(before.key) == _LINE and self._left > 0:  # it is new time and again, and what followed it is known
             self._pause()
-        elif 0 < length <= self._quiet:
+        elif is_round:
             self._leave_out(segment.end)
         self._run, self._ran = Run(self._recorder, self._loop), set()
 
@@ -194,25 +187,22 @@ class Budget:
     def _event_at(self, key: Key) -> Event:
         if key not in self._events and len(self._events) >= _MOST_EVENTS:
             self._events.clear()
-        return self._events.setdefault(key, Event(key[1:], is_line=len(key) == _LINE))
+        return self._events.setdefault(key, Event(key))
 
-    def _arrive(self, event: Event) -> int:
-        """Begin an event that is recorded; return how many there were since it came last, 0 for the first time."""
+    def _arrive(self, event: Event) -> None:
+        """Begin an event that is recorded."""
         self._event = event
-        self._number += 1
-        length = self._number - event.number if event.number else 0
-        event.number = self._number
+        self._round.add(event)
         event.repetitions += 1
-        return length
 
-    def _end_loop(self) -> None:
-        """Something is new: all is recorded until it is known."""
+    def _end_loop(self, *last: Event) -> None:
+        """Something is new, after the last event where one is given: all is recorded until it is known."""
         if self._top is not None:
-            self._lengths[self._top.place] = self._top.repetitions
+            self._lengths[self._top.key[1:]] = self._top.repetitions
             self._loop += 1
             for event in self._events.values():
                 event.repetitions = 0
-        self._top, self._quiet, self._since, self._left = None, 0, 0, 0
+        self._top, self._round, self._since, self._left = None, {*last}, 0, 0
 
     def _leave_out(self, event: Event) -> None:
         """Leave out so many repetitions of an event that the budget is kept, but not the last one of a loop."""
@@ -222,9 +212,9 @@ class Budget:
         if isfinite(extra := event.dear - event.plain):
             enough = int(extra / (self._share * _SHARE_OF_RECORDING * max(event.plain, 1.0))) + 1
             event.batch = max(min(2 * event.batch, enough), FIRST_BATCH)
-        last = self._lengths.get(event.place, 0) - event.repetitions  # it is mostly as long as before
+        last = self._lengths.get(event.key[1:], 0) - event.repetitions  # it is mostly as long as before
         if last == 0:
-            self._quiet = 0
+            self._round = {event}
             return
         self._top, self._since = event, now
         self._left = event.batch = last if 0 < last <= 2 * event.batch else event.batch
@@ -240,13 +230,14 @@ class Budget:
         if self.off and not self._lines.are_seen:
             READS.watch(self._at_a_read)
 
-    def _resume(self) -> None:
+    def _resume(self, event: Event) -> None:
         self.off = self._changed = False
         READS.forget()
         self._state.mode.resume()
         self._count_left_out()
         self._recorder.pack(self._state)
-        self._quiet, self._ran, self._run = 0, set(), Run(self._recorder, self._loop)
+        self._round, self._ran, self._run = set(), set(), Run(self._recorder, self._loop)
+        self._arrive(event)
 
     def _give_up(self, fault: Exception) -> None:
         """Record all from here on, after a fault of ours."""
@@ -254,7 +245,7 @@ class Budget:
         self._recorder.fault(fault)
         if self.off:
             self._due.clear()
-            self._resume()
+            self._resume(self._event)
 
     def _count_left_out(self) -> None:
         self._ops += sum(segment.count(times) for segment, times in self._due.items())

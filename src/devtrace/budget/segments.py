@@ -27,14 +27,11 @@ Key = tuple[int, ...]
 
 
 class Run:
-    """Ops that are recorded from here on, until `end`: of each thread, as number, head, site and layout.
-
-    `seen`: how often one like it ran until now; `lately`: in the same `loop`.
-    """
+    """Ops that are recorded from here on, until `end`: of each thread, as number, head, site and layout."""
 
     def __init__(self, recorded: RecordedOps, loop: int) -> None:
         self._recorded, self.loop = recorded, loop
-        self.seen = self.lately = 1
+        self.seen = self.lately = 1  # times that one like it ran until now; those in the same loop
         self._begins = {state.index: state.op & NUMBERS for state in recorded.threads}
         self._first_copy = len(recorded.copies)
 
@@ -87,11 +84,10 @@ def _chunks_since(state: ThreadState, begin: int) -> Iterator[Chunk]:
 
 
 def _ops_since(state: ThreadState, begin: int) -> Array:
-    columns = [(chunk.number, chunk.head, chunk.site, chunk.layout) for chunk in _chunks_since(state, begin)]
     first = max(begin, state.packed)
-    heads = np.array(state.heads[(first - state.packed) * WIDTH :], dtype=np.int64).reshape(-1, WIDTH)
-    columns.insert(0, (np.arange(first, first + len(heads)), heads[:, 0], heads[:, 1], heads[:, WIDTH - 1]))
-    ops = np.concatenate([np.column_stack(each) for each in reversed(columns)])
+    chunks = [Chunk.of(state.heads[(first - state.packed) * WIDTH :], [], first), *_chunks_since(state, begin)]
+    columns = [(chunk.number, chunk.head, chunk.site, chunk.layout) for chunk in reversed(chunks)]
+    ops = np.concatenate([np.column_stack(each) for each in columns])
     return ops[ops[:, 0] >= begin]
 
 
@@ -122,18 +118,12 @@ class Segment:
 
 @dataclass(eq=False, slots=True)
 class Event:
-    """A call of an outermost module, told apart by all calls that lead to it, a step of an optimizer, or a new line.
+    """A call of an outermost module, told apart by all calls that lead to it, a step of an optimizer, or a new line."""
 
-    `after`: the segments that followed it. A repetition lasts until the event comes again: `repetitions` of them ran in
-    this loop, a `batch` is left out next; `dear` and `plain` are the nanoseconds of one, recorded and not.
-    """
-
-    place: Key
-    is_line: bool
-    after: dict[Key, Segment] = field(default_factory=dict)
+    key: Key
+    after: dict[Key, Segment] = field(default_factory=dict)  # what followed it
     last: Run | None = None
-    number: int = 0
-    repetitions: int = 0
-    batch: int = FIRST_BATCH
-    dear: float = inf
-    plain: float = inf
+    repetitions: int = 0  # of this loop, each until the event comes again
+    batch: int = FIRST_BATCH  # how many of them are left out next
+    dear: float = inf  # nanoseconds of one that is recorded
+    plain: float = inf  # ... that is left out

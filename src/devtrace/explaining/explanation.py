@@ -23,7 +23,7 @@ import torch
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import Walk
-from devtrace.diagnosis.evidence.error_origins import dtypes_named, text_of
+from devtrace.diagnosis.evidence.error_origins import text_of
 from devtrace.explaining import kept_copies
 from devtrace.explaining.reading import attributes, calls, expressions, names
 from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, add_left_behind, failed_op, refused_gradient
@@ -53,7 +53,7 @@ from devtrace.source.flow import statements
 from devtrace.source.live_objects import Evidence
 from devtrace.source.matching import alone, called_name, owner_of
 from devtrace.source.object_walk import ReferenceKind, members
-from devtrace.source.vocabulary import devices_named, in_full, is_move
+from devtrace.source.vocabulary import is_move
 from devtrace.words.catalogue import sentence
 
 MOST_VARIABLES: Final = 60
@@ -81,6 +81,7 @@ _HANDLERS: Final[Mapping[type[ast.AST], Handler]] = {
     ast.ListComp: expressions.read_comprehension,
     ast.GeneratorExp: expressions.read_comprehension,
     ast.SetComp: expressions.read_comprehension,
+    ast.FormattedValue: expressions.read_inner,
     ast.JoinedStr: expressions.read_text,
 }
 _DEFINERS: Final[Mapping[type[ast.AST], Definer]] = {
@@ -103,17 +104,9 @@ class Explanation:
         self.recorder.first_tick = next(history.ticks)
         self.modules = Modules(self.recorder)
         self.optimizers = Optimizers(self.recorder)
-        text = text_of(self.error)
-        self.worker = read_worker_text(text)
-        self.reader = Reader(
-            self.recorder,
-            self.stack,
-            devices_named(text),
-            in_full(str(torch.get_default_device())),
-            dtypes_named(text),
-            _HANDLERS,
-            _DEFINERS,
-        )
+        self.text = text_of(self.error)
+        self.worker = read_worker_text(self.text)
+        self.reader = Reader(self.recorder, self.stack, self.text, _HANDLERS, _DEFINERS)
 
     def forget(self) -> None:
         """Restore stamps on storages, and drop copies of variables in frames."""
@@ -172,10 +165,9 @@ class Explanation:
         return found
 
     def _failed(self) -> FailedOp:
-        found = None
-        if self.worker is None:
-            found = refused_gradient(self.reader, text_of(self.error)) or failed_op(self.reader)
-        return found or FailedOp(UNKNOWN, [], len(self.stack.levels) - 1)
+        if self.worker is None and (found := refused_gradient(self.reader, self.text) or failed_op(self.reader)):
+            return found
+        return FailedOp(UNKNOWN, [], len(self.stack.levels) - 1)
 
     def _note_what_was_left_out(self, walk: Walk) -> None:
         if len(walk.objects) >= MOST_OBJECTS:

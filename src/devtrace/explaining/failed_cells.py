@@ -54,21 +54,18 @@ class Explainer(Companion):
             return
         if argument:
             raise UsageError.of("command-argument", given=f"%devtrace explain {argument}", form="explain [on | off]")
-        self._again(screen)
-
-    def answer(self, message: Message) -> bool:
-        if message["kind"] != "explain":
-            return False
-        self.on = message["on"]
-        return True
-
-    def _again(self, screen: Screen) -> None:
         error = last_shown()
         report = _explained(error, self._last_cell)
         if report is None:
             given = type(error).__name__ if error is not None else ""
             raise UsageError.of("nothing-to-explain.other" if given else "nothing-to-explain", error=given)
         show(report, screen, timeline=False, beside={MARK: {"cell": self._last_cell.id}})
+
+    def answer(self, message: Message) -> bool:
+        if message["kind"] != "explain":
+            return False
+        self.on = message["on"]
+        return True
 
 
 def _explained(error: BaseException | None, cell: Cell) -> Report | None:

@@ -13,7 +13,7 @@ from devtrace.diagnosis.evidence.access_paths import Walk
 from devtrace.explaining.reading.move_history import BEFORE_ALL
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.returned_calls import run_around
-from devtrace.explaining.reading.values import END, Activation, KnownValue, ReadOp
+from devtrace.explaining.reading.values import Activation, ReadOp
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.recording.columns.process_history import history
@@ -59,7 +59,7 @@ def add_deep_copies(reader: Reader, tensors: Iterable[Any], modules: list[Any]) 
 def _copied_while_there(reader: Reader, tensor: Any, source: Any, name: str) -> bool:
     """Let a tensor be a copy of another, taken before that one moved away; return whether that fits."""
     site, device, dtype = stamps.get(tensor)[2], str(device_of(tensor)), dtype_of(tensor) if reader.of_dtypes else None
-    former = reader.pasts.former(reader.live(source).row)
+    former = reader.pasts.formers.get(reader.live(source).row)
     has_moved = str(device_of(source)) != device or dtype not in (None, dtype_of(source))
     if site < 0 or former is None or not former.was(device, dtype) or not has_moved:
         return False
@@ -88,7 +88,7 @@ def _copied_at(reader: Reader, site: int) -> Iterator[Any]:
     known = next((each.globals for each in reader.user_activations() if each.source is source), {})
     for call in calls_in(statement) if statement is not None else ():
         if called_name(call) == "deepcopy" and call.args and source is not None:
-            run = run_around(reader, call, Activation(source, source.tree, END, 0, known))
-            value = reader.see(owner_of(call.args[0]) or call.args[0], run)  # `model` of `model.state_dict()`
-            if isinstance(value, KnownValue) and is_module(value.value):
-                yield value.value
+            run = run_around(reader, call, Activation.of_file(source, known))
+            value = reader.known(owner_of(call.args[0]) or call.args[0], run)  # `model` of `model.state_dict()`
+            if is_module(value):
+                yield value

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType
 from typing import Any, Final
 
 import torch
@@ -70,8 +70,9 @@ class Stack:
     def of(cls, path: Sequence[BaseException]) -> Stack:
         """Return the frames that lead to the last exception of a path, those of the ones raised in its place above."""
         entries = joined(map(entries_without_ours, path))
-        levels = (*_around(entries), *(Level(entry.tb_frame, entry.tb_lasti) for entry in entries))
-        levels = _without_kernels(levels)
+        around = outward(entries[0].tb_frame.f_back if entries else None)  # still run: it was caught further in
+        outer = [Level(frame, frame.f_lasti) for frame in around][::-1]
+        levels = _without_kernels((*outer, *(Level(entry.tb_frame, entry.tb_lasti) for entry in entries)))
         if asked_for_an_array(path[-1]) is not None:
             levels = _without_helpers(levels)
         return cls(levels, frozenset(map(mark_of, path)))
@@ -125,12 +126,6 @@ def _without_helpers(levels: tuple[Level, ...]) -> tuple[Level, ...]:
     inner = range(known[-1] + 1, len(levels)) if known else range(0)
     helpers = (at for at in inner if levels[at].is_readable or levels[at].frame.f_code.co_name == "__array__")
     return levels[: next(helpers, len(levels))]
-
-
-def _around(entries: list[TracebackType]) -> list[Level]:
-    """Return the frames around the traceback, which still run where the error was caught further in."""
-    around = outward(entries[0].tb_frame.f_back if entries else None)
-    return [Level(frame, frame.f_lasti) for frame in around][::-1]
 
 
 def module_of_method(code: CodeType, variables: Mapping[str, Any]) -> Any:

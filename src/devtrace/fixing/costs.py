@@ -39,19 +39,17 @@ class Costs:
     def why_not(self, finding: Finding) -> str:
         """Apply a fix and run it; return why it was taken back, an empty text if it was kept."""
         before = self.rounds.last
-        misfit = self.rounds.apply(finding)
-        if misfit:
+        if misfit := self.rounds.apply(finding):
             return misfit
         self.rounds.run_once()
         why = self._compare(finding, before, self.rounds.last)
         if why:
-            self.rounds.undo()
+            self.rounds.changes.pop()
             self.rounds.last = before
             return why
         counts = _counts(finding.rule, before, self.rounds.last)
-        self.rounds.changes[-1] = replace(
-            self.rounds.changes[-1], finding=_proven(finding, counts, before, self.rounds.last), counts=counts
-        )
+        proven = _proven(finding, counts, before, self.rounds.last)
+        self.rounds.changes[-1] = replace(self.rounds.changes[-1], finding=proven, counts=counts)
         return ""
 
     def _compare(self, finding: Finding, before: ProgramRun, after: ProgramRun) -> str:

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -29,7 +29,7 @@ SHORTEST_REASON: Final = 60
 def unified_diff(
     before: Mapping[str, SourceText],
     after: Mapping[str, SourceText],
-    reasons: Mapping[str, Iterable[tuple[int, str]]],
+    reasons: Mapping[str, Sequence[tuple[int, str]]],
     folder: str = "",
 ) -> bytes:
     """Return the diff of all files, for `git apply` in a folder, else in the working directory.
@@ -43,7 +43,7 @@ def unified_diff(
         lines = list(difflib.unified_diff(_whole(old.lines), _whole(new.lines), n=3))[2:]
         if lines:
             parts.append(os.fsencode(f"diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n"))
-        parts += [_encoded(line, tuple(reasons.get(file, ())), new.encoding) for line in lines]
+        parts += [_encoded(line, reasons.get(file, ()), new.encoding) for line in lines]
     return b"".join(parts)
 
 
@@ -52,19 +52,16 @@ def _whole(lines: list[str]) -> list[str]:
     return [*lines[:-1], f"{lines[-1]}\n{_NO_END}"] if lines and not lines[-1].endswith("\n") else lines
 
 
-def _encoded(line: str, reasons: tuple[tuple[int, str], ...], encoding: str) -> bytes:
+def _encoded(line: str, reasons: Sequence[tuple[int, str]], encoding: str) -> bytes:
     """Return a line of a diff in the file's encoding; a reason is in the reader's language, which may not fit that."""
     hunk = _HUNK.match(line)
-    if hunk is not None:
-        return _with_reason(hunk, reasons).encode()
-    return (line if line.endswith("\n") else f"{line}\n").encode(encoding, "surrogateescape")
-
-
-def _with_reason(hunk: re.Match[str], reasons: tuple[tuple[int, str], ...]) -> str:
+    if hunk is None:
+        return (line if line.endswith("\n") else f"{line}\n").encode(encoding, "surrogateescape")
     first, count = int(hunk[1]), int(hunk[2] or 1)
     messages = [one_line(reason) for at, reason in reasons if first <= at < first + max(count, 1)]
     longest = max(LONGEST_REASON // max(len(messages), 1), SHORTEST_REASON)
-    return f"{hunk[0]} {' '.join(shorten(message, longest) for message in messages)}".rstrip() + "\n"
+    reason = " ".join(shorten(message, longest) for message in messages)
+    return f"{hunk[0]} {reason}".rstrip().encode() + b"\n"
 
 
 def relative(path: str, folder: str = "") -> str:

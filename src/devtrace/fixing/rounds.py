@@ -44,13 +44,17 @@ class Rounds:
     most: int = MOST_ROUNDS
     reference: ReferenceRun | None = None
     announce: Callable[[Rounds, frozenset[str]], None] = lambda rounds, own: None
-    texts: dict[str, SourceText] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     runs: list[ProgramRun] = field(default_factory=list)
     left: Finding | None = None
     why_left: str = ""
     last: ProgramRun = field(init=False)
     compared: Compared | None = None  # the last run with the reference
+
+    @property
+    def texts(self) -> dict[str, SourceText]:
+        """Return the files that the changes are in, as the last of these left them."""
+        return {file: text for change in self.changes for file, text in change.after.items()}
 
     @property
     def is_proven(self) -> bool:
@@ -67,19 +71,17 @@ class Rounds:
         if self.is_proven and self.changes and self.last.ending == "ended" and self.reference is not None:
             self.compared = self.reference.compared(self.last, self.is_of_memory)
             if not self.compared.is_proof or self._pays_at_its_lines():
-                self._look_for_a_better_one(self.reference)
+                self._look_for_a_better_one(self.reference, self.compared)
             self._grade(self.compared)
 
     def _descend(self) -> None:
         while len(self.runs) < self.most:
             self.run_once()
-            why = self._why_the_last_change_is_none()
-            if why:
-                if self._take_the_next(self.undo().finding, why):
-                    continue
-                return
-            error = self.last.error
-            if error is None or not self._take(error):
+            if why := self._why_the_last_change_is_none():
+                is_changed = self._take_the_next(self.changes.pop().finding, why)
+            else:
+                is_changed = self.last.error is not None and self._take(self.last.error)
+            if not is_changed:
                 return
 
     def _why_the_last_change_is_none(self) -> str:
@@ -107,21 +109,21 @@ class Rounds:
         )
         return any(site is not None and (site.file, site.line) in changed for site in paid)
 
-    def _look_for_a_better_one(self, reference: ReferenceRun) -> None:
+    def _look_for_a_better_one(self, reference: ReferenceRun, compared: Compared) -> None:
         """Try the other fixes of what was changed, the last change first; the patch that differs least stays."""
-        best, rounds = (ended := _Kept.of(self)), len(self.runs)
-        for number in reversed(range(len(ended.changes))):
-            finding = ended.changes[number].finding
+        changes, rounds = self.changes, len(self.runs)
+        best = compared, changes, self.last
+        for number in reversed(range(len(changes))):
+            finding = changes[number].finding
             for choice in finding.others if len(self.runs) < self.most else ():
-                ended.put_back(self)
-                while len(self.changes) > number:
-                    self.undo()
+                self.changes, self.left = changes[:number], None
                 if not self.apply(replace(finding, help=choice.help, edits=choice.edits, others=())):
                     self._descend()
-                    self.compared = reference.compared(self.last, self.is_of_memory)
-                    if self.is_proven and self.compared.rank < best.compared.rank:
-                        best = _Kept.of(self)
-        best.put_back(self)
+                    other = reference.compared(self.last, self.is_of_memory)
+                    if self.is_proven and other.rank < best[0].rank:
+                        best = other, self.changes, self.last
+        self.compared, self.changes, self.last = best
+        self.left, self.why_left = None, ""
         del self.runs[rounds:]  # they led to no other round
 
     def _grade(self, compared: Compared) -> None:
@@ -144,46 +146,32 @@ class Rounds:
 
     def run_without_the_last_change(self) -> ProgramRun:
         """Run the texts as they were before the last change once more."""
-        texts = self._texts_before(self.changes[-1])
+        without = replace(self, changes=self.changes[:-1])
         self.announce(replace(self, changes=[]), frozenset())
-        self.runs.append(self.run(texts, frozenset()))
+        self.runs.append(self.run(without.texts, frozenset()))
         return self.runs[-1]
 
     def _take(self, error: Finding) -> bool:
         """Apply the fix of an error; return whether there is one that fits."""
         if not error.edits:
             error = self._with_edits_of_packages(error)
-        if not error.edits:
-            self.left, self.why_left = error, sentence("fix.no-edit")
-            return False
-        misfit = self.apply(error)
+        misfit = self.apply(error) if error.edits else sentence("fix.no-edit")
         if misfit:
             self.left, self.why_left = error, misfit
         return not misfit
 
     def apply(self, finding: Finding) -> str:
         """Change the texts as a finding's edits say; return why that cannot be, if it cannot."""
-        files = {edit.file for edit in finding.edits}
-        before = {file: self.texts.get(file) or self.read(file) for file in files}
+        texts = self.texts
+        before = {file: texts.get(file) or self.read(file) for file in {edit.file for edit in finding.edits}}
         try:
             after = {
                 file: text.edited(edit for edit in finding.edits if edit.file == file) for file, text in before.items()
             }
         except UsageError as misfit:
             return str(misfit)
-        self.texts.update(after)
         self.changes.append(Change(finding, before, after))
         return ""
-
-    def undo(self) -> Change:
-        """Take the last change back."""
-        self.texts = self._texts_before(self.changes[-1])
-        return self.changes.pop()
-
-    def _texts_before(self, change: Change) -> dict[str, SourceText]:
-        first = {file for earlier in self.changes if earlier is not change for file in earlier.after}
-        kept = {file: text for file, text in self.texts.items() if file in first or file not in change.before}
-        return kept | {file: text for file, text in change.before.items() if file in first}
 
     def _with_edits_of_packages(self, error: Finding) -> Finding:
         """Return an error with the edits that it would have if the packages on its way were the user's own."""
@@ -198,28 +186,8 @@ class Rounds:
         """Return whether the last fix made a new error: the run raised no device error, and in a line of the fix."""
         if not self.changes or self.last.ending != "raised" or self.last.error is not None:
             return False
-        change = self.changes[-1]
-        changed = {*changed_lines(change)}
+        changed = {*changed_lines(self.changes[-1])}
         return self.last.raised.startswith(_OF_AN_EDIT) and not changed.isdisjoint(self.last.lines)
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """Rounds as they ended, to go back to."""
-
-    texts: dict[str, SourceText]
-    changes: list[Change]
-    last: ProgramRun
-    compared: Compared
-
-    @classmethod
-    def of(cls, rounds: Rounds) -> _Kept:
-        assert rounds.compared is not None
-        return cls(dict(rounds.texts), list(rounds.changes), rounds.last, rounds.compared)
-
-    def put_back(self, rounds: Rounds) -> None:
-        rounds.texts, rounds.changes = dict(self.texts), list(self.changes)
-        rounds.last, rounds.compared, rounds.left, rounds.why_left = self.last, self.compared, None, ""
 
 
 def changed_lines(change: Change) -> Iterator[tuple[str, int]]:

@@ -41,10 +41,7 @@ class SourceText:
 
     def edited(self, edits: Iterable[Edit]) -> SourceText:
         """Return the text with all edits, which must fit it and leave it a program."""
-        lines = lines_of(self.data.decode(self.encoding))
-        for edit in sorted(edits, key=lambda edit: -edit.line):
-            apply_edit(lines, edit, self.name)
-        text = "".join(lines)
+        text = with_edits(self.data.decode(self.encoding), edits, self.name)
         try:
             data = text.encode(self.encoding)
             ast.parse(data)
@@ -53,8 +50,15 @@ class SourceText:
         return SourceText(self.name, data)
 
 
-def apply_edit(lines: list[str], edit: Edit, name: str) -> None:
-    """Change lines as an edit says, which must fit them; their ends stay."""
+def with_edits(text: str, edits: Iterable[Edit], name: str) -> str:
+    """Return a text with all edits, which must fit it; the ends of its lines stay."""
+    lines = lines_of(text)
+    for edit in sorted(edits, key=lambda edit: -edit.line):
+        _apply(edit, lines, name)
+    return "".join(lines)
+
+
+def _apply(edit: Edit, lines: list[str], name: str) -> None:
     before = edit.before.split("\n") if edit.before else []
     start = edit.line - 1 if before else edit.line
     found = [line.rstrip("\r\n").removeprefix(_MARK) for line in lines[start : start + len(before)]]

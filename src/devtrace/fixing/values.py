@@ -49,12 +49,6 @@ _WHERE: Final = re.compile(r",?\s*device='?(cuda(:\d+)?|cpu)'?")
 Values = Mapping[str, Any]
 
 
-def path_of_this_run() -> Path | None:
-    """Return the file for the values of this process; processes that it starts have none."""
-    path = os.environ.pop(VARIABLE, "")
-    return Path(path) if path else None
-
-
 def seed() -> None:
     """Let every run draw the same random numbers, unless the program seeds itself."""
     import numpy.random  # noqa: F401 (numpy loads it when it is first asked for, and then draws a seed)
@@ -175,7 +169,8 @@ class ValuesOfRun:
     def __init__(self, namespace: Mapping[str, object]) -> None:
         self._returned: dict[str, Any] = {}
         self._namespace = namespace
-        self._path = path_of_this_run()
+        path = os.environ.pop(VARIABLE, "")  # processes that this one starts leave none
+        self._path = Path(path) if path else None
         self._calls = Counter[str]()
 
     def begin(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple
@@ -13,7 +13,7 @@ import torch
 
 from devtrace.explaining.reading.argument_sources import of_only_call_of
 from devtrace.explaining.reading.file_index import named
-from devtrace.explaining.reading.names import of_module
+from devtrace.explaining.reading.names import of_module, run_of_file
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.returned_calls import (
     CACHED,
@@ -21,15 +21,14 @@ from devtrace.explaining.reading.returned_calls import (
     given_by_call,
     is_theirs,
     one_of,
-    results,
+    results_of,
     returned,
     run_of,
 )
-from devtrace.explaining.reading.values import END, Activation, Definition, KnownValue, Several, TensorValue, Value
+from devtrace.explaining.reading.values import Activation, Definition, KnownValue, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, class_name, is_module
 from devtrace.runtime.quiet import gradient_of
-from devtrace.source import parsing
 from devtrace.source.flow import FUNCTIONS, bindings, moves_itself, statements, targets
 from devtrace.source.matching import alone, called_name, calls_in, match_code, may_be_text, nodes_of
 from devtrace.source.safe_values import MISSING, attribute, class_dict, classes_of, constructor_fields, evaluate
@@ -55,12 +54,6 @@ class Called(NamedTuple):
             return {}
         found = given_by_call(reader, function, [None], self.call, self.run)
         return {name: value for name, value in found.items() if value is not None}
-
-
-_BEHIND: Final[dict[type, Callable[[Any], Any]]] = {
-    property: lambda value: value.fget,
-    classmethod: lambda value: value.__func__,
-}
 
 
 def calls_so_far(reader: Reader, owner: object, methods: dict[str, FunctionType]) -> dict[str, Called]:
@@ -140,9 +133,9 @@ def member(reader: Reader, owner: Any, name: str, activation: Activation) -> Val
 
 
 def definitions_of_attribute(reader: Reader, node: ast.Attribute, activation: Activation) -> Iterator[Definition]:
-    owner = reader.see(node.value, activation)
-    if isinstance(owner, KnownValue):
-        yield from of_class(reader, owner.value, node.attr, activation)
+    owner = reader.known(node.value, activation)
+    if owner is not MISSING:
+        yield from of_class(reader, owner, node.attr, activation)
 
 
 def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> Iterator[Definition]:
@@ -177,9 +170,9 @@ def _in_methods(reader: Reader, kind: type, owner: Any, name: str, activation: A
 
 def _methods(kind: type) -> list[FunctionType]:
     """Return the functions of a class, its constructor first."""
-    found = [_BEHIND.get(type(value), lambda value: value)(value) for value in class_dict(kind).values()]
-    theirs = [each for each in found if type(each) is FunctionType and is_theirs(each.__code__)]
-    theirs = [each for each in theirs if each.__code__.co_argcount]
+    values = [value.fget if type(value) is property else value for value in class_dict(kind).values()]
+    found = [value.__func__ if type(value) is classmethod else value for value in values]
+    theirs = [each for each in found if is_theirs(each) and each.__code__.co_argcount]
     return sorted(theirs, key=lambda each: each.__name__ != "__init__")
 
 
@@ -213,14 +206,14 @@ def _run_of_method(
 def runs_that_fill(reader: Reader, node: ast.expr, activation: Activation) -> Iterator[Activation]:
     """Yield runs of the methods that may have filled an object's container: `self.cache[n] = table`."""
     found = match_code("$owner.$name", node)
-    owner = reader.see(found["owner"], activation) if found is not None else None
-    if found is None or not isinstance(owner, KnownValue) or issubclass(type(owner.value), ModuleType):
+    owner = reader.known(found["owner"], activation) if found is not None else MISSING
+    if found is None or owner is MISSING or issubclass(type(owner), ModuleType):
         return
     live = [run.body for run in reader.user_activations()]
-    for kind in classes_of(owner.value if issubclass(type(owner.value), type) else type(owner.value)):
+    for kind in classes_of(owner if issubclass(type(owner), type) else type(owner)):
         for method in _methods(kind):
             is_named = found["name"] in method.__code__.co_names
-            run = _run_of_method(reader, method, owner.value, {}, activation) if is_named else None
+            run = _run_of_method(reader, method, owner, {}, activation) if is_named else None
             if run is not None and run.body not in live:
                 yield run
 
@@ -257,11 +250,7 @@ def _file_of(kind: type, activation: Activation) -> Activation | None:
     module = sys.modules.get(class_name(kind, "__module__"))
     known = vars(module) if type(module) is ModuleType else activation.globals
     file = functions[0].__code__.co_filename if functions else known.get("__file__", activation.source.file)
-    source = parsing.read(file) if type(file) is str else None
-    if source is None:
-        return None
-    run = Activation(source, source.tree, END, 0, known, level=activation.level + 1)
-    return run if run.is_theirs else None
+    return run_of_file(file, known, activation.level)
 
 
 def _of_factory(reader: Reader, kind: type, owner: Any, name: str, activation: Activation) -> Iterator[Definition]:
@@ -270,15 +259,13 @@ def _of_factory(reader: Reader, kind: type, owner: Any, name: str, activation: A
     field = fields.get(name) if type(fields) is dict else None
     is_cached = type(cached) is cached_property
     factory = getattr(cached, "func", None) if is_cached else getattr(field, "default_factory", None)
-    if type(factory) is not FunctionType or not is_theirs(factory.__code__):
+    if not is_theirs(factory):
         return
     given: dict[str, Value | None] = {factory.__code__.co_varnames[0]: KnownValue(owner)} if is_cached else {}
     run = run_of(reader, factory, given, activation)
-    if run is None:
-        return
-    if not is_cached:
+    if run is not None and not is_cached:
         run.depth, run.module = 0, None
-    yield from (Definition(node, (), run.at_node(node)) for node in results(run.body))
+    yield from results_of(run)
 
 
 def _of_frames(reader: Reader, owner: Any, name: str) -> Iterator[Definition]:

@@ -21,7 +21,6 @@ from devtrace.explaining.reading.returned_calls import (
     function_of,
     given_by_call,
     is_theirs,
-    results,
     results_of,
     returned,
     run_of,
@@ -34,7 +33,7 @@ from devtrace.runtime.quiet import device_of, dtype_of
 from devtrace.source.element_types import is_cast
 from devtrace.source.matching import called_name, hands_on, match_code, owner_of, variable
 from devtrace.source.object_walk import registered
-from devtrace.source.safe_values import constructor_fields
+from devtrace.source.safe_values import MISSING, constructor_fields
 from devtrace.source.user_code import is_torch_or_ours
 from devtrace.source.vocabulary import (
     COPIES,
@@ -129,12 +128,11 @@ def _default_device(reader: Reader, node: ast.AST, activation: Activation) -> st
 
 def _make_like(reader: Reader, name: str, call: Written, inputs: list[TensorValue]) -> Value | None:
     """Return the result of `zeros_like` and its kin: without `device=` on the device of the input."""
-    device = call.given_device(reader)
-    if device is None:
-        device = inputs[0].device
-    dtype = reader.asked_dtype(call.node, call.activation) or inputs[0].dtype
-    made = inputs[:1], device, 1, dtype
-    return reader.emit(name, CREATE, call.node, call.activation, *made) if device else None
+    node, activation = call
+    device, like = call.given_device(reader), inputs[0]
+    device = like.device if device is None else device
+    dtype = reader.asked_dtype(node, activation) or like.dtype
+    return reader.emit(name, CREATE, node, activation, [like], device, 1, dtype) if device else None
 
 
 def call_method(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value | None:
@@ -203,7 +201,7 @@ def read_call(reader: Reader, node: ast.Call, activation: Activation) -> Value |
     if variable(node.func) in ("getattr", "next"):
         return _call_builtin(reader, node, activation)
     function = reader.see(node.func, activation)
-    if variable(node.func) and function is None:
+    if function is None and variable(node.func) in {each.__name__ for each in _SEQUENCES}:
         return _call_sequence(reader, node, activation)
     return _call(reader, function.value, Written(node, activation)) if isinstance(function, KnownValue) else None
 
@@ -215,7 +213,7 @@ def _call(reader: Reader, value: Any, call: Written) -> Value | None:
         return _call_class(reader, value, call)
     value = _handed_on_to(reader, value, call.activation)
     function, before = function_of(value)
-    if function is not None and is_theirs(function.__code__):
+    if function is not None:
         return returned(reader, function, given_by_call(reader, function, before, *call), call.activation)
     name = value if type(value) is str else _name(value)
     return call_torch(reader, name, call) if name is not None else None
@@ -227,37 +225,30 @@ def _handed_on_to(reader: Reader, value: Any, activation: Activation) -> Any:
     Of `getattr(backend, name)` with an unknown backend: the name of a factory.
     """
     function, before = function_of(value)
-    if function is None or not is_theirs(function.__code__):
+    if function is None:
         return value
     run = run_of(reader, function, dict(zip(function.__code__.co_varnames, before, strict=False)), activation)
     known = (*function.__code__.co_varnames, *function.__code__.co_freevars)
-    last = next(iter(results(run.body)), None) if run is not None else None
-    if run is None or last is None or not hands_on(last, known):
+    last = next(iter(results_of(run)), None)
+    call = last.node if last is not None else None
+    if last is None or not hands_on(call, known):
         return value
-    there = run.at_node(last)
-    called = reader.see(last.func, there)
-    if isinstance(called, KnownValue):
-        is_of_self = type(called.value) is FunctionType and before and len(last.args) > 1
-        return (
-            MethodType(called.value, before[0].value)
-            if is_of_self and isinstance(before[0], KnownValue)
-            else called.value
-        )
-    looked_up = match_code("getattr($owner, $name)", last.func)
-    name = reader.see(looked_up["name"], there) if looked_up is not None else None
-    return name.value if isinstance(name, KnownValue) and name.value in MAKES else value
+    called = reader.known(call.func, last.activation)
+    if called is not MISSING:
+        own = before[0] if before and type(called) is FunctionType and len(call.args) > 1 else None
+        return MethodType(called, own.value) if isinstance(own, KnownValue) else called
+    looked_up = match_code("getattr($owner, $name)", call.func)
+    name = reader.known(looked_up["name"], last.activation) if looked_up is not None else None
+    return name if type(name) is str and name in MAKES else value
 
 
 def definitions_of_call(reader: Reader, node: ast.Call, activation: Activation) -> Iterator[Definition]:
     """Yield the expressions that a function of the user's or of a package's returns."""
-    value = reader.see(node.func, activation)
-    called = _handed_on_to(reader, value.value, activation) if isinstance(value, KnownValue) else None
+    called = _handed_on_to(reader, reader.known(node.func, activation), activation)
     function, before = function_of(called)
-    if function is None or not is_theirs(function.__code__):
-        return
-    run = run_of(reader, function, given_by_call(reader, function, before, node, activation), activation)
-    if run is not None:
-        yield from (Definition(result, (), run.at_node(result)) for result in results_of(run))
+    if function is not None:
+        given = given_by_call(reader, function, before, node, activation)
+        yield from results_of(run_of(reader, function, given, activation))
 
 
 def _name(value: Any) -> str | None:
@@ -273,23 +264,19 @@ def _call_builtin(reader: Reader, node: ast.Call, activation: Activation) -> Val
     """Return `getattr(owner, "name")`, and what `next(iterator)` gives."""
     if getattr(node.func, "id", "") == "next":
         made = node.args[0] if node.args else None
-        owner = reader.see(owner_of(made), activation)
-        if isinstance(owner, KnownValue) and is_module(owner.value):
-            first = next((tensor for _, tensor in registered(owner.value)), None)
+        owner = reader.known(owner_of(made), activation)
+        if is_module(owner):
+            first = next((tensor for _, tensor in registered(owner)), None)
             return reader.value(first) if first is not None else None
         return reader.part(reader.see(made, activation), (0,), node, activation)
     if len(node.args) < 2:
         return None
-    owner, name = reader.see(node.args[0], activation), reader.see(node.args[1], activation)
-    if isinstance(owner, KnownValue) and isinstance(name, KnownValue) and type(name.value) is str:
-        return member(reader, owner.value, name.value, activation)
-    return None
+    owner, name = reader.known(node.args[0], activation), reader.known(node.args[1], activation)
+    return member(reader, owner, name, activation) if owner is not MISSING and type(name) is str else None
 
 
 def _call_sequence(reader: Reader, node: ast.Call, activation: Activation) -> Value | None:
     """Return the result of `list(x)` and its kin: builtins are in no scope."""
-    if variable(node.func) not in {each.__name__ for each in _SEQUENCES}:
-        return None
     if node.args:
         return reader.see(node.args[0], activation)
     keys = tuple(word.arg for word in node.keywords)
@@ -320,34 +307,27 @@ def _call_container(
 
 def _popped(reader: Reader, owner: Any) -> Value | None:
     """Return an element that was popped from a list: one that the frames put into it."""
-    found = (made for run in reader.user_activations() for made in stored_in(reader, run, owner))
-    values = (reader.see(made.node, made.activation) for made in found)
-    return next((value for value in values if value is not None), None)
+    return reader.first(made for run in reader.user_activations() for made in stored_in(reader, run, owner))
 
 
 def _of_module(reader: Reader, owner: KnownValue, name: str) -> Value:
     """Return the result of a method of nn.Module: the module itself, or its tensors."""
     if gives_itself(name):
         return owner
-    found = islice(registered(owner.value), MOST_ITEMS)
-    if name in ("parameters", "buffers"):
-        return Several(tuple(reader.value(tensor) for _, tensor in found))
-    if name == "state_dict":
-        items = list(found)
-        return Several(tuple(reader.value(tensor) for _, tensor in items), tuple(path for path, _ in items))
-    return Several(tuple(Several((KnownValue(path), reader.value(tensor))) for path, tensor in found))
+    found = {path: reader.value(tensor) for path, tensor in islice(registered(owner.value), MOST_ITEMS)}
+    if name in ("parameters", "buffers", "state_dict"):
+        return Several(tuple(found.values()), tuple(found) if name == "state_dict" else ())
+    return Several(tuple(Several((KnownValue(path), value)) for path, value in found.items()))
 
 
 def _call_class(reader: Reader, kind: type, call: Written) -> Value | None:
     node, activation = call
     if kind in _SEQUENCES:
-        return reader.see(node.args[0], activation) if node.args else None
+        return _call_sequence(reader, node, activation)
     if issubclass(kind, torch.nn.Parameter):
-        given = [*node.args[:1], *(call.words[name] for name in ("data",) if name in call.words)]
-        return computed(reader, "Parameter", node, given, activation)
+        return computed(reader, "Parameter", node, [*node.args, *call.words.values()], activation)
     if kind.__name__ == "device" and kind.__module__.partition(".")[0] in ("torch", "devtrace") and node.args:
-        value = reader.see(node.args[0], activation)
-        device = reader.named_device(value)
+        device = reader.named_device(reader.see(node.args[0], activation))
         return KnownValue(torch._C.device(device)) if device else None
     if issubclass(kind, torch.Tensor):
         return call_torch(reader, "tensor", call)
@@ -368,8 +348,7 @@ def _forwarded(reader: Reader, module: Any, given: Given, call: Written) -> Valu
     """Return the output of a module: by its own forward, else on the device of its first parameter."""
     node, activation = call
     forward = class_attribute(type(module), "forward")
-    own = type(forward) is FunctionType and is_theirs(forward.__code__)
-    if own:
+    if is_theirs(forward):
         own_given = arguments(forward, [KnownValue(module), *given.values], given.words)
         made = returned(reader, forward, own_given, activation)
         if made is not None:
@@ -378,9 +357,10 @@ def _forwarded(reader: Reader, module: Any, given: Given, call: Written) -> Valu
     inputs = [each for part, value in pairs for each in reader.members(value, part, activation)]
     first = next((tensor for _, tensor in registered(module)), None)
     if first is not None:
-        dtype = element_types.of_module(module, dtype_of(first), inputs, activation.source) if not own else None
+        dtype = element_types.of_module(module, dtype_of(first), inputs, activation.source)
         weight = reader.live(first)
         parents = inputs if reader.of_dtypes else [*inputs, weight]
+        dtype = None if is_theirs(forward) else dtype
         made = reader.emit("module", COMPUTE, node, activation, parents, str(device_of(first)), 1, dtype)
         if reader.of_dtypes:
             reader.pasts.weights[made.row] = weight.row

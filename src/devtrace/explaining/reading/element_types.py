@@ -27,9 +27,7 @@ def named(value: Value | None) -> torch.dtype | None:
     """Return the dtype that a value is or has."""
     if isinstance(value, TensorValue):
         return value.dtype
-    if isinstance(value, KnownValue):
-        return value.value if isinstance(value.value, torch.dtype) else None
-    return None
+    return value.value if isinstance(value, KnownValue) and isinstance(value.value, torch.dtype) else None
 
 
 def differs(made: TensorValue, device: str, dtype: torch.dtype | None) -> bool:

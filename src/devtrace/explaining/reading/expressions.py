@@ -42,16 +42,10 @@ def read_operation(reader: Reader, node: ast.expr, activation: Activation) -> Va
 def read_binary(reader: Reader, node: ast.BinOp, activation: Activation) -> Value | None:
     """Return the result of an operator on tensors; of two known texts or numbers their sum."""
     made = read_operation(reader, node, activation)
-    left, right = reader.see(node.left, activation), reader.see(node.right, activation)
-    if (
-        made
-        or not isinstance(node.op, ast.Add)
-        or not isinstance(left, KnownValue)
-        or not isinstance(right, KnownValue)
-    ):
+    if made or not isinstance(node.op, ast.Add):
         return made
-    is_plain = type(left.value) is type(right.value) and type(left.value) in (str, int)
-    return KnownValue(left.value + right.value) if is_plain else None
+    left, right = reader.known(node.left, activation), reader.known(node.right, activation)
+    return KnownValue(left + right) if type(left) is type(right) and type(left) in (str, int) else None
 
 
 def asked(node: ast.AST) -> str:
@@ -76,11 +70,11 @@ def read_either(reader: Reader, node: ast.BoolOp | ast.IfExp, activation: Activa
     branches = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
     answer = truth(node.test, given_to(activation)) if isinstance(node, ast.IfExp) else None
     branches = branches if answer is None else branches[:1] if answer else branches[1:]
-    return next((value for each in branches if (value := reader.see(each, activation)) is not None), None)
+    return reader.first(Definition(each, (), activation) for each in branches)
 
 
 def read_inner(reader: Reader, node: Any, activation: Activation) -> Value | None:
-    """Return the value of what `x := value`, `*value` and `await value` hold."""
+    """Return the value of what `x := value`, `*value`, `await value` and the `{value}` of a text hold."""
     return reader.see(node.value, activation)
 
 
@@ -111,16 +105,13 @@ def _turns(reader: Reader, node: Any, activation: Activation) -> list[Activation
     scope, (generator, *more) = activation.scope, node.generators
     if scope is None or activation.line != activation.now or more or generator.ifs or not variable(generator.target):
         return []
-    iterated = reader.see(generator.iter, activation)
-    items = islice(contents(iterated.value), MOST_ITEMS) if isinstance(iterated, KnownValue) else ()
+    items = islice(contents(reader.known(generator.iter, activation)), MOST_ITEMS)
     return [replace(activation, scope=scope.having({generator.target.id: each})) for each in items]
 
 
 def read_text(reader: Reader, node: ast.JoinedStr, activation: Activation) -> Value | None:
-    parts = [
-        reader.see(each.value if isinstance(each, ast.FormattedValue) else each, activation) for each in node.values
-    ]
-    texts = [str(each.value) for each in parts if isinstance(each, KnownValue) and type(each.value) in (str, int)]
+    parts = [reader.known(each, activation) for each in node.values]
+    texts = [str(each) for each in parts if type(each) in (str, int)]
     return KnownValue("".join(texts)) if len(texts) == len(parts) else None
 
 
@@ -131,9 +122,12 @@ def read_subscript(reader: Reader, node: ast.Subscript, activation: Activation) 
         name, kind = ("aten.index.Tensor", COMPUTE) if index else ("aten.slice", VIEW)
         return reader.derived(name, kind, node, activation, [owner, *index])
     key = _key(reader, node.slice, activation)
-    if isinstance(owner, Several):
-        return owner.item(key)
-    return _of_live(reader, owner.value, key, node, activation) if isinstance(owner, KnownValue) else None
+    if not isinstance(owner, KnownValue):
+        return owner.item(key) if owner is not None else None
+    value = _looked_up(owner.value, key) if key is not MISSING else _any_of_one_device(owner.value)
+    if value is MISSING:
+        return None
+    return reader.value(value, lambda: _definitions(reader, node, owner.value, key, activation))
 
 
 def _indexes(reader: Reader, node: ast.expr, activation: Activation) -> list[TensorValue]:
@@ -144,17 +138,8 @@ def _key(reader: Reader, node: ast.expr, activation: Activation) -> Any:
     try:
         return ast.literal_eval(node)
     except (TypeError, ValueError, MemoryError, RecursionError):
-        value = reader.see(node, activation)
-    return value.value if isinstance(value, KnownValue) and type(value.value) in (int, str, tuple, bool) else MISSING
-
-
-def _of_live(reader: Reader, owner: Any, key: Any, node: ast.Subscript, activation: Activation) -> Value | None:
-    value = _looked_up(owner, key)
-    if value is MISSING and key is MISSING:
-        value = _any_of_one_device(owner)
-    if value is MISSING:
-        return None
-    return reader.value(value, lambda: _definitions(reader, node, owner, key, activation))
+        value = reader.known(node, activation)
+    return value if type(value) in (int, str, tuple, bool) else MISSING
 
 
 def _looked_up(owner: Any, key: Any) -> Any:
@@ -176,9 +161,9 @@ def _any_of_one_device(owner: Any) -> Any:
 
 
 def definitions_of_item(reader: Reader, node: ast.Subscript, activation: Activation) -> Iterator[Definition]:
-    owner = reader.see(node.value, activation)
-    if isinstance(owner, KnownValue):
-        yield from _definitions(reader, node, owner.value, _key(reader, node.slice, activation), activation)
+    owner = reader.known(node.value, activation)
+    if owner is not MISSING:
+        yield from _definitions(reader, node, owner, _key(reader, node.slice, activation), activation)
 
 
 def _definitions(
@@ -240,8 +225,7 @@ def _entry(made: ast.AST, key: Any) -> list[ast.expr]:
 
 def _loaded(reader: Reader, node: ast.expr, activation: Activation, levels: int = 4) -> Definition | None:
     """Return the `torch.load` call behind a container: for `saved["scaler"]["mean"]` that of `saved`."""
-    function = reader.see(node.func, activation) if isinstance(node, ast.Call) else None
-    if isinstance(function, KnownValue) and torch_name(function.value) == "load":
+    if isinstance(node, ast.Call) and torch_name(reader.known(node.func, activation)) == "load":
         return Definition(node, (), activation, is_source=True)
     given = reader.definitions(node, activation) if levels else []
     given += [Definition(node.value, (), activation)] if levels and type(node) is ast.Subscript else []

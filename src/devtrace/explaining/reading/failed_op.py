@@ -6,7 +6,6 @@ import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from types import FunctionType
 from typing import Any, Final
 
 import torch
@@ -16,7 +15,7 @@ from devtrace.diagnosis.evidence.torchs_sentences import RefusedGradient
 from devtrace.explaining.reading.expressions import asked
 from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.returned_calls import is_theirs, results, run_around, run_of
+from devtrace.explaining.reading.returned_calls import is_theirs, results_of, run_around, run_of
 from devtrace.explaining.reading.values import Activation, Several, TensorValue, Value
 from devtrace.explaining.stack import CALLS_OF_MODULES
 from devtrace.recording.columns.operator_info import COMPUTE
@@ -81,7 +80,7 @@ def _as_handed_over(reader: Reader, failed: FailedOp) -> FailedOp | None:
     if outer is None or [each.device for each in outer.inputs] != [each.device for each in failed.inputs]:
         return None
     pairs = zip(outer.inputs, failed.inputs, strict=True)
-    is_clearer = any(own.op is not None and reader.pasts.op_of(each.row) is None for own, each in pairs)
+    is_clearer = any(own.op is not None and reader.pasts.by_row.get(each.row) is None for own, each in pairs)
     return outer if is_clearer else None
 
 
@@ -161,8 +160,7 @@ def _function(reader: Reader, name: str) -> type | None:
     """Return the autograd function of a name; of several the one that the error's frames refer to."""
     found = [kind for kind in _autograd_functions() if class_name(kind, "__name__") == name]
     if len(found) > 1:
-        scopes = [run.scope for run in reader.user_activations() if run.scope is not None]
-        known = [scope.locals.get(name, scope.globals.get(name)) for scope in scopes]
+        known = [run.scope.lookup(name) for run in reader.user_activations() if run.scope is not None]
         found = [kind for kind in found if any(kind is each for each in known)]
     return found[0] if len(found) == 1 else None
 
@@ -180,15 +178,13 @@ def _returned(reader: Reader, kind: type, refused: RefusedGradient, caller: Acti
     """Return the gradient that a class's `backward` returns for an input, if its device can be the refused one."""
     static = class_dict(kind).get("backward")
     function = static.__func__ if type(static) is staticmethod else None
-    if type(function) is not FunctionType or not is_theirs(function.__code__):
-        return None
-    run = run_of(reader, function, {}, caller)
+    run = run_of(reader, function, {}, caller) if is_theirs(function) else None
     if run is None:
         return None
     for name in parameters(run.body)[1:]:
         run.bound[name] = reader.emit(UNKNOWN, COMPUTE, run.body, run, [], refused.expected)
-    for node in results(run.body):
-        value = _item(reader.see(node, run.at_node(node)), refused.at)
+    for each in results_of(run):
+        value = _item(reader.read(each), refused.at)
         if isinstance(value, TensorValue) and value.device == refused.got:
             return value
     return None

@@ -10,7 +10,6 @@ from devtrace.explaining.reading.returned_calls import (
     Given,
     arguments,
     function_of,
-    is_theirs,
     put_under,
     results_of,
     run_of,
@@ -70,20 +69,19 @@ def given_for(
     _, runs = given_to_forward(reader, module, Given.by(reader, call, activation), activation)
     for run in reversed(runs):
         for result in results_of(run):
-            there = run.at_node(result)
             stored = (value for each in statements(run.body) for _, value in put_under(each, name))
             yield from (Definition(each, (), run.at_node(each)) for each in stored)
-            pair = match_code("($values, $words)", result)
-            made = reader.see(pair["values"] if pair is not None else result, there)
+            pair = match_code("($values, $words)", result.node)
+            made = reader.see(pair["values"] if pair is not None else result.node, result.activation)
             if name in names:
-                yield Definition(result, (names.index(name),) if isinstance(made, Several) else (), there)
+                yield result._replace(position=(names.index(name),) if isinstance(made, Several) else ())
 
 
 def _run(reader: Reader, hook: Any, given: list[Value | None], activation: Activation) -> Activation | None:
     """Return a hook's run, also within a `functools.partial`; None for torch's own hooks."""
     is_partial = type(hook) is partial
     function, before = function_of(hook.func if is_partial else hook)
-    if function is None or not is_theirs(function.__code__):
+    if function is None:
         return None
     values = [*before, *map(reader.value, hook.args if is_partial else ()), *given]
     words = {key: reader.value(each) for key, each in (hook.keywords.items() if is_partial else ())}
@@ -92,5 +90,5 @@ def _run(reader: Reader, hook: Any, given: list[Value | None], activation: Activ
 
 def _made(reader: Reader, run: Activation) -> Value | None:
     """Return a hook's replacement for its input; None if it returns nothing."""
-    values = (reader.see(node, run.at_node(node)) for node in results_of(run))
+    values = map(reader.read, results_of(run))
     return next((each for each in values if each is not None and getattr(each, "value", each) is not None), None)

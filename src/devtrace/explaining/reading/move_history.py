@@ -47,47 +47,37 @@ class Pasts:
     def __init__(self, rows: Rows, ops: list[ReadOp], errors: frozenset[ErrorMark | None]) -> None:
         self._rows = rows
         self._ops = ops
-        self._formers: dict[int, Former] = {}
-        self._by_row: dict[int, ReadOp] = {}
+        self.formers: dict[int, Former] = {}  # of what a move made
+        self.by_row: dict[int, ReadOp] = {}  # that made it
         self.weights: dict[int, int] = {}  # of what a module made its first parameter
         self._moves = list(history.moves)
         self._ticks: dict[int, int] = {moved.at.site: moved.at.tick for moved in self._moves}
         self._after: set[int] = {moved.at.site for moved in _last_of(self._moves, errors)}
 
     def add_read(self, op: ReadOp, inputs: list[TensorValue]) -> None:
-        """Remember an op that was read; a copy to another device is a move of its input."""
-        self._by_row[op.row] = op
+        """Add an op that was read; a copy to another device is a move of its input."""
+        self._ops.append(op)
+        self.by_row[op.row] = op
         if op.name == "aten._to_copy" and inputs:
-            self._formers[op.row] = Former(inputs[0].row, inputs[0].device, inputs[0].dtype, op)
+            self.formers[op.row] = Former(inputs[0].row, inputs[0].device, inputs[0].dtype, op)
 
     def row_after_moves(self, tensor: Any, stamp: Stamp) -> int:
         """Return a new row for a tensor that the hooks saw moving, after ops for its moves."""
-        shape, dtype, device = shape_of(tensor), dtype_of(tensor), device_of(tensor)
-        earlier = self._row_before(stamp[3], shape)
-        row, layout = next(self._rows.next), self._rows.layout_of(shape, dtype, device)[2]
-        self._move(row, layout, stamp[2], earlier)
-        return row
+        return self._row_of((stamp[2], device_of(tensor), dtype_of(tensor), stamp[3]), shape_of(tensor))
 
-    def _row_before(self, past: Past | None, shape: Any) -> tuple[int, str, Any] | None:
-        if past is None:
-            return None
+    def _row_of(self, past: Past, shape: Any) -> int:
         site, device, dtype, earlier = past
-        before = self._row_before(earlier, shape)
         layout = self._rows.layout_of(shape, dtype, device)[2]
-        if before is None:
-            return self._rows.add(layout, -1, -1, site), str(device), dtype
-        row = next(self._rows.next)
-        self._move(row, layout, site, before)
-        return row, str(device), dtype
-
-    def _move(self, row: int, layout: int, site: int, before: tuple[int, str, Any] | None) -> None:
-        inputs, tick = [before[0]] if before is not None else [], self._ticks.get(site, 0)
+        if earlier is None:
+            return self._rows.add(layout, -1, -1, site)
+        before = self._row_of(earlier, shape)
+        row, tick = next(self._rows.next), self._ticks.get(site, 0)
         depth = AFTER_ALL if site in self._after else BEFORE_ALL
-        op = ReadOp("aten._to_copy", COPY, site, inputs, row, layout, depth, tick=tick, is_seen=True)
+        op = ReadOp("aten._to_copy", COPY, site, [before], row, layout, depth, tick=tick, is_seen=True)
         self._ops.append(op)
-        self._by_row[row] = op
-        if before is not None:
-            self._formers[row] = Former(*before, op)
+        self.by_row[row] = op
+        self.formers[row] = Former(before, str(earlier[1]), earlier[2], op)
+        return row
 
     # Copies that were taken before.
 
@@ -99,7 +89,7 @@ class Pasts:
         """Follow copies back to a tensor that moved later; for dtypes, computed tensors too."""
         waiting: list[tuple[int, list[ReadOp]]] = [(made.row, [])]
         for row, chain in waiting:
-            former, op = self._formers.get(row), self._by_row.get(row)
+            former, op = self.formers.get(row), self.by_row.get(row)
             if former is not None and former.was(device, dtype) and chain:
                 self._put_before(chain[::-1], former, row, dtype)
                 return True
@@ -127,16 +117,11 @@ class Pasts:
         moved = next((each for each in self._moves if self._took(each, owner, device, dtype)), None)
         if made.op is None or owner is None or moved is None:
             return False
-        for op in self._put_in_earlier_call(made.op, moved.at.tick):
+        for op in self.put_in_earlier_call(made.op, moved.at.tick):
             op.layout = self._rows.on_device(op.layout, torch._C.device(device), dtype)
         return True
 
-    def put_before_attribute_move(self, last: ReadOp, tick: int) -> None:
-        """Put a module's cache before a move that found it among the module's attributes."""
-        if last.owner is not None and last.depth != BEFORE_ALL:
-            self._put_in_earlier_call(last, tick)
-
-    def _put_in_earlier_call(self, last: ReadOp, tick: int) -> list[ReadOp]:
+    def put_in_earlier_call(self, last: ReadOp, tick: int) -> list[ReadOp]:
         """Put an op, and those of its module that led to it, into a call of the module before a tick."""
         ops = self._made_by(last, last.owner)
         rows = {op.row for op in ops}
@@ -149,7 +134,7 @@ class Pasts:
         """Return an op, and its predecessors in methods of the same module."""
         found, waiting = {last.row: last}, [last]
         while waiting:
-            before = [self._by_row.get(row) for row in waiting.pop().inputs]
+            before = [self.by_row.get(row) for row in waiting.pop().inputs]
             new = [op for op in before if op is not None and op.owner is owner and op.row not in found]
             found |= {op.row: op for op in new}
             waiting += new
@@ -165,18 +150,14 @@ class Pasts:
 
     def _steps(self, tensor: Any) -> Iterator[tuple[int, Former]]:
         """Yield the site of each move of a tensor that the hooks saw, with the tensor as it was before."""
-        former = self._formers.get(self._rows.row_of(tensor) or -1)
+        former = self.formers.get(self._rows.row_of(tensor) or -1)
         while former is not None:
             yield former.move.site, former
-            former = self._formers.get(former.row)
+            former = self.formers.get(former.row)
         _, _, site, past = stamps.get(tensor)
         while past is not None:
             yield site, Former(-1, str(past[1]), past[2], _NO_MOVE)
             site, _, _, past = past
-
-    def op_of(self, row: int) -> ReadOp | None:
-        """Return the op that made a row."""
-        return self._by_row.get(row)
 
     def settle(self, op: ReadOp, dtype: torch.dtype, named: list[torch.dtype]) -> None:
         """Give inputs of unknown dtype that of the result, or the other one that the error names.
@@ -187,7 +168,7 @@ class Pasts:
         while waiting:
             made, kind = waiting.pop()
             made.is_open = False
-            inputs = [self._by_row.get(row) for row in made.inputs]
+            inputs = [self.by_row.get(row) for row in made.inputs]
             known = [each for each in inputs if each is not None and not each.is_open]
             is_given = any(self._rows.layouts[each.layout][1] == kind for each in known)
             rest = [each for each in named if each != kind]
@@ -201,20 +182,17 @@ class Pasts:
         """Confirm the op that made a row, and those before it; unconfirmed ones were only tried."""
         waiting = [row]
         while waiting:
-            op = self._by_row.get(waiting.pop())
+            op = self.by_row.get(waiting.pop())
             if op is not None and not op.is_confirmed:
                 op.is_confirmed = True
                 waiting += op.inputs
-
-    def former(self, row: int) -> Former | None:
-        return self._formers.get(row)
 
     def copy_before(self, name: str, former: Former, site: int, layout: int) -> ReadOp:
         """Note that a tensor was copied before its move; return the op, of which the copy is the result."""
         row, move = next(self._rows.next), former.move
         op = ReadOp(name, COPY, site, [former.row], row, layout, move.depth, tick=move.tick, is_confirmed=True)
         self._ops.insert(self._ops.index(move), op)
-        self._by_row[row] = op
+        self.by_row[row] = op
         return op
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -46,7 +46,7 @@ def read_name(reader: Reader, node: ast.Name, activation: Activation) -> Value |
     if element is not None and not _is_running(name, activation):
         return _element(reader, *element, activation)
     if activation.scope is not None:
-        return _of_frame(reader, name, element, activation)
+        return _of_frame(reader, node, activation)
     return _of_run(reader, name, activation)
 
 
@@ -56,18 +56,19 @@ def _is_running(name: str, activation: Activation) -> bool:
     return scope is not None and activation.line == activation.now and name in scope.locals
 
 
-def _of_frame(reader: Reader, name: str, element: tuple[ast.expr, Any] | None, activation: Activation) -> Value | None:
+def _of_frame(reader: Reader, node: ast.Name, activation: Activation) -> Value | None:
+    name = node.id
     assert activation.scope is not None
     if _is_reassigned(name, activation):
         for each in nearest_first(_assigned(name, activation), activation.line):
             if is_above(activation.source, each, activation.line):
                 return _given(reader, each, activation)
-        return next((_read(reader, each) for each in of_parameter(reader, name, activation)), None)
+        return next(map(reader.read, of_parameter(reader, name, activation)), None)
     value = activation.scope.lookup(name)
     if value is MISSING:  # of a branch that this run did not take
         found = nearest_first(_assigned(name, activation), activation.line)
         return _given(reader, found[0], activation) if found else None
-    return reader.value(value, lambda: definitions(reader, name, activation, element))
+    return reader.value(value, lambda: definitions_of_name(reader, node, activation))
 
 
 def _is_reassigned(name: str, activation: Activation) -> bool:
@@ -95,7 +96,7 @@ def _of_run(reader: Reader, name: str, activation: Activation) -> Value | None:
     if name in activation.bound:
         return activation.bound[name]
     if name in parameters(activation.body):
-        return next((_read(reader, each) for each in of_only_call(reader, name, activation)), None)
+        return reader.first(of_only_call(reader, name, activation))
     value = activation.globals.get(name, MISSING)
     return None if value is MISSING else reader.value(value, lambda: of_globals(reader, name, activation))
 
@@ -103,10 +104,6 @@ def _of_run(reader: Reader, name: str, activation: Activation) -> Value | None:
 def _assigned(name: str, activation: Activation) -> list[Binding]:
     found = bindings(activation.source, activation.body, name)
     return [each for each in found if len(found) == 1 or not is_passed_by(activation, each.statement)]
-
-
-def _read(reader: Reader, found: Definition) -> Value | None:
-    return reader.part(reader.see(found.node, found.activation), found.position, found.node, found.activation)
 
 
 def _given(reader: Reader, found: Binding, activation: Activation) -> Value | None:
@@ -127,7 +124,7 @@ def _read_once(reader: Reader, found: Binding, run: Activation) -> Value | None:
     known, value = reader.given.get(key, (None, None))
     if known is not None and known.scope is run.scope and known.bound is run.bound and known.level <= run.level:
         return value
-    value = reader.part(reader.see(found.value, run), found.position, found.value, run)
+    value = reader.read(Definition(found.value, found.position, run))
     if not isinstance(value, TensorValue) or value.row != SOUGHT_TENSOR:
         reader.given[key] = run, value
     return value
@@ -149,16 +146,12 @@ def _with_appended(reader: Reader, found: Binding, value: Several, activation: A
 
 
 def definitions_of_name(reader: Reader, node: ast.Name, activation: Activation) -> Iterator[Definition]:
-    return definitions(reader, node.id, activation, _of_comprehension(node, activation))
+    element = _of_comprehension(node, activation)
+    return elements(reader, *element, activation) if element else definitions(reader, node.id, activation)
 
 
-def definitions(
-    reader: Reader, name: str, activation: Activation, element: tuple[ast.expr, Any] | None = None
-) -> Iterator[Definition]:
+def definitions(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
     """Yield the expressions that gave a variable of a live frame its value, the likeliest first."""
-    if element is not None:
-        yield from elements(reader, *element, activation)
-        return
     found = _assigned(name, activation)
     above = [each for each in found if is_above(activation.source, each, activation.line)]
     is_given = name in parameters(activation.body, starred=True)
@@ -198,8 +191,8 @@ def _round_before(reader: Reader, found: Binding, activation: Activation) -> Act
     ]
     for name in sorted(names_in(around[0].target)) if around else ():
         iterated, position = unpacked(around[0].iter, position_in(around[0].target, name) or ())
-        value = reader.see(iterated, activation) if not position else None
-        items = list(islice(contents(value.value), MOST_ITEMS)) if isinstance(value, KnownValue) else []
+        whole = reader.known(iterated, activation) if not position else ()
+        items = list(islice(contents(whole), MOST_ITEMS))
         at = next((at for at, each in enumerate(items) if each is scope.lookup(name)), None)
         if at == 0 and len(around) == 1:
             return None
@@ -234,7 +227,8 @@ def of_globals(reader: Reader, name: str, activation: Activation) -> Iterator[De
         found = bindings(run.source, run.source.tree, name)
         yield from _all(reader, nearest_first(found, END), run)
         if not found:
-            yield from _imported(reader, name, run)
+            module, _, its_name = run.source.imports.get(name, "").rpartition(".")
+            yield from of_module(reader, sys.modules.get(module), its_name, run.level)
 
 
 def _files_of(activation: Activation) -> Iterator[Activation]:
@@ -243,23 +237,22 @@ def _files_of(activation: Activation) -> Iterator[Activation]:
     for file in reversed(cells) if own.file in cells else [own.file]:
         source = parsing.read(file)
         if source is not None:
-            yield Activation(source, source.tree, END, 0, activation.globals, level=activation.level + 1)
-
-
-def _imported(reader: Reader, name: str, run: Activation) -> Iterator[Definition]:
-    module, _, its_name = run.source.imports.get(name, "").rpartition(".")
-    yield from of_module(reader, sys.modules.get(module), its_name, run.level)
+            yield Activation.of_file(source, activation.globals, activation.level + 1)
 
 
 def of_module(reader: Reader, module: Any, name: str, level: int) -> Iterator[Definition]:
     """Yield the statements of a module that give one of its names its value."""
     known = vars(module) if type(module) is type(sys) else {}
-    file = known.get("__file__")
+    run = run_of_file(known.get("__file__"), known, level)
+    if run is not None:
+        yield from of_globals(reader, name, run)
+
+
+def run_of_file(file: Any, known: Mapping[str, Any], level: int) -> Activation | None:
+    """Return a run of a file of the user's or of a package's, by its globals; None for any other."""
     source = parsing.read(file) if type(file) is str and level < 8 else None
-    if source is not None:
-        run = Activation(source, source.tree, END, 0, known, level=level + 1)
-        if run.is_theirs:
-            yield from of_globals(reader, name, run)
+    run = Activation.of_file(source, known, level + 1) if source is not None else None
+    return run if run is not None and run.is_theirs else None
 
 
 # Loops and comprehensions.
@@ -308,11 +301,11 @@ def elements(reader: Reader, iterated: ast.expr, position: Any, activation: Acti
     for whole in wholes(reader, iterated, activation):
         for made in _built(whole.node):
             yield Definition(made, position, whole.activation.at_node(made))
-    value = reader.see(iterated, activation)
-    if isinstance(value, KnownValue) and type(value.value) in (list, deque, set):
+    value = reader.known(iterated, activation)
+    if type(value) in (list, deque, set):
         for run in reader.user_activations():
-            yield from (each._replace(position=position) for each in stored_in(reader, run, value.value))
-    if isinstance(value, KnownValue) and not issubclass(type(value.value), (list, tuple, dict, deque, set)):
+            yield from (each._replace(position=position) for each in stored_in(reader, run, value))
+    elif value is not MISSING and not issubclass(type(value), (list, tuple, dict, deque, set)):
         # It makes its elements while it is gone through: a loader, a generator.
         yield Definition(iterated, position, activation, is_source=True)
 

@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import torch
 
+from devtrace.diagnosis.evidence.error_origins import dtypes_named
 from devtrace.explaining.reading import element_types as dtypes_of
 from devtrace.explaining.reading.file_index import site_of
-from devtrace.explaining.reading.move_history import Pasts
+from devtrace.explaining.reading.move_history import BEFORE_ALL, Pasts
 from devtrace.explaining.reading.values import (
     Activation,
     Definition,
@@ -25,9 +26,10 @@ from devtrace.explaining.reading.values import (
     Several,
     TensorValue,
     Value,
+    run_at,
     tensors_of,
 )
-from devtrace.explaining.stack import Stack, module_of_method
+from devtrace.explaining.stack import Stack
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.recording.columns.process_history import Stamp
@@ -39,7 +41,8 @@ from devtrace.snapshot.kinds import device_named_by
 from devtrace.source import parsing
 from devtrace.source.flow import Position
 from devtrace.source.matching import keyword
-from devtrace.source.vocabulary import in_full
+from devtrace.source.safe_values import MISSING
+from devtrace.source.vocabulary import devices_named, in_full
 
 MOST_LEVELS: Final = 8
 MOST_STEPS: Final = 4_000
@@ -56,23 +59,22 @@ Definitions = Callable[[], Iterable[Definition]]
 
 
 class Reader:
-    """Reads expressions of one error's frames. `devices` are those that the error names."""
+    """Reads expressions of one error's frames. `devices` are those that the error names in its `text`."""
 
     def __init__(
         self,
         recorder: RecordedOps,
         stack: Stack,
-        devices: list[str],
-        default_device: str,
-        dtypes: tuple[str, ...] | None,
+        text: str,
         handlers: Mapping[type[ast.AST], Handler],
         definers: Mapping[type[ast.AST], Definer],
     ) -> None:
         self.recorder = recorder
         self.rows = recorder.rows
         self.stack = stack
-        self.devices = devices
-        self.default_device = default_device
+        self.devices = devices_named(text)
+        self.default_device = in_full(str(torch.get_default_device()))
+        dtypes = dtypes_named(text)
         self.of_dtypes = dtypes is not None
         self.trait = dtype_of if self.of_dtypes else device_of
         self.dtypes = [getattr(torch, each) for each in dtypes or () if hasattr(torch, each)]
@@ -96,37 +98,8 @@ class Reader:
     def activation(self, depth: int) -> Activation | None:
         """Return the live frame at a level of the stack; None without source."""
         if depth not in self._activations:
-            self._activations[depth] = self._running(depth)
+            self._activations[depth] = run_at(self.stack, depth, self.trait)
         return self._activations[depth]
-
-    def _running(self, depth: int) -> Activation | None:
-        level = self.stack.levels[depth]
-        code = level.frame.f_code
-        source, node = parsing.node_of(code, level.instruction)
-        if source is None:
-            return None
-        line = parsing.span_at(code, level.instruction).line
-        body = source.body_of(code)
-        if body is None and code.co_name != "<module>" and node is not None:
-            body = source.function(node)  # of a comprehension's own frame
-        return Activation(
-            source,
-            body or source.tree,
-            line,
-            depth,
-            level.frame.f_globals,
-            self.stack.scope(depth, self.trait),
-            caller=self._user(depth),
-            owner=module_of_method(code, level.frame.f_locals),
-            now=line,
-        )
-
-    def _user(self, depth: int) -> int:
-        """Return the site of the user's line nearest above a level."""
-        for level in reversed(self.stack.levels[:depth]):
-            if level.kind == sites.USER:
-                return sites.intern(level.frame.f_code, level.instruction)
-        return sites.NOWHERE
 
     def node(self, depth: int) -> ast.AST | None:
         """Return the expression that a level runs."""
@@ -144,7 +117,7 @@ class Reader:
         """Return the user's files among the frames, each once as a run that read it to its end."""
         found: dict[str, Activation] = {}
         for each in self.user_activations():
-            found.setdefault(each.source.file, Activation(each.source, each.source.tree, 1 << 60, 0, each.globals))
+            found.setdefault(each.source.file, Activation.of_file(each.source, each.globals))
         return list(found.values())
 
     # Values.
@@ -167,6 +140,19 @@ class Reader:
         finally:
             self._busy.discard(key)
             self._lines[activation.depth] = line
+
+    def known(self, node: ast.AST | None, activation: Activation) -> Any:
+        """Return the live object or constant that an expression gives; MISSING for any other value."""
+        value = self.see(node, activation)
+        return value.value if isinstance(value, KnownValue) else MISSING
+
+    def read(self, found: Definition) -> Value | None:
+        """Return the value that a definition gave."""
+        return self.part(self.see(found.node, found.activation), found.position, found.node, found.activation)
+
+    def first(self, found: Iterable[Definition]) -> Value | None:
+        """Return the first value among those of definitions that can be read."""
+        return next((value for each in found if (value := self.read(each)) is not None), None)
 
     def definitions(self, node: ast.AST, activation: Activation) -> list[Definition]:
         """Return the expressions that gave a variable, an attribute or an item its value, the likeliest first."""
@@ -240,17 +226,17 @@ class Reader:
         for found in islice(definitions(), MOST_DEFINITIONS):
             if found.is_of_repetition and site >= 0:
                 break
-            node, position, activation = found.node, found.position, found.activation
             sought = self._sought[id(tensor)]
             former = found.is_own_move or found.takes_former or found.is_of_repetition
             self._sought[id(tensor)] = MOST_ALIASES + found.is_of_repetition if former else sought
-            value = self.part(self.see(node, activation), position, node, activation)
+            value = self.read(found)
             made = value if isinstance(value, TensorValue) and value.row != SOUGHT_TENSOR else None
             self._sought[id(tensor)] = sought
             site = self._sites.pop(id(tensor), site)
             is_other = made is not None and dtypes_of.differs(made, device, dtype)
-            if site < 0 and (found.is_source or isinstance(node, _MADE)) and not (found.is_one_of_many or is_other):
-                site = self.site(node, activation)
+            is_birth = found.is_source or isinstance(found.node, _MADE)
+            if site < 0 and is_birth and not (found.is_one_of_many or is_other):
+                site = self.site(found.node, found.activation)
             if self.is_known(tensor):
                 return
             if made is not None:
@@ -273,10 +259,9 @@ class Reader:
 
     def _copy_birth(self, tensor: Any, other: TensorValue) -> None:
         """Note that a tensor was made in an earlier step of a loop, by the op that made its successor."""
-        op = self.pasts.op_of(other.row)
+        op = self.pasts.by_row.get(other.row)
         if op is not None and not op.is_seen:
             again = replace(op, row=next(self.rows.next))
-            self.ops.append(again)
             self.pasts.add_read(again, [])
             self.born_by(tensor, again)
 
@@ -285,8 +270,8 @@ class Reader:
         op.layout = self.rows.layout(tensor)[2]
         self.pasts.settle(op, dtype_of(tensor), self.dtypes)
         kept_at = stamps.kept_at(tensor)
-        if kept_at is not None:
-            self.pasts.put_before_attribute_move(op, kept_at)
+        if kept_at is not None and op.owner is not None and op.depth != BEFORE_ALL:
+            self.pasts.put_in_earlier_call(op, kept_at)  # the move found it among the module's attributes
         self.stamp(tensor, op.row)
         self.pasts.confirm(op.row)
 
@@ -366,7 +351,6 @@ class Reader:
         op = ReadOp(name, kind, site, rows, row, layout, depth, activation.module, activation.owner)
         op.is_open = self.of_dtypes and dtype is None
         op.line = self._lines.get(depth, 0)
-        self.ops.append(op)
         self.pasts.add_read(op, inputs)
         return TensorValue(row, device, dims, op, dtype=dtype)
 
@@ -393,7 +377,5 @@ class Reader:
 
     def asked_dtype(self, node: ast.AST, activation: Activation) -> torch.dtype | None:
         """Return the `dtype=` of a call."""
-        match node:
-            case ast.Call() if self.of_dtypes and (given := keyword(node, "dtype")) is not None:
-                return dtypes_of.named(self.see(given, activation))
-        return None
+        given = keyword(node, "dtype") if self.of_dtypes and isinstance(node, ast.Call) else None
+        return dtypes_of.named(self.see(given, activation)) if given is not None else None

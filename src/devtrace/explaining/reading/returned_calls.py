@@ -4,8 +4,8 @@ import ast
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from types import CodeType, FunctionType, MethodType
-from typing import Any, Final, NamedTuple
+from types import FunctionType, MethodType
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.values import END, Activation, Definition, KnownValue, Several, Value
@@ -41,9 +41,9 @@ class Given(NamedTuple):
         return [Several(tuple(self.values)), words] if with_words else [Several(tuple(self.values))]
 
 
-def is_theirs(code: CodeType) -> bool:
-    """Return whether code is the user's or a package's, to be read."""
-    return sites.files[code.co_filename] in (sites.USER, sites.LIBRARY)
+def is_theirs(value: Any) -> TypeGuard[FunctionType]:
+    """Return whether an object is a function of the user's or of a package's, to be read."""
+    return type(value) is FunctionType and sites.files[value.__code__.co_filename] in (sites.USER, sites.LIBRARY)
 
 
 def run_of(
@@ -55,6 +55,7 @@ def run_of(
     body = source.body_of(code) if source is not None else None
     if source is None or body is None or activation.level > 8:
         return None
+    closed_over = {each.key: reader.value(each.value) for each in members(function)}
     own = bound.get(code.co_varnames[0]) if code.co_argcount else None
     module = own.value if isinstance(own, KnownValue) and is_module(own.value) else None
     is_built = code.co_name == "__init__" or (module is not None and _is_part_of_constructor(module, code.co_name))
@@ -64,7 +65,7 @@ def run_of(
         END,
         activation.depth,
         function.__globals__,
-        bound={**_closed_over(reader, function), **bound},
+        bound={**closed_over, **bound},
         caller=activation.caller,
         module=activation.module if module is None or is_built else module,
         owner=None if is_built else module or activation.owner,
@@ -75,12 +76,7 @@ def run_of(
 def _is_part_of_constructor(module: Any, method: str) -> bool:
     """Return whether a constructor of a module's own classes names a method: `self.reset()`."""
     constructors = (class_dict(kind).get("__init__") for kind in classes_of(type(module)))
-    codes = (each.__code__ for each in constructors if type(each) is FunctionType)
-    return any(method in code.co_names for code in codes if is_theirs(code))
-
-
-def _closed_over(reader: Reader, function: FunctionType) -> dict[str, Value | None]:
-    return {each.key: reader.value(each.value) for each in members(function)}
+    return any(method in each.__code__.co_names for each in constructors if is_theirs(each))
 
 
 def run_around(reader: Reader, node: ast.AST, activation: Activation) -> Activation:
@@ -136,15 +132,19 @@ def returned(
     reader: Reader, function: FunctionType, given: dict[str, Value | None], activation: Activation
 ) -> Value | None:
     """Return the result of a function: the value of its last readable `return`."""
-    run = run_of(reader, function, given, activation)
+    return reader.first(results_of(run_of(reader, function, given, activation)))
+
+
+def results_of(run: Activation | None) -> list[Definition]:
+    """Return the possible results of a run, the last first, without those in branches that it did not take."""
     if run is None:
-        return None
-    values = (reader.see(node, run.at_node(node)) for node in results_of(run))
-    return next((value for value in values if value is not None), None)
+        return []
+    found = [each for each in _results(run.body) if not is_passed_by(run, run.source.statement(each))]
+    return [Definition(each, (), run.at_node(each)) for each in found]
 
 
-def results(body: ast.AST) -> list[ast.expr]:
-    """Return the expressions that a function returns, the last first; of a generator a list of what it yields."""
+def _results(body: ast.AST) -> list[ast.expr]:
+    """Return the expressions that a function returns; of a generator a list of what it yields."""
     if isinstance(body, ast.Lambda):
         return [body.body]
     yielded = [
@@ -158,11 +158,6 @@ def results(body: ast.AST) -> list[ast.expr]:
         return [ast.copy_location(ast.List(elts=yielded, ctx=ast.Load()), yielded[0])]
     found = [each.value for each in statements(body) if isinstance(each, ast.Return)]
     return [each for each in reversed(found) if each is not None]
-
-
-def results_of(run: Activation) -> list[ast.expr]:
-    """Return the possible results of a run, without those in branches that it did not take."""
-    return [each for each in results(run.body) if not is_passed_by(run, run.source.statement(each))]
 
 
 def is_passed_by(run: Activation, statement: ast.stmt | None) -> bool:
@@ -188,21 +183,18 @@ def given_to(run: Activation) -> Scope:
     return Scope(known, {name: value for name, value in run.globals.items() if name not in changed})
 
 
-def _behind_wrapper(value: Any) -> FunctionType | None:
-    """Return the function that a wrapper of `functools.cache` or of torch's calls (`@torch.no_grad()`), else itself."""
-    found = list(with_wrapped(value.__wrapped__ if type(value) is CACHED else value))
-    return next((each for each in found if is_theirs(each.__code__)), found[0] if found else None)
-
-
 def function_of(value: Any) -> tuple[FunctionType | None, list[Value | None]]:
-    """Return the function that calling an object runs, with what it is given before the arguments: `self`."""
+    """Return the function of theirs that calling an object runs, with what it is given before the arguments: `self`.
+
+    Of a wrapper of `functools.cache`, or of torch's (`@torch.no_grad()`), that is the function within.
+    """
+    before: list[Value | None] = []
     if type(value) is MethodType:
-        function = _behind_wrapper(value.__func__)
-        return function, [KnownValue(value.__self__)] if function is not None else []
-    if type(value) in (FunctionType, CACHED):
-        return _behind_wrapper(value), []
-    function = class_attribute(type(value), "__call__")
-    return (function, [KnownValue(value)]) if type(function) is FunctionType else (None, [])
+        value, before = value.__func__, [KnownValue(value.__self__)]
+    elif type(value) not in (FunctionType, CACHED):
+        value, before = class_attribute(type(value), "__call__"), [KnownValue(value)]
+    wrapped = with_wrapped(value.__wrapped__ if type(value) is CACHED else value)
+    return next(filter(is_theirs, wrapped), None), before
 
 
 def stored_in(reader: Reader, run: Activation, owner: Any, key: Any = MISSING) -> Iterator[Definition]:
@@ -237,5 +229,4 @@ def _with_key(run: Activation, index: ast.expr, key: Any) -> Activation:
 def _is(reader: Reader, node: ast.expr, owner: Any, run: Activation) -> bool:
     if run.scope is not None:
         return evaluate(node, run.scope) is owner
-    value = reader.see(node, run)
-    return isinstance(value, KnownValue) and value.value is owner
+    return reader.known(node, run) is owner

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import torch
 
+from devtrace.explaining.stack import Stack, module_of_method
 from devtrace.recording.columns import sites
+from devtrace.source import parsing
 from devtrace.source.flow import Position
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import Scope
@@ -111,6 +113,11 @@ class Activation:
     level: int = 0
     now: int = END
 
+    @classmethod
+    def of_file(cls, source: Source, known: Mapping[str, Any], level: int = 0) -> Activation:
+        """Return a run that read a whole file, with the globals that are known of it."""
+        return cls(source, source.tree, END, 0, known, level=level)
+
     def at(self, line: int) -> Activation:
         """Return the same run, read at another line."""
         return replace(self, line=line, level=self.level + 1)
@@ -126,6 +133,31 @@ class Activation:
     def is_theirs(self) -> bool:
         """True for code of the user's or of a package's: not torch's."""
         return sites.files[self.source.file] in (sites.USER, sites.LIBRARY)
+
+
+def run_at(stack: Stack, depth: int, trait: Callable[[Any], object]) -> Activation | None:
+    """Return the live frame at a level of a stack; None without source."""
+    level = stack.levels[depth]
+    code = level.frame.f_code
+    source, node = parsing.node_of(code, level.instruction)
+    if source is None:
+        return None
+    line = parsing.span_at(code, level.instruction).line
+    body = source.body_of(code)
+    if body is None and code.co_name != "<module>" and node is not None:
+        body = source.function(node)  # of a comprehension's own frame
+    callers = (each for each in reversed(stack.levels[:depth]) if each.kind == sites.USER)
+    return Activation(
+        source,
+        body or source.tree,
+        line,
+        depth,
+        level.frame.f_globals,
+        stack.scope(depth, trait),
+        caller=next((sites.intern(each.frame.f_code, each.instruction) for each in callers), sites.NOWHERE),
+        owner=module_of_method(code, level.frame.f_locals),
+        now=line,
+    )
 
 
 class Definition(NamedTuple):

@@ -22,7 +22,7 @@ from devtrace.diagnosis.findings import Finding
 from devtrace.fixing.compared import Compared, ReferenceRun
 from devtrace.fixing.notebooks.kernel import Kernel
 from devtrace.fixing.notebooks.runner import NotebookRunner
-from devtrace.fixing.notebooks.state import Bug, PageCell, Changed, Hunk, beginning
+from devtrace.fixing.notebooks.state import Bug, Changed, Fixing, Hunk, PageCell, beginning
 from devtrace.fixing.notebooks.text import NotebookText, runs
 from devtrace.fixing.rounds import Change, Rounds
 from devtrace.fixing.program_run import ProgramRun
@@ -44,14 +44,11 @@ class NotebookJob:
 
     def __init__(self, folder: str, devices: str, cells: Sequence[PageCell], last: str, out: TextIO) -> None:
         self._path = str(Path(folder) / NAME)
-        self._cells = cells
         self._text = NotebookText(self._path, _as_notebook(cells))
         self._ids = [each["cell"] for each in cells if runs({"cell_type": "code", "source": each["source"]})]
-        self._devices = devices
         self._last = last
         self._out = out
-        self._state = beginning()
-        self._state["cells"] = self._ids
+        self._state: Fixing = {**beginning(), "cells": self._ids}
         self._runner = NotebookRunner(self._path, devices, cell_begins=self._cell_begins, spares=[])
         self._reference: list[Kernel] = []  # runs beside the rounds: the notebook as it was, on one memory
         self._rounds = Rounds(
@@ -78,11 +75,10 @@ class NotebookJob:
             self._runner.close()
             for kernel in self._reference:
                 kernel.close()
-        self._state["bugs"] = [self._bug(change) for change in rounds.changes]
         if rounds.left is not None:
-            self._state["left"] = self._error(rounds.left)
-        state = "proven" if is_proven else "left"
-        self._report(state=state, closing=self._closing(compared), changed=list(self._changed()))
+            self._state["left"] = self._bug(rounds.left)
+        state, changed = "proven" if is_proven else "left", list(self._changed())
+        self._report(state=state, bugs=self._bugs(), closing=self._closing(compared), changed=changed)
 
     def _read(self, file: str) -> SourceText:
         return self._text if file == self._path else SourceText(file, Path(file).read_bytes())
@@ -100,8 +96,7 @@ class NotebookJob:
     def _announce(self, rounds: Rounds, _: frozenset[str]) -> None:
         if len(rounds.changes) == 1 and len(rounds.runs) == 1:
             self._begin_reference()
-        self._state["bugs"] = [self._bug(change) for change in rounds.changes]
-        self._report(round=len(rounds.runs) + 1, cell="")
+        self._report(round=len(rounds.runs) + 1, cell="", bugs=self._bugs())
 
     def _cell_begins(self, number: int) -> None:
         self._report(cell=self._id_of(number))
@@ -128,15 +123,15 @@ class NotebookJob:
         return sentence(proven if compared.is_proof else safe, compared=str(compared), **about)
 
     def _counted(self) -> str:
-        return sentence("fix.devices", count=count_of(self._devices))
+        return sentence("fix.devices", count=count_of(self._runner.simulate))
 
-    def _error(self, finding: Finding) -> Bug:
-        site = finding.site
-        cell, line = (self._id_of(site.cell), site.line) if site is not None else ("", 0)
-        return {"cell": cell, "line": line, "message": one_line(finding.message), "help": finding.help, "hunks": []}
+    def _bugs(self) -> list[Bug]:
+        return [self._bug(change.finding, *self._hunks(change)) for change in self._rounds.changes]
 
-    def _bug(self, change: Change) -> Bug:
-        return {**self._error(change.finding), "hunks": list(self._hunks(change))}
+    def _bug(self, finding: Finding, *hunks: Hunk) -> Bug:
+        cell, line = (self._id_of(finding.site.cell), finding.site.line) if finding.site is not None else ("", 0)
+        message = one_line(finding.message)
+        return {"cell": cell, "line": line, "message": message, "help": finding.help, "hunks": [*hunks]}
 
     def _hunks(self, change: Change) -> Iterator[Hunk]:
         for file, after in change.after.items():

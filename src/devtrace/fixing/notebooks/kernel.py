@@ -14,7 +14,6 @@ from concurrent.futures import CancelledError, Future
 from pathlib import Path
 from typing import Any, Final
 
-from devtrace.fixing import values
 from devtrace.fixing.notebooks.text import NotebookText
 from devtrace.fixing.program_run import Ending
 from devtrace.runtime import overlay
@@ -81,10 +80,9 @@ class Kernel:
 
     def _run_once(self, own: Path) -> None:
         found, changed = own / "findings.json", own / "texts.json"
-        variables = {**os.environ, **NO_REAL_DEVICES, **self._variables}
-        variables |= {overlay.VARIABLE: str(changed), values.VARIABLE: str(found)}
+        own_of_round = {**NO_REAL_DEVICES, **self._variables, overlay.VARIABLE: str(changed), "PYTHONHASHSEED": "0"}
         folder = str(Path(self.notebook.name).parent)
-        with self._client.setup_kernel(env={**variables, "PYTHONHASHSEED": "0"}, cwd=folder):
+        with self._client.setup_kernel(env={**os.environ, **own_of_round}, cwd=folder):
             if self._is_closed:
                 return
             _call(self._client, "prepare", "")

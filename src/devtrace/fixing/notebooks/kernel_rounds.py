@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import sys
-from pathlib import Path
 from typing import Any, Final
 
 from devtrace.contract import findings_json
@@ -14,7 +13,6 @@ from devtrace.runtime import overlay
 from devtrace.runtime.whole_files import put
 
 _TRACED: Final[list[Traced]] = []
-_VALUES: Final[list[Path | None]] = []
 
 
 def prepare(shell: Any, _: str) -> None:
@@ -30,9 +28,7 @@ def begin(shell: Any, devices: str) -> None:
     from devtrace.notebook.magic import extensions
 
     overlay.use_from_environment()
-    _VALUES.append(values.path_of_this_run())
-    if _VALUES[-1] is not None:
-        values.seed()
+    values.seed()
     shell.run_line_magic("load_ext", "devtrace")
     shell.run_line_magic("devtrace", f"simulate {devices}")
     shell.run_line_magic("devtrace", "on")
@@ -56,7 +52,7 @@ def write_findings(shell: Any, path: str) -> None:
         "cells": _numbers(),
         "crossings": sum(sum(findings_json.counts_of(traced.report).values()) for traced in _TRACED),
         "peaks": findings_json.peaks_of(traced.report for traced in _TRACED),
-        "values": values.values_of(shell.user_ns) if _VALUES[-1] is not None else {},
+        "values": values.values_of(shell.user_ns),
         "raised": error and findings_json.raised(error),
     }
     put(path, json.dumps(data))

@@ -29,7 +29,7 @@ from devtrace.words.errors import named
 
 COMMAND: Final = (sys.executable, "-m", "devtrace.fixing.notebooks.job")
 State = dict[str, Any]
-_CELL: Final = re.compile(r"\bIn\[(\d+)\]")
+_CELL: Final = re.compile(r"\bIn\[\d+\]")
 _LOOK: Final = 0.2
 """Seconds between two looks at how far it is."""
 
@@ -48,7 +48,7 @@ class NotebookFix:
 
     def begin(self, cells: Sequence[State], devices: str, last: str = "") -> threading.Thread:
         """`last`: what the reader calls the last of the cells, where others are below it."""
-        self._end()
+        self.close()
         how = {"folder": os.getcwd(), "devices": devices, "language": language.current(), "last": last}
         known = [{**each, "raised": self._raised.get(each["cell"], "")} for each in cells]
         process = _process_for({**how, "cells": known})
@@ -60,21 +60,18 @@ class NotebookFix:
         return reader
 
     def cancel(self) -> None:
-        if self._end() and self.state is not None and self.state["state"] == "running":
+        if self.close() and self.state is not None and self.state["state"] == "running":
             self.state = {**self.state, "state": "cancelled"}
             self._changed()
 
     def cell_ended(self) -> None:
         state = self.state
-        if state is not None and state["changed"]:
-            now = {**state, **self._what_runs(state["changed"])}
+        if state is not None:
+            now = self._with_what_runs(state)
             if now != state:
                 self._set(now, lambda: self.state is state)
 
-    def close(self) -> None:
-        self._end()
-
-    def _end(self) -> bool:
+    def close(self) -> bool:
         """End the process; return whether there was one. What it has said and nobody has taken yet is passed over."""
         with self._lock:
             process, self._process = self._process, None
@@ -90,8 +87,7 @@ class NotebookFix:
         try:
             assert process.stdout is not None
             for line in process.stdout:
-                state = json.loads(line)
-                self._set({**state, **(self._what_runs(state["changed"]) if state["changed"] else {})}, is_asked)
+                self._set(self._with_what_runs(json.loads(line)), is_asked)
         except Exception as fault:  # noqa: BLE001 (whatever it is, whoever waits for the end hears of one)
             process.kill()
             closing = named(fault)
@@ -110,14 +106,16 @@ class NotebookFix:
             self.state = state
         self._changed()
 
-    def _what_runs(self, changed: Sequence[State]) -> State:
-        """Return the cells that have to run for the changes, in order, and which of them only as others need them."""
-        after = {each["cell"]: each["after"] for each in changed}
+    def _with_what_runs(self, state: State) -> State:
+        """Return a state with the cells to run for its changes, in order, and those that only others need."""
+        if not state["changed"]:
+            return state
+        after = {each["cell"]: each["after"] for each in state["changed"]}
         ids = [each["cell"] for each in self._cells]
         texts = [str(after.get(each["cell"], each["source"])) for each in self._cells]
         run = cells_to_run(texts, {ids.index(cell) for cell in after})
         needed = cells_needed(texts, run, self._namespace)
-        return {"run": [ids[at] for at in sorted({*run, *needed})], "needed": [ids[at] for at in needed]}
+        return {**state, "run": [ids[at] for at in sorted({*run, *needed})], "needed": [ids[at] for at in needed]}
 
 
 def _process_for(asked: State) -> subprocess.Popen[str]:
@@ -151,25 +149,22 @@ def wait_for(fix: NotebookFix, reader: threading.Thread, labels: Mapping[str, st
         yield sentence("fix.cancelled")
         return
     state = fix.state or {}
+    names = {f"In[{number}]": labels[cell] for number, cell in enumerate(state["cells"], 1) if cell in labels}
     for bug in [*state["bugs"], *([state["left"]] if "left" in state else [])]:
-        yield from _bug_lines(_renumbered(bug, state["cells"], labels), labels)
-    yield _renumbered({"message": state["closing"], "help": ""}, state["cells"], labels)["message"]
+        yield from _bug_lines(bug, names, labels)
+    yield _renumbered(state["closing"], names)
 
 
-def _renumbered(bug: State, cells: Sequence[str], labels: Mapping[str, str]) -> State:
-    """Return a bug with the cells of its texts called as the reader's kernel numbers them."""
-
-    def label(number: re.Match[str]) -> str:
-        return labels.get(dict(enumerate(cells, 1)).get(int(number[1]), ""), number[0])
-
-    return {**bug, **{text: _CELL.sub(label, bug[text]) for text in ("message", "help")}}
+def _renumbered(text: str, names: Mapping[str, str]) -> str:
+    """Return a text of the job with its cells called as the reader's kernel numbers them."""
+    return _CELL.sub(lambda found: names.get(found[0], found[0]), text)
 
 
-def _bug_lines(bug: State, labels: Mapping[str, str]) -> Iterator[str]:
-    yield f"✗ {bug['message']}"
+def _bug_lines(bug: State, names: Mapping[str, str], labels: Mapping[str, str]) -> Iterator[str]:
+    yield f"✗ {_renumbered(bug['message'], names)}"
     for hunk in bug["hunks"]:
         yield "  " + sentence("fix.place", source=labels.get(hunk["cell"], hunk["file"]), line=hunk["line"])
         for sign, text in (("-", hunk["before"]), ("+", hunk["after"])):
             yield from (f"    {sign} {line}" for line in text.split("\n") if text)
     if len(bug["hunks"]) != 1 and bug["help"]:
-        yield "  " + sentence("fix.help", help=bug["help"])
+        yield "  " + sentence("fix.help", help=_renumbered(bug["help"], names))

@@ -5,6 +5,7 @@ What is told of the run is the notebook's: lines, cells and edits of its cells.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -49,8 +50,7 @@ class NotebookRunner:
 
     def result(self, kernel: Kernel) -> ProgramRun:
         """Wait for the end of a run; the kernel shuts down after that."""
-        data, ending, printed = kernel.result()
-        return replace(_run_of(data, ending, kernel.notebook), output=printed)
+        return _run_of(kernel.notebook, *kernel.result())
 
     def close(self) -> None:
         while self.spares:
@@ -65,21 +65,18 @@ class NotebookRunner:
 
         if self.spares == []:
             self.spares.append(self._kernel(notebook))  # not before: the first hunk waits for no other kernel
-        end = monotonic() + self.timeout if self.timeout is not None else None
-        number = 0
-        for index, cell in enumerate(client.nb.cells):
-            if not runs(cell):
-                continue
-            number += 1
+        end = monotonic() + (self.timeout if self.timeout is not None else math.inf)
+        cells = [(index, cell) for index, cell in enumerate(client.nb.cells) if runs(cell)]
+        for number, (index, cell) in enumerate(cells, 1):
             self.cell_begins(number)
-            if end is not None:
+            if self.timeout is not None:
                 client.timeout = max(int(end - monotonic() + 1), 1)
             _let_fail(cell)
             try:
                 client.execute_cell(cell, index)
             except CellExecutionError:
-                return "time" if end is not None and monotonic() >= end else "raised"
-            if end is not None and monotonic() >= end:
+                return "time" if monotonic() >= end else "raised"
+            if monotonic() >= end:
                 return "time"
         return "ended"
 
@@ -91,7 +88,7 @@ def _let_fail(cell: Any) -> None:
         cell.metadata["tags"] = [*cell.metadata.get("tags", ()), "raises-exception"]
 
 
-def _run_of(data: Mapping[str, Any], ending: Ending, notebook: NotebookText) -> ProgramRun:
+def _run_of(notebook: NotebookText, data: Mapping[str, Any], ending: Ending, printed: str) -> ProgramRun:
     raised = data["raised"] if ending == "raised" else None
     cells = {str(file): int(count) for file, count in data["cells"].items()}
     where = next((f" (In[{cells[file]}])" for file, _ in raised["lines"] if file in cells), "") if raised else ""
@@ -101,6 +98,7 @@ def _run_of(data: Mapping[str, Any], ending: Ending, notebook: NotebookText) -> 
         f"{raised['type']}: {raised['message']}{where}" if raised else "",
         tuple(_line(str(file), int(line), cells, notebook) for file, line in raised["lines"]) if raised else (),
         data["values"],
+        printed,
         crossings=data["crossings"],
         peaks=data["peaks"],
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from devtrace.diagnosis.findings import Edit
-from devtrace.fixing.source_text import SourceText, apply_edit
+from devtrace.fixing.source_text import SourceText, with_edits
 from devtrace.source.parsing import lines_of, parse
 from devtrace.words.errors import UsageError
 
@@ -62,7 +62,7 @@ class NotebookText(SourceText):
         span = dict(enumerate(self._sources(), 1))[cell]
         begins: dict[int, int] = {}
         number = 1
-        for item in items(self._text, span):
+        for item in parts_of(self._text, span).values():
             begins.setdefault(number, item.begin)
             number += len(lines_of(json.loads(self._text[item.begin : item.end]) + "_")) - 1
         at = max((begin for number, begin in begins.items() if number <= line), default=span.begin)
@@ -79,10 +79,9 @@ class NotebookText(SourceText):
     def _sources(self) -> Iterator[JsonSpan]:
         """Yield the sources of the cells that run, in order: the first is In[1]."""
         text = self._text
-        for span in items(text, members(text, whole(text))["cells"]):
-            cell = json.loads(text[span.begin : span.end])
-            if runs(cell):
-                yield members(text, span)["source"]
+        for span in parts_of(text, parts_of(text, span_at(text, 0))["cells"]).values():
+            if runs(json.loads(text[span.begin : span.end])):
+                yield parts_of(text, span)["source"]
 
 
 def runs(cell: Any) -> bool:
@@ -96,10 +95,7 @@ def _joined(text: str, span: JsonSpan) -> str:
 
 
 def _edited(source: str, edits: list[Edit], name: str) -> str:
-    lines = lines_of(source)
-    for edit in sorted(edits, key=lambda edit: -edit.line):
-        apply_edit(lines, edit, name)
-    new = "".join(lines)
+    new = with_edits(source, edits, name)
     if not source.endswith("\n"):
         new = new.removesuffix("\n")
     if parse(source) is not None and parse(new) is None:  # one with magics is no program to Python itself
@@ -109,7 +105,7 @@ def _edited(source: str, edits: list[Edit], name: str) -> str:
 
 def _as_json(new: str, text: str, span: JsonSpan) -> str:
     """Write a source as the old one was written: as one string, or as lines with the same space between them."""
-    old = [*items(text, span)]
+    old = [*parts_of(text, span).values()]
     raw = [text[item.begin : item.end] for item in old]
     is_ascii = text.isascii() and "\\u" in text
     if not old:
@@ -130,43 +126,28 @@ class JsonSpan(NamedTuple):
     end: int
 
 
-def whole(text: str) -> JsonSpan:
-    """Return the span of the text's one value; raises ValueError if it is no JSON."""
-    begin = _skip(text, 0)
+def span_at(text: str, at: int) -> JsonSpan:
+    """Return the span of the value at a place, past the space there; raises ValueError if it is no JSON."""
+    begin = _past_space(text, at)
     return JsonSpan(begin, _DECODER.raw_decode(text, begin)[1])
 
 
-def members(text: str, value: JsonSpan) -> dict[str, JsonSpan]:
-    """Return the values of an object by key; nothing of a value that is none."""
-    found: dict[str, JsonSpan] = {}
-    at = _first(text, value, "{")
-    while at is not None:
-        key, at = _DECODER.raw_decode(text, at)
-        begin = _skip(text, _skip(text, at) + 1)
-        found[key] = JsonSpan(begin, _DECODER.raw_decode(text, begin)[1])
-        at = _next(text, found[key].end)
+def parts_of(text: str, value: JsonSpan) -> dict[Any, JsonSpan]:
+    """Return the values of an object by key, those of an array by index; nothing of any other value."""
+    found: dict[Any, JsonSpan] = {}
+    opening, at = text[value.begin], _past_space(text, value.begin + 1)
+    while opening in "{[" and text[at] not in "}]":
+        key: Any = len(found)
+        if opening == "{":
+            key, at = _DECODER.raw_decode(text, at)
+            at = _past_space(text, at) + 1  # the colon
+        found[key] = span_at(text, at)
+        at = _past_space(text, found[key].end)
+        if text[at] == ",":
+            at = _past_space(text, at + 1)
     return found
 
 
-def items(text: str, value: JsonSpan) -> Iterator[JsonSpan]:
-    """Yield the values of an array; nothing of a value that is none."""
-    at = _first(text, value, "[")
-    while at is not None:
-        item = JsonSpan(at, _DECODER.raw_decode(text, at)[1])
-        yield item
-        at = _next(text, item.end)
-
-
-def _skip(text: str, at: int) -> int:
+def _past_space(text: str, at: int) -> int:
     found = _SPACE.match(text, at)
     return found.end() if found else at
-
-
-def _first(text: str, value: JsonSpan, opening: str) -> int | None:
-    at = _skip(text, value.begin + 1)
-    return None if text[value.begin] != opening or text[at] in "]}" else at
-
-
-def _next(text: str, end: int) -> int | None:
-    at = _skip(text, end)
-    return _skip(text, at + 1) if text[at] == "," else None
