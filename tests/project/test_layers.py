@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -29,8 +31,9 @@ KERNEL = {
     "features": {"words"},
     "runtime": {"features", "words"},
     "trace": {"runtime", "words"},
-    "recording": {"features", "runtime", "source", "trace"},
-    "diagnosis": {"features", "runtime", "source", "trace", "words"},
+    "snapshot": {"source"},
+    "recording": {"features", "runtime", "snapshot", "source", "trace"},
+    "diagnosis": {"features", "runtime", "snapshot", "source", "trace", "words"},
     "contract": {"diagnosis", "runtime", "words"},
     "report": {"contract", "diagnosis", "features", "runtime", "trace", "words"},
 }
@@ -86,7 +89,7 @@ CONFINED = {
         "runtime.mode_stack",
         "runtime.quiet", "runtime.eager_paths", "runtime.profiles", "runtime.scripting",
         "runtime.torch_names", "runtime.watched_reads",
-        "diagnosis.evidence.access_paths", "api.environment",
+        "api.environment",
     },
     "IPython": {"notebook.magic"},
     "ipywidgets": {"notebook.live_view"},
@@ -247,8 +250,18 @@ def test_no_import_leads_back_to_its_own_file() -> None:
 
 
 def test_recording_and_simulation_know_nothing_of_what_reads_the_trace() -> None:
-    assert ALLOWED["recording"] == {"features", "runtime", "source", "trace"}
+    assert ALLOWED["recording"] == {"features", "runtime", "snapshot", "source", "trace"}
     assert ALLOWED["simulation"] == {"features", "runtime", "words"}
+
+
+def test_diagnosis_needs_no_running_program() -> None:
+    """It looks at stand-ins: at no frame, no live object, and at nothing of torch's."""
+    asked = re.compile(r"\bFrameType\b|\b_getframe\b|\bgc\.|^import torch|^from torch\b", re.M)
+    texts = {path.name: path.read_text(encoding="utf-8") for path in (PYTHON / "diagnosis").rglob("*.py")}
+    assert {name for name, text in texts.items() if asked.search(text)} == set()
+    code = "import sys, devtrace.diagnosis.diagnose; print({'torch', 'IPython'}.intersection(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "set()\n"
 
 
 def test_beside_the_packages_there_is_only_what_python_asks_for() -> None:

@@ -25,11 +25,11 @@ def closing(queries: TraceQueries, findings: Sequence[Finding]) -> str:
 
     A device error of torch or `devtrace.expect` counts as one even if the program raised it again.
     """
-    outcome, frames = queries.trace.outcome, queries.frames
+    outcome, frames = queries.trace.outcome, queries.frame_sites
     if not outcome.startswith(FAILED) or not frames or any(each.severity == "error" for each in findings):
         return ""
     error = outcome.removeprefix(FAILED)
-    site, (name, _, text) = queries.site(queries.user(frames[0][0])), error.partition(": ")
+    site, (name, _, text) = queries.site(queries.user(frames[0])), error.partition(": ")
     if name == DeviceError.__name__ or ABOUT_DEVICES.search(text):
         text = shorten(BEFORE_ITS_ERROR.sub("", text), 120)
         return sentence("report.failed-of-devices", error=name, site=site, text=text)

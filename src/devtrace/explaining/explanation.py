@@ -228,14 +228,16 @@ class Explanation:
         recorded = [-1 if (row := known(each)) is None else row for each in of_interest.values()]
         walked = done.tensors.rows_of(np.array(recorded, dtype=np.int64)).tolist()
         found = {key: None if row < 0 else row for key, row in zip(of_interest, walked, strict=True)}
-        frames = [(rows[site], frame) for site, frame in self.frames]
 
         def row_in_trace(tensor: object) -> int | None:
             return found[id(tensor)] if id(tensor) in found else row_of(known(tensor))
 
-        objects = frozen(frames, None, row_in_trace, {str(site.file) for site in done.trace.sites})
+        objects = frozen(
+            [frame for _, frame in self.frames], None, row_in_trace, {str(site.file) for site in done.trace.sites}
+        )
         return Snapshot(
             lambda: objects,
+            tuple(rows[site] for site, _ in self.frames),
             cells=sites.cells_so_far(),
             facts=tuple(fact for each in self.recorder.observers.values() for fact in each.facts(done)),
             evidence=Evidence(births=frozenset(row for each in born if (row := found[id(each)]) is not None)),

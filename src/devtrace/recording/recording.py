@@ -148,10 +148,12 @@ class Recording:
             for tensor, (op, own) in self.recorder.late.items()
             if (row := row_of(tensor)) is not None
         }
-        in_trace = [(rows[site], frame) for site, frame in frames]
         files = {str(site.file) for site in done.trace.sites}
         snapshot = Snapshot(
-            partial(frozen, in_trace, self.namespace, lambda tensor: row_of(known(tensor)), files),
+            partial(
+                frozen, [frame for _, frame in frames], self.namespace, lambda tensor: row_of(known(tensor)), files
+            ),
+            tuple(rows[site] for site, _ in frames),
             tuple(rows[site] for site in around),
             sites.cells_so_far(),
             evidence=live_objects.Evidence(self._end_of_gap(done), late),

@@ -31,7 +31,7 @@ from types import (
 )
 from typing import Any, Final
 
-from devtrace.source.object_walk import is_tensor
+from devtrace.source.object_walk import READ_OF_MODULES, beside_torchs, is_tensor
 from devtrace.source.safe_values import FIELD, bases_of, class_dict, classes_of, full_name_of, instance_dict
 from devtrace.source.stand_ins import OF_TORCH, Builtin, Device, Dtype, Generator
 from devtrace.source.user_code import owner_of
@@ -44,12 +44,13 @@ MOST_PLAIN: Final = 1_000
 HIDDEN: Final = "..."
 """In place of a text of the user's."""
 
-_PLAIN: Final = frozenset((bool, int, float, complex, type(None), type(Ellipsis), range))
+_PLAIN: Final = frozenset(map(id, (bool, int, float, complex, type(None), type(Ellipsis), range)))
+"""Classes by their ids: a metaclass would be asked for a hash."""
 _CONTAINERS: Final = (dict, list, deque, tuple)
-_SAME: Final = frozenset((object, ModuleType, *_CONTAINERS))
-"""Classes that stand for themselves."""
-_KEPT: Final = frozenset(("__call__", "__get__", "__getitem__", "__init__", "_fields"))
-_FIELDS: Final = "__dataclass_fields__"
+_SAME: Final = frozenset(map(id, (object, ModuleType, *_CONTAINERS)))
+"""Those that stand for themselves."""
+_KEPT: Final = frozenset(("__call__", "__get__", "__getitem__", "__init__"))
+_FIELDS: Final = ("__dataclass_fields__", "_fields")
 _NAMED: Final = (Device, Dtype, Generator)
 
 
@@ -70,12 +71,13 @@ class Freezer:
         self._codes: dict[int, CodeType] = {}
         self._alive: list[object] = []  # as long as their ids are in use
         self._waiting: deque[tuple[Any, Any, int]] = deque()
+        self._containers: dict[int, Any] = {}  # by the id of a class
         self._modules: list[tuple[dict[str, Any], Mapping[str, Any]]] = []
 
     def of(self, value: Any, depth: int = 0) -> Any:
         """Return the stand-in of an object, to which `fill` gives its contents."""
         kind = type(value)
-        if kind in _PLAIN:
+        if id(kind) in _PLAIN:
             return value
         if kind is str:
             return self._text(value)
@@ -109,7 +111,7 @@ class Freezer:
     def _fill(self) -> None:
         while self._waiting and len(self._known) < self._most:
             value, made, depth = self._waiting.popleft()
-            base = _container(type(value))
+            base = self._container(type(value))
             if base is dict:
                 self._fill_dict(value, made, depth)
             elif base in (list, deque):
@@ -126,9 +128,10 @@ class Freezer:
     def _fill_object(self, value: Any, made: Any, depth: int) -> None:
         own: Any = instance_dict(made)
         own.update((name, self.of(each, depth)) for name, each in _in_slots(value))
-        is_module = issubclass(type(value), ModuleType)
-        for name, each in list(instance_dict(value).items()):
-            if type(name) is str and (not is_module or name in self._mentioned):
+        stored = instance_dict(value)
+        is_file, is_module = issubclass(type(value), ModuleType), "_modules" in stored and "_parameters" in stored
+        for name, each in (*beside_torchs(stored), *_read_of(stored)) if is_module else list(stored.items()):
+            if type(name) is str and (not is_file or name in self._mentioned):
                 own[name] = self.of(each, depth)
 
     def _text(self, text: str) -> str:
@@ -138,6 +141,14 @@ class Freezer:
         self._known[id(value)] = made
         self._alive.append(value)
         return made
+
+    def _container(self, kind: type) -> Any:
+        """Return the container of Python's that a class is, or inherits from; else `object`."""
+        base = self._containers.get(id(kind))
+        if base is None:
+            base = next((base for base in _CONTAINERS if issubclass(kind, base)), object)
+            self._containers[id(kind)] = base
+        return base
 
     def _later(self, value: Any, made: Any, depth: int) -> Any:
         if depth < self._most_depth:
@@ -149,12 +160,12 @@ class Freezer:
             return self._later(value, self._tensor(kind, value), depth)
         if issubclass(kind, type):
             return self.class_of(value)
-        if (make := _MAKERS.get(kind)) is not None:
+        if (make := _MAKERS.get(id(kind))) is not None:
             return make(self, value, depth)
         own = self.class_of(kind)
         if own in _NAMED:
             return self._keep(value, own(str(value.device if own is Generator else value)))
-        base = _container(kind)
+        base = self._container(kind)
         if base is tuple:
             items = islice(tuple.__iter__(value), MOST_PLAIN if depth < 2 * MOST_DEPTH else 0)
             return self._keep(value, tuple.__new__(own, (self.of(each, depth + 1) for each in items)))
@@ -217,7 +228,7 @@ class Freezer:
 
     def class_of(self, kind: type) -> Any:
         """Return the class of stand-ins for a class: of the same names, below the stand-ins for its bases."""
-        if kind in _SAME:
+        if id(kind) in _SAME:
             return kind
         known = self._known.get(id(kind))
         if known is not None:
@@ -239,22 +250,23 @@ class Freezer:
 
     def _fill_class(self, kind: type, made: type, *, is_whole: bool) -> None:
         for name, member in list(class_dict(kind).items()):
-            if name in _KEPT or (name[:2] != "__" and (is_whole or name in self._mentioned or _leads(member))):
-                if type(member) is not MemberDescriptorType:  # its value is kept with the object
-                    type.__setattr__(made, name, member if type(member) is FIELD else self.of(member, 1))
-            elif name == _FIELDS and type(member) is dict:
-                type.__setattr__(made, name, dict.fromkeys(member))
+            if name in _FIELDS and type(member) in (dict, tuple):
+                type.__setattr__(made, name, type(member)(dict.fromkeys(member)))
+                continue
+            is_read = name[:2] != "__" and (is_whole or name in self._mentioned or _leads(member))
+            if (name in _KEPT or is_read) and type(member) is not MemberDescriptorType:  # its value is the object's
+                type.__setattr__(made, name, member if type(member) is FIELD else self.of(member, 1))
 
 
-_MAKERS: Final[Mapping[type, Callable[[Freezer, Any, int], Any]]] = {
-    FunctionType: Freezer._function,
-    MethodType: Freezer._method,
-    partial: Freezer._partial,
-    property: Freezer._property,
-    staticmethod: Freezer._wrapper,
-    classmethod: Freezer._wrapper,
-    BuiltinFunctionType: Freezer._builtin,
-    MethodDescriptorType: Freezer._builtin,
+_MAKERS: Final[Mapping[int, Callable[[Freezer, Any, int], Any]]] = {
+    id(FunctionType): Freezer._function,
+    id(MethodType): Freezer._method,
+    id(partial): Freezer._partial,
+    id(property): Freezer._property,
+    id(staticmethod): Freezer._wrapper,
+    id(classmethod): Freezer._wrapper,
+    id(BuiltinFunctionType): Freezer._builtin,
+    id(MethodDescriptorType): Freezer._builtin,
 }
 
 
@@ -302,16 +314,20 @@ def described(tensor: Any) -> tuple[str, tuple[int, ...], str, bool, bool]:
         return str(device), tuple(map(int, shape)), str(dtype).removeprefix("torch."), needs, leaf
 
 
-def _container(kind: type) -> Any:
-    return next((base for base in _CONTAINERS if issubclass(kind, base)), object)
-
-
 def _items(items: Iterable[Any], count: int) -> Iterator[Any]:
     """Yield the items of a list or dictionary, of a long one whose first ones are plain only those."""
     first = list(islice(items := iter(items), MOST_PLAIN))
     yield from first
-    if count > MOST_PLAIN and type(first[-1]) not in (*_PLAIN, str):
+    if count > MOST_PLAIN and id(type(first[-1])) not in (*_PLAIN, id(str)):
         yield from islice(items, MOST_OBJECTS)
+
+
+def _read_of(stored: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield those of nn.Module's own attributes of a module that are read, of its hooks those that there are."""
+    for name in READ_OF_MODULES:
+        has_none = issubclass(type(stored.get(name)), dict) and not dict.__len__(stored[name])
+        if name in stored and not (has_none and name[:8] == "_forward"):
+            yield name, stored[name]
 
 
 def _in_slots(value: Any) -> Iterator[tuple[str, Any]]:

@@ -1,6 +1,6 @@
 """What was there when a recording ended, beside what ran: all that diagnosis knows of the program itself.
 
-snapshot = Snapshot(freeze=partial(frozen, frames, namespace, row_of, files))
+snapshot = Snapshot(partial(frozen, frames, namespace, row_of, files))
 snapshot.objects                    # stand-ins, made when a rule first asks
 snapshot.let_go()                   # from here on nothing of the program is held
 """
@@ -31,26 +31,28 @@ _MENTIONED: Final = re.compile(r"""[^\W\d]\w*|(?<=")[^"'\n]{1,60}(?=")|(?<=')[^"
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """Stand-ins. `frames`: of the error, innermost first, each with its row in the trace's sites.
+    """Stand-ins. `frames`: of the error, innermost first.
 
     `names`: the user's variables; None where nobody knows them. `modules`: the names of the user's modules, by file.
     """
 
-    frames: tuple[tuple[int, Frame], ...] = ()
+    frames: tuple[Frame, ...] = ()
     names: Names | None = None
     modules: Mapping[str, Names] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """`around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
+    """`sites`: of the frames of the error, innermost first, rows of the trace.
 
+    `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
     `cells`: those that ran so far, oldest first. `facts`: what observers of the recording noted, asked for by class.
     `went_on`: ops that raised, of which the program caught the error and went on. `accelerators`: those of the process,
     simulated ones too. `flags`: those that the program was started with.
     """
 
     freeze: Callable[[], Objects] = Objects
+    sites: tuple[int, ...] = ()
     around: tuple[int, ...] = ()
     cells: tuple[CellText, ...] = ()
     evidence: Evidence = field(default_factory=Evidence)
@@ -78,20 +80,20 @@ def flags_given() -> tuple[str, ...]:
 
 
 def frozen(
-    frames: Sequence[tuple[int, FrameType]],
+    frames: Sequence[FrameType],
     names: Names | None,
     row_of: Callable[[object], int | None],
     files: Iterable[str],
 ) -> Objects:
     """Freeze the variables of an error's frames, innermost first, and the user's; `files`: those that ran."""
     modules = _modules_of({file for file in files if owner_of(file) == "user"})
-    texts = {*(frame.f_code.co_filename for _, frame in frames), *modules, *files}
+    texts = {*(frame.f_code.co_filename for frame in frames), *modules, *files}
     freezer = Freezer(row_of, {each for file in texts for each in _MENTIONED.findall(text_of(file))})
-    made = [(site, _frozen_frame(freezer, frame)) for site, frame in reversed(frames)][::-1]
+    made = [_frozen_frame(freezer, frame) for frame in reversed(frames)][::-1]
     own = freezer.namespace(names, whole=True) if names is not None else None
     others = {file: freezer.namespace(each, whole=True) for file, each in modules.items()}
     freezer.fill()
-    for (_, frame), (_, stand_in) in zip(frames, made, strict=True):
+    for frame, stand_in in zip(frames, made, strict=True):
         stand_in.f_locals.update(_keys_in(frame.f_locals, freezer.keys))
         forget_locals(frame)
     return Objects(tuple(made), own, others)

@@ -31,6 +31,9 @@ from devtrace.source.stand_ins import Tensor
 ReferenceKind = Literal["variable", "closure", "global", "attribute", "module", "parameter", "buffer", "item", "state"]
 
 TABLES: Final[dict[str, ReferenceKind]] = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
+_HOOKS: Final = ("_forward_pre_hooks", "_forward_hooks")
+READ_OF_MODULES: Final = (*TABLES, *_HOOKS, *(f"{name}_with_kwargs" for name in _HOOKS), "training")
+"""What is read of nn.Module's own attributes."""
 _ATOMS: Final = frozenset(
     id(kind)
     for kind in (
@@ -131,8 +134,8 @@ def registered(module: Any, path: str = "", depth: int = 50) -> Iterator[tuple[s
 def hooks_of(module: Any, *, before: bool) -> Iterator[tuple[Any, bool]]:
     """Yield the hooks that run before a module's forward, or after it, and whether each is given its keywords too."""
     own: Any = instance_dict(module)
-    table = own.get("_forward_pre_hooks" if before else "_forward_hooks") or {}
-    with_words = own.get("_forward_pre_hooks_with_kwargs" if before else "_forward_hooks_with_kwargs") or ()
+    name = _HOOKS[not before]
+    table, with_words = own.get(name) or {}, own.get(f"{name}_with_kwargs") or ()
     yield from ((hook, key in with_words) for key, hook in list(table.items()))
 
 
@@ -200,9 +203,9 @@ def beside_torchs(own: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 @cache
 def _kept_by_torch() -> frozenset[str]:
-    """Return nn.Module's internal attributes: its tables and hooks."""
+    """Return nn.Module's internal attributes: its tables and hooks. A stand-in has those that are read."""
     torch = sys.modules.get("torch")
-    return frozenset(vars(torch.nn.Module())) if torch is not None else frozenset()
+    return frozenset(vars(torch.nn.Module()) if torch is not None else READ_OF_MODULES)
 
 
 def _of_class(owner: Any) -> Iterator[Reference]:

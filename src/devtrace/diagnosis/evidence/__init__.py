@@ -1,1 +1,1 @@
-"""What rules, causes and fixes ask of a trace, of live objects and of source code."""
+"""What rules, causes and fixes ask of a trace, of a snapshot and of source code."""

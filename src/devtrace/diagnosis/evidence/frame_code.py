@@ -54,14 +54,14 @@ class FailingFrame:
     def of(cls, snapshot: FailureSnapshot, number: int, expected_device: str) -> FailingFrame | None:
         """Return a frame of the user's own code, which a fix may change."""
         frame = cls.reading(snapshot, number, expected_device)
-        return None if frame is None or snapshot.queries.package(snapshot.queries.frames[number][0]) else frame
+        return None if frame is None or snapshot.queries.package(snapshot.queries.frame_sites[number]) else frame
 
     @classmethod
     def reading(cls, snapshot: FailureSnapshot, number: int, expected_device: str) -> FailingFrame | None:
         """Return a frame of anybody's code, to be read."""
         if not 0 <= number < len(snapshot.frames):
             return None
-        found = snapshot.queries.source_node(snapshot.queries.frames[number][0])
+        found = snapshot.queries.source_node(snapshot.queries.frame_sites[number])
         return cls(snapshot, number, expected_device, found) if found is not None else None
 
     @classmethod

@@ -1,6 +1,6 @@
 """The module that holds a tensor, and where and how the module's other tensors were moved.
 
-Names of live objects tell it with certainty. Where no frame is left, the recorder's names and roles stand in.
+Names of objects tell it with certainty. Where no frame is left, the recorder's names and roles stand in.
 """
 
 from collections.abc import Iterable

@@ -338,9 +338,15 @@ class TraceQueries:
         return self.trace.errors[-1].op.id if len(self.trace.errors) else NO_OP
 
     @property
-    def frames(self) -> tuple[tuple[SiteId, Frame], ...]:
+    def frame_sites(self) -> list[SiteId]:
+        """Sites of the error's frames, innermost first."""
+        return [*map(SiteId, self.snapshot.sites)]
+
+    @property
+    def frames(self) -> list[tuple[SiteId, Frame]]:
         """Sites and frames of the error, innermost first."""
-        return cast("tuple[tuple[SiteId, Frame], ...]", self.snapshot.objects.frames)
+        sites = self.frame_sites
+        return [*zip(sites, self.snapshot.objects.frames, strict=True)] if sites else []
 
     def package(self, site: SiteId) -> str:
         return str(self.trace.sites.raw("package", site)) if site >= 0 else ""

@@ -312,9 +312,8 @@ def package_line_with_the_owner(case: Case) -> SiteId:
     Example: `ops.matmul(inputs, self.kernel)` of a layer of Keras.
     """
     holders = {type(value).__name__ for name in case.names for value in name.objects[:-1]}
-    failed = case.queries.op_site(case.op)
-    led_there = (*map(SiteId, case.queries.snapshot.around), *(site for site, _ in case.queries.frames))
-    for site in (failed, *led_there):
+    failed, snapshot = case.queries.op_site(case.op), case.queries.snapshot
+    for site in (failed, *map(SiteId, (*snapshot.around, *snapshot.sites))):
         row = case.queries.trace.sites[site]
         if row.function.rpartition(".")[0] in holders:
             return site if row.package and site != failed else NO_SITE

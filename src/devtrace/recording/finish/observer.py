@@ -51,7 +51,7 @@ class Observer:
         """Add to the trace that is being made; `rows` are those of sites."""
 
     def facts(self, done: Assembled) -> Iterable[object]:
-        """Return what diagnosis may ask for by its class (`Live.fact`)."""
+        """Return what diagnosis may ask for by its class (`Snapshot.facts_of`)."""
         return ()
 
     def complete(self, trace: TraceData) -> TraceData:
