@@ -76,9 +76,9 @@ def _is_of_a_small_table(habit: Habit) -> bool:
 
 def _other_cells(habit: Habit, site: Site) -> Iterator[str]:
     """Yield the text of the other cells: they have the same variables."""
-    snapshot = habit.queries.snapshot
+    cells = habit.queries.snapshot.cells
     yield from (each.text for each in habit.queries.trace.sources if each.cell_id and each.cell_id != site.cell_id)
-    yield from (cell.text for cell in (snapshot.cells if snapshot is not None else ()) if cell.file != site.file)
+    yield from (cell.text for cell in cells if cell.file != site.file)
 
 
 def _uses_it_as_it_is(text: str, found: SourceNode, name: str) -> bool:

@@ -31,7 +31,7 @@ def diagnose(trace: TraceData, snapshot: Snapshot | None = None) -> ReportData:
 
 
 def _diagnosed(trace: TraceData, snapshot: Snapshot | None) -> ReportData:
-    queries = TraceQueries(trace, snapshot)
+    queries = TraceQueries(trace, snapshot or Snapshot())
     findings: list[Finding] = []
     notes = left_out()
     rows: tuple[LedgerRow, ...] = ()

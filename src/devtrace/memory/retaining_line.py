@@ -315,6 +315,6 @@ def has_no_graph(value: ast.expr) -> bool:
 
 
 def _site(queries: TraceQueries, source: Source, statement: ast.stmt) -> Site:
-    cells = queries.snapshot.cells if queries.snapshot is not None else ()
+    cells = queries.snapshot.cells
     count, id = next(((cell.number, cell.cell_id) for cell in cells if cell.file == source.file), (None, ""))
     return Code(source, Site(source.file, 0, cell=count, cell_id=id)).site_of(statement)

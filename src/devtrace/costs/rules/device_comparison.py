@@ -68,7 +68,7 @@ def _scopes(snapshot: FailureSnapshot, site: Site) -> Iterator[Scope]:
     """Yield a function's variables that are still there: of frames that run it, of a cell, of its class's objects."""
     frames = [frame for frame in snapshot.frames if frame.f_code.co_filename == site.file]
     yield from (Scope.of(frame) for frame in frames if frame.f_code.co_qualname == site.function)
-    names, (class_name, _, method) = snapshot.queries.names, site.function.rpartition(".")
+    names, (class_name, _, method) = snapshot.queries.snapshot.objects.names, site.function.rpartition(".")
     if names is not None and not site.function:
         yield Scope({}, names)
     for value in snapshot.walk.objects.values() if class_name else ():

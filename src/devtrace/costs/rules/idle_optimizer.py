@@ -30,7 +30,7 @@ class IdleOptimizer:
 
 def idle_optimizers(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     trained = bool(queries.is_phase("backward").any())
-    for idle in queries.facts(IdleOptimizer) if trained else ():
+    for idle in queries.snapshot.facts_of(IdleOptimizer) if trained else ():
         if idle.steps >= OFTEN:
             yield Finding(
                 rule="idle-optimizer",

@@ -1,7 +1,7 @@
 """A part was attached to a module after the module had moved."""
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.case import Case, Verdict, owned
 from devtrace.source.flow import path_of, targets
 from devtrace.source.object_walk import registered
 from devtrace.words.catalogue import sentence
@@ -13,15 +13,8 @@ def part_is_newer_than_the_move(case: Case) -> Verdict | None:
         return None
     if not owner.is_newer_than_the_move and not owner.was_moved_as_a_whole:
         return None
-    return Verdict(
-        "attached-after-move",
-        born=case.born,
-        name=owner.name,
-        module=owner.module,
-        move=owner.last_move,
-        others=len(owner.others),
-        certainty="seen" if owner.is_live and owner.is_newer_than_the_move else "inferred",
-    )
+    is_seen = owner.is_live and owner.is_newer_than_the_move
+    return owned("attached-after-move", case, owner, "seen" if is_seen else "inferred")
 
 
 def part_was_attached_after_the_move(case: Case) -> Verdict | None:

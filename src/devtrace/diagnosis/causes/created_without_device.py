@@ -53,18 +53,15 @@ def _ran_during_the_computation(case: Case, op: OpId) -> bool:
     if _is_of_a_module(queries, site.function) or (not case.names and queries.are_of_one_statement(op, case.op)):
         return True
     frame = snapshot.frame_of(site)
-    if frame is not None:
-        return snapshot.has_argument_on(frame, device)
-    frames = range(len(snapshot.frames))
-    return any(snapshot.has_argument_on(frame, device) and snapshot.calls(frame, site.function) for frame in frames)
+    calling = [each for each in range(len(snapshot.frames)) if snapshot.calls(each, site.function)]
+    return any(snapshot.has_argument_on(each, device) for each in (calling if frame is None else [frame]))
 
 
 def _is_of_a_module(queries: TraceQueries, function: str) -> bool:
     """Return whether a function is a method of a module that the trace knows, not its constructor; or a `forward`."""
     kind, _, method = function.rpartition(".")
-    if kind and method == "forward":  # of a torch.autograd.Function
-        return True
-    return bool(kind) and method != "__init__" and kind in {str(module.type) for module in queries.trace.modules}
+    is_known = method != "__init__" and kind in {str(module.type) for module in queries.trace.modules}
+    return bool(kind) and (is_known or method == "forward")  # that of a torch.autograd.Function
 
 
 def reason(case: Case, verdict: Verdict) -> str:

@@ -1,6 +1,6 @@
 """Nothing moved a tensor to the device of the computation."""
 
-from devtrace.diagnosis.evidence.case import Case, Verdict, move_of_its_parameter
+from devtrace.diagnosis.evidence.case import Case, Verdict, move_of_its_parameter, owned
 from devtrace.diagnosis.evidence.missed_moves import dropped_result, moves_of_lineage
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.findings import Site
@@ -14,15 +14,7 @@ def owner_was_not_moved_with_it(case: Case) -> Verdict | None:
     if owner is None or (owner.is_live and owner.last_move is None and not case.begins_so):
         return None
     is_unexplained = bool(owner.others) and owner.last_move is None
-    return Verdict(
-        "never-moved",
-        born=case.born,
-        name=owner.name,
-        module=owner.module,
-        move=owner.last_move,
-        others=len(owner.others),
-        certainty="inferred" if is_unexplained or not owner.is_live else "seen",
-    )
+    return owned("never-moved", case, owner, "inferred" if is_unexplained or not owner.is_live else "seen")
 
 
 def optimizer_keeps_it(case: Case) -> Verdict | None:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from devtrace.diagnosis.evidence.case import Case, Verdict, passed_by
+from devtrace.diagnosis.evidence.case import Case, Verdict, owned, passed_by
 from devtrace.diagnosis.evidence.ownership import find_passing_move
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
 from devtrace.words.catalogue import sentence
@@ -12,7 +12,7 @@ def was_recorded_as_an_attribute(case: Case) -> Verdict | None:
     owner = case.ownership
     if owner is None or owner.is_registered or owner.last_move is None:
         return None
-    return Verdict("not-registered", born=case.born, move=owner.last_move, others=len(owner.others))
+    return owned("not-registered", case, owner)
 
 
 def owner_is_in_a_plain_container(case: Case) -> Verdict | None:

@@ -26,32 +26,27 @@ def is_dispatched(module: object) -> bool:
 
 def owner_with_hook(case: Case) -> AccessPath | None:
     """Return the module that owns the odd tensor and whose inputs a hook brings to the expected device."""
-    owners = (owner for owner in _owners(case) if _device_of_hooks(owner.last.value) == case.expected_device)
-    return next(owners, None)
+    named = ((owner, _named(hook.get("execution_device"))) for owner, hook in _hooked(case))
+    return next((owner for owner, device in named if device == case.expected_device), None)
 
 
 def owner_without_data(case: Case) -> AccessPath | None:
     """Return the module that owns what is on meta, and whose data a hook loads for the time in which it runs."""
-    hooks = ((owner, hook) for owner in _owners(case) for hook in _hooks(owner.last.value))
-    return next((owner for owner, hook in hooks if hook.get("offload") is True), None)
+    return next((owner for owner, hook in _hooked(case) if hook.get("offload") is True), None)
 
 
-def _owners(case: Case) -> Iterator[AccessPath]:
+def _hooked(case: Case) -> Iterator[tuple[AccessPath, Any]]:
+    """Yield the modules that own the odd tensor, or what it was made of, each with the attributes of its hooks."""
     computed_from = case.queries.ancestors(case.odd_tensor, _MOST_ANCESTORS)
     for name in (*case.names, *(name for row in computed_from for name in case.snapshot.names(row))):
         owner = name.prefix(len(name.references) - 1)
         if owner.references and is_module(owner.last.value):
-            yield owner
-
-
-def _device_of_hooks(module: object) -> str:
-    """Return the device to which a module's hook brings what the module is given; empty for none."""
-    return next(filter(None, (_named(hook.get("execution_device")) for hook in _hooks(module))), "")
+            yield from ((owner, hook) for hook in _hooks(owner.last.value))
 
 
 def _hooks(module: object) -> Iterator[Any]:
     """Yield the attributes of a module's hook, or of each that it has in a sequence."""
-    hook = instance_dict(module).get("_hf_hook") if is_module(module) else None
+    hook = instance_dict(module).get("_hf_hook")
     own = instance_dict(hook) if hook is not None else {}
     parts: Any = own.get("hooks")
     yield from map(instance_dict, parts) if type(parts) in (list, tuple) else [own]

@@ -98,7 +98,7 @@ def _numbers(node: ast.AST, frame: FailingFrame) -> list[int]:
 
 def accelerator(frame: FailingFrame) -> str:
     """Return the kind of device that a number alone stands for."""
-    return next(iter(frame.snapshot.queries.accelerators), "cuda").partition(":")[0]
+    return next(iter(frame.snapshot.queries.snapshot.accelerators), "cuda").partition(":")[0]
 
 
 def _head(frame: FailingFrame) -> list[ast.AST]:
@@ -218,11 +218,9 @@ def _defaults_of_flags(asked: AskedDevice, kind: type, attribute: str) -> Iterat
     calls = calls_in(asked.frame.source.tree) if full_name_of(kind) == ("argparse", "Namespace") else ()
     for call in (each for each in calls if called_name(each) == "add_argument"):
         flags = [each.value for each in call.args if type(each) is ast.Constant and type(each.value) is str]
-        stored = getattr(keyword(call, "dest"), "value", None) or next(
-            (each.lstrip("-").replace("-", "_") for each in flags if each.startswith("--")), None
-        )
+        long = (each.lstrip("-").replace("-", "_") for each in flags if each.startswith("--"))
+        stored = getattr(keyword(call, "dest"), "value", None) or next(long, None)
         default = keyword(call, "default")
-        snapshot = asked.frame.snapshot.queries.snapshot
-        is_given = snapshot is not None and not set(flags).isdisjoint(snapshot.flags)
+        is_given = not set(flags).isdisjoint(asked.frame.snapshot.queries.snapshot.flags)
         if stored == attribute and default is not None and not is_given:
             yield default

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
@@ -67,18 +67,19 @@ class Case(Subject):
     """A mismatch: its subject is the odd tensor, else the nearest tensor with a name that it was computed from."""
 
     origin: Origin
-    roots: list[tuple[TensorId, AccessPath]]  # what the subject was computed from, by names that outlive the call
+    roots: dict[TensorId, list[AccessPath]]  # what the subject was computed from, by names that outlive the call
 
     @classmethod
     def of(cls, queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatch) -> Case:
-        preferred = frozenset(snapshot.reachable_rows if queries.snapshot else rows_of_modules(queries))
+        preferred = frozenset(snapshot.by_row or rows_of_modules(queries))
         odd = mismatch.odd_tensor
         origin = find_origin(queries, odd, preferred)
         followed = origin.path if queries.of == "dtype" or mismatch.odd_device == HOST else (odd, queries.base(odd))
         named = [row for row in followed if snapshot.names(row)]
         row = named[0] if named else origin.row if queries.of == "dtype" else odd
-        roots = [(root, name) for root in named[1:] for name in snapshot.names(root) if outlives_the_call(name)]
-        return cls(queries, snapshot, mismatch, row, snapshot.names(row), origin, roots)
+        roots = {root: list(filter(outlives_the_call, snapshot.names(root))) for root in named[1:]}
+        lasting = {root: names for root, names in roots.items() if names}
+        return cls(queries, snapshot, mismatch, row, snapshot.names(row), origin, lasting)
 
     @property
     def root_cases(self) -> list[Case]:
@@ -96,27 +97,18 @@ class Case(Subject):
     @cached_property
     def cases_of_roots(self) -> list[Case]:
         """A case for each tensor with a lasting name among the subject's sources."""
-        found = [self._about(row) for row in dict.fromkeys(row for row, _ in self.roots)]
+        found = [replace(self, row=row, names=names, roots={}) for row, names in self.roots.items()]
         return [each for each in found if not each.was_cast_for_itself]
-
-    @property
-    def _subject(self) -> Subject:
-        """Subject without the case: a reference back would keep the program's objects alive."""
-        return Subject(self.queries, self.snapshot, self.mismatch, self.row, self.names)
-
-    def _about(self, row: TensorId) -> Case:
-        names = [name for root, name in self.roots if root == row]
-        return Case(self.queries, self.snapshot, self.mismatch, row, names, self.origin, [])
 
     @cached_property
     def ownership(self) -> Ownership | None:
         """Module that owns the tensor as parameter or buffer."""
-        return find_ownership(self._subject)
+        return find_ownership(self)
 
     @cached_property
     def passing_move(self) -> PassingMove | None:
         """Move of a module that keeps the tensor, but not as parameter or buffer."""
-        return find_passing_move(self._subject, self.names)
+        return find_passing_move(self, self.names)
 
     @cached_property
     def arriving_move(self) -> Move | None:
@@ -139,7 +131,7 @@ class Case(Subject):
     @cached_property
     def is_undated(self) -> bool:
         """True if the order of births and moves is not known, as some of them may not have been recorded."""
-        rows = (self.row, *self.origin.path, *(row for row, _ in self.roots))
+        rows = (self.row, *self.origin.path, *self.roots)
         return self._has_no_birth or any(self.queries.is_undated(row) for row in rows)
 
     @property
@@ -196,6 +188,12 @@ Predicate = Callable[[Case], Verdict | None]
 def outlives_the_call(name: AccessPath) -> bool:
     """Return whether a name lasts: no local variable, and no item of a list of data."""
     return not name.listed and any(reference.kind not in ("variable", "item") for reference in name.references)
+
+
+def owned(cause: CauseSlug, case: Case, owner: Ownership, certainty: Certainty = "seen") -> Verdict:
+    """Return the verdict on a tensor that its module's last move should have taken along."""
+    others = len(owner.others)
+    return Verdict(cause, case.born, owner.name, owner.module, owner.last_move, certainty=certainty, others=others)
 
 
 def passed_by(cause: CauseSlug, case: Case, passing: PassingMove) -> Verdict:

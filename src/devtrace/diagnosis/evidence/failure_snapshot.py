@@ -42,7 +42,7 @@ class FailureSnapshot:
         variables = [access_paths.roots(frame) for frame in self.frames]
         for found, lost in zip(variables, self._lost, strict=True):
             found.update((name, (value, "variable")) for name, value in lost.items())
-        names = self.queries.names
+        names = self.queries.snapshot.objects.names
         if names is not None and not any(frame.f_globals is names for frame in self.frames):
             variables.append({name: (value, "global") for name, value in names.items() if name[:1] != "_"})
         return Walk(variables)
@@ -55,16 +55,12 @@ class FailureSnapshot:
         nodes = (self.queries.source_node(site) for site, _ in self.queries.frames)
         ats = ((found.source, found.node) if found is not None else (None, None) for found in nodes)
         below = [None, *self.frames]
-        return [
-            lost_variables(frame, at, inner, self._trait_of_one)
-            for frame, at, inner in zip(self.frames, ats, below, strict=False)
-        ]
-
-    def _trait_of_one(self, value: object) -> str:
-        return self.trait_of(value) if is_tensor(value) or kinds.is_module(value) else ""
+        around = zip(self.frames, ats, below, strict=False)
+        return [lost_variables(frame, at, inner, self.trait_of) for frame, at, inner in around]
 
     @cached_property
-    def _by_row(self) -> dict[TensorId, list[Any]]:
+    def by_row(self) -> dict[TensorId, list[Any]]:
+        """Tensors that variables lead to, by row."""
         found: dict[TensorId, list[Any]] = defaultdict(list)
         for tensor in self.walk.tensors:
             row = self.row(tensor)
@@ -75,7 +71,7 @@ class FailureSnapshot:
     @cached_property
     def _by_base(self) -> dict[TensorId, list[Any]]:
         found: dict[TensorId, list[Any]] = defaultdict(list)
-        for row, tensors in self._by_row.items():
+        for row, tensors in self.by_row.items():
             found[self.queries.base(row)] += tensors
         return found
 
@@ -114,18 +110,13 @@ class FailureSnapshot:
 
     def names(self, row: TensorId) -> list[AccessPath]:
         """Return the names of a tensor, best first, else those of tensors that share its storage."""
-        objects = self._by_row.get(row) or self._by_base.get(self.queries.base(row), [])
+        objects = self.by_row.get(row) or self._by_base.get(self.queries.base(row), [])
         found = [name for value in objects for name in self.walk.names(value)]
         return sorted(found, key=lambda name: name.rank)
 
     def is_registered(self, row: TensorId) -> bool:
         """Return whether a tensor is a parameter or buffer by a name that it has."""
         return any(name.last.kind in ("parameter", "buffer") for name in self.names(row))
-
-    @cached_property
-    def reachable_rows(self) -> set[TensorId]:
-        """Rows of tensors that variables lead to."""
-        return set(self._by_row)
 
     def frame_of(self, site: Site) -> int | None:
         """Return the frame that is running the function of a site."""
@@ -159,9 +150,7 @@ class FailureSnapshot:
             owner = name.last.owner
             if owner is None:
                 yield from (value for value in self.variables(name.frame).values() if is_tensor(value))
-            elif not kinds.is_module(owner):
-                yield from _own_tensors(owner)
-            for value in name.objects[:-1]:
+            for value in (*name.objects[-2:-1], *name.objects[:-1]):  # its owner first
                 yield from _own_tensors(value)
 
     def beside(self, name: AccessPath) -> Iterator[AccessPath]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -123,12 +123,9 @@ class FailingFrame:
             return []
         found = flow.bindings(self.source, self.body, variable)
         above = [each.statement for each in found if not each.is_inner and each.line <= self.line]
-        return [each for each in above if not self._was_passed_by(each)]
-
-    def _was_passed_by(self, statement: ast.stmt) -> bool:
-        queries = self.snapshot.queries
-        ran = queries.trace.sites.ints("line")[queries.sites_beside(self.code.site)].tolist()
-        return was_passed_by(statement, self.source, self.source_node.node, set(ran), self.scope())
+        queries, node, scope = self.snapshot.queries, self.source_node.node, self.scope()
+        ran = set(queries.trace.sites.ints("line")[queries.sites_beside(self.code.site)].tolist())
+        return [each for each in above if not was_passed_by(each, self.source, node, ran, scope)]
 
     def bound(self, before: int) -> list[str]:
         """Return the variables that have a value above a line: parameters first."""
@@ -253,9 +250,8 @@ class FailingFrame:
 
     def _named_device(self, before: int) -> str:
         """Return the function's own variable that is the expected device: `device`."""
-        return next(
-            (n for n in self._unchanged(before) if names_trait(self.variables.get(n), self.expected_device)), ""
-        )
+        variables, unchanged = self.variables, self._unchanged(before)
+        return next((name for name in unchanged if names_trait(variables.get(name), self.expected_device)), "")
 
     def _unchanged(self, before: int) -> list[str]:
         return [name for name in self.bound(before) if self.is_itself(name, before)]
@@ -279,11 +275,8 @@ class FailingFrame:
 
     def _device_literal(self) -> str:
         """Return the literal in the function's other moves to the device: `"cuda:0"`."""
-        for call in calls_in(self.body):
-            given = given_trait(call, self._trait)
-            if isinstance(given, ast.Constant) and self.names_expected_device(given):
-                return self.code.text(given)
-        return ""
+        given = (given_trait(call, self._trait) for call in calls_in(self.body))
+        return self._first_expected(each for each in given if isinstance(each, ast.Constant))
 
     def names_expected_device(self, node: ast.expr) -> bool:
         """Return whether an expression, as far as look-ups and literals tell, names the expected device."""
@@ -293,11 +286,11 @@ class FailingFrame:
 
     def device_of_another_call(self, call: ast.AST) -> str:
         """Return the `device=` of another call of the function, if it is the expected one: `device`, `self.device`."""
-        for other in calls_in(self.body):
-            device = keyword(other, self._trait) if other is not call else None
-            if device is not None and self.names_expected_device(device):
-                return self.code.text(device)
-        return ""
+        return self._first_expected(keyword(each, self._trait) for each in calls_in(self.body) if each is not call)
+
+    def _first_expected(self, given: Iterable[ast.expr | None]) -> str:
+        found = (each for each in given if each is not None and self.names_expected_device(each))
+        return next(map(self.code.text, found), "")
 
     def device_beside(self, node: ast.AST) -> str:
         """Return `deep.device`: the device of another tensor in the frame's line, else in its scope."""

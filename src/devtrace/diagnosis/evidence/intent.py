@@ -10,7 +10,7 @@ Else the accelerator is meant: whoever moves anything there wants to compute the
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
@@ -29,15 +29,6 @@ from devtrace.source.vocabulary import BY_NUMBER, is_move
 from devtrace.trace.ids import TensorId
 
 
-@dataclass(frozen=True)
-class _DeviceVariable:
-    """A variable that names a device."""
-
-    frame: FailingFrame
-    variable: str
-    device: str
-
-
 def intended(queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatch) -> Mismatch:
     """Return the mismatch with the accelerator as the odd device, if the user's code asks for the CPU and no other."""
     if HOST not in (mismatch.odd_device, mismatch.expected_device) and mismatch.odd_device != META:
@@ -46,17 +37,15 @@ def intended(queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatc
         return mismatch
     frames = FailingFrame.all_of(snapshot, HOST)
     named = [each for frame in frames for each in _named_by_variables(frame)]
-    if any(each.device != HOST for each in named):
+    if any(device != HOST for device, _ in named):
         return mismatch
     words = next(_asked_for(snapshot, mismatch), None)
     if words is None and any(map(_objects_name_an_accelerator, frames)):
         return mismatch
     if words is None and named:
-        frame, bound = named[-1].frame, named[-1].frame.bindings(named[-1].variable)
-        words = frame.code.site_of(bound[-1] if bound else frame.source_node.statement)  # else the running line
-    if words is not None or (
-        not _works_there(frames, mismatch.expected_device) and _is_alone_on_its_device(queries, mismatch)
-    ):
+        words = named[-1][1]
+    is_elsewhere = words is None and _works_there(frames, mismatch.expected_device)
+    if words is not None or (not is_elsewhere and _is_alone_on_its_device(queries, mismatch)):
         return turned(queries, mismatch, words)
     return replace(mismatch, is_undecided=bool(frames))
 
@@ -67,7 +56,7 @@ def _among_accelerators(queries: TraceQueries, snapshot: FailureSnapshot, mismat
     No code of the program may name the other.
     """
     frames = FailingFrame.all_of(snapshot, "")
-    named = {each.device for frame in frames for each in _named_by_variables(frame) if ":" in each.device}
+    named = {device for frame in frames for device, _ in _named_by_variables(frame) if ":" in device}
     if named not in ({mismatch.odd_device}, {mismatch.expected_device}):
         return mismatch
     meant, files = named.pop(), [frame.code.site.file for frame in frames]
@@ -158,13 +147,16 @@ def _asked_for(snapshot: FailureSnapshot, mismatch: Mismatch) -> Iterator[Site]:
                 yield frame.code.site_of(statement)
 
 
-def _named_by_variables(frame: FailingFrame) -> Iterator[_DeviceVariable]:
-    """Yield the variables that name a device; a parameter with a default may have been forgotten."""
+def _named_by_variables(frame: FailingFrame) -> Iterator[tuple[str, Site]]:
+    """Yield the devices that variables name, each with the line that does, or the running one.
+
+    A parameter with a default may have been forgotten.
+    """
     forgotten = dict(defaults(frame.function)) if isinstance(frame.function, NamedFunction) else {}
     for variable, (value, _) in access_paths.roots(frame.snapshot.frames[frame.number]).items():
         device = kinds.device_named_by(value)
         if device and variable not in forgotten and (_is_for_any_device(variable) or _goes_to(frame, variable, device)):
-            yield _DeviceVariable(frame, variable, device)
+            yield device, frame.code.site_of([frame.source_node.statement, *frame.bindings(variable)][-1])
 
 
 def _goes_to(frame: FailingFrame, variable: str, device: str) -> bool:

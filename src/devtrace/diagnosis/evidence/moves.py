@@ -69,33 +69,21 @@ def was_attached_after(queries: TraceQueries, row: TensorId, move: Move) -> bool
 
 def moves_of_modules(queries: TraceQueries, row: TensorId, kind: str, device: str) -> list[Move]:
     """Return the moves to a device of modules that hold a tensor, by class, last first; a move may be of no tensor."""
-    modules = queries.trace.modules
-    holders = {module for module in _holders(queries, row) if modules.raw("type", module) == kind}
-    found = (move for move in queries.trace.moves if move.module.id in holders)
-    return _sent_to(found, row, device)
-
-
-def moves_without_tensors(queries: TraceQueries, row: TensorId, kind: str, path: str, device: str) -> list[Move]:
-    """Return the moves to a device of a module without registered tensors, by class and name."""
-    return _sent_to((move for move in _of_module(queries, kind, path) if not move.tensors), row, device)
-
-
-def moves_before(queries: TraceQueries, row: TensorId, kind: str, path: str, device: str) -> list[Move]:
-    """Return the last move of a module, by its class and its name among several, if that was before the recording."""
-    last = max(_of_module(queries, kind, path), key=lambda move: move.op, default=None)
-    return _sent_to([last], row, device) if last is not None and last.op < 0 else []
+    holders, moves = set(_holders(queries, row)), queries.trace.moves
+    return sent_to((each for each in moves if each.module.id in holders and each.module.type == kind), row, device)
 
 
 def is_within(module: Module, around: Module) -> bool:
     return module.id == around.id or (module.parent is not None and is_within(module.parent, around))
 
 
-def _of_module(queries: TraceQueries, kind: str, path: str) -> list[MoveRow]:
+def moves_of_one(queries: TraceQueries, kind: str, path: str) -> list[MoveRow]:
+    """Return the moves of a module, by its class and its name among several."""
     moves = [move for move in queries.trace.moves if move.module.type == kind]
     return [move for move in moves if move.module.path == path or len({each.module.id for each in moves}) == 1]
 
 
-def _sent_to(moves: Iterable[MoveRow], row: TensorId, device: str) -> list[Move]:
+def sent_to(moves: Iterable[MoveRow], row: TensorId, device: str) -> list[Move]:
     """Return the moves to a device as moves of a tensor that they missed, the last one first."""
     sent = (move for move in moves if move.device is not None and str(move.device) == device)
     found = [Move(move.op, move.site.id if move.site is not None else NO_SITE, row, row) for move in sent]

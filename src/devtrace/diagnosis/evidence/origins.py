@@ -166,9 +166,8 @@ def _follows_what_its_function_made(found: SourceNode, trait: Trait) -> bool:
         return False
     assignments = nodes_of(ast.Assign, function)
     made = [node.value for node in assignments if any(same_code(target, followed["x"]) for target in node.targets)]
-    return bool(made) and all(
-        isinstance(each, ast.Call) and is_factory_without(trait, each, found.source) for each in made
-    )
+    calls = [each for each in made if isinstance(each, ast.Call) and is_factory_without(trait, each, found.source)]
+    return bool(made) and calls == made
 
 
 def lineage(queries: TraceQueries, row: TensorId) -> list[TensorId]:

@@ -12,11 +12,11 @@ from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.moves import (
     Move,
     move_of,
-    moves_before,
     moves_of,
     moves_of_holders,
     moves_of_modules,
-    moves_without_tensors,
+    moves_of_one,
+    sent_to,
     was_attached_after,
 )
 from devtrace.diagnosis.evidence.subject import Subject
@@ -163,10 +163,12 @@ def find_passing_move(subject: Subject, names: Iterable[AccessPath]) -> PassingM
 
 def _moves_of_unused(subject: Subject, module: AccessPath) -> list[Move]:
     """Return the moves to the expected device of a module without tensors in the trace."""
-    queries, kind = subject.queries, type(module.last.value).__name__
+    found = moves_of_one(subject.queries, type(module.last.value).__name__, module.text)
     if next(registered(module.last.value), None) is not None:
-        return moves_before(queries, subject.row, kind, module.text, subject.expected_device)
-    moves = moves_without_tensors(queries, subject.row, kind, module.text, subject.expected_device)
+        last = max(found, key=lambda move: move.op, default=None)
+        before = [last] if last is not None and last.op < 0 else []  # the recording
+        return sent_to(before, subject.row, subject.expected_device)
+    moves = sent_to((move for move in found if not move.tensors), subject.row, subject.expected_device)
     if _was_read_in_a_constructor(subject):  # which ends before its module can be moved
         moves = [replace(move, op=max(move.op, OpId(subject.birth + 1))) for move in moves]
     return [move for move in moves if subject.birth < move.op <= subject.op or subject.birth == move.op == -1]

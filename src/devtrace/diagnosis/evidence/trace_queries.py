@@ -5,10 +5,10 @@ Rules over many ops read columns; rows are followed one by one only around a fin
 
 import ast
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple, Self, cast
+from typing import Final, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import Certainty, Trait
-from devtrace.snapshot.snapshot import Fact, Snapshot
+from devtrace.snapshot.snapshot import Snapshot
 from devtrace.source import parsing
 from devtrace.source.element_types import CASTS
 from devtrace.source.live_objects import Evidence
@@ -54,13 +54,13 @@ class SourceNode(NamedTuple):
 
 @dataclass(frozen=True)
 class TraceQueries:
-    """One trace and, where its program was frozen, what was there.
+    """One trace, and what was there where its program was frozen.
 
     `of` is the trait by which tensors are compared: their device, or their dtype.
     """
 
     trace: TraceData
-    snapshot: Snapshot | None = None
+    snapshot: Snapshot = field(default_factory=Snapshot)
     _source_nodes: dict[SiteId, SourceNode | None] = field(default_factory=dict)
     of: Trait = "device"
 
@@ -86,8 +86,7 @@ class TraceQueries:
         return self.device_names.index(HOST) if HOST in self.device_names else -1
 
     def is_kind(self, kind: str) -> Mask:
-        index = self.strings.get(kind, -1)
-        return cast(Mask, self.trace.ops.ints("kind") == index)
+        return cast(Mask, self.trace.ops.ints("kind") == self.strings.get(kind, -1))
 
     def is_phase(self, phase: str) -> Mask:
         return cast(Mask, self.trace.ops.ints("phase") == self.strings.get(phase, -1))
@@ -182,19 +181,13 @@ class TraceQueries:
         base = self.base(tensor)
         if self.producer(base) >= 0 or self.registered_late(base) >= 0 or self.trace.tensors.number("site", base) >= 0:
             return False
-        return 0 <= self.evidence.gap <= int(self._first_uses[base])
+        views = map(TensorId, np.flatnonzero(self.bases == base).tolist())
+        first = min((op for row in views for op in self.takers(row)[:1]), default=len(self.trace.ops))
+        return 0 <= self.evidence.gap <= first
 
     def registered_late(self, base: TensorId) -> OpId:
         """Return the op before which a tensor that may have been made in a gap was registered; -1 for others."""
         return OpId(self.evidence.registered_late(base)[0])
-
-    @cached_property
-    def _first_uses(self) -> Ints:
-        """For each tensor the first op that used it or a view of it; the number of ops where none did."""
-        inputs = self.trace.ops.lists("inputs")
-        first = np.full(len(self.bases), len(self.trace.ops), dtype=np.int32)
-        np.minimum.at(first, self.bases[inputs.flat], inputs.rows)
-        return first
 
     @cached_property
     def _takers(self) -> tuple[list[int], list[OpId]]:
@@ -255,9 +248,7 @@ class TraceQueries:
         source, op = self.source(tensor), self.producer(tensor)
         if source >= 0 and (op < 0 or self.kind(op) in ("view", "copy")):
             return [source]
-        if op < 0:
-            return [source] if source >= 0 else []
-        return [row for row in self.inputs(op) if row != tensor]
+        return [row for row in self.inputs(op) if row != tensor] if op >= 0 else []
 
     def ancestors(self, tensor: TensorId, most: int = 400, *, past_modules: bool = True) -> Iterator[TensorId]:
         """Yield the tensor, then all that it was made of, nearest first; of what modules own at most the tensor."""
@@ -275,11 +266,7 @@ class TraceQueries:
 
     @property
     def evidence(self) -> Evidence:
-        return self.snapshot.evidence if self.snapshot is not None else Evidence()
-
-    def facts(self, kind: type[Fact]) -> tuple[Fact, ...]:
-        """Return what observers of the recording noted of a kind."""
-        return self.snapshot.facts_of(kind) if self.snapshot is not None else ()
+        return self.snapshot.evidence
 
     def certainty(self, tensor: TensorId) -> Certainty:
         """Return whether a tensor's birth was seen, or only the source says where that was."""
@@ -353,28 +340,13 @@ class TraceQueries:
     @property
     def frame_sites(self) -> list[SiteId]:
         """Sites of the error's frames, innermost first."""
-        return [*map(SiteId, self.snapshot.sites)] if self.snapshot is not None else []
+        return [*map(SiteId, self.snapshot.sites)]
 
     @property
     def frames(self) -> list[tuple[SiteId, Frame]]:
         """Sites and frames of the error, innermost first."""
-        sites, snapshot = self.frame_sites, self.snapshot
-        return [*zip(sites, snapshot.objects.frames, strict=True)] if sites and snapshot is not None else []
-
-    @property
-    def accelerators(self) -> tuple[str, ...]:
-        """Return the accelerators that the process had, simulated ones too."""
-        return self.snapshot.accelerators if self.snapshot is not None else ()
-
-    @property
-    def names(self) -> Mapping[str, Any] | None:
-        """Return the user's variables; None where nobody knows them."""
-        return self.snapshot.objects.names if self.snapshot is not None else None
-
-    @property
-    def around(self) -> list[SiteId]:
-        """Sites of the failing line and of those that led there, innermost first."""
-        return [*map(SiteId, (*self.snapshot.around, *self.snapshot.sites))] if self.snapshot is not None else []
+        sites = self.frame_sites
+        return [*zip(sites, self.snapshot.objects.frames, strict=True)] if sites else []
 
     def package(self, site: SiteId) -> str:
         return str(self.trace.sites.raw("package", site)) if site >= 0 else ""

@@ -34,8 +34,7 @@ def move_below_attachment(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if statement is None or verdict.module.code in (None, frame.own):
         return
     anchor = Anchor(frame.code, statement, "below", frame)
-    change = OwnLines((verdict.module.code,), is_module=True)
-    proposal = Proposal(anchor, change, of_move(case, verdict, frame) or anchor.device)
+    proposal = Proposal(anchor, OwnLines.of(verdict.module), of_move(case, verdict, frame) or anchor.device)
     help = sentence("fixed.attached", code=proposal.code, line=anchor.line)
     yield from proposal.fixes(help, anchor.moved(case, verdict.module))
 

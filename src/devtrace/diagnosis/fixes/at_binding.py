@@ -28,7 +28,7 @@ FEW: Final = 3
 
 def move_below_binding(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Write `model.to(device)` below `model = build()`; `batch["x"] = batch["x"].to(d)` atop `for batch in loader:`."""
-    for name in [verdict.name, *case.names, *(name for _, name in case.roots)]:
+    for name in [verdict.name, *case.names, *(root for names in case.roots.values() for root in names)]:
         if name is None or len(name.references) < 2 or _made_in_a_call(case, name):
             continue
         if verdict.kind == "attached-after-move" and _binds_where_it_moves(case, verdict, name):
@@ -185,12 +185,8 @@ def move_where_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
             values = values_given(frame.source, anchor.statement)
             if makes_another_dtype(values[name.text], frame.scope(), case.queries, case.odd_tensor):
                 continue
-            is_alike = case.mismatch.of == "inputs"
-            alike = [
-                each
-                for each in values
-                if is_alike and each != name.text and called_name(values[each]) == called_name(values[name.text]) != ""
-            ]
+            maker = called_name(values[name.text]) if case.mismatch.of == "inputs" else ""
+            alike = [each for each in values if maker and called_name(values[each]) == maker and each != name.text]
             names = [name, *(path for each in alike if (path := _stayed_behind(case, frame, each)) is not None)]
             nodes, line = [values[each.text] for each in names], frame.source.span(anchor.statement).line
             devices = [frame.device_code(line, node) for node in nodes]

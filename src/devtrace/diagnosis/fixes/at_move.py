@@ -56,13 +56,14 @@ def move_beside_neighbour(case: Case, verdict: Verdict) -> Iterator[Fix]:
     call = found.code.method_call(found.node)
     if not isinstance(found.statement, ast.Assign) or not call or not is_assignable(name):
         return
-    if found.function is frame.function:
+    is_here = found.function is frame.function
+    anchor = Anchor(found.code, found.statement, "below", frame if is_here else None)
+    if is_here:
         is_kept = name.last.owner is None and any(each.last.owner is not None for each in case.names)
-        path, anchor = name.code if not is_kept else None, Anchor.below_move(found, frame)
+        path = name.code if not is_kept else None
         moved = list(anchor.moved(case, name)) if path else []
     else:
-        path, anchor = _path_in_method(case, name, found), Anchor.below_move(found, None)
-        moved = [Moved(row, OpId(verdict.move.op + 1))]
+        path, moved = _path_in_method(case, name, found), [Moved(row, OpId(verdict.move.op + 1))]
     proposal = Proposal(anchor, OwnLines((path,) if path else ()), "", call)
     yield from proposal.fixes(sentence("fixed.beside", code=proposal.code), moved)
 
@@ -84,7 +85,7 @@ def move_what_a_call_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if name is None or moving is None or frame is None or not case.queries.package(verdict.born):
         return
     if is_assignable(name) and name.code and moving.function is frame.function and _is_called_above(moving):
-        anchor = Anchor.below_move(moving, frame)
+        anchor = Anchor(frame.code, moving.statement, "below", frame)
         proposal = Proposal(anchor, OwnLines.of(name), anchor.device)
         help = sentence("fixed.below-line", code=proposal.code, line=anchor.line)
         yield from proposal.fixes(help, anchor.moved(case, name))
@@ -109,7 +110,7 @@ def move_container(case: Case, verdict: Verdict) -> Iterator[Fix]:
     path = verdict.name.prefix(at)
     if not at or not path.code or moving.function is not frame.function or not is_assignable(path):
         return
-    anchor = Anchor.below_move(moving, frame)
+    anchor = Anchor(frame.code, moving.statement, "below", frame)
     proposal = Proposal(anchor, EachOf(path.code, step.value), anchor.device)
     if proposal.code:
         rows = dict.fromkeys(_rows_at(case, step.value, verdict.move.op))
@@ -139,7 +140,7 @@ def move_optimizer_state(case: Case, verdict: Verdict) -> Iterator[Fix]:
         frame = case.frame_of(name) if any(each.kind == "state" for each in name.references) else None
         if index is None or found is None or frame is None or found.code.source is not frame.source:
             continue
-        optimizer, anchor = name.prefix(index + 1), Anchor.below_move(found, frame)
+        optimizer, anchor = name.prefix(index + 1), Anchor(found.code, found.statement, "below", frame)
         value = optimizer.last.value
         # So that a graph can capture them, some count their steps where the parameters are.
         counts_there = any(group.get(key) is True for group in groups_of(value) for key in ("capturable", "fused"))
@@ -162,17 +163,14 @@ def bring_module_back(case: Case, verdict: Verdict) -> Iterator[Fix]:
     roots = [(root, case.frame_of(name)) for name in case.names if (root := registering_root(name)) is not None]
     known = [(frame, root) for root, frame in roots if frame is not None and root.code]
     for frame, root in known:
-        for anchor in (each for statement in _sending(frame, sent) for each in _after(frame, statement)):
+        # Below it, or where the lines between need the old device above the failing one.
+        failing = Anchor(frame.code, frame.source_node.statement, "above", frame)
+        below = (Anchor(frame.code, each, "below", frame) for each in _sending(frame, sent))
+        for anchor in (each for after in below for each in (after, failing)):
             proposal = Proposal(anchor, OwnLines.of(root), anchor.device)
             yield from proposal.fixes(sentence("fixed.bring-back", code=proposal.code), anchor.moved(case, root))
     for frame, root in known[:1]:
         yield Fix(sentence("fixed.bring-back", code=f"{root.code}.to({frame.setup_device_code(frame.line)})"))
-
-
-def _after(frame: FailingFrame, statement: ast.stmt) -> tuple[Anchor, Anchor]:
-    """Return the line below a statement, else above the failing one if the lines between need the old device."""
-    failing = frame.source_node.statement
-    return Anchor(frame.code, statement, "below", frame), Anchor(frame.code, failing, "above", frame)
 
 
 def _sending(frame: FailingFrame, sent: Site) -> Iterator[ast.stmt]:
@@ -254,20 +252,16 @@ def _moves_of_others(case: Case, group: Group, key: Any) -> Iterator[tuple[Sourc
 
 
 def _left_out(case: Case, group: Group, key: Any, found: SourceNode, move: Move) -> Iterator[ast.expr]:
-    """Yield the element beside the move of another that is the odd tensor."""
+    """Yield the element beside the move of another that is the odd tensor, or may be it."""
+    frame = frame_at(case, move.site)
     for elements in _around(found, list(group)):
         element = elements.get(key)
         is_beside = any(each is found.node for other, each in elements.items() if other != key)
         is_plain = is_beside and element is not None and not names_its_device(element)
-        if is_plain and element is not None and _may_be(case, move, element, group[key]):
-            yield element
-
-
-def _may_be(case: Case, move: Move, element: ast.expr, value: Any) -> bool:
-    """Return whether an expression may be a tensor; in a live frame it is looked up."""
-    frame = frame_at(case, move.site)
-    found = evaluate(element, frame.scope()) if frame is not None else MISSING
-    return found is MISSING or found is value
+        if is_plain and element is not None:
+            value = evaluate(element, frame.scope()) if frame is not None else MISSING
+            if value is MISSING or value is group[key]:
+                yield element
 
 
 def _around(found: SourceNode, keys: list[Any]) -> Iterator[dict[Any, ast.expr]]:
@@ -282,9 +276,8 @@ def _around(found: SourceNode, keys: list[Any]) -> Iterator[dict[Any, ast.expr]]
             yield {name.value: value for name, value in named if isinstance(name, ast.Constant)}
         case ast.Call(args=arguments, keywords=words):
             given: dict[Any, ast.expr] = {word.arg: word.value for word in words if word.arg is not None}
-            is_of_names = all(isinstance(key, str) for key in keys) and not any(
-                isinstance(each, ast.Starred) for each in arguments
-            )  # the items of a list are no arguments
-            plain = arguments if is_of_names else []
+            has_star = any(isinstance(each, ast.Starred) for each in arguments)
+            has_names = all(isinstance(key, str) for key in keys)  # the items of a list are no arguments
+            plain = arguments if has_names and not has_star else []
             for after_self in (keys, keys[1:]):
                 yield {**dict(zip(after_self, plain, strict=False)), **given}

@@ -29,14 +29,10 @@ def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
     frame = failing_frame(case)
     is_lost = written_into(case.queries, case.op) == case.odd_tensor  # what is written would be of a moved copy
     node = frame.node_of(case.odd_tensor) if frame is not None and not is_lost else None
-    goes_with_its_module = case.queries.of == "device" or is_floating(case.odd_device)  # a cast skips whole numbers
-    if (
-        frame is None
-        or node is None
-        or _gets_an_item(frame.source_node.statement, node)
-        or (case.snapshot.is_registered(case.odd_tensor) and goes_with_its_module)
-        or _takes_the_work_away(case)
-    ):
+    may_go = case.queries.of == "device" or is_floating(case.odd_device)  # a cast of a module skips whole numbers
+    if (may_go and case.snapshot.is_registered(case.odd_tensor)) or _takes_the_work_away(case):
+        return
+    if frame is None or node is None or _gets_an_item(frame.source_node.statement, node):
         return
     device = _device_of_another_item(case, frame, node) or frame.device_beside(node)
     moved = [Moved(case.odd_tensor, case.op)]
@@ -89,9 +85,8 @@ def _returns_a_new_tensor(call: ast.Call, frame: FailingFrame) -> bool:
     code, trait = code_run_by(call.func, frame.scope()), frame.snapshot.queries.of
     returned = list(returned_by(code)) if code is not None else []
     made = [(calls_in(value) if value is not None else (), source) for source, value in returned]
-    return bool(made) and all(
-        any(origins.is_factory_without(trait, x, source) for x in calls) for calls, source in made
-    )
+    are_new = (any(origins.is_factory_without(trait, x, source) for x in calls) for calls, source in made)
+    return bool(made) and all(are_new)
 
 
 def _takes_the_work_away(case: Case) -> bool:
@@ -114,11 +109,10 @@ def move_before_update(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if frame is None or not isinstance(node, ast.Attribute | ast.Subscript):
         return
     here = [name for name in case.names if name.frame == 0]
-    siblings: Iterator[AccessPath] = iter(())
-    match node:  # of `means[name]` each comes in its own round
-        case ast.Attribute() | ast.Subscript(slice=ast.Constant()) if here and len(here[0].references) > 1:
-            siblings = siblings_on_odd_device(case, here[0])
-    paths = dict.fromkeys([frame.code.text(node), *(path for name in siblings if (path := name.code))])
+    is_one = isinstance(getattr(node, "slice", None), ast.Constant | None)  # of `means[name]` each has its round
+    beside = here[:1] if is_one and here and len(here[0].references) > 1 else []
+    siblings = (each.code for name in beside for each in siblings_on_odd_device(case, name))
+    paths = dict.fromkeys([frame.code.text(node), *filter(None, siblings)])
     proposal = Proposal(_above(frame), OwnLines(tuple(paths)), frame.device_beside(node))
     yield from proposal.fixes(sentence("fixed.before-update", code=proposal.code), [Moved(case.odd_tensor, case.op)])
 

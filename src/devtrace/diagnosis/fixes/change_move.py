@@ -42,8 +42,7 @@ def keep_moved_result(case: Case, verdict: Verdict) -> Iterator[Fix]:
     call = match_code("$x.$move(...)", alone(found.statement)) if found is not None else None
     if found is not None and call is not None and not _is_loop_variable(found, call["x"], frame):
         moved = [(found.statement, call["x"]), *(_dropped_likewise(found, frame) if frame is not None else ())]
-        scope = frame.scope() if frame is not None else None
-        rows = [case.odd_row(evaluate(owner, scope)) for _, owner in moved] if scope is not None else []
+        rows = [case.odd_row(evaluate(owner, frame.scope())) for _, owner in moved] if frame is not None else []
         since = [Moved(row, verdict.move.op) for row in (case.row, *rows) if row is not None]
         yield from _kept(found.code, [(each, found.code.text(owner)) for each, owner in moved], since)
     dropped = dropped_result(case)
@@ -185,12 +184,11 @@ def copy_after_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 
 def _made_at(case: Case, frame: FailingFrame, early: ast.stmt) -> Iterator[TensorId]:
-    """Yield the live tensors that a variable of the statement leads to and that are on the odd device."""
+    """Yield the tensors that a variable of the statement leads to and that are on the odd device."""
     names = set(assigned_names(early))
-    for tensor in case.snapshot.walk.tensors:
-        row = case.odd_row(tensor)
-        paths = case.snapshot.walk.names(tensor) if row is not None else []
-        if row is not None and any(n.frame == frame.number and n.references[0].key in names for n in paths):
+    for row in case.snapshot.by_row:
+        paths = case.snapshot.names(row) if case.queries.trait(row) == case.odd_device else []
+        if any(path.frame == frame.number and path.references[0].key in names for path in paths):
             yield row
 
 

@@ -23,7 +23,6 @@ from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.execution_order import Passed
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.snapshot import kinds
@@ -44,10 +43,6 @@ class Anchor:
     node: ast.AST
     kind: Kind
     frame: FailingFrame | None = None
-
-    @classmethod
-    def below_move(cls, move: SourceNode, frame: FailingFrame | None) -> Anchor:
-        return cls(move.code, move.statement, "below", frame)
 
     @property
     def statement(self) -> ast.stmt:

@@ -20,10 +20,10 @@ from devtrace.diagnosis.fixes.fix import frame_at
 from devtrace.snapshot import kinds
 from devtrace.snapshot.kinds import names_trait
 from devtrace.source.flow import own_name, parameters
-from devtrace.source.matching import assigned_names, owner_of, variable
+from devtrace.source.matching import assigned_names, chain, owner_of, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.parsing import NamedFunction, Source
-from devtrace.source.safe_values import Scope, classes_of, evaluate, instance_dict
+from devtrace.source.safe_values import Scope, classes_of, evaluate, full_name_of, instance_dict
 from devtrace.trace.ids import OpId, SiteId
 
 _NEAR: Final = 50
@@ -31,10 +31,9 @@ _NEAR: Final = 50
 
 def of_move(case: Case, verdict: Verdict, frame: FailingFrame) -> str:
     """Return `device` of `model.to(device)`, where the move is in the frame's own function."""
-    found = case.queries.own_node(verdict.moved)
-    argument = _argument(found) if found is not None and found.function is frame.function else None
-    is_expected = found is not None and argument is not None and frame.names_expected_device(argument)
-    return found.code.text(argument) if found is not None and argument is not None and is_expected else ""
+    moved = case.queries.own_node(verdict.moved)
+    device = _argument(moved, frame) if moved is not None and moved.function is frame.function else None
+    return moved.code.text(device) if moved is not None and device is not None else ""
 
 
 def of_earlier_cell(case: Case, verdict: Verdict, born: SourceNode) -> str:
@@ -43,12 +42,13 @@ def of_earlier_cell(case: Case, verdict: Verdict, born: SourceNode) -> str:
     if moved is None or frame is None:
         return ""
     in_cells = all(each.code.site.cell is not None and each.function is None for each in (moved, born))
-    device = _argument(moved)
-    return variable(device) if in_cells and device is not None and frame.names_expected_device(device) else ""
+    return variable(_argument(moved, frame)) if in_cells else ""
 
 
-def _argument(move: SourceNode) -> ast.expr | None:
-    return move.node.args[0] if isinstance(move.node, ast.Call) and len(move.node.args) == 1 else None
+def _argument(move: SourceNode, frame: FailingFrame) -> ast.expr | None:
+    """Return what a move is given, if in a frame it names the expected device."""
+    given = move.node.args if isinstance(move.node, ast.Call) else []
+    return given[0] if len(given) == 1 and frame.names_expected_device(given[0]) else None
 
 
 def of_owner(case: Case, owner: ast.expr, code: Code) -> str:
@@ -58,12 +58,10 @@ def of_owner(case: Case, owner: ast.expr, code: Code) -> str:
     """
     scopes = [Scope.of(frame) for frame in case.snapshot.frames]
     owners = {id(owner) for name in case.names for _, owner in name.modules()}
-    around: ast.expr | None = owner
-    while around is not None:
+    for around in chain(owner):
         modules = [each for each in (evaluate(around, scope) for scope in scopes) if id(each) in owners]
         if not modules or any(case.is_expected(case.snapshot.row(tensor)) for _, tensor in registered(modules[0])):
             return f"next({code.text(around)}.parameters()).{case.queries.of}"
-        around = getattr(around, "value", None)
     return ""
 
 
@@ -91,15 +89,12 @@ def _of_self(case: Case, site: SiteId, source: Source, function: NamedFunction) 
     own = own_name(source, function)
     if not class_name or not own or function.name == "__init__":
         return ""
-    value = next((each for each in case.snapshot.walk.objects.values() if _is_a(class_name, each)), None)
+    classes = ((each, classes_of(type(each))) for each in case.snapshot.walk.objects.values())
+    value = next((each for each, of in classes if class_name in {full_name_of(kind)[1] for kind in of}), None)
     named = (key for key, device in instance_dict(value).items() if names_trait(device, case.expected_device))
     attribute = next((f"{own}.{key}" for key in named if str(key).isidentifier()), "")
     is_there = kinds.is_module(value) and case.snapshot.trait_of(value) == case.expected_device
     return attribute or (f"next({own}.parameters()).{case.queries.of}" if is_there else "")
-
-
-def _is_a(class_name: str, value: object) -> bool:
-    return any(type.__dict__["__qualname__"].__get__(each) == class_name for each in classes_of(type(value)))
 
 
 def _of_parameter(case: Case, function: NamedFunction) -> str:

@@ -62,15 +62,10 @@ def failing_frame(case: Case) -> FailingFrame | None:
     ops, frames = case.queries.trace.ops, case.queries.frames
     if ops.number("thread", case.op) > 0 and not (frames and frames[0][0] == ops.number("site", case.op)):
         return None
-    frame = FailingFrame.of(case.snapshot, 0, case.expected_device)
-    return frame if frame is None or case.op == case.queries.failed or _is_of_the_line(case, frame) else None
-
-
-def _is_of_the_line(case: Case, frame: FailingFrame) -> bool:
-    """Return whether an op before the one that failed is of the same statement."""
-    site = case.queries.op_site(case.op)
-    found = case.queries.source_node(case.queries.user(site)) if site >= 0 else None
-    return found is not None and found.statement is frame.source_node.statement
+    frame, ran = FailingFrame.of(case.snapshot, 0, case.expected_device), case.queries.op_user(case.op)
+    found = case.queries.source_node(ran) if case.op != case.queries.failed else None  # of the same statement, before
+    is_its = found is not None and frame is not None and found.statement is frame.source_node.statement
+    return frame if is_its or case.op == case.queries.failed else None
 
 
 def frame_at(case: Case, site: SiteId) -> FailingFrame | None:

@@ -72,12 +72,10 @@ def _of_siblings(case: Case, verdict: Verdict, call: ast.Call) -> Iterator[ast.C
         found = case.queries.source_node(born)
         if found is None and sibling.last.kind == "attribute" and not case.queries.evidence.saw_ops:
             found = only_assignment(case.queries, sibling.last.owner, sibling.last.key)
-        made = origins.factory_call(found) if found is not None else None
-        beside = found is not None and found.source is own.source
-        if made is not None and found is not None and beside and made is not call:
-            is_free = origins.is_factory_without(case.queries.of, made, found.source)
-            if is_free and found.source.function(made) is found.source.function(call):
-                yield made
+        made = origins.factory_call(found) if found is not None and found.source is own.source else None
+        is_other = made is not None and made is not call and own.source.function(made) is own.source.function(call)
+        if made is not None and is_other and origins.is_factory_without(case.queries.of, made, own.source):
+            yield made
 
 
 def _without_device(trait: Trait, statement: ast.stmt, call: ast.Call, source: Source) -> list[ast.Call]:

@@ -109,13 +109,8 @@ def _variables(snapshot: FailureSnapshot, edited: Edited) -> tuple[dict[str, Any
             is_whole = frame.f_code.co_name == "<module>"
             if after.body_of(frame.f_code) is function and is_whole == (function is None):
                 return dict(frame.f_locals), dict(frame.f_globals)
-    return {}, namespace or _namespace_of(snapshot, after.file)
-
-
-def _namespace_of(snapshot: FailureSnapshot, file: str) -> dict[str, Any]:
-    frozen = snapshot.queries.snapshot
-    known = frozen.objects.modules.get(file) if frozen is not None else None
-    return dict(known or snapshot.queries.names or {})
+    known = snapshot.queries.snapshot.objects
+    return {}, namespace or dict(known.modules.get(after.file) or known.names or {})
 
 
 def _has_value(path: ast.expr, after: Source, running: dict[str, Any], namespace: dict[str, Any]) -> bool:

@@ -19,7 +19,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.at_binding import move_below_binding
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.snapshot import kinds
-from devtrace.source.flow import bindings, is_written, targets
+from devtrace.source.flow import bindings, is_written, path_of, paths_in, targets
 from devtrace.source.matching import alone, is_given, match_code, nodes_of, variable, written_out
 from devtrace.source.object_walk import Reference, is_tensor, items_of, members
 from devtrace.source.safe_values import class_dict, classes_of
@@ -178,13 +178,9 @@ def _is_running(code: Code, statement: ast.stmt, attribute: str) -> bool:
     """Return whether another line of the class updates the attribute: `self.mean = 0.9 * self.mean`."""
     around = (each for each in nodes_of(ast.ClassDef, code.source.tree) if statement in ast.walk(each))
     for node in itertools.chain.from_iterable(map(ast.walk, around)):
-        match node:
-            case ast.Assign(targets=[target], value=value) if (
-                node is not statement and ast.unparse(target) == attribute
-            ):
-                if attribute in map(ast.unparse, ast.walk(value)):
-                    return True
-        if is_written(node, attribute):
+        given = targets(node) if isinstance(node, ast.Assign) and node is not statement else ()
+        new = (each.value for each in given if path_of(each.node) == attribute)
+        if any(attribute in paths_in(value) for value in new) or is_written(node, attribute):
             return True
     return False
 

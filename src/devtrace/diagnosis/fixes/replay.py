@@ -12,7 +12,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
@@ -26,6 +26,8 @@ from devtrace.source.safe_values import values
 from devtrace.source.vocabulary import FACTS, TAKES_VALUES, leaves_device
 from devtrace.trace.ids import OpId, TensorId
 from devtrace.trace.op_kinds import INDEXING
+
+_KINDS: Final = {LENGTHS_ON_HOST: "lengths", PINNING: "pinned"}
 
 
 @dataclass(frozen=True)
@@ -73,13 +75,8 @@ class RecordedSteps:
         trait = queries.trait((rows or inputs)[0]) if inputs else ""
         outputs = queries.outputs(op)
         following = [row for row in outputs if not inputs or queries.trait(row) == trait]
-        kind = "index" if name.startswith(INDEXING) else ""
-        if name == LENGTHS_ON_HOST:
-            kind = "lengths"
-        elif name == PINNING:
-            kind = "pinned"
-        elif queries.kind(op) == "copy" or "copy_" in name:
-            kind = "copy"
+        is_copy = queries.kind(op) == "copy" or "copy_" in name
+        kind = _KINDS.get(name) or ("copy" if is_copy else "index" if name.startswith(INDEXING) else "")
         return Step(op, name, inputs, outputs, rows, following, kind)
 
 
@@ -136,7 +133,7 @@ class Replay:
 
     def _is_taken_by_the_line(self, row: TensorId) -> bool:
         """Return whether an input is a view, taken on the failing line, of a moved tensor: `head(x.flatten(1))`."""
-        queries, known = self.queries, self.case.snapshot.reachable_rows
+        queries, known = self.queries, self.case.snapshot.by_row
         is_read = not queries.evidence.saw_ops and queries.producer(row) < 0
         return is_read and row not in known and queries.base(row) in self.there
 

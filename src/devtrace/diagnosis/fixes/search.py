@@ -62,7 +62,10 @@ class Search:
         if case.mismatch.of == "gradient":
             return Fix(sentence("fixed.for-gradient", expected=case.expected_device))
         if case.odd_device == META:
-            return next(pass_device_to_factory(case, self.verdict), None) or Fix(_with_data(case))
+            owner = owner_without_data(case)  # while it runs, its hook has its data
+            for_offloaded = sentence("fixed.for-offloaded", module=owner.code or "") if owner is not None else ""
+            there = next(pass_device_to_factory(case, self.verdict), None)
+            return there or Fix(for_offloaded or sentence("fixed.for-meta"))
         if "complex" in case.odd_device and "complex" not in case.expected_device:
             return Fix(sentence("fixed.for-complex"))
         advice = sentence(ADVICE[self.verdict.cause], expected=case.expected_device)
@@ -174,9 +177,3 @@ class Search:
             written.update(part.edits)
         whole = replace(parts[0], help=help, edits=edits, moved=proof.all_moved(parts), because="") if edits else None
         return whole if whole is not None and not proof.refusal(self.case, whole, is_joined=True) else None
-
-
-def _with_data(case: Case) -> str:
-    """Say how a tensor on meta gets its data; that of a module whose hook has it is there while the module runs."""
-    owner = owner_without_data(case)
-    return sentence("fixed.for-meta") if owner is None else sentence("fixed.for-offloaded", module=owner.code or "")

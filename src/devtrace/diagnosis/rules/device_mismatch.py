@@ -23,7 +23,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, META, SourceNode, Tr
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.explained_mismatch import explained
 from devtrace.snapshot.kinds import device_named_by
-from devtrace.source.matching import called_name, calls_in, given_trait, nodes_of, variable
+from devtrace.source.matching import called_name, calls_in, given_trait, listed, nodes_of, variable
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import evaluate, values
 from devtrace.source.vocabulary import in_full
@@ -102,14 +102,8 @@ def _is_returned_at(queries: TraceQueries, row: TensorId, index: int) -> bool:
     function = made.source.function(made.node) if made is not None else None
     if made is None or function is None:
         return False
-    returned = [_item(each.value, index) for each in nodes_of(ast.Return, function)]
-    return any(each is not None and _is_made_by(made, each) for each in returned)
-
-
-def _item(value: ast.expr | None, index: int) -> ast.expr | None:
-    if not isinstance(value, ast.Tuple):
-        return value if index == 0 else None
-    return value.elts[index] if index < len(value.elts) else None
+    returned = (listed(each.value) for each in nodes_of(ast.Return, function) if each.value is not None)
+    return any(_is_made_by(made, each) for items in returned for each in items[index : index + 1])
 
 
 def _is_made_by(made: SourceNode, returned: ast.expr) -> bool:

@@ -105,7 +105,7 @@ def _explained(
 
 def _of_a_try(queries: TraceQueries, finding: Finding) -> Finding:
     """Return a note where the program caught the error: it tried a dtype or a device, and took another one then."""
-    if queries.snapshot is None or finding.op not in queries.snapshot.went_on:
+    if finding.op not in queries.snapshot.went_on:
         return finding
     message = one_after_another((finding.message, sentence("mismatch.caught")))
     note = replace(finding, severity="note", message=message)

@@ -69,7 +69,7 @@ def candidate_names(case: Case, verdict: Verdict, expressions: list[str]) -> lis
     found = [verdict.name.text] if verdict.name is not None and not _is_an_operand(case, verdict.name) else []
     named = [name.text for name in case.names if not _is_an_operand(case, name)]
     operands = [name.text for name in case.names if _is_an_operand(case, name)]
-    roots = [name.text for _, name in case.roots]
+    roots = [name.text for names in case.roots.values() for name in names]
     recorded = [str(tensors.raw("name", row)) for row in (case.odd_tensor, case.queries.base(case.odd_tensor))]
     names = [*_library_paths(case), *found, *named, *expressions, *operands, *roots, *recorded, *_made_as(case)]
     return list(dict.fromkeys(name for name in names if name))
@@ -127,14 +127,14 @@ def _expressions(case: Case) -> list[str]:
 
 def _birth_in_an_untraced_cell(case: Case, names: list[str]) -> Site | None:
     """Return the statement of an earlier, untraced cell that makes the named tensor."""
-    snapshot, frames = case.queries.snapshot, case.snapshot.frames
-    if snapshot is None or not frames or not names or case.origin.arrival != "given":
+    frames = case.snapshot.frames
+    if not frames or not names or case.origin.arrival != "given":
         return None
     owner = names[0].rpartition(".")[0]
     kind = next((module.type for module in case.queries.trace.modules if module.path == owner), "")
     plain = (name.last for name in case.names if name.text == names[0] and name.last.kind == "attribute")
     kind = kind or next((type(reference.owner).__name__ for reference in plain), "")  # that of no module
-    return birth(snapshot.cells, frames[-1].f_code.co_filename, names[0], kind)
+    return birth(case.queries.snapshot.cells, frames[-1].f_code.co_filename, names[0], kind)
 
 
 def _culprit(case: Case, verdict: Verdict, names: list[str], guessed: Site | None) -> Culprit:
@@ -183,17 +183,14 @@ def message(case: Case, verdict: Verdict, name: str, operand: str | None) -> str
 
     `name` is of the tensor that the cause is about. `operand` is of the odd one, if that was computed from it.
     """
-    where = {"odd": case.odd_device}
+    siblings, where = _siblings(case, verdict, name), {"odd": case.odd_device}
+    rest = _others(case, verdict, 1 + len(siblings))
     if operand is not None:
         first = sentence("mismatch.computed", operand=operand, name=name, rest=_other_inputs(case), **where)
+    elif siblings:
+        first = sentence("mismatch.tensors", name=name, sibling=siblings[0], rest=rest, **where)
     else:
-        siblings = _siblings(case, verdict, name)
-        rest = _others(case, verdict, 1 + len(siblings))
-        first = (
-            sentence("mismatch.tensors", name=name, sibling=siblings[0], rest=rest, **where)
-            if siblings
-            else sentence("mismatch.tensor", name=name, rest=rest, **where)
-        )
+        first = sentence("mismatch.tensor", name=name, rest=rest, **where)
     reason = _reason(case, verdict)
     parts = (first, reason, _intent(case, verdict), _hook(case), _replica(case), _package(case), _phase(case))
     return one_after_another(parts)
@@ -226,14 +223,9 @@ def _split(path: AccessPath) -> tuple[str, str]:
 
 def _others(case: Case, verdict: Verdict, named: int) -> str:
     """Say where the rest of the module is: "the others", if all but the named tensors are there."""
-    if (
-        verdict.module is None
-        or not verdict.others
-        or verdict.cause == "not-registered"
-        or case.mismatch.of != "inputs"
-    ):
+    count = verdict.others if verdict.cause != "not-registered" and case.mismatch.of == "inputs" else 0
+    if verdict.module is None or not count:
         return _other_inputs(case)
-    count = verdict.others
     elsewhere = sum(1 for _ in registered(verdict.module.last.value)) - count
     key = "mismatch.module-in-part" if elsewhere > named else "mismatch.module"
     return sentence(key, count=count, module=verdict.module.text, expected=case.expected_device)
@@ -291,11 +283,8 @@ def _replica(case: Case) -> str:
 
 def _shared(case: Case) -> str:
     """Name the class of the object that every replica has from the original, if an object holds the tensor."""
-    for name in case.names:
-        holder = name.objects[-2] if len(name.objects) > 1 else None
-        if holder is not None and name.last.kind == "attribute":
-            return type(holder).__name__
-    return ""
+    holders = (name.last.owner for name in case.names if name.last.kind == "attribute")
+    return next((type(each).__name__ for each in holders), "")
 
 
 def _package(case: Case) -> str:
@@ -305,15 +294,16 @@ def _package(case: Case) -> str:
         return ""
     line = package_line_with_the_owner(case)
     row = case.queries.trace.sites[line] if line >= 0 else None
-    sentences = [
-        sentence("mismatch.package", package=site.package)
-        if row is None
-        else sentence("mismatch.package-owner", package=site.package, owner=Site.of(row), owner_text=one_line(row.text))
-    ]
-    if site.caller:
-        caller = Site.of(site.caller)
-        sentences.append(sentence("mismatch.package-entered", caller=caller, text=one_line(caller.text)))
-    return one_after_another(sentences)
+    if row is not None:
+        own = {"owner": Site.of(row), "owner_text": one_line(row.text)}
+        failed = sentence("mismatch.package-owner", package=site.package, **own)
+    else:
+        failed = sentence("mismatch.package", package=site.package)
+    if not site.caller:
+        return failed
+    caller = Site.of(site.caller)
+    entered = sentence("mismatch.package-entered", caller=caller, text=one_line(caller.text))
+    return one_after_another((failed, entered))
 
 
 def package_line_with_the_owner(case: Case) -> SiteId:
@@ -322,8 +312,8 @@ def package_line_with_the_owner(case: Case) -> SiteId:
     Example: `ops.matmul(inputs, self.kernel)` of a layer of Keras.
     """
     holders = {type(value).__name__ for name in case.names for value in name.objects[:-1]}
-    failed = case.queries.op_site(case.op)
-    for site in (failed, *case.queries.around):
+    failed, snapshot = case.queries.op_site(case.op), case.queries.snapshot
+    for site in (failed, *map(SiteId, (*snapshot.around, *snapshot.sites))):
         row = case.queries.trace.sites[site]
         if row.function.rpartition(".")[0] in holders:
             return site if row.package and site != failed else NO_SITE

@@ -5,7 +5,6 @@ torch.rand(4, device="cuda", generator=torch.Generator("cuda"))     # good
 """
 
 import ast
-import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -108,10 +107,8 @@ def _fix(frame: FailingFrame, made: SourceNode | None, name: AccessPath | None) 
 
     `made` is the call that makes the generator, or that sets the default device which the generator follows.
     """
-    suggested = [_draw_then_move(frame), _give_to_the_loader(frame)]
-    if made is not None and name is not None:
-        suggested.insert(0, _make_on_the_device(frame, made, name))
-    fixes = itertools.chain.from_iterable(suggested)
+    first = _make_on_the_device(frame, made, name) if made is not None and name is not None else ()
+    fixes = (*first, *_draw_then_move(frame), *_give_to_the_loader(frame))
     return next((fix for fix in fixes if not any(proof.unwritable(frame.snapshot, edit) for edit in fix.edits)), None)
 
 

@@ -33,7 +33,7 @@ from devtrace.source.matching import (
     written_out,
 )
 from devtrace.source.object_walk import is_tensor
-from devtrace.source.safe_values import MISSING, Value, evaluate, values
+from devtrace.source.safe_values import MISSING, evaluate, values
 from devtrace.source.vocabulary import FACTS, READS, TAKES_VALUES, is_move, leaves_device, package
 from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
 from devtrace.words.catalogue import sentence, unnamed
@@ -84,18 +84,16 @@ class _Conversion:
         return FailingFrame.of(self.snapshot, 0, HOST)
 
     @cached_property
-    def code(self) -> ast.AST | None:
-        """Return the line's running code; for `out[i] = pred` the assigned value."""
+    def code(self) -> ast.AST:
+        """Return the line's running code; for `out[i] = pred` the assigned value. Without a frame it does nothing."""
         if self.frame is None:
-            return None
+            return ast.Pass()
         node, statement = self.frame.source_node.node, self.frame.source_node.statement
         return statement.value if is_given(node) and isinstance(statement, ast.Assign | ast.AugAssign) else node
 
     @cached_property
     def given(self) -> ast.expr | None:
         """Return the expression that is converted, where the code tells: `x` of `x.numpy()` and of `np.asarray(x)`."""
-        if self.code is None:
-            return None
         argument = next(filter(None, map(self.taker.given_to, calls_in(self.code))), None)
         return argument if argument is not None else self._converted(self.code) if self.taker is NUMPY else None
 
@@ -113,8 +111,9 @@ class _Conversion:
         """Return the row of the tensor: the code's value, a result of the line, or an input of the op; or -1."""
         made, inputs = self._made_in_the_line.values(), self.queries.inputs(self.op)
         rows = [*self._of_given(), *made, *inputs] if self.given is not None else [*inputs, *made]
-        if not self._is_a_calls_own:
-            rows += [self.snapshot.row(value.value) for value in self._values()]
+        if self.frame is not None and not self._is_a_calls_own:
+            read = values(self.code, self.frame.source, self.frame.scope())
+            rows += [self.snapshot.row(each.value) for each in read]
         found = next((row for row in rows if row is not None and self.queries.device(row) != HOST), NO_TENSOR)
         return self._of_the_data(found) if self.taker is PINNED and found >= 0 else found
 
@@ -130,14 +129,9 @@ class _Conversion:
 
     def _of_the_data(self, batch: TensorId) -> TensorId:
         """Return the named tensor among the sources of a batch."""
-        rows = [batch]
-        for row in rows:
-            if self.snapshot.names(row):
-                return row
-            maker = self.queries.producer(row)
-            parents = self.queries.inputs(maker) if maker >= 0 and len(rows) < MOST_PARENTS else []
-            rows += [parent for parent in parents if self.queries.device(parent) == self.queries.device(batch)]
-        return batch
+        device, sources = self.queries.device(batch), self.queries.ancestors(batch, MOST_PARENTS)
+        there = (row for row in sources if self.queries.device(row) == device)
+        return next((row for row in there if self.snapshot.names(row)), batch)
 
     def _of_given(self) -> Iterator[TensorId | None]:
         if self.given is None or self.frame is None:
@@ -152,7 +146,7 @@ class _Conversion:
     def _made_in_the_line(self) -> dict[ast.AST, TensorId]:
         """Return the expressions in the failing code that ran ops, the last first, each with its last result."""
         found: dict[ast.AST, TensorId] = {}
-        inside = set(nodes_of(ast.expr, self.code)) if self.code is not None else set()
+        inside = set(nodes_of(ast.expr, self.code))
         for op in map(OpId, reversed(range(self.op))):
             line = self.queries.source_node(self.queries.op_user(op))
             if self.frame is None or line is None or line.statement is not self.frame.source_node.statement:
@@ -161,12 +155,6 @@ class _Conversion:
             if made is not None and made.node in inside:
                 found.update((made.node, row) for row in self.queries.outputs(op) if made.node not in found)
         return found
-
-    def _values(self) -> list[Value]:
-        if self.frame is None or self.code is None:
-            return []
-        found = values(self.code, self.frame.source, self.frame.scope())
-        return [value for value in found if is_tensor(value.value)]
 
     @cached_property
     def node(self) -> ast.expr | None:
@@ -184,7 +172,7 @@ class _Conversion:
         Of a call that is all that is on a device: which numpy reads first is the package's matter.
         """
         frame, code, node = self.frame, self.code, self.node
-        if frame is None or code is None:
+        if frame is None:
             return {}
         parts = operands(code) if code is frame.source_node.node else [code]
         given = (each for each in parts if isinstance(each, ast.expr) and each is not owner_of(code))
@@ -251,7 +239,7 @@ class _Conversion:
     def fix(self) -> Fix:
         if self.taker is PINNED:
             return self._without_pinning()
-        if self.frame is None or self.code is None or not self._taken:
+        if self.frame is None or not self._taken:
             return Fix(sentence("host-boundary.advice"))
         key, (text, *others) = "fixed.to-cpu", self._taken.values()
         if others:

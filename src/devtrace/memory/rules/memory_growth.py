@@ -48,7 +48,7 @@ def growing_memory(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
 
 
 def _heights(queries: TraceQueries) -> Sequence[Height]:
-    return queries.facts(Height) if not queries.facts(Shortage) else ()
+    return queries.snapshot.facts_of(Height) if not queries.snapshot.facts_of(Shortage) else ()
 
 
 def _keeper(memory: Memory, group: Group, counts: Sequence[Mapping[Key, int]]) -> Keeper | None:

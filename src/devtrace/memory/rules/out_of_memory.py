@@ -24,7 +24,7 @@ _ERROR: Final = "out of memory"
 
 
 def out_of_memory(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
-    shortage = next(iter(queries.facts(Shortage)), None)
+    shortage = next(iter(queries.snapshot.facts_of(Shortage)), None)
     if _ERROR not in text or shortage is None or op != queries.failed:
         return None
     memory = Memory(queries, shortage, op)
