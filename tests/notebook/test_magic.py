@@ -948,7 +948,7 @@ def test_an_interrupt_while_the_report_is_made_is_a_line_and_leaves_nothing(
         raise KeyboardInterrupt
 
     run = vars(torch.nn.Module)["__call__"]
-    monkeypatch.setattr(import_module("devtrace.recording.recording"), "assemble", interrupted)
+    monkeypatch.setattr(import_module("devtrace.recording.recording"), "Assembly", interrupted)
     ran = shell.run("%%devtrace", "y = x + 1")
     assert ran.result.success
     assert ran.stderr == "devtrace: this cell was not traced to its end: KeyboardInterrupt: \n"

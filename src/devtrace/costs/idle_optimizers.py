@@ -12,7 +12,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from devtrace.costs.rules.idle_optimizer import IdleOptimizer
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.context.optimizers import has_closure
-from devtrace.recording.finish.assemble import Assembled
+from devtrace.recording.finish.assemble import Assembly
 from devtrace.recording.finish.observer import Observer
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet, gradient_of
@@ -51,7 +51,7 @@ class IdleOptimizers(Observer):
     def sites(self) -> Iterable[int]:
         return [site for _, site in self._steps]
 
-    def facts(self, done: Assembled) -> Iterable[IdleOptimizer]:
+    def facts(self, done: Assembly) -> Iterable[IdleOptimizer]:
         for (_, site), (every, without) in self._steps.items():
             if site >= 0 and every == without:
                 yield IdleOptimizer(SiteId(done.site_rows[site]), every)

@@ -42,7 +42,7 @@ from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
 from devtrace.recording.context.module_tree import children, is_module, is_training, own_tensors
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
-from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
+from devtrace.recording.finish.assemble import Assembly, Recorded
 from devtrace.recording.finish.observer import observers_of
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
@@ -145,7 +145,7 @@ class Explanation:
                 self.recorder.note(note)
             for each in self.recorder.observers.values():
                 each.end([self.error])
-            done = assemble(
+            done = Assembly(
                 self.recorder,
                 self.modules,
                 self.optimizers,
@@ -213,7 +213,7 @@ class Explanation:
             self.modules.take(module, sites.NOWHERE)
         return roots
 
-    def _snapshot(self, walk: Walk, done: Assembled) -> Snapshot:
+    def _snapshot(self, walk: Walk, done: Assembly) -> Snapshot:
         rows, row_of = done.site_rows, done.tensors.row_of
         known, born = self.recorder.rows.row_of, self.reader.born_before()
         of_interest = {id(each): each for each in (*walk.tensors, *born)}

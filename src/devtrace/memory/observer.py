@@ -27,7 +27,7 @@ from devtrace.memory.lives import Log, lives_in
 from devtrace.memory.shortage import Height, Holding, Key, Shortage
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.tensor_rows import Array
-from devtrace.recording.finish.assemble import Assembled
+from devtrace.recording.finish.assemble import Assembly
 from devtrace.recording.finish.observer import Observer
 from devtrace.runtime.observers import Alive, knowing, watching
 from devtrace.runtime.patches import Patches
@@ -228,7 +228,7 @@ class MemoryObserver(Observer):
         seen = self.heights.seen.values()
         yield from sorted({owned.site for each in seen for owned in each.owned if owned.site >= 0})
 
-    def facts(self, done: Assembled) -> Iterable[object]:
+    def facts(self, done: Assembly) -> Iterable[object]:
         rows, rows_of = done.site_rows, done.tensors.rows_of
         if self._last is not None and self._ended_it:
             yield shortage_of(self._last.alive, self._last.owned, rows, rows_of)

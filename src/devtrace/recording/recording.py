@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 
-from devtrace.recording.columns import sites, stamps
+from devtrace.recording.columns import sites
 from devtrace.recording.columns.recorded_ops import Sampler, thread_name
 from devtrace.recording.context import errors_before_dispatch, hooks, jit_tracing, threads, waits
 from devtrace.recording.context.happenings import recorders
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
-from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
+from devtrace.recording.finish.assemble import Assembly, Recorded
 from devtrace.recording.finish.observer import observers_of
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder
@@ -60,8 +60,6 @@ class Recording:
 
     def start(self) -> None:
         with ExitStack() as stack:
-            stamps.DEFAULT.begin()
-            stack.callback(stamps.DEFAULT.end)
             self.recorder.first_tick = hooks.begin(self.recorder)
             stack.callback(hooks.end, self.recorder)
             patches = Patches()
@@ -82,7 +80,10 @@ class Recording:
             if self._sampler is not None:
                 self._sampler.begin(state)
                 stack.callback(self._sampler.stop)
-            stack.callback(_resume, _pause())
+            for around in [each for each in recorders if each.active]:  # both would stamp the same tensors
+                around.note("note.nested")
+                around.active = False
+                stack.callback(setattr, around, "active", True)
             stack.callback(setattr, self.recorder, "active", False)
             self.recorder.active = True
             self.recorder.rank = _rank(-1)
@@ -130,7 +131,7 @@ class Recording:
         features, errors = self.recorder.observers.values(), [*chain_of(error)]
         for each in features:
             each.end(errors)
-        done = assemble(
+        done = Assembly(
             self.recorder,
             self.modules,
             self.optimizers,
@@ -173,7 +174,7 @@ class Recording:
                 trace = replace(trace, notes=tuple(self.recorder.noted()))
         return trace
 
-    def _end_of_gap(self, done: Assembled) -> int:
+    def _end_of_gap(self, done: Assembly) -> int:
         """Return the first op of the trace, of any thread, after the last one before a gap; -1 without a gap."""
         gap = self.recorder.gap
         return -1 if gap < 0 else min(done.op_of(gap), done.op_of(gap - 1) + 1)
@@ -186,12 +187,9 @@ class Recording:
         state = self.recorder.threads[0]
         rows: list[int] = []
         self.recorder.gather(found.tensors, rows)
-        if self._sampler is not None and self._sampler.off:
-            with errors_before_dispatch.calls_again(error, state, self.modules):
-                self.recorder.note_refusal(state, found.name, site, rows, error)
-            return
-        errors_before_dispatch.reopen(error, state, self.modules)
-        self.recorder.note_refusal(state, found.name, site, rows, error)
+        are_recorded = self._sampler is None or not self._sampler.off
+        with errors_before_dispatch.calls_again(error, state, self.modules, are_recorded=are_recorded):
+            self.recorder.note_refusal(state, found.name, site, rows, error)
 
 
 def _rank(known: int) -> int:
@@ -200,20 +198,6 @@ def _rank(known: int) -> int:
         return torch.distributed.get_rank()
     rank = rank_of_job()
     return known if rank is None or known >= 0 else rank
-
-
-def _pause() -> Recorder | None:
-    """Stop the recording around this one for as long: both would stamp the same tensors."""
-    around = next((recorder for recorder in reversed(recorders) if recorder.active), None)
-    if around is not None:
-        around.note("note.nested")
-        around.active = False
-    return around
-
-
-def _resume(around: Recorder | None) -> None:
-    if around is not None:
-        around.active = True
 
 
 def _frames(error: BaseException | None, origin: BaseException | None) -> list[tuple[int, FrameType]]:

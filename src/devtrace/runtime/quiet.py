@@ -7,7 +7,6 @@ subclass does not run either.
 import gc
 from collections.abc import Iterator
 from itertools import compress
-from types import TracebackType
 from typing import Any, Final
 
 import torch
@@ -28,9 +27,7 @@ class Quiet:
         self._before = function_state()
         set_function_state(ALL_DISABLED)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         set_function_state(self._before)
 
 

@@ -16,15 +16,9 @@ from types import CodeType, FrameType, TracebackType
 
 _HERE = Path(__file__).parents[1]
 # Code that may run between a line of the user's and torch; the rest of devtrace is called by name, as any library is.
-_BETWEEN = tuple(
-    f"{_HERE / part}"
-    for part in (
-        f"recording{os.sep}",
-        f"budget{os.sep}",
-        f"simulation{os.sep}",
-        f"runtime{os.sep}",
-        f"notebook{os.sep}magic.py",
-    )
+_BETWEEN = (
+    *(f"{_HERE / part}{os.sep}" for part in ("recording", "budget", "simulation", "runtime")),
+    f"{_HERE / 'notebook' / 'magic.py'}",
 )
 # Frames directly below ours that belong to the same call: the function with which our code goes on.
 _BELOW = (f"torch{os.sep}_ops.py", "<frozen importlib._bootstrap_external>")
@@ -114,13 +108,12 @@ def codes_in(code: CodeType) -> Iterator[CodeType]:
 
 def first_of_program(frame: FrameType | None) -> FrameType | None:
     """Return the frame itself, or the first around it that is not ours."""
-    while frame is not None:
-        name, around = frame.f_code.co_filename, frame.f_back
+    for each in outward(frame):
+        name, around = each.f_code.co_filename, each.f_back
         is_below = around is not None and name.endswith(_BELOW) and around.f_code.co_filename.startswith(_BETWEEN)
         if not (is_below or name.startswith(_BETWEEN)):
-            break
-        frame = around
-    return frame
+            return each
+    return None
 
 
 def _without_ours(error: BaseException, below: str) -> TracebackType | None:

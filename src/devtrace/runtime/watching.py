@@ -7,7 +7,6 @@ A fault here is passed over in silence. The next report says "devtrace could not
 """
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Final
 
 from devtrace.runtime.tracebacks import text_of
@@ -27,34 +26,25 @@ class Faults:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
+    def __exit__(self, kind: object, error: object, traceback: object) -> bool:
         if not isinstance(error, Exception):
             return False
         self.miss(error)
         return True
 
 
-class Watch(Faults):
-    """A block for one kind of thing that is watched; `answers` are the exceptions of objects that have nothing to see.
+def _watch(what: str, *answers: type[Exception]) -> Faults:
+    """Return a block for one kind of thing that is watched; `answers` are the exceptions of what has nothing to see.
 
     A weak reference to an object that takes none is a TypeError and no fault.
     """
 
-    __slots__ = ("_answers", "_what")
+    def miss(fault: Exception) -> None:
+        if not isinstance(fault, answers):
+            count, first = _missed.get(what, (0, ""))
+            _missed[what] = count + 1, first or f"{type(fault).__name__}: {text_of(fault)}"
 
-    def __init__(self, what: str, *answers: type[Exception]) -> None:
-        super().__init__(self._miss)
-        self._what = what
-        self._answers = answers
-
-    def _miss(self, fault: Exception) -> None:
-        """Count a fault that was caught elsewhere."""
-        if isinstance(fault, self._answers):
-            return
-        count, first = _missed.get(self._what, (0, ""))
-        _missed[self._what] = count + 1, first or f"{type(fault).__name__}: {text_of(fault)}"
+    return Faults(miss)
 
 
 def missed() -> list[str]:
@@ -65,11 +55,10 @@ def missed() -> list[str]:
     ]
 
 
-BIRTHS: Final = Watch(
-    "watched.births", TypeError, NotImplementedError
-)  # of what takes no weak reference, or has no storage
-MOVES: Final = Watch("watched.moves", TypeError, NotImplementedError)
-STATES: Final = Watch("watched.states", TypeError)
-NAMES: Final = Watch("watched.names")
-MODULES: Final = Watch("watched.modules")
-ERRORS: Final = Watch("watched.errors")
+# A TypeError is of what takes no weak reference, a NotImplementedError of what has no storage.
+BIRTHS: Final = _watch("watched.births", TypeError, NotImplementedError)
+MOVES: Final = _watch("watched.moves", TypeError, NotImplementedError)
+STATES: Final = _watch("watched.states", TypeError)
+NAMES: Final = _watch("watched.names")
+MODULES: Final = _watch("watched.modules")
+ERRORS: Final = _watch("watched.errors")

@@ -72,12 +72,11 @@ class ModuleNotes:
 
     def attached(self, module: Any) -> Attached | None:
         """Return where a module was attached to the parent that it last got."""
-        key = id(module)
-        reference, at = self._modules.get(key), self._attached.get(key)
-        if reference is None or at is None or reference() is not module:
+        key, at = id(module), self.attached_at(module)
+        if at < 0:
             return None
         parent = self._modules.get(self._parents[key], _nothing)
-        return Attached(reference, parent, self._names[key], unpacked(at))  # type: ignore[arg-type]
+        return Attached(self._modules[key], parent, self._names[key], unpacked(at))  # type: ignore[arg-type]
 
     def attached_at(self, module: Any) -> int:
         """Return what `packed` made of where a module was attached; -1 where that is not known."""

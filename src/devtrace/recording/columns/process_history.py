@@ -75,7 +75,7 @@ class ProcessHistory:
     numbers: dict[str, int] = field(default_factory=dict)  # of cells now, by their ids
     cell_of_code: dict[int, CellText | None] = field(default_factory=dict)
     positions: list[CodePosition] = field(default_factory=list)  # by site
-    sites_with_caller: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    called_from: dict[tuple[int, int], dict[int, int]] = field(default_factory=dict)  # sites, as `sites.known`
     epochs: Iterator[int] = field(default_factory=itertools.count)
     # Stamps of tensors whose storage takes no attribute (sparse, mkldnn), or of all where the self-test fails.
     odd_stamps: dict[int, tuple[weakref.ref[Any], Stamp]] = field(default_factory=dict)

@@ -32,7 +32,7 @@ class _Files(dict[str, int]):
 
 
 files: Final = _Files()
-"""file name -> SKIP, USER, LIBRARY or BOUNDARY."""
+"""file name -> SKIP, USER, LIBRARY or BOUNDARY: frames of such a file carry a site, at which a walk may stop."""
 known: Final[dict[int, dict[int, int]]] = {}
 """id of a code object (kept alive by its positions) -> instruction -> site, for frames of the user's own code."""
 
@@ -78,30 +78,15 @@ def forget_cell(filename: str) -> None:
     files[filename] = SKIP
 
 
-def mark_boundary(filename: str) -> None:
-    """Let frames of this file carry a site of their own: a walk may stop there."""
-    files[filename] = BOUNDARY
-
-
 def intern(code: CodeType, instruction: int, caller: int = NOWHERE) -> int:
     """Return the site of an instruction, as called from `caller` when the code is a package's."""
-    if caller < 0:
-        of_code = known.setdefault(id(code), {})
-        site = of_code.get(instruction)
-        if site is None:
-            site = of_code[instruction] = _add(code, instruction, caller)
-        return site
-    key = (id(code), instruction, caller)
-    site = history.sites_with_caller.get(key)
+    of_code = known.setdefault(id(code), {}) if caller < 0 else history.called_from.setdefault((id(code), caller), {})
+    site = of_code.get(instruction)
     if site is None:
-        site = history.sites_with_caller[key] = _add(code, instruction, caller)
+        cell = history.cell_of_code.setdefault(id(code), history.cells.get(code.co_filename))
+        history.positions.append(CodePosition(code, instruction, caller, cell))
+        site = of_code[instruction] = len(history.positions) - 1
     return site
-
-
-def _add(code: CodeType, instruction: int, caller: int) -> int:
-    cell = history.cell_of_code.setdefault(id(code), history.cells.get(code.co_filename))
-    history.positions.append(CodePosition(code, instruction, caller, cell))
-    return len(history.positions) - 1
 
 
 def position(site: int) -> CodePosition:

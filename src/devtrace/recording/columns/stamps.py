@@ -17,7 +17,6 @@ from typing import Any, Final
 import torch
 
 from devtrace.recording.columns.process_history import Past, Stamp, history
-from devtrace.runtime.patches import SharedInstallation
 from devtrace.runtime.quiet import own_storage
 
 NAME: Final = "_devtrace_stamp"
@@ -26,13 +25,10 @@ UNSTAMPED: Final[Stamp] = (-1, {}, -1, None)
 LONGEST_PAST: Final = 8
 
 
-def _install(undo: ExitStack) -> None:
+def install(undo: ExitStack) -> None:
+    """Let every storage answer UNSTAMPED, so that reading a stamp needs neither default nor exception."""
     torch.UntypedStorage._devtrace_stamp = UNSTAMPED  # type: ignore[attr-defined]
     undo.callback(delattr, torch.UntypedStorage, NAME)
-
-
-DEFAULT: Final = SharedInstallation(_install)
-"""While it is in use every storage answers UNSTAMPED, so that reading a stamp needs neither default nor exception."""
 
 
 def new_epoch() -> int:

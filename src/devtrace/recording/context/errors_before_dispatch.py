@@ -137,19 +137,17 @@ def _name(node: ast.AST, scope: Scope, *, anything: bool) -> str:
         case ast.Assign(targets=[inner]) | ast.With(items=[ast.withitem(context_expr=inner), *_]):
             return _name(inner, scope, anything=anything)
     if isinstance(node, ast.BinOp | ast.Compare | ast.UnaryOp | ast.AugAssign):
-        of_tensor = any(is_tensor(safe_values.evaluate(each, scope)) for each in operands(node))
-        return _method(type(getattr(node, "op", node)).__name__.lower(), of_tensor=of_tensor, anything=anything)
+        return _method(type(getattr(node, "op", node)).__name__.lower(), operands(node), scope, anything=anything)
     if isinstance(node, ast.Subscript):
-        of_tensor = is_tensor(safe_values.evaluate(node.value, scope))
-        name = "__getitem__" if is_read(node) else "__setitem__"
-        return _method(name, of_tensor=of_tensor, anything=anything)
+        return _method("__getitem__" if is_read(node) else "__setitem__", [node.value], scope, anything=anything)
     if isinstance(node, ast.Attribute) and is_tensor(safe_values.evaluate(node.value, scope)):
         return f"Tensor.{node.attr}"
     return ""
 
 
-def _method(name: str, *, of_tensor: bool, anything: bool) -> str:
+def _method(name: str, of: Iterable[ast.expr], scope: Scope, *, anything: bool) -> str:
     """Name an operator or a subscript: a tensor's, or anything's where torch raised below, as for `array[tensor]`."""
+    of_tensor = any(is_tensor(safe_values.evaluate(each, scope)) for each in of)
     return f"Tensor.{name}" if of_tensor else name if anything else ""
 
 
@@ -194,20 +192,16 @@ def _tensors(node: ast.AST, source: Source, scope: Scope) -> list[torch.Tensor]:
     return list(found.values())
 
 
-def reopen(error: BaseException, state: ThreadState, modules: Modules) -> None:
-    """Extend the module calls that the error ended by one op, its own."""
-    parent = -1
-    for module in _called_modules(error):
-        parent = state.reopen(modules.row_of(module), parent)
-
-
 @contextmanager
-def calls_again(error: BaseException, state: ThreadState, modules: Modules) -> Iterator[None]:
-    """Open the module calls that the error ended, if none of them was recorded."""
+def calls_again(error: BaseException, state: ThreadState, modules: Modules, *, are_recorded: bool) -> Iterator[None]:
+    """Extend the module calls that the error ended by one op, its own; open them if none of them was recorded."""
     with ExitStack() as stack:
+        parent = -1
         for module in _called_modules(error):
             row = modules.row_of(module)
-            if row >= 0:
+            if are_recorded:
+                parent = state.reopen(row, parent)
+            elif row >= 0:
                 before = state.open(row, None, training=is_training(module), plain=False)
                 stack.callback(state.close, before)
         yield

@@ -1,6 +1,5 @@
 """When and where something happened: for the hooks, which run where no op does."""
 
-import functools
 import sys
 import threading
 from collections.abc import Callable
@@ -10,32 +9,22 @@ from typing import Any, Final
 from torch.compiler import is_compiling
 
 from devtrace.recording.columns import sites
-from devtrace.recording.columns.module_notes import Happening
-from devtrace.recording.columns.process_history import history
 from devtrace.recording.columns.sites import USER, files, known
 from devtrace.recording.hot.recorder import Recorder
-from devtrace.runtime.watching import Watch
+from devtrace.runtime.patches import Call
+from devtrace.runtime.watching import Faults
 
 recorders: Final[list[Recorder]] = []
 """Running ones; the last is the innermost."""
 
 
-def now(depth: int) -> Happening:
-    return Happening(site_of(sys._getframe(depth + 1)), next(history.ticks), next_op())
-
-
-def followed(original: Callable[..., Any], watch: Watch, note: Callable[[Any, Any, FrameType], None]) -> Any:
-    """Wrap a method: when it has run, `note` gets its object, its result and the frame that called it."""
-
-    @functools.wraps(original)
-    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
-        made = original(self, *args, **kwargs)
-        if not is_compiling():
-            with watch:
-                note(self, made, sys._getframe(1))
-        return made
-
-    return wrapped
+def follow(watch: Faults, note: Callable[[Any, Any, FrameType], None], own: Call, *args: Any, **kwargs: Any) -> Any:
+    """Run a method that `Patches.wrap` replaced; then `note` gets its object, its result and the frame around it."""
+    made = own(*args, **kwargs)
+    if not is_compiling():
+        with watch:
+            note(args[0], made, sys._getframe(2))
+    return made
 
 
 def next_op() -> int:

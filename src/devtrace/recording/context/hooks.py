@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from types import FrameType
 from typing import Any, Final
 
@@ -28,7 +29,7 @@ from devtrace.recording.columns.module_notes import packed
 from devtrace.recording.columns.process_history import history
 from devtrace.recording.columns.sites import files
 from devtrace.recording.context import module_moves, optimizers
-from devtrace.recording.context.happenings import changing, followed, next_op, op_of_attaching, recorders, site_of
+from devtrace.recording.context.happenings import changing, follow, next_op, op_of_attaching, recorders, site_of
 from devtrace.recording.context.module_tree import children
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.patches import Patches, SharedInstallation
@@ -40,8 +41,7 @@ Module = torch.nn.Module
 
 
 def _install(undo: ExitStack) -> None:
-    stamps.DEFAULT.begin()
-    undo.callback(stamps.DEFAULT.end)
+    stamps.install(undo)
     for handle in (
         registry.register_module_parameter_registration_hook(_register),
         registry.register_module_buffer_registration_hook(_register),
@@ -55,7 +55,7 @@ def _install(undo: ExitStack) -> None:
         module_moves.install(patches)
     optimizers.install(patches)
     for kind in (torch.Tensor, torch.nn.Parameter):
-        patches.set(kind, "__deepcopy__", followed(kind.__deepcopy__, BIRTHS, _note_copy))
+        patches.wrap(kind, "__deepcopy__", partial(follow, BIRTHS, _note_copy))
 
 
 def _note_copy(original: Any, made: Any, caller: FrameType) -> None:

@@ -16,8 +16,9 @@ import torch
 from torch.compiler import is_compiling
 
 from devtrace.recording.columns import stamps
+from devtrace.recording.columns.module_notes import Happening
 from devtrace.recording.columns.process_history import UNCOUNTED, MovedModule, Stamp, history, mark_of
-from devtrace.recording.context.happenings import now
+from devtrace.recording.context.happenings import next_op, site_of
 from devtrace.recording.context.module_tree import class_name, count_registered, kept_tensors
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import PLAIN, Quiet, dtype_of, function_modes, storage_of
@@ -45,7 +46,7 @@ def _watched(original: Callable[..., Module]) -> Callable[..., Module]:
             if id(type(self)) not in outer.classes_of_torch:
                 outer.look_at(self)
             return original(self, fn, recurse)
-        move = _moving.move = _Move(now(1))
+        move = _moving.move = _Move(Happening(site_of(sys._getframe(1)), next(history.ticks), next_op()))
         move.look_at(self)
         try:
             return original(self, move.around(fn), recurse)
@@ -59,7 +60,7 @@ def _watched(original: Callable[..., Module]) -> Callable[..., Module]:
 class _Move:
     """One move, while it is done."""
 
-    def __init__(self, at: Any) -> None:
+    def __init__(self, at: Happening) -> None:
         self.at = at
         self.handling = mark_of(sys.exception())
         self.changed = False

@@ -63,21 +63,16 @@ def count_registered(root: Module) -> int:
     """Count the tensors that `.to()` of a module moves, each once. A move of thousands of modules waits for this."""
     found: set[int] = set()
     seen, waiting = {id(root)}, [root]
-    while waiting:
-        module = waiting.pop()
+    for module in waiting:  # grows
         own = _dictionary(module)
         parameters, buffers, inner = own.get("_parameters"), own.get("_buffers"), own.get("_modules")
         if type(parameters) is not dict or type(buffers) is not dict or type(inner) is not dict:  # TorchScript's
             parameters, buffers, inner = (dict(_table(module, name)) for name in _TABLES)
-        if parameters:
-            found.update(map(id, parameters.values()))
-        if buffers:
-            found.update(map(id, buffers.values()))
-        if inner:
-            for child in inner.values():
-                if child is not None and (key := id(child)) not in seen:
-                    seen.add(key)
-                    waiting.append(child)
+        found.update(map(id, parameters.values()), map(id, buffers.values()))
+        for child in inner.values():
+            if child is not None and id(child) not in seen:
+                seen.add(id(child))
+                waiting.append(child)
     return len(found - {id(None)})
 
 

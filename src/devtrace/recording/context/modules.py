@@ -37,7 +37,7 @@ from devtrace.source.user_code import is_torch_or_ours
 
 Module = torch.nn.Module
 
-sites.mark_boundary(module_calls.__file__)
+sites.files[module_calls.__file__] = sites.BOUNDARY
 
 
 @dataclass(slots=True)

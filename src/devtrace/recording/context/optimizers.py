@@ -7,6 +7,7 @@ State that a step left when it raised is found at the next look, by the line of 
 
 import sys
 import weakref
+from functools import partial
 from itertools import takewhile
 from threading import get_ident
 from types import CodeType, FrameType, FunctionType
@@ -21,7 +22,7 @@ from devtrace.recording.columns import stamps
 from devtrace.recording.columns.process_history import States, history
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.thread_state import ThreadState
-from devtrace.recording.context.happenings import followed, site_of
+from devtrace.recording.context.happenings import follow, site_of
 from devtrace.recording.context.module_tree import class_name
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet
@@ -84,8 +85,8 @@ def hook() -> list[RemovableHandle]:
 
 
 def install(patches: Patches) -> None:
-    patches.set(Optimizer, "__init__", followed(Optimizer.__init__, STATES, _note_constructor))
-    patches.set(Optimizer, "load_state_dict", followed(Optimizer.load_state_dict, STATES, _take_loaded))
+    patches.wrap(Optimizer, "__init__", partial(follow, STATES, _note_constructor))
+    patches.wrap(Optimizer, "load_state_dict", partial(follow, STATES, _take_loaded))
 
 
 def settle(optimizer: Optimizer) -> None:

@@ -7,8 +7,7 @@ often it waits for one text, that is one wait here.
 """
 
 import sys
-from collections.abc import Callable
-from functools import partial, wraps
+from functools import partial
 from math import prod
 from threading import get_ident
 from time import perf_counter_ns
@@ -18,7 +17,7 @@ from typing import Any, Final
 import torch
 
 from devtrace.recording.hot.recorder import Recorder
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.quiet import Quiet, device_of, shape_of
 
 _KINDS: Final = {
@@ -35,42 +34,31 @@ _OWN_DISPATCH: Final = torch.Tensor.__torch_dispatch__
 
 def install_synchronizing(recorder: Recorder, patches: Patches) -> None:
     for function, kind in _KINDS.items():
-        own = getattr(torch._C, function, None)
-        if own is not None:
-            waits = _recorded(recorder, own, f"{kind}.synchronize", partial(_device, kind))
-            patches.set(torch._C, function, waits)
+        if hasattr(torch._C, function):
+            patches.wrap(torch._C, function, partial(_record, recorder, f"{kind}.synchronize", partial(_device, kind)))
     for module, kind in _MODULES.items():
         for name in ("Stream", "Event"):
             owner = getattr(sys.modules.get(module), name, None)
-            own = getattr(owner, "synchronize", None)
-            if type(own) is FunctionType:
-                waits = _recorded(recorder, own, f"{kind}.{name}.synchronize", partial(_device_of, kind))
-                patches.set(owner, "synchronize", waits)
+            if type(getattr(owner, "synchronize", None)) is FunctionType:
+                waits = partial(_record, recorder, f"{kind}.{name}.synchronize", partial(_device_of, kind))
+                patches.wrap(owner, "synchronize", waits)
 
 
 def install_printing(recorder: Recorder, patches: Patches) -> None:
-    own = torch._tensor_str._str
-    patches.set(torch._tensor_str, "_str", _recorded(recorder, own, "Tensor.__repr__", _with_values))
+    patches.wrap(torch._tensor_str, "_str", partial(_record, recorder, "Tensor.__repr__", _with_values))
 
 
-def _recorded(
-    recorder: Recorder, own: Callable[..., Any], name: str, waited_for: Callable[..., Any]
-) -> Callable[..., Any]:
+def _record(recorder: Recorder, name: str, waited_for: Call, own: Call, *args: Any, **kwargs: Any) -> Any:
     """Record each wait of a thread that is being recorded, after it: for a device or a tensor, if for any."""
-
-    @wraps(own)
-    def waits(*args: Any, **kwargs: Any) -> Any:
-        start = perf_counter_ns()
-        done = own(*args, **kwargs)
-        state = recorder.states.get(get_ident())
-        if state is not None and recorder.active:
-            with recorder.faults:
-                what = waited_for(*args, **kwargs)
-                if what is not None:
-                    recorder.note_wait(state, name, state.here(sys._getframe(1)), start, what)
-        return done
-
-    return waits
+    start = perf_counter_ns()
+    done = own(*args, **kwargs)
+    state = recorder.states.get(get_ident())
+    if state is not None and recorder.active:
+        with recorder.faults:
+            what = waited_for(*args, **kwargs)
+            if what is not None:
+                recorder.note_wait(state, name, state.here(sys._getframe(1)), start, what)
+    return done
 
 
 def _device_of(kind: str, waited_for: Any) -> torch.device | None:

@@ -1,7 +1,6 @@
 """Makes the trace of a recorder: ids become rows, names and lines are found."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, NamedTuple
@@ -29,19 +28,6 @@ from devtrace.trace.ledger_counts import Copies, Ops, callers_of_backward, count
 from devtrace.trace.tables import TraceData
 
 
-@dataclass(frozen=True, slots=True)
-class Assembled:
-    """`site_rows`: from the process's sites to rows of the trace; `tensors`: from the recorder's rows.
-
-    `op_of`: from the number of an op to the first op of the trace that has it or a later one; -1 for -1.
-    """
-
-    trace: TraceData
-    site_rows: dict[int, int]
-    tensors: Tensors
-    op_of: Callable[[int], int]
-
-
 class Recorded(NamedTuple):
     """What ran, and what was there."""
 
@@ -49,39 +35,29 @@ class Recorded(NamedTuple):
     snapshot: Snapshot
 
 
-def assemble(
-    recorder: RecordedOps,
-    modules: Modules,
-    optimizers: Optimizers,
-    names: Mapping[str, Any] | None,
-    *,
-    title: str,
-    simulated: Callable[[str], bool],
-    extra_sites: list[int],
-) -> Assembled:
-    """Make the trace; `names` are the user's variables."""
-    named = TensorNames(recorder.rows, names)
-    with Quiet():
-        named.collect(modules, optimizers)
-    recorded = datetime.fromtimestamp(recorder.recorded, UTC).isoformat(timespec="microseconds")
-    builder = TraceBuilder(title, recorded, f"devtrace {own_version()}")
-    return Assembly(builder, recorder, modules, named, simulated).run(extra_sites)
-
-
 class Assembly:
+    """A trace that is made. `site_rows`: from the process's sites to its rows; `tensors`: from the recorder's rows."""
+
     def __init__(
         self,
-        builder: TraceBuilder,
         recorder: RecordedOps,
         modules: Modules,
-        named: TensorNames,
+        optimizers: Optimizers,
+        names: Mapping[str, Any] | None,
+        *,
+        title: str,
         simulated: Callable[[str], bool],
+        extra_sites: Iterable[int],
     ) -> None:
+        """`names` are the user's variables; sites that no row names get rows too if they are `extra_sites`."""
+        self.named = TensorNames(recorder.rows, names)
+        with Quiet():
+            self.named.collect(modules, optimizers)
         recorder.finish()
-        self.builder = builder
+        recorded = datetime.fromtimestamp(recorder.recorded, UTC).isoformat(timespec="microseconds")
+        self.builder = TraceBuilder(title, recorded, f"devtrace {own_version()}")
         self.recorder = recorder
         self.modules = modules
-        self.named = named
         self.simulated = simulated
         self.host = -1
         self.devices: dict[Any, int] = {}
@@ -93,14 +69,17 @@ class Assembly:
         self.device = self._op_devices()
         self.kind = self._kinds()
         self.forward = self._forward()
-
-    def run(self, extra_sites: Iterable[int]) -> Assembled:
-        merged = self.merged
         site = self._sites()
-        observers = self.recorder.observers.values()
-        observed = chain.from_iterable(each.sites() for each in observers)
-        used = {*site.tolist(), *self.tensors.site.tolist(), *self.history.sites(), *observed, *extra_sites}
-        rows = add_sites(self.builder, used)
+        self.site_rows = add_sites(self.builder, self._used(site, extra_sites))
+        self.trace = self._made(site)
+
+    def _used(self, site: Array, extra_sites: Iterable[int]) -> set[int]:
+        """Return the sites that get a row."""
+        observed = chain.from_iterable(each.sites() for each in self.recorder.observers.values())
+        return {*site.tolist(), *self.tensors.site.tolist(), *self.history.sites(), *observed, *extra_sites}
+
+    def _made(self, site: Array) -> TraceData:
+        merged, rows = self.merged, self.site_rows
         look_up = np.full(max(rows) + 2, -1, dtype=np.int32)
         look_up[list(rows)] = list(rows.values())
         self.history.add_modules(self.builder, self.named.paths(self.modules.known), rows, merged.numbering)
@@ -111,11 +90,11 @@ class Assembly:
         role, name = self.named.columns(self.tensors.rows, self.builder.text)
         self.builder.columns("tensors", self.tensors.columns(self.builder, look_up, role, name))
         self._copies_and_errors()
-        for each in observers:
+        for each in self.recorder.observers.values():
             each.add_rows(self, rows)
         self._folded(look_up[site])
         self.builder.notes = self.recorder.noted()
-        return Assembled(self.builder.build(), rows, self.tensors, self._op_of)
+        return self.builder.build()
 
     def _sites(self) -> Array:
         """Return the site of each op: a backward op's is its forward op's, else where backward was called.
@@ -137,7 +116,8 @@ class Assembly:
                     site[same & merged.backward & (merged.sequence >= 0)] = lines[0]
         return site
 
-    def _op_of(self, op: int) -> int:
+    def op_of(self, op: int) -> int:
+        """Return the first op of the trace that has an op's number or a later one; -1 for -1."""
         return -1 if op < 0 else self.merged.numbering.boundary(op >> THREAD_SHIFT, op & NUMBERS)
 
     def _device(self, device: Any) -> int:

@@ -18,7 +18,7 @@ from devtrace.trace.tables import TraceData
 if TYPE_CHECKING:
     from devtrace.recording.columns.recorded_ops import RecordedOps
     from devtrace.recording.columns.tensor_rows import Array
-    from devtrace.recording.finish.assemble import Assembled, Assembly
+    from devtrace.recording.finish.assemble import Assembly
 
 
 class Observer:
@@ -50,7 +50,7 @@ class Observer:
     def add_rows(self, assembly: Assembly, rows: Mapping[int, int]) -> None:
         """Add to the trace that is being made; `rows` are those of sites."""
 
-    def facts(self, done: Assembled) -> Iterable[object]:
+    def facts(self, done: Assembly) -> Iterable[object]:
         """Return what diagnosis may ask for by its class (`Snapshot.facts_of`)."""
         return ()
 
