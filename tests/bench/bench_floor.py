@@ -23,8 +23,8 @@ from torch._C import _current_autograd_node, _current_graph_task_id
 from torch._C._autograd import _get_sequence_nr
 
 from devtrace.recording.columns import stamps
-from devtrace.recording.context import hooks
 from devtrace.recording.columns.operator_info import FIRST_ARGUMENT, ONE, learn_operator, operators
+from devtrace.recording.context import hooks
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -62,7 +62,7 @@ class Net(nn.Module):
 def objects() -> dict[str, Any]:
     net, x = Net(), torch.ones(3)
     optimizer = torch.optim.Adam(net.parameters())
-    net(x) if False else net.lin(torch.ones(2)).sum().backward()
+    net.lin(torch.ones(2)).sum().backward()
     optimizer.step()
     names: dict[str, Any] = {"net": net, "x": x, "optimizer": optimizer, "batch": {"mask": x, "n": 3, 7: [x, None]}}
     names |= {"point": Point(x, 2), "slotted": Slotted(), "made": Batch(x, [x]), "kind": Net, "half": torch.float16}
@@ -139,7 +139,7 @@ def trap(name: str) -> Callable[..., Any]:
 
 METHODS = "getattribute getattr eq hash bool len iter call getitem contains repr str del set_name init_subclass get set"
 TRAPS = {f"__{name}__": trap(name) for name in METHODS.split()}
-Hostile = _Traps("Hostile", (), {**TRAPS, "asked": property(trap("property")), "inner": object()})
+Hostile: Any = _Traps("Hostile", (), {**TRAPS, "asked": property(trap("property")), "inner": object()})
 
 
 def test_nothing_of_the_program_runs() -> None:
