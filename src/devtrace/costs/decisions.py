@@ -96,7 +96,7 @@ def is_whole(queries: TraceQueries, op: OpId) -> bool:
 def _test_of(found: SourceNode) -> ast.expr | None:
     """Return the condition that a value is part of: of a branch, or a truth that is passed on."""
     node = found.node
-    for each in (node, *found.source.ancestors(node)):
+    for each in found.source.ancestors(node):
         if isinstance(each, ast.If | ast.While | ast.IfExp) and (each is node or node in ast.walk(each.test)):
             return each.test
         if isinstance(each, ast.Compare | ast.BoolOp) or _is_a_truth(each):
@@ -146,10 +146,8 @@ def comes_back(found: SourceNode) -> bool:
     loop = next(iter(loops_around(found)), None)
     reached = {path for use in results_of(found) for path in _changed_by(found, use)}
     statements = list(nodes_of(ast.stmt, loop)) if loop is not None and reached else []
-    for _ in statements:
-        more = {name for each in statements if each is not loop and paths_in(each) & reached for name in binds(each)}
-        if more <= reached:
-            break
+    taking = [(paths_in(each), binds(each)) for each in statements if each is not loop]
+    while more := {name for paths, names in taking if paths & reached for name in names} - reached:
         reached |= more
     return bool(paths_in(found.node) & reached)
 
@@ -220,11 +218,9 @@ def taken_by(found: SourceNode) -> str:
 def is_rate(found: SourceNode) -> bool:
     """Return whether an optimizer gets the value as its rate: `group["lr"] = x`, `scheduler.step(x)`."""
     statements = [found.source.statement(use) for use in results_of(found)]
-    return any(
-        match_code('$group["lr"] = $value', each) is not None
-        or (each is not None and match_code("$scheduler.step($value)", alone(each)) is not None)
-        for each in statements
-    )
+    given = (match_code('$group["lr"] = $value', each) for each in statements)
+    stepped = (match_code("$scheduler.step($value)", alone(each)) for each in statements)
+    return any(given) or any(stepped)
 
 
 def _is_bound(source: Source, use: ast.AST) -> bool:

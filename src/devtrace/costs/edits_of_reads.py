@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from devtrace.costs.decisions import is_number
 from devtrace.costs.loops import loops_around, uses_of, value_given
 from devtrace.costs.reads import updated
 from devtrace.costs.repeated_costs import Habit
 from devtrace.costs.writes import are_written
-from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.fixes.fix import Fix, suggested
 from devtrace.source.matching import alone, assigned_names, calls_in, match_code, names_in, nodes_of, variable
@@ -25,16 +24,11 @@ _FLOATS: Final = ("float64", "float32", "float16", "bfloat16")
 _EXACT: Final = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 
 
-class _Filled(NamedTuple):
-    """A variable that `loop` only fills, in one statement, and that nothing looks at before its end."""
+def _filled(found: SourceNode, name: str) -> tuple[ast.stmt, ast.expr] | None:
+    """Return the outermost loop that fills a variable, and the value of that above the loop.
 
-    loop: ast.stmt
-    start: ast.expr
-    """Its value above the loop."""
-
-
-def _filled(found: SourceNode, name: str) -> _Filled | None:
-    """Return the outermost loop that fills the variable which a statement changes, if nothing else touches it there."""
+    Only one statement fills it, and nothing looks at it before the loop ends.
+    """
     source, uses = found.source, uses_of(found, name)
     if uses is None or any(source.function(use) is not source.function(found.node) for use in uses):
         return None
@@ -43,7 +37,7 @@ def _filled(found: SourceNode, name: str) -> _Filled | None:
         inside = [use for use in uses if loop in source.ancestors(use)]
         start = value_given(source, above[-1]) if above else None
         if start is not None and inside and all(found.statement in source.ancestors(use) for use in inside):
-            return _Filled(loop, start)
+            return loop, start
     return None
 
 
@@ -52,16 +46,16 @@ class _Read:
     """A single number that a line reads in each step, by `x.item()` or `float(x)`."""
 
     found: SourceNode
-    code: Code
-    tensor: ast.expr
     dtype: str
-    is_kept_alone: bool
-    """False if something writes to its memory, or it is the same memory each time."""
+    detached: str
+    """Code of the tensor without its graph."""
+    kept: str
+    """Code of a tensor that stays as it is now: a copy, if its memory is written to or is the same each time."""
 
     @classmethod
     def of(cls, habit: Habit) -> _Read | None:
-        queries, found, code, ops = habit.queries, habit.found, habit.code, habit.ops
-        if found is None or code is None:
+        queries, found, ops = habit.queries, habit.found, habit.ops
+        if found is None or habit.code is None:
             return None
         item = match_code("$x.item()", found.node)
         read = item or match_code("float($x)", found.node)
@@ -76,18 +70,9 @@ class _Read:
             return None
         bases = [queries.base(row) for row in rows]
         is_kept_alone = len(set(bases)) == len(bases) and not are_written(queries, bases, ops[0])
-        return cls(found, code, read["x"], dtype, is_kept_alone)
-
-    @property
-    def detached(self) -> str:
-        """Return the code of the tensor without its graph."""
-        inner = match_code("$x.detach()", self.tensor)
-        return self.code.called_on(inner["x"] if inner is not None else self.tensor, "detach()")
-
-    @property
-    def kept(self) -> str:
-        """Return the code of a tensor that stays as it is now."""
-        return self.detached if self.is_kept_alone else f"{self.detached}.clone()"
+        inner = match_code("$x.detach()", read["x"]) or read
+        detached = found.code.called_on(inner["x"], "detach()")
+        return cls(found, dtype, detached, detached if is_kept_alone else f"{detached}.clone()")
 
 
 def read_after_loop(habit: Habit) -> Fix | None:
@@ -98,19 +83,18 @@ def read_after_loop(habit: Habit) -> Fix | None:
 
 def _kept(read: _Read) -> Fix | None:
     """Turn `history.append(loss.item())` into a list of tensors, which the line below the loop makes one of numbers."""
-    found, code = read.found, read.code
+    found, code = read.found, read.found.code
     append = match_code("$list.append($value)", found.source.parent(found.node))
     name = variable(append["list"]) if append is not None and append["value"] is found.node else ""
     filled = _filled(found, name) if name and alone(found.statement) is not None else None
-    if filled is None or code.text(filled.start) not in ("[]", "list()") or not _has_torch(found):
+    loop, start = filled or (None, None)
+    if loop is None or start is None or code.text(start) not in ("[]", "list()") or not _has_torch(found):
         return None
-    outer = [
-        each for each in loops_around(found) if filled.loop is not each and each in found.source.ancestors(filled.loop)
-    ]
-    if not all(each in found.source.ancestors(filled.start) for each in outer):
+    outer = [each for each in loops_around(found) if each is not loop and each in found.source.ancestors(loop)]
+    if not all(each in found.source.ancestors(start) for each in outer):
         return None  # the next round would append tensors to numbers
     below = f"{name} = torch.stack({name}).tolist()"
-    edits = code.replaced(found.node, read.kept), code.below(filled.loop, below)
+    edits = code.replaced(found.node, read.kept), code.below(loop, below)
     return next(suggested(sentence("fixed.append", kept=read.kept, code=below), *edits), None)
 
 
@@ -123,18 +107,19 @@ def _has_torch(found: SourceNode) -> bool:
 
 def _added_up(read: _Read) -> Fix | None:
     """Turn `total += loss.item() * n` into a sum on the device, in the precision of Python's numbers."""
-    found, code = read.found, read.code
+    found, code = read.found, read.found.code
     summed = updated(found.statement)
     name = variable(summed[0]) if summed is not None and isinstance(summed[1], ast.Add) else ""
     filled = _filled(found, name) if name else None
-    if summed is None or filled is None or type(start := getattr(filled.start, "value", None)) not in (int, float):
+    loop, given = filled or (None, None)
+    if summed is None or loop is None or type(start := getattr(given, "value", None)) not in (int, float):
         return None
     number = "float" if read.dtype in _FLOATS else "int"
     if not _is_exact(read, summed[2]) or (number == "int" and type(start) is not int):
         return None
     new = f"{read.detached}.double()" if number == "float" else read.detached
     below = f"{name} = {number}({name})"
-    edits = code.replaced(found.node, new), code.below(filled.loop, below)
+    edits = code.replaced(found.node, new), code.below(loop, below)
     return next(suggested(sentence("fixed.add-up", kept=new, code=below), *edits), None)
 
 
@@ -146,12 +131,9 @@ def _is_exact(read: _Read, added: ast.expr) -> bool:
     above = [*read.found.source.below(read.found.node, added), added][1:]
     if read.dtype not in _FLOATS:
         return read.dtype in ("int64", "int32") and not above
-    return all(isinstance(node, ast.BinOp) and isinstance(node.op, _EXACT) for node in above) and all(
-        is_number(read.found, part)
-        for node in above
-        for part in (node.left, node.right)  # type: ignore[attr-defined]
-        if read.found.node not in ast.walk(part)
-    )
+    exact = [node for node in above if isinstance(node, ast.BinOp) and isinstance(node.op, _EXACT)]
+    others = (part for node in exact for part in (node.left, node.right) if read.found.node not in ast.walk(part))
+    return len(exact) == len(above) and all(is_number(read.found, part) for part in others)
 
 
 # `x[mask].sum()` becomes `torch.where(mask, x, 0).sum()`, whose shape the CPU knows without asking the device.

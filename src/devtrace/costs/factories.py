@@ -75,9 +75,8 @@ def _is_tensor(habit: Habit, given: ast.expr) -> bool:
         return True
     read = (each.value for each in nodes_of(ast.Attribute, body) if each.attr in of_tensors_alone())
     mixed = (each for each in nodes_of(ast.BinOp, body) if type(each.op) in _NEVER_OF_TEXT)
-    return any(
-        same_code(each, given) for each in (*read, *(side for each in mixed for side in (each.left, each.right)))
-    )
+    sides = (side for each in mixed for side in (each.left, each.right))
+    return any(same_code(each, given) for each in (*read, *sides))
 
 
 def factories_of(

@@ -27,7 +27,7 @@ from devtrace.source.vocabulary import (
     is_move,
     package,
 )
-from devtrace.trace.ids import NO_OP, NO_TENSOR, OpId, SiteId
+from devtrace.trace.ids import NO_TENSOR, OpId, SiteId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, short_op_name
 
@@ -44,7 +44,7 @@ def is_a_choice(queries: TraceQueries, op: OpId) -> bool:
     """
     row = next(iter(queries.carried(op)), NO_TENSOR)
     for _ in range(_STEPS_BACK):
-        producer = queries.producer(row) if row >= 0 else NO_OP
+        producer = queries.producer(row)
         if producer < 0:
             return False
         name = short_op_name(queries.op_name(producer))
@@ -185,8 +185,7 @@ def purpose(queries: TraceQueries, found: SourceNode, op: OpId) -> tuple[str, st
     is_index = match_code("$x[$at]", node) is not None and not is_a_truth_asked(queries, found, op)  # of `words[i]`
     matched = (match_code(pattern, node) for pattern in ("$x.item()", "float($x)", "int($x)", "bool($x)"))
     read = next(filter(None, matched), {"x": getattr(node, "slice", node) if is_index else node})
-    bare = match_code("$x.detach()", read["x"])
-    read = bare if bare is not None else read
+    read = match_code("$x.detach()", read["x"]) or read
     text = one_line(found.source.segment(read["x"]))
     is_short = isinstance(read["x"], ast.Call | ast.Attribute | ast.Subscript | ast.Name) and len(text) <= _LONGEST
     kept = f"`{text}.detach()`" if is_short else sentence("host-sync.its-tensor")
@@ -221,9 +220,11 @@ def purpose(queries: TraceQueries, found: SourceNode, op: OpId) -> tuple[str, st
     if gathered := _gathered_in(found):
         flat = ".flatten()" if any(queries.dims[row] for row in queries.inputs(op)[:1]) else ""
         return worded("host-sync.to-keep", "host-sync.to-keep.help", kept=kept, list=f"torch.stack({gathered}){flat}")
-    if match_code("bool($x)", node) is not None and not _is_kept(found):
+    if match_code("$list[$at] = $value", statement) is not None:
+        return worded("host-sync.to-keep", "host-sync.to-read.help", kept=kept)
+    if match_code("bool($x)", node) is not None:
         return worded("host-sync.to-decide", "host-sync.to-decide.help")  # by what is called with it
-    return worded("host-sync.to-keep" if _is_kept(found) else "host-sync.to-read", "host-sync.to-read.help", kept=kept)
+    return worded("host-sync.to-read", "host-sync.to-read.help", kept=kept)
 
 
 def _is_counted(queries: TraceQueries, op: OpId) -> bool:
@@ -291,8 +292,3 @@ def _gathered_in(found: SourceNode) -> str:
     if added is not None and type(found.source.parent(found.node)) is ast.List:
         return one_line(found.source.segment(added[0]))  # `losses += [loss.item()]`
     return one_line(found.source.segment(append["list"])) if append is not None and is_alone else ""
-
-
-def _is_kept(found: SourceNode) -> bool:
-    """Return whether code keeps a value where it is found by a key: `history[step] = loss.item()`."""
-    return match_code("$list[$at] = $value", found.statement) is not None

@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from devtrace.costs.loops import loops_around
 from devtrace.costs.steps import Pace, Steps
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, SourceNode, TraceQueries
@@ -82,7 +83,12 @@ class Habit:
     @cached_property
     def runs_again(self) -> bool:
         """Return whether the user's line runs in each step; a package that was called once may have the loop."""
-        return self.steps.runs_again(self.site, np.array(self.ops))
+        queries, found, row = self.queries, self.queries.source_node(self.site), self.queries.site(self.site)
+        if found is None or row is None or loops_around(found):
+            return found is not None
+        users, beside = queries.op_users[self.ops[0] : self.ops[-1] + 1], queries.sites_beside(row)
+        lines = queries.trace.sites.ints("line")[beside[np.isin(beside, users)]]
+        return row.function != "" and bool((lines != row.line).any())
 
     @cached_property
     def is_of_each_step(self) -> bool:
@@ -99,7 +105,12 @@ class Habit:
     @property
     def trains_alone(self) -> bool:
         """Return whether a package does, to which one line of the user's leaves all of the training."""
-        return bool(self.queries.package(self.line)) and self.steps.are_of_a_package(np.array(self.ops))
+        if not self.queries.package(self.line):
+            return False
+        queries, between = self.queries, slice(self.ops[0], self.ops[-1] + 1)
+        trains = queries.is_phase("backward") | queries.is_phase("optimizer")
+        callers = queries.cost_users[between][trains[between]]
+        return len(callers) > 0 and bool((callers == queries.op_users[self.ops[0]]).all())
 
     # Of copies.
 

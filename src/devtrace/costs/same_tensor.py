@@ -143,9 +143,8 @@ def of_unchanged(habit: Habit) -> Needless | None:
     largest = max(first, key=queries.size)
     name = name_of(queries, largest)
     culprit = as_culprit(queries, largest, [name], queries.site(queries.born(largest))) if name else None
-    return Needless(
-        habit, sentence("copy.unchanged", name=source_text(habit)), sentence("copy.unchanged.help"), culprit
-    )
+    why = sentence("copy.unchanged", name=source_text(habit))
+    return Needless(habit, why, sentence("copy.unchanged.help"), culprit)
 
 
 def _roots(queries: TraceQueries, op: OpId, since: OpId) -> set[TensorId]:

@@ -88,26 +88,6 @@ class Steps:
         np.add.at(total, queries.users[ledger.ints("site")][lists.rows], lists.flat)
         return total
 
-    def runs_again(self, site: SiteId, ops: Rows) -> bool:
-        """Return whether a line of the user's runs in each step; a package that was called once may have the loop."""
-        queries, found, row = self.queries, self.queries.source_node(site), self.queries.site(site)
-        if found is None or row is None or _loop_of(found) is not None:
-            return found is not None
-        beside = [
-            other
-            for other in map(SiteId, np.unique(queries.op_users[ops[0] : ops[-1] + 1]).tolist())
-            if (there := queries.site(other)) is not None and there.line != row.line
-            if (there.file, there.cell_id, there.function) == (row.file, row.cell_id, row.function)
-        ]
-        return bool(beside) and row.function != ""
-
-    def are_of_a_package(self, ops: Rows) -> bool:
-        """Return whether the one line of the user's that led to the ops runs all of the training between them."""
-        trains = self.queries.is_phase("backward") | self.queries.is_phase("optimizer")
-        users = self.queries.op_users
-        callers = self.queries.cost_users[ops[0] : ops[-1] + 1][trains[ops[0] : ops[-1] + 1]]
-        return bool(len(callers)) and bool((callers == users[ops[0]]).all())
-
     @cached_property
     def _marks(self) -> tuple[_Marks, ...]:
         optimizer, backward = self.queries.is_phase("optimizer"), self.queries.is_phase("backward")
@@ -141,11 +121,9 @@ class Steps:
     def _times_around(self, ops: Rows, found: SourceNode | None) -> Rows:
         """Return how often the other lines of the same loop ran between each op and the next, if it is in a branch."""
         none = np.zeros(len(ops) - 1, dtype=np.int64)
-        loop = _loop_of(found)
-        if found is None or loop is None:
-            return none
-        branch = found.source.nearest(ast.If, found.statement)
-        if branch is None or loop not in found.source.ancestors(branch):
+        loop = next(iter(loops_around(found)), None) if found is not None else None
+        branch = found.source.nearest(ast.If, found.statement) if found is not None else None
+        if found is None or loop is None or branch is None or loop not in found.source.ancestors(branch):
             return none
         counts = [np.diff(np.searchsorted(begins, ops)) for begins in self._runs_in(loop, found, branch)]
         return min((each for each in counts if each.any()), key=lambda each: int(each.sum()), default=none)
@@ -155,7 +133,7 @@ class Steps:
         begun = np.concatenate([[True], users[1:] != users[:-1]])
         for site in np.unique(users[users >= 0]).tolist():
             other = self.queries.source_node(SiteId(site))
-            same = other is not None and other.source is found.source and _loop_of(other) is loop
+            same = other is not None and other.source is found.source and loops_around(other)[:1] == [loop]
             if other is not None and same and branch not in other.source.ancestors(other.node):
                 yield np.flatnonzero(begun & (users == site))
 
@@ -168,7 +146,3 @@ def _paced(counts: Rows, limit: int, scale: float, *, trains: bool) -> Pace:
 
 def _begins(chosen: Mask) -> Mask:
     return cast(Mask, chosen & ~np.concatenate([[False], chosen[:-1]]))
-
-
-def _loop_of(found: SourceNode | None) -> ast.AST | None:
-    return next(iter(loops_around(found)), None) if found is not None else None

@@ -52,10 +52,12 @@ class AutocastObserver(Observer):
         self._open: dict[int, list[RecordedRegion | None]] = defaultdict(list)
 
     def install(self, patches: Patches, stack: ExitStack) -> None:
-        self.begin()
-        kind = torch.autocast
-        patches.set(kind, "__enter__", self.entering(kind.__enter__))
-        patches.set(kind, "__exit__", self.leaving(kind.__exit__))
+        for kind in KINDS:  # the program may be in regions as the recording begins
+            if torch.is_autocast_enabled(kind):
+                self._add(self._region(kind, 0, sites.NOWHERE))
+        patched = torch.autocast
+        patches.set(patched, "__enter__", self.entering(patched.__enter__))
+        patches.set(patched, "__exit__", self.leaving(patched.__exit__))
 
     def forget_ops(self, thread: int, numbers: Array, last: int) -> None:
         """Forget the regions that have been left and all of whose ops are gone."""
@@ -90,12 +92,6 @@ class AutocastObserver(Observer):
                     site=rows.get(region.site, -1),
                     left=rows.get(region.left, -1),
                 )
-
-    def begin(self) -> None:
-        """Note the regions that the program is in as the recording begins."""
-        for kind in KINDS:
-            if torch.is_autocast_enabled(kind):
-                self._add(self._region(kind, 0, sites.NOWHERE))
 
     def entering(self, original: Callable[[Any], Any]) -> Callable[[Any], Any]:
         @functools.wraps(original)

@@ -1,30 +1,20 @@
 """Regions of `torch.autocast`, as they were recorded: which one an op ran in, and where that was left."""
 
 import ast
-from typing import NamedTuple
 
 from devtrace.diagnosis.evidence.origins import Origin
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.element_types import DEFAULT, GIVES_DTYPES, is_cast, is_floating
 from devtrace.source.matching import called_name, called_names, calls_in, keyword, match_code
-from devtrace.trace.ids import NO_OP, OpId, SiteId
+from devtrace.trace.ids import NO_OP, OpId
+from devtrace.trace.rows import Autocast
 
 
-class Region(NamedTuple):
-    """A row of the trace's regions."""
-
-    row: int
-    dtype: str
-    enabled: bool
-
-
-def region_of(queries: TraceQueries, op: OpId) -> Region | None:
+def region_of(queries: TraceQueries, op: OpId) -> Autocast | None:
     """Return the innermost region for its kind of device that an op ran in."""
-    row, autocasts = int(queries.autocasts[op]) if op >= 0 else -1, queries.trace.autocasts
-    if row < 0:
-        return None
-    return Region(row, str(autocasts.raw("dtype", row)), bool(autocasts.number("enabled", row)))
+    row = int(queries.autocasts[op]) if op >= 0 else -1
+    return queries.trace.autocasts[row] if row >= 0 else None
 
 
 def made_it(queries: TraceQueries, origin: Origin, dtype: str) -> bool:
@@ -36,7 +26,7 @@ def is_read_within(queries: TraceQueries, op: OpId) -> bool:
     """Return whether a block of the source around an op enters autocast, for one that nobody recorded."""
     found = queries.op_node(op)
     around = found.source.ancestors(found.node) if found is not None else ()
-    return any(_is_autocast(item) for block in around for item in getattr(block, "items", ()))
+    return any(manager_of(block) is not None for block in around)
 
 
 def is_listed(queries: TraceQueries, origin: Origin, dtype: str) -> bool:
@@ -66,10 +56,10 @@ def _is_cast(queries: TraceQueries, op: OpId) -> bool:
     return region is not None and queries.op_name(op) == "aten._to_copy" and _is_plain(queries, op, region)
 
 
-def _is_plain(queries: TraceQueries, op: OpId, region: Region) -> bool:
+def _is_plain(queries: TraceQueries, op: OpId, region: Autocast) -> bool:
     """Return whether an op ran under autocast, in a line that casts nothing itself."""
     found = queries.op_node(op)
-    return region.enabled and found is not None and not _casts(found)
+    return region.enabled > 0 and found is not None and not _casts(found)
 
 
 def is_of_whole_numbers(queries: TraceQueries, op: OpId) -> bool:
@@ -83,34 +73,28 @@ def _casts(found: SourceNode) -> bool:
     return asked or any(is_cast(name) or any(word in name for word in GIVES_DTYPES) for name in names)
 
 
-def block_of(queries: TraceQueries, region: Region) -> tuple[SourceNode, ast.With] | None:
+def block_of(queries: TraceQueries, region: Autocast) -> tuple[SourceNode, ast.With] | None:
     """Return the `with` statement that entered a region, in its source."""
-    found = queries.source_node(SiteId(queries.trace.autocasts.number("site", region.row)))
+    found = queries.source_node(region.site.id) if region.site is not None else None
     match found.statement if found is not None else None:
-        case ast.With() as block if any(map(_is_autocast, block.items)):
+        case ast.With() as block if manager_of(block) is not None:
             return (found, block) if found is not None else None
     return None
 
 
-def manager_of(block: ast.With) -> ast.expr:
-    """Return the call of autocast in the head of a block."""
-    return next(item.context_expr for item in block.items if _is_autocast(item))
+def manager_of(block: ast.AST) -> ast.Call | None:
+    """Return the call of autocast in the head of a block that enters it."""
+    calls = (item.context_expr for item in getattr(block, "items", ()) if "autocast" in called_name(item.context_expr))
+    return next((call for call in calls if match_code("False", keyword(call, "enabled")) is None), None)
 
 
-def _is_autocast(item: ast.withitem) -> bool:
-    match item.context_expr:
-        case ast.Call() as call:
-            return "autocast" in called_name(call) and match_code("False", keyword(call, "enabled")) is None
-    return False
+def entered(region: Autocast) -> Site | None:
+    return Site.of(region.site) if region.site is not None else None
 
 
-def entered(queries: TraceQueries, region: Region) -> Site | None:
-    return queries.site(SiteId(queries.trace.autocasts.number("site", region.row)))
-
-
-def left(queries: TraceQueries, region: Region) -> Site | None:
+def left(queries: TraceQueries, region: Autocast) -> Site | None:
     """Return where a region was left: the last line of its block, as Python itself names the line of the `with`."""
-    site = queries.site(SiteId(queries.trace.autocasts.number("left", region.row)))
+    site = Site.of(region.left) if region.left is not None else None
     block = block_of(queries, region)
     if site is None or block is None:
         return site

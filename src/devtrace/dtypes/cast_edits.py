@@ -15,6 +15,7 @@ from devtrace.dtypes import autocast_regions
 from devtrace.snapshot.kinds import is_module
 from devtrace.source.element_types import CAST_BY_AUTOCAST, NUMBERS, TAKES_NUMBER, is_floating, torch_dtype
 from devtrace.source.matching import (
+    alone,
     assigned_names,
     called_name,
     calls_in,
@@ -140,15 +141,12 @@ def leave_out_cast(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if case.mismatch.of != "gradients" or found is None or verdict.sent_by is None:
         return
     move, text = verdict.sent_by, f".{found.code.method_call(found.node)}"
-    help = sentence("fixed.leave-out-cast", code=text)
-    moved = [Moved(move.result, move.op)]
-    match found.statement:
-        case ast.Expr(value=value) if match_code("$model.$cast()", value) is not None:
-            yield from suggested(help, found.code.removed(found.statement), moved=moved)
-            return
-    call = match_code("$model.$cast()", found.node)
-    if call is not None:
-        yield from suggested(help, found.code.replaced(found.node, found.code.text(call["model"])), moved=moved)
+    edit, call = None, match_code("$model.$cast()", found.node)
+    if match_code("$model.$cast()", alone(found.statement)) is not None:
+        edit = found.code.removed(found.statement)
+    elif call is not None:
+        edit = found.code.replaced(found.node, found.code.text(call["model"]))
+    yield from suggested(sentence("fixed.leave-out-cast", code=text), edit, moved=[Moved(move.result, move.op)])
 
 
 def compute_under_autocast(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -161,10 +159,11 @@ def compute_under_autocast(case: Case, verdict: Verdict) -> Iterator[Fix]:
     block = autocast_regions.block_of(queries, region) if region is not None else None
     name, here = f"{queries.op_name(case.op)}.", autocast_regions.region_of(queries, case.op)
     is_cast = name.startswith(CAST_BY_AUTOCAST) and here is None
-    if block is None or not is_cast:
+    manager = autocast_regions.manager_of(block[1]) if block is not None else None
+    if block is None or manager is None or not is_cast:
         return
     found, entered = block
-    manager, function = autocast_regions.manager_of(entered), found.source.function(entered)
+    function = found.source.function(entered)
     header = f"with {found.source.segment(manager)}:"
     rows = (case.odd_tensor, *case.mismatch.others_on_odd_device)
     for frame in FailingFrame.all_of(case.snapshot, case.expected_device):
@@ -185,9 +184,8 @@ def _is_for_promoting_ops(frame: FailingFrame, statement: ast.stmt) -> bool:
             continue
         taken = [call for call in calls_in(later) if any(variable(each) in given for each in call.args)]
         functions = [evaluate(call.func, frame.scope()) for call in taken]
-        if any(nodes_of(ast.Return, later)) or any(
-            each is MISSING or (is_module(each) and any(registered(each))) for each in functions
-        ):
+        goes_on = any(each is MISSING or (is_module(each) and any(registered(each))) for each in functions)
+        if goes_on or any(nodes_of(ast.Return, later)):
             return False
     return True
 

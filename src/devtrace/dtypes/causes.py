@@ -97,10 +97,8 @@ def number_became_a_tensor(case: Case) -> Verdict | None:
     call = factory_call(found) if found is not None else None
     if call is None or case.origin.arrival not in ("given", "made") or case.queries.dims[case.origin.row] != 0:
         return None
-    match call.args[:1]:
-        case [ast.Constant() | ast.UnaryOp()]:
-            return Verdict("python-number", case.born, case.name)
-    return None
+    is_number = bool(call.args) and isinstance(call.args[0], ast.Constant | ast.UnaryOp)
+    return Verdict("python-number", case.born, case.name) if is_number else None
 
 
 def factory_had_no_dtype(case: Case) -> Verdict | None:
@@ -140,7 +138,7 @@ def _of_autocast(case: Case) -> str:
         return sentence("autocast-off.reason-list", op=op, odd=case.odd_device)
     if here is not None and here.enabled:
         return sentence("autocast-off.reason-inside", odd=case.odd_device)
-    line = autocast_regions.entered(queries, here) if here else autocast_regions.left(queries, made) if made else None
+    line = autocast_regions.entered(here) if here else autocast_regions.left(queries, made) if made else None
     if line is None:
         return sentence("autocast-off.reason", odd=case.odd_device)
     key = "autocast-off.reason-disabled" if here else "autocast-off.reason-left"

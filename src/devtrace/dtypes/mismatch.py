@@ -165,13 +165,10 @@ def _taken(queries: TraceQueries, rows: list[TensorId], error: DtypeError) -> st
 
 def _half_gradients(snapshot: FailureSnapshot, op: OpId) -> Mismatch | None:
     """Return the first parameter in half precision of an optimizer, whose gradients a scaler refuses."""
-    for value in snapshot.walk.objects.values() if snapshot.frames else ():
-        if kinds.is_optimizer(value):
-            for parameter in parameters_of(value):
-                row = snapshot.row(parameter)
-                if row is not None and snapshot.queries.trait(row) == "float16":
-                    return Mismatch(op, row, "float16", DEFAULT, of="gradients")
-    return None
+    optimizers = filter(kinds.is_optimizer, snapshot.walk.objects.values() if snapshot.frames else ())
+    rows = (snapshot.row(parameter) for optimizer in optimizers for parameter in parameters_of(optimizer))
+    half = next((row for row in rows if row is not None and snapshot.queries.trait(row) == "float16"), None)
+    return Mismatch(op, half, "float16", DEFAULT, of="gradients") if half is not None else None
 
 
 # Which of several dtypes is the odd one.
@@ -220,7 +217,7 @@ def _of_the_model(
     early = next((row for row in owned if any(_is_an_early_copy(queries, op, row, other) for other in dtypes)), None)
     if early is not None:
         return queries.trait(early)
-    rest = _rest_of_the_model(queries, snapshot, owned[0]) or _of_all_models(queries, owned[0])
+    rest = _rest_of_the_model(queries, snapshot, owned[0])
     if not rest and all(queries.trace.tensors.raw("role", queries.base(row)) == "buffer" for row in owned):
         return ""  # of a loss: class weights
     if len(theirs) > 1:
@@ -237,11 +234,8 @@ def _by_autocast(queries: TraceQueries, op: OpId, rows: list[TensorId]) -> str:
     is_within = here is not None and here.enabled
     origins = {queries.trait(row): find_origin(queries, row) for row in rows}
     if not queries.evidence.saw_ops:
-        read = [
-            dtype
-            for dtype in origins
-            if dtype in _HALVES and autocast_regions.is_read_within(queries, origins[dtype].op)
-        ]
+        halves = [dtype for dtype in origins if dtype in _HALVES]
+        read = [dtype for dtype in halves if autocast_regions.is_read_within(queries, origins[dtype].op)]
         return read[0] if len(read) == 1 and not autocast_regions.is_read_within(queries, op) else ""
     claimed = autocast_regions.is_listed if is_within else autocast_regions.made_it
     made = [dtype for dtype, origin in origins.items() if claimed(queries, origin, dtype)]
@@ -259,13 +253,9 @@ def _rest_of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, row: Te
         found = [each for each in map(snapshot.row, tensors) if each is not None]
     else:
         found = _outside_the_layer(queries, row, str(queries.trace.tensors.raw("name", base)).split(".")[0])
+    if not found and queries.trait(row) == "float64":  # a layer alone: that of all modules
+        found = _outside_the_layer(queries, row)
     return Counter(queries.trait(each) for each in found)
-
-
-def _of_all_models(queries: TraceQueries, row: TensorId) -> Counter[str]:
-    """Return how many tensors of all modules have which dtype, for a layer alone in float64."""
-    others = _outside_the_layer(queries, row) if queries.trait(row) == "float64" else ()
-    return Counter(queries.trait(each) for each in others)
 
 
 def _is_left_among_models(
@@ -321,10 +311,8 @@ def _cast_from(queries: TraceQueries, rows: list[TensorId], dtype: str) -> set[s
 
 def _is_a_cast(queries: TraceQueries, op: OpId) -> bool:
     found = queries.op_node(op)
-    match found.node if found is not None else None:
-        case ast.Call() as call:
-            return is_cast(called_name(call)) or keyword(call, "dtype") is None
-    return True
+    call = found.node if found is not None else None
+    return not isinstance(call, ast.Call) or is_cast(called_name(call)) or keyword(call, "dtype") is None
 
 
 def _beside_a_layer(queries: TraceQueries, rows: list[TensorId], dtypes: list[str]) -> str:

@@ -38,7 +38,7 @@ class ReplayOfDtypes(Replay):
         region = autocast_regions.region_of(self.queries, step.op)
         of_products = f"{step.name}.".startswith(CAST_BY_AUTOCAST)
         is_backward = self.queries.trace.ops.raw("phase", step.op) == "backward"
-        return is_backward or (of_products and region is not None and region.enabled)
+        return is_backward or (of_products and region is not None and region.enabled > 0)
 
     def follow(self, step: Step) -> list[TensorId]:
         """Return the odd outputs whose odd inputs were all cast."""

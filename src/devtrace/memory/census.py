@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import torch
 
+from devtrace.memory.shortage import NOBODY, Holding
 from devtrace.memory.traversal import in_containers, inside, may_enter
 from devtrace.recording.columns import sites, stamps
 from devtrace.runtime.interrupts import no_collecting
@@ -28,31 +29,15 @@ from devtrace.runtime.tracebacks import entries_of
 from devtrace.source.live_objects import forget_locals
 from devtrace.source.object_walk import may_lead, parameters_of, registered, states_of
 from devtrace.source.safe_values import instance_dict
+from devtrace.trace.ids import SiteId, TensorId
 
 MOST_OBJECTS: Final = 200_000
 MOST_NODES: Final = 1_000_000
-NOBODY: Final = ("", "", 0)
 WORTH: Final = 0.01
 """Of all memory: less that no name leads to is not named."""
 HISTORY: Final = ("Out", "_oh", "_", "__", "___")
 _Base: Final[Any] = torch._C.TensorBase
 _node_of: Final = _Base.grad_fn.__get__
-
-
-class Owned(NamedTuple):
-    """A storage that is alive: how it is held and by what, its bytes, its birth's site, its first row.
-
-    `scope` is the code whose variable it is: its file, name and first line. `contained`: 0 by a variable itself, 1 by
-    an attribute, 2 by an item of either, 3 by an item of an item.
-    """
-
-    kind: str
-    name: str
-    bytes: int
-    site: int
-    row: int
-    scope: tuple[str, str, int]
-    contained: int
 
 
 T = TypeVar("T")
@@ -79,7 +64,7 @@ class Census:
         self.device = alive.device
         self.bytes = {id(each[0]): each for each in alive.storages}
         self.is_complete = 0 < alive.allocated <= sum(size for _, size in self.bytes.values())
-        self.found: dict[int, Owned] = {}
+        self.found: dict[int, Holding] = {}
         self.nodes: set[Any] = set()
         self.running: set[FrameType] = set()
         self.errors: set[int] = set()
@@ -98,10 +83,11 @@ class Census:
             self.bytes[key] = (storage, storage.nbytes())
         self.found[key] = self._owned(storage, kind, name, contained)
 
-    def _owned(self, storage: Any, kind: str, name: str, contained: int) -> Owned:
+    def _owned(self, storage: Any, kind: str, name: str, contained: int) -> Holding:
         stamp = getattr(storage, stamps.NAME, stamps.UNSTAMPED)
         row = next(iter(stamp[1].values()), -1) if stamp[0] in self.epochs else -1
-        return Owned(kind, name, self.bytes[id(storage)][1], stamp[2], row, self.scope, contained)
+        size = self.bytes[id(storage)][1]
+        return Holding(kind, name, size, SiteId(stamp[2]), TensorId(row), self.scope, contained)
 
     def graph(self, tensor: Any, kind: str, name: str, contained: int = 1) -> Steps[None]:
         """Claim what autograd keeps for the backward pass of a tensor."""
@@ -259,7 +245,7 @@ class Census:
         for tensor in ours:
             yield from self.graph(tensor, "activation", "", contained=0)
 
-    def rest(self) -> Iterator[Owned]:
+    def rest(self) -> Iterator[Holding]:
         """Yield what nothing leads to: temporaries of the line that runs."""
         self.scope = NOBODY
         for key, (storage, _) in self.bytes.items():
@@ -267,7 +253,7 @@ class Census:
                 yield self._owned(storage, "temporary", "", 0)
 
 
-def census(frames: list[FrameType], alive: Alive, epochs: set[int], at_once: bool = False) -> list[Owned]:
+def census(frames: list[FrameType], alive: Alive, epochs: set[int], at_once: bool = False) -> list[Holding]:
     """Return all that is known to be alive on a device, each storage once.
 
     Args:
@@ -301,10 +287,8 @@ def _roots(frames: list[FrameType]) -> tuple[list[Root], list[Root], list[Root]]
         kind = sites.files[code.co_filename]
         {sites.USER: users, sites.LIBRARY: packages}.get(kind, torchs).extend(variables)
         if kind == sites.USER and frame.f_locals is not frame.f_globals:
-            file = (code.co_filename, "", 0)
-            others[id(frame.f_globals)] = [
-                Root(*each, file) for each in list(frame.f_globals.items()) if may_lead(each[1])
-            ]
+            file, shared = (code.co_filename, "", 0), list(frame.f_globals.items())
+            others[id(frame.f_globals)] = [Root(*each, file) for each in shared if may_lead(each[1])]
     known = [*users, *packages, *(root for each in others.values() for root in each)]
     notebook = [root for root in known if root.name in HISTORY or root.name[1:].isdigit()]
     return [root for root in known if root.name[:1] != "_" and root.name != "Out"], notebook, torchs

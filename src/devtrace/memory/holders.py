@@ -12,8 +12,9 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from devtrace.memory.census import HISTORY, NOBODY, WORTH, Census, Root
+from devtrace.memory.census import HISTORY, WORTH, Census, Root
 from devtrace.memory.observer import of_device
+from devtrace.memory.shortage import NOBODY
 from devtrace.runtime.observers import Alive
 from devtrace.runtime.quiet import Quiet, device_of, own_storage
 from devtrace.source.object_walk import may_lead

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -12,14 +12,13 @@ import numpy as np
 
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.memory.retaining_line import Keeper, being_made, keeper
-from devtrace.memory.shortage import Holding, Shortage
+from devtrace.memory.shortage import NOBODY, Holding, Shortage
 from devtrace.source.matching import called_names
 from devtrace.source.vocabulary import HOST
-from devtrace.trace.ids import NO_CALL, NO_OP, NO_SITE, CallId, OpId, SiteId, TensorId
+from devtrace.trace.ids import NO_CALL, NO_SITE, CallId, OpId, SiteId, TensorId
 
 _OF_GRAPHS: Final = ("graph", "activation")
 _COLLECTED: Final = ("graph", "named")
-_NOBODY: Final = ("", "", 0)
 _SEVERAL: Final = 2
 _WORTH: Final = 0.1
 _SMALL: Final = 100
@@ -70,17 +69,17 @@ class Memory:
     @cached_property
     def groups(self) -> list[Group]:
         found: dict[tuple[str, str], Group] = {}
-        by_name: dict[tuple[str, str], list[Holding]] = defaultdict(list)
+        named: dict[tuple[str, str], Group] = {}
         for each in self.shortage.holdings:
-            by_name[each.kind, each.name].append(each)
-        for (kind, name), holdings in by_name.items():
-            shown_kind = self._kind(kind, name, holdings)
-            whole = _like(name) or (self.made[0] if self.made is not None and shown_kind in _COLLECTED else "")
-            if shown_kind == "named" and not whole:
-                shown_kind = "temporary"
-            for each in holdings:
-                shown = (self._module(each) or whole) if shown_kind == "activation" else whole
-                found.setdefault((shown_kind, shown), Group(shown_kind, shown)).holdings.append(each)
+            named.setdefault((each.kind, each.name), Group(each.kind, each.name)).holdings.append(each)
+        for group in named.values():
+            kind = self._kind(group)
+            whole = _like(group.name) or (self.made[0] if self.made is not None and kind in _COLLECTED else "")
+            if kind == "named" and not whole:
+                kind = "temporary"
+            for each in group.holdings:
+                shown = (self._module(each) or whole) if kind == "activation" else whole
+                found.setdefault((kind, shown), Group(kind, shown)).holdings.append(each)
         return sorted(found.values(), key=lambda group: -group.bytes)
 
     @cached_property
@@ -108,42 +107,34 @@ class Memory:
 
     def keeper(self, group: Group) -> Keeper | None:
         """Return the line that keeps a group: `losses.append(loss)`."""
-        return self._keeper(group.name, group.scope)
+        if self.made is not None and group.scope == NOBODY and group.name in ("", self.made[0]):
+            return self.made[1]
+        return keeper(self.queries, group.name, group.scope) if group.name else None
 
     @cached_property
     def made(self) -> tuple[str, Keeper] | None:
         """Return what a running line collects before that has a name."""
         return being_made(self.queries)
 
-    def _keeper(self, name: str, scope: tuple[str, str, int]) -> Keeper | None:
-        if self.made is not None and scope == _NOBODY and name in ("", self.made[0]):
-            return self.made[1]
-        return keeper(self.queries, name, scope) if name else None
-
-    def _kind(self, kind: str, name: str, holdings: list[Holding]) -> str:
+    def _kind(self, group: Group) -> str:
         """Tell a graph that outlives its step from what the step that runs keeps for its backward pass."""
-        if kind not in _OF_GRAPHS:
-            return kind
-        producers = [self.producer(each) for each in holdings]
-        if any(0 <= op < self._begun for op in producers):
+        if group.kind not in _OF_GRAPHS:
+            return group.kind
+        if any(0 <= self.queries.producer(each.tensor) < self._begun for each in group.holdings):
             return "graph"
-        if max(Counter(self._rounds(holdings, producers)).values(), default=0) < _SEVERAL:
+        if self._turns(group) < _SEVERAL:
             return "activation"
-        found = self._keeper(name, holdings[0].scope)
+        found = self.keeper(group)
         if found is None:
-            return "graph" if name and kind == "graph" else "activation"
+            return "graph" if group.name and group.kind == "graph" else "activation"
         return "graph" if found.adds and not found.runs_backward else "activation"
 
-    def _rounds(self, holdings: list[Holding], producers: list[OpId]) -> Iterator[object]:
-        """Yield for each outermost call of a module that module; outside of any, for each storage its line."""
-        seen = set()
-        for each, op in zip(holdings, producers, strict=True):
-            call = self.outermost(op)
-            if call >= 0 and call not in seen:
-                seen.add(call)
-                yield "module", self.queries.trace.calls.number("module", call)
-            elif call < 0:
-                yield "site", each.site
+    def _turns(self, group: Group) -> int:
+        """Return how many outermost calls of one module made a group; outside of any, how many storages one line."""
+        calls = [self.outermost(each) for each in group.holdings]
+        modules = [self.queries.trace.calls.number("module", call) for call in set(calls) - {NO_CALL}]
+        lines = [each.site for each, call in zip(group.holdings, calls, strict=True) if call < 0]
+        return max([*Counter(modules).values(), *Counter(lines).values()], default=0)
 
     def dtype(self, group: Group) -> str:
         """Return the dtype of the largest tensor of a group that has a row."""
@@ -152,16 +143,16 @@ class Memory:
 
     def rounds(self, group: Group) -> int:
         """Return in how many rounds a group was made: calls of one module, else storages, or turns, of one line."""
-        producers = [self.producer(each) for each in group.holdings]
         if group.kind == "parameter" or (group.kind == "named" and not self.is_of_modules(group)):
             lines = self.queries.trace.sites.ints("line")[self.queries.op_users]
             turns = np.cumsum(np.diff(lines, prepend=lines[:1]) != 0)
+            producers = (self.queries.producer(each.tensor) for each in group.holdings)
             return len({int(turns[op]) for op in producers if op >= 0})
-        return max(Counter(self._rounds(group.holdings, producers)).values(), default=0)
+        return self._turns(group)
 
     def is_of_modules(self, group: Group) -> bool:
         """Return whether calls of modules made most of a group, or what they gave."""
-        made = sum(each.bytes for each in group.holdings if self.outermost(self.producer(each)) >= 0)
+        made = sum(each.bytes for each in group.holdings if self.outermost(each) >= 0)
         return made > group.bytes / 2
 
     def is_of_reduced(self, group: Group) -> bool:
@@ -191,7 +182,9 @@ class Memory:
         inputs = queries.trace.ops.lists("inputs")
         takes = queries.is_kind("compute")[inputs.rows]
         taken = set(queries.bases[inputs.flat[takes]].tolist())
-        in_rounds = set(queries.bases[inputs.flat[takes & (inputs.rows < self._last_made(group))]].tolist())
+        made = np.flatnonzero(queries.op_users == group.born())
+        last = made[-1] if len(made) else len(queries.trace.ops)
+        in_rounds = set(queries.bases[inputs.flat[takes & (inputs.rows < last)]].tolist())
         rows = [(queries.base(each.tensor), each.bytes) for each in group.holdings if each.tensor >= 0]
         is_deep = self.is_deep_copied(group) and keeps.is_unread
         kept = sum(
@@ -202,11 +195,6 @@ class Memory:
         )
         return kept > group.bytes / 2
 
-    def _last_made(self, group: Group) -> int:
-        """Return the last op of the line that made most of a group: gradients may be read when all are collected."""
-        ops = np.flatnonzero(self.queries.op_users == group.born())
-        return int(ops[-1]) if len(ops) else len(self.queries.trace.ops)
-
     def _is_of(self, row: TensorId, is_source: Callable[[TensorId], bool]) -> bool:
         """Return whether a tensor was made of such as a condition is true for, and of nothing else."""
         given = [self.queries.base(each) for each in self.queries.made_from(row)]
@@ -216,30 +204,23 @@ class Memory:
         op = self.queries.producer(row)
         return op >= 0 and bool(self.queries.is_phase("backward")[op])
 
-    def producer(self, holding: Holding) -> OpId:
-        return self.queries.producer(holding.tensor) if holding.tensor >= 0 else NO_OP
-
-    def outermost(self, op: OpId) -> CallId:
-        around = self.queries.calls_around(op) if op >= 0 else []
+    def outermost(self, holding: Holding) -> CallId:
+        """Return the outermost call of a module that made a storage, -1 where none did."""
+        around = self.queries.calls_around(self.queries.producer(holding.tensor))
         return around[-1] if around else NO_CALL
 
     def _module(self, holding: Holding) -> str:
         """Return the variable that a storage's module was called by."""
-        call = self.outermost(self.producer(holding))
-        if call < 0:
-            return ""
-        path = str(self.queries.trace.modules.raw("path", self.queries.trace.calls.number("module", call)))
-        return path.partition(".")[0]
+        call = self.outermost(holding)
+        return str(self.queries.trace.calls[call].module.path).partition(".")[0] if call >= 0 else ""
 
     @cached_property
     def _begun(self) -> int:
         """Return the first op after the last backward pass, or optimizer's step, that has ended."""
         queries = self.queries
         is_later = (queries.is_phase("backward") | queries.is_phase("optimizer"))[: self.failed + 1]
-        at = len(is_later) - 1
-        while at >= 0 and is_later[at]:  # the pass that runs
-            at -= 1
-        ended = np.flatnonzero(is_later[: at + 1])
+        others = np.flatnonzero(~is_later)  # the last of them is before the pass that runs
+        ended = np.flatnonzero(is_later[: others[-1]]) if len(others) else others
         return int(ended[-1]) + 1 if len(ended) else 0
 
 

@@ -22,9 +22,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import torch
 
-from devtrace.memory.census import NOBODY, WORTH, Owned, census
+from devtrace.memory.census import WORTH, census
 from devtrace.memory.lives import Log, lives_in
-from devtrace.memory.shortage import Height, Holding, Key, Shortage
+from devtrace.memory.shortage import NOBODY, Height, Holding, Key, Shortage
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.tensor_rows import Array
 from devtrace.recording.finish.assemble import Assembly
@@ -32,7 +32,7 @@ from devtrace.recording.finish.observer import Observer
 from devtrace.runtime.observers import Alive, knowing, watching
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import outward, text_of
-from devtrace.trace.ids import OpId, SiteId
+from devtrace.trace.ids import NO_SITE, NO_TENSOR, OpId, SiteId, TensorId
 from devtrace.trace.memory_curves import curves, lives_until_use
 from devtrace.trace.tables import TraceData
 
@@ -48,14 +48,15 @@ class Noted:
 
     text: str
     alive: Alive
-    owned: list[Owned]
+    owned: list[Holding]
     times: int
 
 
-def with_rest(owned: list[Owned], allocated: int) -> list[Owned]:
+def with_rest(owned: list[Holding], allocated: int) -> list[Holding]:
     """Add what nothing leads to: what the line had in hand, where nobody knows the storages or it has ended."""
     rest = allocated - sum(each.bytes for each in owned)
-    return [*owned, Owned("temporary", "", rest, -1, -1, NOBODY, 0)] if rest > WORTH * allocated else owned
+    more = [Holding("temporary", "", rest, NO_SITE, NO_TENSOR, NOBODY, 0)] if rest > WORTH * allocated else []
+    return [*owned, *more]
 
 
 def alive_on(device: torch.device) -> Alive | None:
@@ -96,11 +97,11 @@ def _bytes(text: str) -> int:
 
 
 def shortage_of(
-    alive: Alive, owned: list[Owned], rows: Mapping[int, int], rows_of: Callable[[Array], Array]
+    alive: Alive, owned: list[Holding], rows: Mapping[int, int], rows_of: Callable[[Array], Array]
 ) -> Shortage:
-    found = rows_of(np.array([each.row for each in owned] or [0], dtype=np.int64)).tolist()
+    found = rows_of(np.array([each.tensor for each in owned] or [TensorId(0)], dtype=np.int64)).tolist()
     holdings = tuple(
-        Holding(each.kind, each.name, each.bytes, SiteId(rows.get(each.site, -1)), tensor, each.scope, each.contained)
+        each._replace(site=SiteId(rows.get(each.site, -1)), tensor=tensor)
         for each, tensor in zip(owned, found, strict=False)
     )
     return Shortage(str(alive.device), alive.asked, alive.limit, alive.reserved, alive.allocated, holdings)
@@ -119,7 +120,7 @@ class Seen(NamedTuple):
 
     op: int
     alive: Alive
-    owned: list[Owned]
+    owned: list[Holding]
     before: tuple[tuple[int, Mapping[Key, int]], ...]
 
     def counts(self) -> tuple[Mapping[Key, int], ...]:
@@ -187,7 +188,6 @@ class MemoryObserver(Observer):
         super().__init__(recorder, asked)
         self.heights = Heights(recorder, bool(asked.get("memory")))
         self._last: Noted | None = None
-        self._ended_it = False
 
     def install(self, patches: Patches, stack: ExitStack) -> None:
         self.heights.begin()
@@ -216,21 +216,21 @@ class MemoryObserver(Observer):
     def end(self, errors: list[BaseException]) -> None:
         """Find the shortage that ended the program; one that it caught and went on from is a note of the recording."""
         ended = next((each for each in errors if isinstance(each, torch.OutOfMemoryError)), None)
-        noted, self._ended_it = self._last, ended is not None
+        noted = self._last
         if ended is not None and (noted is None or noted.text != text_of(ended)):  # raised where no op was recorded
             self._note(ended, [frame for frame, _ in walk_tb(ended.__traceback__)][::-1])
         elif ended is None and noted is not None:
             self.recorder.note("note.out-of-memory-caught", str(noted.alive.device), count=noted.times)
+            self._last = None
 
     def sites(self) -> Iterable[int]:
-        if self._last is not None and self._ended_it:
-            yield from (each.site for each in self._last.owned if each.site >= 0)
-        seen = self.heights.seen.values()
-        yield from sorted({owned.site for each in seen for owned in each.owned if owned.site >= 0})
+        held = [seen.owned for seen in self.heights.seen.values()]
+        held += [self._last.owned] if self._last is not None else []
+        return {each.site for owned in held for each in owned if each.site >= 0}
 
     def facts(self, done: Assembly) -> Iterable[object]:
         rows, rows_of = done.site_rows, done.tensors.rows_of
-        if self._last is not None and self._ended_it:
+        if self._last is not None:
             yield shortage_of(self._last.alive, self._last.owned, rows, rows_of)
         for seen in self.heights.seen.values():
             memory = shortage_of(seen.alive, seen.owned, rows, rows_of)

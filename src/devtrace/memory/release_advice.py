@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import gc
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
@@ -19,7 +19,6 @@ from devtrace.source.parsing import Source
 from devtrace.source.stand_ins import Frame
 from devtrace.words.catalogue import sentence
 
-_MOST_OBJECTS: Final = 300_000
 Remedy = tuple[str, tuple[Edit, ...]]
 
 
@@ -190,10 +189,9 @@ def deleted(memory: Memory, snapshot: FailureSnapshot) -> Remedy | None:
             names = sorted({*names, *_leading_to(frame, names, last)})
             statement = max((last[name] for name in names), key=lambda each: source.span(each).line)
             edit = Code(source, site).below(statement, f"del {', '.join(names)}")
+            help = sentence("out-of-memory.help-del", names=[f"`{name}`" for name in names], count=len(names))
             if edit is not None:
-                return sentence("out-of-memory.help-del", names=[f"`{name}`" for name in names], count=len(names)), (
-                    edit,
-                )
+                return help, (edit,)
     return None
 
 
@@ -208,9 +206,7 @@ def _last_reads(source: Source, body: list[ast.stmt], line: int) -> dict[str, as
     """Return the variables that no statement reads from a line on, each with the statement that read it last."""
     now = _index(source, body, line)
     later = _read_first(body[now:])
-    found: dict[str, ast.stmt] = {}
-    for statement in body[:now]:
-        found.update(dict.fromkeys(names_in(statement) - later, statement))
+    found = {name: each for each in body[:now] for name in names_in(each) - later}
     return found | _last_of_a_round(source, body, now, line, set())
 
 
@@ -253,9 +249,8 @@ def _is_plain(statement: ast.stmt) -> bool:
 
 def _is_led_to(snapshot: FailureSnapshot, owner: Frame, name: str, unread: set[str]) -> bool:
     """Return whether a variable that is still read leads to what a name is of, or to a part of that model."""
-    rest: list[Any] = []
-    for frame in snapshot.frames:
-        rest += [value for key, value in frame.f_locals.items() if frame is not owner or key not in unread]
+    variables = ((frame, *each) for frame in snapshot.frames for each in frame.f_locals.items())
+    rest = [value for frame, key, value in variables if frame is not owner or key not in unread]
     return _leads(rest, _with_parts(owner.f_locals.get(name)))
 
 
@@ -271,7 +266,7 @@ def _with_parts(value: Any) -> set[int]:
 
 def _leads(rest: list[Any], wanted: set[int]) -> bool:
     seen = {id(value) for value in rest}
-    while rest and len(seen) < _MOST_OBJECTS:
+    while rest:
         value = rest.pop()
         if id(value) in wanted:
             return True

@@ -12,10 +12,8 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Final
 
-from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.diagnosis.findings import Site
 from devtrace.memory import release_advice
 from devtrace.memory.holdings import Group, Memory
 from devtrace.memory.release_advice import Remedy
@@ -25,7 +23,7 @@ from devtrace.source.matching import called_names, calls_in, nodes_of, owner_of
 from devtrace.source.object_walk import is_tensor, parameters_of, registered
 from devtrace.source.safe_values import Scope, evaluate
 from devtrace.source.vocabulary import OF_BATCHES
-from devtrace.trace.ids import NO_CALL, NO_OP, NO_TENSOR, CallId, OpId, TensorId
+from devtrace.trace.ids import NO_CALL, NO_TENSOR, CallId, OpId, TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
 
@@ -35,21 +33,19 @@ def remedy(memory: Memory, snapshot: FailureSnapshot) -> Remedy:
     for group in memory.worth:
         if group.kind in _WASTE:
             return _WASTE[group.kind](memory, group)
-    found = (
+    return (
         release_advice.loaded_to_the_host(memory)
         or made_double(memory)
         or without_graph(memory, snapshot)
         or release_advice.deleted(memory, snapshot)
+        or one_hot(memory)
+        or outer_product(memory)
+        or made_float(memory)
+        or next(_of_what_is_needed(memory))
     )
-    if found is not None:
-        return found
-    return next(_of_what_is_needed(memory))
 
 
 def _of_what_is_needed(memory: Memory) -> Iterator[Remedy]:
-    for find in (one_hot, outer_product, made_float):
-        if (found := find(memory)) is not None:
-            yield found
     for group in memory.worth:
         if group.kind == "parameter" and (found := release_advice.copies_to_the_host(memory, group)) is not None:
             yield found
@@ -107,31 +103,23 @@ def without_graph(memory: Memory, snapshot: FailureSnapshot) -> Remedy | None:
     optimizers = [each for each in snapshot.walk.objects.values() if is_optimizer(each)]
     trained = {id(parameter) for each in optimizers for parameter in parameters_of(each)}
     for group in memory.worth if trained else ():
-        found = _made_by(memory, group) if group.kind == "activation" else None
-        if found is None:
+        is_made_here = group.kind == "activation"
+        made = memory.queries.source_node(group.born()) or memory.keeper(group) if is_made_here else None
+        if made is None:
             continue
-        code, statement, site = found
-        function = code.source.function(statement)
-        frame = next((each for each in snapshot.frames if code.source.body_of(each.f_code) is function), None)
+        function = made.source.function(made.statement)
+        frame = next((each for each in snapshot.frames if made.source.body_of(each.f_code) is function), None)
         if frame is None:
             continue
         scope = Scope.of(frame)
-        called = dict(_models(statement, scope))
+        called = dict(_models(made.statement, scope))
         names = [path for path, call in called.items() if _is_untrained(call, scope, trained)]
         if names:
             is_alone = len(called) == 1 and isinstance(frame.f_globals.get("torch"), ModuleType)
-            edit = code.within(statement, _HEADER) if is_alone else None
-            return sentence("out-of-memory.help-untrained", name=names[0], line=site.line), (edit,) if edit else ()
+            edit = made.code.within(made.statement, _HEADER) if is_alone else None
+            line = made.code.site.line
+            return sentence("out-of-memory.help-untrained", name=names[0], line=line), (edit,) if edit else ()
     return None
-
-
-def _made_by(memory: Memory, group: Group) -> tuple[Code, ast.stmt, Site] | None:
-    """Return the statement that made most of a group, else the one that gave its name a value."""
-    found, site = memory.queries.source_node(group.born()), memory.queries.site(group.born())
-    if found is not None and site is not None:
-        return found.code, found.statement, site
-    keeps = memory.keeper(group)
-    return (keeps.code, keeps.statement, keeps.site) if keeps is not None else None
 
 
 def _models(statement: ast.stmt, scope: Scope) -> Iterator[tuple[str, ast.Call]]:
@@ -177,7 +165,7 @@ def outer_product(memory: Memory) -> Remedy | None:
     largest = max(rows, key=lambda row: rows[row], default=NO_TENSOR)
     asked = memory.shortage.asked
     unknown = asked if len(rows) == 1 else 0  # what is computed from one tensor is as large as that
-    by_op = {queries.producer(largest) if largest >= 0 else NO_OP: rows.get(largest, 0) or unknown}
+    by_op = {queries.producer(largest): rows.get(largest, 0) or unknown}
     by_op |= {memory.failed: asked} if all(rows.values()) else {}
     for op, size in reversed(by_op.items()):
         inputs = {queries.base(row) for row in queries.inputs(op)} if op >= 0 else set()
@@ -224,7 +212,7 @@ def made_float(memory: Memory) -> Remedy | None:
     """Advise against a copy in float32 of what the model gave in half precision."""
     queries = memory.queries
     large = [each for each in memory.shortage.holdings if each.tensor >= 0 and each.bytes >= _PART * memory.total]
-    sizes = {memory.failed: memory.shortage.asked} | {memory.producer(each): each.bytes for each in large}
+    sizes = {memory.failed: memory.shortage.asked} | {queries.producer(each.tensor): each.bytes for each in large}
     for op, size in sizes.items():
         inputs = [queries.trace.tensors[row] for row in queries.inputs(op)] if op >= 0 else []
         if inputs and short_op_name(queries.op_name(op)) in _CASTS and size >= _FLOAT * inputs[0].bytes:
@@ -283,7 +271,7 @@ def _running(memory: Memory, group: Group) -> CallId:
     """Return the outermost call that made a group, -1 where several did: nobody knows how many are to come."""
     calls: Counter[CallId] = Counter()
     for each in group.holdings:
-        calls[memory.outermost(memory.producer(each))] += each.bytes
+        calls[memory.outermost(each)] += each.bytes
     (most, size), *_ = calls.most_common(1)
     return most if size > _MOST_OF_IT * group.bytes else NO_CALL
 
@@ -306,7 +294,7 @@ class _Layers:
     def __init__(self, memory: Memory, group: Group, root: CallId) -> None:
         self.memory = memory
         self.calls = memory.queries.trace.calls
-        self.made = {each.tensor: (memory.producer(each), each.bytes) for each in group.holdings}
+        self.made = {each.tensor: (memory.queries.producer(each.tensor), each.bytes) for each in group.holdings}
         self.whole = self._whole(root) if root >= 0 else None
 
     def _whole(self, call: CallId) -> int | None:
@@ -333,7 +321,7 @@ class _Layers:
     def _by_part(self, call: CallId) -> tuple[dict[CallId, int], int]:
         parts: Counter[CallId] = Counter()
         for op, size in self.made.values():
-            around = self.memory.queries.calls_around(op) if op >= 0 else []
+            around = self.memory.queries.calls_around(op)
             if call in around:
                 parts[around[max(around.index(call) - 1, 0)]] += size
         return parts, parts.pop(call, 0)
@@ -351,8 +339,5 @@ class _Layers:
         modules = self.memory.queries.trace.modules
         ran = {self.calls.number("module", part) for part in parts}
         beside = {modules.number("parent", row) for row in ran}
-        return [
-            str(modules.raw("type", row))
-            for row in range(len(modules))
-            if row not in ran and modules.number("parent", row) in beside
-        ]
+        rows = (row for row in range(len(modules)) if row not in ran and modules.number("parent", row) in beside)
+        return [str(modules.raw("type", row)) for row in rows]

@@ -96,15 +96,13 @@ class Keeper:
     @property
     def is_bounded(self) -> bool:
         """Return whether the code names a bound, or takes out what it put in: `deque(maxlen=9)`, `del memory[0]`."""
-        names = set(_paths_of(self.statement))
-        for each in nodes_of(ast.Call, self.source.tree):
-            if called_name(each) in TAKES_OUT and path_of(owner_of(each) or each) in names:
-                return True
-        given = [each for part in nodes_of(ast.stmt, self.source.tree) for each in targets(part)]
-        values = [each.value for each in given if path_of(each.node) in names]
-        deleted = [node for part in nodes_of(ast.Delete, self.source.tree) for node in part.targets]
-        bounded = any(keyword(call, "maxlen") is not None for value in values for call in calls_in(value))
-        return bounded or any(path_of(part) in names for node in deleted for part in chain(node))
+        names, tree = set(_paths_of(self.statement)), self.source.tree
+        owners = [owner_of(call) for call in calls_in(tree) if called_name(call) in TAKES_OUT]
+        deleted = [part for each in nodes_of(ast.Delete, tree) for node in each.targets for part in chain(node)]
+        if not names.isdisjoint(path_of(each) for each in (*owners, *deleted) if each is not None):
+            return True
+        given = [each for part in nodes_of(ast.stmt, tree) for each in targets(part) if path_of(each.node) in names]
+        return any(keyword(call, "maxlen") is not None for each in given for call in calls_in(each.value))
 
     @property
     def is_given_numbers(self) -> bool:
@@ -260,10 +258,8 @@ def _way(value: ast.expr, path: str) -> tuple[Way, ast.expr]:
 
 def _only(value: ast.expr) -> ast.expr:
     """Return `y` of `[y]`, which is added to a list."""
-    match value:
-        case ast.List(elts=[only]) | ast.Tuple(elts=[only]):
-            return only
-    return value
+    parts = listed(value)
+    return parts[0] if len(parts) == 1 else value
 
 
 def _is_in(node: ast.AST, path: str) -> bool:

@@ -2,17 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from devtrace.trace.ids import OpId, SiteId, TensorId
 
 Key = tuple[str, tuple[str, str, int]]
 """A name and its scope."""
+NOBODY: Final = ("", "", 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
+class Holding(NamedTuple):
     """A storage: how it is held and by whose name, the row of the site of its birth, of its tensor; -1 for none.
 
+    Until a recording has ended these rows are the recording's own.
     `scope` is the code of which `name` is a variable: file, function and first line. `contained`: by 0 a
     variable itself, 1 an attribute, 2 an item of either, 3 an item of an item.
     """

@@ -37,16 +37,16 @@ def left_on_host(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
             continue
         module = _module_between_copies(queries, habit.ops)
         moved = _moved_to_the_host(queries, module, habit.ops[0]) if module is not None else None
-        message = sentence("cpu-compute.message", count=habit.count)
-        if module is None or moved is not None:
-            if moved is not None:
-                path, site = str(moved.module.path), queries.site(moved.site.id) if moved.site is not None else None
-                message = sentence("cpu-compute.moved", count=habit.count, module=path, site=site)
-            yield finding("cpu-compute", habit, (), message, None)
+        needless = list[Needless]()
+        if module is None:
+            message = sentence("cpu-compute.message", count=habit.count)
+        elif moved is not None:
+            path, site = str(moved.module.path), queries.site(moved.site.id) if moved.site is not None else None
+            message = sentence("cpu-compute.moved", count=habit.count, module=path, site=site)
         else:
-            why = sentence("cpu-compute.module", count=habit.count, module=str(module.path))
-            needless = Needless(habit, why, sentence("cpu-compute.help", module=str(module.path)))
-            yield finding("cpu-compute", habit, (needless,), why, None)
+            message = sentence("cpu-compute.module", count=habit.count, module=str(module.path))
+            needless.append(Needless(habit, message, sentence("cpu-compute.help", module=str(module.path))))
+        yield finding("cpu-compute", habit, needless, message, None)
 
 
 def _left_behind(queries: TraceQueries, left: Rows) -> Finding:

@@ -62,13 +62,12 @@ def _needless(parts: list[Habit]) -> list[Needless]:
 
 def _advised(habit: Habit, *, is_often: bool) -> Needless:
     assert habit.found is not None
-    queries, is_drawn = habit.queries, is_drawn_from_nothing(habit)
-    why, help = (
-        reads.worded("host-sync.to-draw", "host-sync.to-draw.help")
-        if is_drawn
-        else of_masks(habit) or reads.purpose(queries, habit.found, habit.ops[0])
-    )
-    fix = None if is_drawn else read_after_loop(habit) or pick_by_where(habit)
+    fix = None
+    if is_drawn_from_nothing(habit):
+        why, help = reads.worded("host-sync.to-draw", "host-sync.to-draw.help")
+    else:
+        why, help = of_masks(habit) or reads.purpose(habit.queries, habit.found, habit.ops[0])
+        fix = read_after_loop(habit) or pick_by_where(habit)
     help, edits = (fix.help, fix.edits) if fix is not None else (help, ())
     is_warning = is_often and habit.pace.steps >= STEPS
     return Needless(habit, why, help, edits=edits, severity="warning" if is_warning else "note")

@@ -18,8 +18,8 @@ from devtrace.diagnosis.evidence.moves import is_within
 from devtrace.diagnosis.evidence.trace_queries import META, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.ledger import Tally
-from devtrace.trace.ids import OpId
-from devtrace.trace.rows import Module, Move
+from devtrace.trace.ids import TensorId
+from devtrace.trace.rows import Copy, Module, Move
 from devtrace.trace.tables import Ints
 from devtrace.words.catalogue import sentence
 
@@ -38,7 +38,7 @@ def moved_after_wrap(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
         wrapped = sharded if wrapper.type not in _WRAPPERS else _first_child(queries, wrapper.id)
         moves = [move for move in trace.moves if wrapped <= move.op and _concerns(move, wrapper)]
         moves = [move for move in moves if not _is_sharded_after(queries, move, shardings)]
-        origin = next((device for move in moves if (device := _origin(queries, move)) != ""), "")
+        origin = next((str(copy.from_) for move in moves for copy in _copies(queries, move)), "")
         ends = [*(move.op for move in moves[1:]), len(trace.ops)][: len(moves)]
         for move, after in zip(moves, ends, strict=True):
             device = str(trace.devices[move.device.id])
@@ -56,10 +56,8 @@ def _is_wrapper(module: Module) -> bool:
 
 def _is_sharded_after(queries: TraceQueries, move: Move, shardings: Ints) -> bool:
     """Return whether what was moved is sharded only then: the ops of `fully_shard` before are of another model."""
-    copies = queries.trace.copies
-    moved = [row for copy in _copies(queries, move) for row in queries.outputs(OpId(copies.number("op", copy)))]
     later = queries.trace.ops.lists("inputs").take(shardings[shardings >= move.op])
-    return bool(np.isin(queries.bases[later.flat], queries.bases[moved]).any())
+    return bool(np.isin(queries.bases[later.flat], queries.bases[_moved(queries, move)]).any())
 
 
 def _first_child(queries: TraceQueries, wrapper: int) -> int:
@@ -76,19 +74,18 @@ def _concerns(move: Move, wrapper: Module) -> bool:
     return is_within(move.module, wrapper) or is_within(wrapper, move.module)
 
 
-def _copies(queries: TraceQueries, move: Move) -> list[int]:
-    """Return the copies of a move, by row."""
+def _copies(queries: TraceQueries, move: Move) -> list[Copy]:
+    """Return the copies of a move; none if it only gave tensors memory."""
     if move.site is None:
         return []
-    ops = queries.trace.copies.ints("op")
+    copies = queries.trace.copies
+    ops = copies.ints("op")
     of_move = (ops >= move.op) & (queries.trace.ops.ints("site")[ops] == move.site.id)
-    return [int(row) for row in np.flatnonzero(of_move)[: move.tensors]]
+    return [copies[row] for row in np.flatnonzero(of_move)[: move.tensors]]
 
 
-def _origin(queries: TraceQueries, move: Move) -> str:
-    """Return from which device a move took tensors; nothing if it only gave them memory."""
-    rows = _copies(queries, move)
-    return queries.device_names[queries.trace.copies.number("from", rows[0])] if rows else ""
+def _moved(queries: TraceQueries, move: Move) -> list[TensorId]:
+    return [row for copy in _copies(queries, move) for row in queries.outputs(copy.op.id)]
 
 
 def _ran(queries: TraceQueries, wrapper: Module, begin: int, end: int) -> bool:
@@ -115,9 +112,7 @@ def _finding(queries: TraceQueries, move: Move, wrapper: Module, device: str) ->
 
 def _culprit(queries: TraceQueries, move: Move, device: str, site: Site | None) -> Culprit | None:
     """Return the first tensor that was moved and has a name."""
-    trace = queries.trace
-    moved = (row for copy in _copies(queries, move) for row in queries.outputs(OpId(trace.copies.number("op", copy))))
-    for row in moved:
-        if name := str(trace.tensors.raw("name", row)):
+    for row in _moved(queries, move):
+        if name := str(queries.trace.tensors.raw("name", row)):
             return as_culprit(queries, row, [name], moved=site)
     return None

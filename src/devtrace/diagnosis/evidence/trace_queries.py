@@ -22,7 +22,7 @@ from devtrace.source.element_types import CASTS
 from devtrace.source.live_objects import Evidence
 from devtrace.source.parsing import FunctionNode, Source, Span
 from devtrace.source.stand_ins import Frame
-from devtrace.trace.ids import NO_OP, NO_SITE, CallId, OpId, SiteId, TensorId
+from devtrace.trace.ids import NO_CALL, NO_OP, NO_SITE, CallId, OpId, SiteId, TensorId
 from devtrace.trace.ledger_counts import callers_of_backward
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.trace.views import autocasts_of_ops, storage_owners
@@ -155,15 +155,16 @@ class TraceQueries:
         return self.device_names.index(trait) if trait in self.device_names else -1
 
     def calls_around(self, op: OpId) -> list[CallId]:
-        """Return the calls of modules that an op ran in, the innermost first."""
-        call, found = CallId(self.trace.ops.number("call", op)), list[CallId]()
+        """Return the calls of modules that an op ran in, the innermost first; none for -1."""
+        call, found = CallId(self.trace.ops.number("call", op)) if op >= 0 else NO_CALL, list[CallId]()
         while call >= 0:
             found.append(call)
             call = CallId(self.trace.calls.number("parent", call))
         return found
 
     def producer(self, tensor: TensorId) -> OpId:
-        return OpId(int(self.producers[tensor]))
+        """Return the op that made a tensor; -1 for -1."""
+        return OpId(int(self.producers[tensor])) if tensor >= 0 else NO_OP
 
     @cached_property
     def producers(self) -> Ints:

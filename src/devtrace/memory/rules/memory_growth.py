@@ -129,9 +129,7 @@ def _finding(memory: Memory, group: Group, keeps: Keeper) -> Finding:
 
 def highest_memory(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     """Say who held each device's memory when it was highest, where that was asked for."""
-    for height in _heights(queries):
-        if not height.asked:
-            continue
+    for height in (each for each in _heights(queries) if each.asked):
         memory = Memory(queries, height.memory, height.op)
         holders = tuple(holder_of(memory, group) for group in memory.groups[:MOST_HOLDERS])
         limit = memory.shortage.limit
