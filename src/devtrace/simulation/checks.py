@@ -4,7 +4,7 @@ The words are torch's (aten/src/ATen/native: transformers/attention.cpp, RNN.cpp
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -87,8 +87,14 @@ def recurrent(data: torch.Tensor, second: Any, third: Any, fourth: Any, *_: Any)
     packed = isinstance(fourth, (list, tuple))
     hidden, parameters = (third, fourth) if packed else (second, third)
     hidden = [hidden] if isinstance(hidden, torch.Tensor) else hidden
-    _same_device(data, "hidden", hidden)
-    _same_device(data, "parameter", parameters)
+    here = device(data)
+    for name, tensors in (("hidden", hidden), ("parameter", parameters)):
+        for other in map(device, tensors):
+            if other != here:
+                raise RuntimeError(
+                    f"Input and {name} tensors are not at the same device, "
+                    f"found input tensor at {here} and {name} tensor at {other}"
+                )
 
 
 def ranked(data: torch.Tensor, atol: Any = None, rtol: Any = None, **kwargs: Any) -> None:
@@ -112,16 +118,6 @@ def fused_cell(data: torch.Tensor, hidden: Any, ih: torch.Tensor, hh: torch.Tens
         for each, weight in ((data, ih), (state, hh)):
             if device(each) != device(weight):
                 torch.mm(each, weight.mT)  # which refuses them
-
-
-def _same_device(data: torch.Tensor, name: str, tensors: Iterable[torch.Tensor]) -> None:
-    here = device(data)
-    for tensor in tensors:
-        if device(tensor) != here:
-            raise RuntimeError(
-                f"Input and {name} tensors are not at the same device, "
-                f"found input tensor at {here} and {name} tensor at {device(tensor)}"
-            )
 
 
 def _comparisons() -> Iterator[tuple[Any, str, Call]]:

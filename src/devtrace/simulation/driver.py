@@ -19,7 +19,7 @@ from devtrace.runtime.torch_names import replace, returning
 from devtrace.simulation.allocation import answers, shares
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.handlers import handlers
-from devtrace.simulation.refusals import show_waits
+from devtrace.simulation.refusals import WAITS, show_waits
 
 TOTAL_MEMORY = 16 << 30
 CAPABILITY = (9, 0)
@@ -31,7 +31,6 @@ class Driver(answers.MemoryAnswers):
 
     def __init__(self, devices: Devices) -> None:
         self.devices = devices
-        self.sync_debug_mode = 0
 
     def exchange(self, index: int) -> int:
         """Make another device current, and return which one was."""
@@ -40,7 +39,6 @@ class Driver(answers.MemoryAnswers):
         return before if index >= 0 else -1
 
     def set_sync_debug_mode(self, level: int) -> None:
-        self.sync_debug_mode = level
         show_waits(level)
         handlers.clear()
 
@@ -58,6 +56,7 @@ def _known(what: str) -> Any:
 def install(patches: Patches, undo: ExitStack, devices: Devices) -> None:
     """Give `torch._C` and `torch.cuda` what they have on a machine with these devices."""
     driver = Driver(devices)
+    undo.callback(show_waits, 0)
     knowing.append(answers.alive)
     undo.callback(knowing.remove, answers.alive)
     existing.append(shares.blocks)
@@ -83,7 +82,7 @@ def _shared_answers(driver: Driver) -> dict[str, object]:
         "set_current": driver.devices.set_current,
         "exchange": driver.exchange,
         "memory_stats": driver.memory_stats,
-        "reset_peak": driver.reset_peak,
+        "reset_peak": lambda device: driver.devices.find(device).memory.reset(),
         "empty_cache": driver.empty_cache,
         "set_fraction": driver.set_fraction,
         "accelerator": lambda: torch.device("cuda"),
@@ -113,7 +112,7 @@ def _driver_names(driver: Driver) -> dict[str, object]:
         "_cuda_getMemoryFraction": driver.fraction,
         "_cuda_getAllocatorBackend": lambda: "native",
         "_cuda_memorySnapshot": driver.snapshot,
-        "_cuda_get_sync_debug_mode": lambda: driver.sync_debug_mode,
+        "_cuda_get_sync_debug_mode": lambda: WAITS.level,
         "_cuda_set_sync_debug_mode": driver.set_sync_debug_mode,
         "_cuda_get_cudnn_benchmark_limit": lambda: 10,
         "_accelerator_isAllocatorInitialized": lambda: True,

@@ -76,24 +76,20 @@ def expire_all(devices: list[SimulatedDevice]) -> None:
     if not any(device.live for device in devices):
         return
     with torch._C.DisableTorchFunctionSubclass():  # a subclass of the program's is not to see our questions
-        live = [each for each in tensors_alive() if _on_a_device(each)]
+        live: list[torch.Tensor] = [each for each in tensors_alive() if _on_a_device(each)]
         for tensor in live:
             if ExpiredTensor in type(tensor).__mro__:
                 continue
             if tensor.is_leaf and tensor.grad is not None:
                 live.append(tensor.grad)  # which Python may not have seen before
-            _expire(tensor)
+            tensor.__class__ = _expired_class(type(tensor))
+            _expired.append(weakref.ref(tensor))
 
 
 def _on_a_device(tensor: torch.Tensor) -> bool:
     if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         return False  # a wrapper: the tensors in it are found by themselves
     return tag_of(tensor).owner.device is not None
-
-
-def _expire(tensor: torch.Tensor) -> None:
-    tensor.__class__ = _expired_class(type(tensor))
-    _expired.append(weakref.ref(tensor))
 
 
 def any_expired() -> bool:
@@ -104,10 +100,8 @@ def revive(devices: list[SimulatedDevice]) -> None:
     """Give tensors whose device is there again their class back."""
     waiting = [tensor for tensor in (ref() for ref in _expired) if tensor is not None]
     _expired.clear()
-    with torch._C.DisableTorchFunctionSubclass():
-        of_each = [tensor.device for tensor in waiting]
-    for tensor, device_then in zip(waiting, of_each, strict=True):
-        if any(device.device == device_then for device in devices):
+    for tensor in waiting:
+        if any(device.device == tensor.device for device in devices):
             tensor.__class__ = type(tensor).__mro__[2]
         else:
             _expired.append(weakref.ref(tensor))

@@ -8,7 +8,8 @@ checkpointing puts both states back. Only a device that was seeded or set to som
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import torch
@@ -21,8 +22,8 @@ _Generator = torch.Generator
 _host = torch.default_generator
 
 
-class _DeviceGenerator(_Generator):
-    """A generator of the CPU's kind that names another device as its own."""
+class DeviceGenerator(_Generator):
+    """`torch.Generator(device="cuda")`: numbers as the host's generator of that seed makes them."""
 
     _device: torch.device
     _shared: torch.Generator | None = None
@@ -82,6 +83,9 @@ class _DeviceGenerator(_Generator):
         self._shared = state
         return self
 
+    def __reduce__(self) -> Any:
+        return _rebuild, (self.device, self.get_state(), self._offset)
+
     @property
     def _target(self) -> torch.Generator:
         return self._shared or self
@@ -91,7 +95,7 @@ class _DeviceGenerator(_Generator):
         return self._target
 
 
-class DefaultGenerator(_DeviceGenerator):
+class DefaultGenerator(DeviceGenerator):
     """`torch.cuda.default_generators[i]`."""
 
     own = False
@@ -162,30 +166,25 @@ def _generator_class(devices: Devices) -> type:
     return AnyGenerator("Generator", (), {"__module__": "torch", "__doc__": _Generator.__doc__})
 
 
-class DeviceGenerator(_DeviceGenerator):
-    """`torch.Generator(device="cuda")`: numbers as the host's generator of that seed makes them."""
-
-    def __reduce__(self) -> Any:
-        return _rebuild, (self.device, self.get_state(), self._offset)
-
-
 def _rebuild(device: torch.device, state: torch.Tensor, offset: int = 0) -> torch.Generator:
     return torch.Generator(device).set_state(state).set_offset(offset)
 
 
-def checked(generator: torch.Generator, owner: SimulatedDevice | None) -> torch.Generator:
+def checked(value: Any, owner: SimulatedDevice | None) -> Any:
     """Return the generator that the CPU kernel may use for an operator on `owner`; raise for another device's."""
-    known = _known.get(_address(generator), generator)
+    if not isinstance(value, _Generator):
+        return value
+    known = _known.get(_address(value), value)
     wanted = "cpu" if owner is None or owner is HOST else "cuda"
     if known.device.type != wanted and not MEMORY.is_one:
         raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{known.device.type}'")
-    return known._source if isinstance(known, _DeviceGenerator) else generator
+    return known._source if isinstance(known, DeviceGenerator) else value
 
 
 def state_of(value: Any) -> Any:
     """Return the state that a generator has now, as a graph keeps it: a program may give that another state."""
     known = _known.get(_address(value), value) if isinstance(value, _Generator) else value
-    return known._target if isinstance(known, _DeviceGenerator) else value
+    return known._target if isinstance(known, DeviceGenerator) else value
 
 
 def keep_states() -> Callable[[], object]:
@@ -203,16 +202,13 @@ def _address(generator: torch.Generator) -> int:
 _known: weakref.WeakValueDictionary[int, torch.Generator] = weakref.WeakValueDictionary()
 
 
-class OwnStream:
-    """Lends the host's generator the state of a device's own stream, while an operator of that device runs."""
-
-    def __init__(self, generator: DefaultGenerator) -> None:
-        self.generator = generator
-
-    def __enter__(self) -> None:
-        self.before = _host.get_state()
-        _host.set_state(_Generator.get_state(self.generator._target))
-
-    def __exit__(self, *_: object) -> None:
-        _Generator.set_state(self.generator._target, _host.get_state())
-        _host.set_state(self.before)
+@contextmanager
+def own_stream(generator: DefaultGenerator) -> Iterator[None]:
+    """Lend the host's generator the state of a device's own stream, while an operator of that device runs."""
+    before = _host.get_state()
+    _host.set_state(_Generator.get_state(generator._target))
+    try:
+        yield
+    finally:
+        _Generator.set_state(generator._target, _host.get_state())
+        _host.set_state(before)

@@ -57,7 +57,8 @@ def _apply(own: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
     if isinstance(node, BackwardCFunction):
         if not kwargs:
             devices = [device(arg) for arg in args if isinstance(arg, torch.Tensor)]
-            node.register_hook(partial(_as_its_arguments, devices, type(node).__name__))
+            prefix = f"Function {type(node).__name__} returned an "
+            node.register_hook(lambda grads, _: on_devices(grads, devices, prefix))  # in the order of its arguments
         streams.follow(node)
     return out
 
@@ -72,11 +73,6 @@ def _group(own: Call, lists: Sequence[Sequence[Any]], with_indices: bool = False
                 into.extend(column[at : at + 1])  # a list may be empty: an optimizer without momentum
             chosen[1].extend([number] if with_indices else [])
     return groups
-
-
-def _as_its_arguments(devices: Sequence[torch.device], name: str, grads: Gradients, _: Any) -> Gradients:
-    """Check after a function's backward: its gradients are those of its tensor arguments, in their order."""
-    return on_devices(grads, devices, f"Function {name} returned an ")
 
 
 def on_devices(grads: Sequence[torch.Tensor | None], devices: Sequence[torch.device | None], prefix: str) -> Gradients:

@@ -265,26 +265,15 @@ def seeded(handler: Handler) -> Handler:
         device = kwargs.get("device")
         owner = mode.find_device(device) if device is not None and device.type == "cuda" else common_owner(args)
         is_given = any(isinstance(value, torch.Generator) for value in (*args, *kwargs.values()))
-        args, kwargs = _with_checked_generator(func, args, kwargs, owner)
+        if is_given and not (func._opname == "randperm" and args[:1] == (0,)):  # of no element, none is asked
+            args = tuple(generators.checked(value, owner) for value in args)
+            kwargs = {name: generators.checked(value, owner) for name, value in kwargs.items()}
         if is_given or owner is None or owner.generator is None or not owner.generator.own:
             return handler(mode, func, args, kwargs)
-        with generators.OwnStream(owner.generator):
+        with generators.own_stream(owner.generator):
             return handler(mode, func, args, kwargs)
 
     return draw
-
-
-def _with_checked_generator(
-    func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], owner: SimulatedDevice | None
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    given = kwargs.get("generator")
-    if func._opname == "randperm" and args[:1] == (0,):
-        return args, kwargs  # of no element, for which torch asks for none
-    if given is not None:
-        return args, {**kwargs, "generator": generators.checked(given, owner)}
-    if any(isinstance(value, torch.Generator) for value in args):
-        return tuple(generators.checked(v, owner) if isinstance(v, torch.Generator) else v for v in args), kwargs
-    return args, kwargs
 
 
 def composite(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -307,10 +296,10 @@ def factory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
     if device is not None and device.type == "cuda":
         owner = mode.find_device(device)
         kwargs = {**kwargs, "device": CPU}
-    elif device is not None and device.type == "cpu":
-        owner = _host_or_floating(owner, kwargs)
-    elif device is not None:
-        owner = HOST
+    elif device is not None and (device.type != "cpu" or "pin_memory" in kwargs):
+        owner = HOST  # Python's factories always pass pin_memory, C++ (composites, backward) never does
+    elif device is not None and owner is None:
+        owner = FLOATING
     if kwargs.get("pin_memory"):
         special.check_pinned(owner)
         return special.pinned(func(*args, **{**kwargs, "pin_memory": False}))
@@ -318,13 +307,6 @@ def factory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
     if owner is not None and owner is not HOST:
         _claim_new(mode, out, owner)
     return out
-
-
-def _host_or_floating(owner: SimulatedDevice | None, kwargs: dict[str, Any]) -> SimulatedDevice:
-    """Find who asked for `cpu`: Python's factories always pass pin_memory, C++ (composites, backward) never does."""
-    if "pin_memory" in kwargs:
-        return HOST
-    return FLOATING if owner is None else owner
 
 
 def _claim_new(mode: OpMode, out: Any, owner: SimulatedDevice) -> None:
@@ -338,7 +320,8 @@ def _claim_new(mode: OpMode, out: Any, owner: SimulatedDevice) -> None:
 
 def transform(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A Fourier transform, whose sizes CUDA refuses in half precision."""
-    upcast_ops.check_sizes_of_half(func, args)
+    if upcast_ops.half.now:
+        upcast_ops.check_sizes(func, args)
     return one_result(mode, func, args, kwargs)
 
 

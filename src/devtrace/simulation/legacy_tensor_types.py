@@ -10,6 +10,7 @@ from torch.overrides import has_torch_function
 from devtrace.runtime.eager_paths import ask_no_class
 from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.quiet import PLAIN
+from devtrace.runtime.torch_names import returning
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.storage_tags import (
     CPU,
@@ -86,7 +87,7 @@ def install(patches: Patches, devices: Devices) -> None:
     patches.wrap(torch.Tensor, "new", new)
     patches.wrap(torch.Tensor, "new_tensor", new_tensor, leaves=True)
     patches.set(torch.Tensor, "grad", Attribute(_grad.__get__, set_grad, _grad.__delete__))
-    patches.set(torch.Tensor, "record_stream", record_stream)
+    patches.set(torch.Tensor, "record_stream", returning(None))  # memory is not handed out by stream here
 
     def parse_to(parse: Call, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """`nn.Module.to`'s reading of its arguments, which takes another tensor for the CPU's."""
@@ -149,10 +150,6 @@ def new_tensor(own: Call, self: torch.Tensor, data: Any, **kwargs: Any) -> Any:
         return own(self, data, **kwargs)
     options: dict[str, Any] = {"dtype": self.dtype, "device": device(self)}
     return torch.tensor(data, **options | {name: value for name, value in kwargs.items() if value is not None})
-
-
-def record_stream(self: torch.Tensor, stream: Any) -> None:
-    """Memory is not handed out by stream here."""
 
 
 def set_grad(self: torch.Tensor, grad: torch.Tensor | None) -> None:

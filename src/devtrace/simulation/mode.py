@@ -38,9 +38,6 @@ class SimulationMode(OpMode):
 
     supports_higher_order_operators = True
 
-    def retire(self) -> None:
-        self.__class__ = RetiredMode
-
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         try:
             if _traced_by_jit() is not None and _is_excluded(_TRACER) and func._opname not in _NOTED_BY_HAND:

@@ -9,9 +9,9 @@ waits, or that results do not repeat: `cuda_on_request.tsv` has the operators.
 
 import functools
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -43,29 +43,21 @@ def refusing(func: Any, handler: Handler) -> Handler:
     first = next((at for at, argument in enumerate(schema.arguments) if str(argument.type) == "Tensor"), None)
     if refused is None or first is None:
         return handler
-    return functools.partial(_unless_refused, handler, refused, first)
 
+    def unless_refused(mode: Any, func: Any, args: Any, kwargs: Any) -> Any:
+        dtype: Any = getattr(args[first], "dtype", None) if first < len(args) else None  # C++ may hand on a number
+        words, condition = refused.get(dtype, ("", ""))
+        if words and _applies(condition, dtype, func, args, kwargs, first):
+            owners = {tag_of(each).owner for each in tensors_in((*args, *kwargs.values()))}
+            is_alone = len(owners) == 1  # of several, devices come first
+            if (words == "-" or is_alone) and not owners <= {HOST, FLOATING}:
+                if is_alone and not any(spec.alias_info for spec in func._schema.arguments):
+                    with suppress(NotImplementedError):  # the CPU may refuse the dtype, too
+                        handler(mode, func, args, kwargs)  # raises for shapes of which torch speaks first
+                _refuse(func, words, args, kwargs)
+        return handler(mode, func, args, kwargs)
 
-def _unless_refused(
-    handler: Handler,
-    refused: Mapping[torch.dtype, tuple[str, str]],
-    at: int,
-    mode: Any,
-    func: Any,
-    args: Any,
-    kwargs: Any,
-) -> Any:
-    dtype: Any = getattr(args[at], "dtype", None) if at < len(args) else None  # C++ may hand on a number
-    words, condition = refused.get(dtype, ("", ""))
-    if words and _applies(condition, dtype, func, args, kwargs, at):
-        owners = {tag_of(each).owner for each in tensors_in((*args, *kwargs.values()))}
-        no_kernel = words == "-" and not owners <= {HOST, FLOATING}
-        if no_kernel or (len(owners) == 1 and owners.isdisjoint((HOST, FLOATING))):  # of several, devices come first
-            if len(owners) == 1 and not any(spec.alias_info for spec in func._schema.arguments):
-                with suppress(NotImplementedError):  # the CPU may refuse the dtype, too
-                    handler(mode, func, args, kwargs)  # raises for shapes that do not fit, of which torch speaks first
-            _refuse(func, words, args, kwargs)
-    return handler(mode, func, args, kwargs)
+    return unless_refused
 
 
 def _applies(condition: str, dtype: Any, func: Any, args: Any, kwargs: Any, at: int) -> bool:
@@ -88,13 +80,6 @@ def _refuse(func: Any, words: str, args: Any, kwargs: Any) -> None:
     raise NotImplementedError(f""""{words}" not implemented for '{kind}'""")
 
 
-class Row(NamedTuple):
-    """A row of the table: a kernel that gives no result twice, or none where the CPU waits; and when."""
-
-    kernel: str
-    condition: str
-
-
 class Waits:
     """Keeps torch's sync debug mode: 1 warns, 2 raises. `are_open`: no mode has to see the read of a value."""
 
@@ -106,10 +91,10 @@ WAITS = Waits()
 
 
 @functools.cache
-def requests() -> dict[str, Row]:
-    """Operator without overload -> its row."""
+def requests() -> dict[str, tuple[str, str]]:
+    """Operator without overload -> a kernel that gives no result twice, or none where the CPU waits; and when."""
     rows = rows_of("simulation/cuda_on_request.tsv")
-    return {name: Row(kernel, condition) for names, kernel, condition in rows for name in names.split()}
+    return {name: (kernel, condition) for names, kernel, condition in rows for name in names.split()}
 
 
 def show_waits(level: int) -> None:
@@ -120,34 +105,35 @@ def show_waits(level: int) -> None:
 def asking(func: Any, handler: Handler) -> Handler:
     """Put what is said of an operator before its handler; of a wait, where that was asked for by now."""
     row = requests().get(func._schema.name.removeprefix("aten::").rstrip("_"))
-    if row is None or not (row.kernel or WAITS.level):
+    if row is None or not (row[0] or WAITS.level):
         return handler
+    kernel, condition = row
 
     def checked(mode: Any, func: Any, args: Any, kwargs: Any) -> Any:
-        if row.kernel and torch._C._get_deterministic_algorithms() and _is_asked_for(row, func, args, kwargs):
-            not_repeated(row.kernel)
-        elif not row.kernel and _is_asked_for(row, func, args, kwargs):
+        if kernel and torch._C._get_deterministic_algorithms() and _is_asked_for(condition, func, args, kwargs):
+            not_repeated(kernel)
+        elif not kernel and _is_asked_for(condition, func, args, kwargs):
             waited()
         return handler(mode, func, args, kwargs)
 
     return checked
 
 
-def _is_asked_for(row: Row, func: Any, args: Any, kwargs: Any) -> bool:
+def _is_asked_for(condition: str, func: Any, args: Any, kwargs: Any) -> bool:
     given = {spec.name: value for spec, value in given_to(func, args, kwargs)}
     hosts = [tag_of(each).owner is HOST for each in tensors_in(given.values()) if tag_of(each).owner is not FLOATING]
-    if row.condition == "blocking":
+    if condition == "blocking":
         target = given.get("device")
         hosts += [target.type == "cpu"] if target is not None and (target.type, target.index) != ("cpu", None) else []
         return len(set(hosts)) > 1 and not given.get("non_blocking")
     if all(hosts):
         return False
-    if row.condition == "masks":
+    if condition == "masks":
         if any(tag_of(each).owner is HOST for each in tensors_in(args[1:2])):
             return True  # an index of the CPU is copied
         masks = [each for each in tensors_in(args[1:2]) if each.dtype in (torch.bool, torch.uint8)]
         return bool(masks) and not (len(masks) == 1 and _is_filled(args))
-    name, _, value = row.condition.partition("=")
+    name, _, value = condition.partition("=")
     if name.startswith("!"):
         return given.get(name[1:]) is None
     return not name or (str(given.get(name)) == value if value else given.get(name) is not None)

@@ -165,7 +165,7 @@ def iterator(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
 
 def _compare_shapes(found: list[Arg]) -> None:
     """Raise for shapes that do not fit each other, which TensorIterator looks at before devices."""
-    whole = functools.reduce(_broadcast, (arg.tensor.shape for arg in found if not _only_written(arg)))
+    whole = functools.reduce(_BROADCAST, (arg.tensor.shape for arg in found if not _only_written(arg)))
     for arg in found:
         if arg.written and not _only_written(arg) and arg.tensor.shape != whole:
             shapes = list(arg.tensor.shape), list(whole)
@@ -190,18 +190,6 @@ def _compare_dtypes(func: torch._ops.OpOverload, found: list[Arg], common: Simul
 
 def _only_written(arg: Arg) -> bool:
     return arg.written and arg.name != "self"
-
-
-def _broadcast(one: torch.Size, other: torch.Size) -> torch.Size:
-    whole = list(one if len(one) > len(other) else other)
-    for back in range(1, min(len(one), len(other)) + 1):
-        if one[-back] != other[-back] and 1 not in (one[-back], other[-back]):
-            raise RuntimeError(
-                f"The size of tensor a ({one[-back]}) must match the size of tensor b ({other[-back]}) "
-                f"at non-singleton dimension {len(whole) - back}"
-            )
-        whole[-back] = other[-back] if one[-back] == 1 else one[-back]
-    return torch.Size(whole)
 
 
 def two_devices(one: torch.device, other: torch.device) -> RuntimeError:
@@ -255,14 +243,9 @@ def same(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
 
 def masked_fill(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
     """Value may be on the host; the mask must be on the tensor's device."""
-    target, mask = found[0], found[1]
-    if target.owner is HOST:
+    if found[0].owner is HOST:
         raise RuntimeError("masked_fill_: Expected inputs to be on same device")
-    if mask.owner is not target.owner:
-        raise RuntimeError(
-            "expected self and mask to be on the same device, "
-            f"but got mask on {mask.device} and self on {target.device}"
-        )
+    same(func, rule, found[:2])
 
 
 def convolution(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
@@ -309,6 +292,7 @@ def _plain_kernel(args: tuple[Any, ...], on_host: bool) -> str:
     return {2: "_conv_depthwise2d", 3: "conv_depthwise3d"}.get(dimensions, "") if by_channel else ""
 
 
+_BROADCAST = take("_C._infer_size", "checks", instead=lambda one, other: one)
 _SELECT_KERNEL = take("_C._select_conv_backend", "checks", instead=lambda *args: None)
 _PLAIN_CONVOLUTIONS = {
     "Slow2d": "_slow_conv2d_forward",

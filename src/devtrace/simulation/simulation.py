@@ -45,7 +45,7 @@ from devtrace.simulation import (
 )
 from devtrace.simulation.cuda_features import elements, exchange, parallel, scripts
 from devtrace.simulation.devices import Devices
-from devtrace.simulation.mode import SimulationMode
+from devtrace.simulation.mode import RetiredMode, SimulationMode
 from devtrace.simulation.storage_tags import HOST_TAG, MEMORY, SIMULATED, TAG
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import SimulateError
@@ -158,7 +158,7 @@ class Simulation:
     def _retire_modes(self) -> None:
         """A thread that outlives the simulation keeps its mode, which no longer does anything."""
         for each in self._modes:
-            each.retire()
+            each.__class__ = RetiredMode
 
 
 def _install_with(module: ModuleType, patches: Patches, given: tuple[Any, ...], undo: ExitStack) -> None:

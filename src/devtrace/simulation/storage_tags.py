@@ -106,17 +106,7 @@ def _tag(tensor: torch.Tensor) -> Tag:
     try:
         found: Tag = tensor.untyped_storage()._devtrace_tag  # type: ignore[attr-defined]
         return found
-    except (RuntimeError, ValueError):
-        with torch._C.DisableTorchFunctionSubclass():
-            return _tag_below(tensor)
-
-
-def _tag_below(tensor: torch.Tensor) -> Tag:
-    """Return the tag of a tensor whose class refuses the question (a lazy parameter), or that has several storages."""
-    try:
-        found: Tag = tensor.untyped_storage()._devtrace_tag  # type: ignore[attr-defined]
-        return found
-    except RuntimeError:
+    except RuntimeError:  # it has several storages
         with torch._C._DisableTorchDispatch():
             return next((tag_of(part) for part in parts(tensor)), HOST_TAG)
 

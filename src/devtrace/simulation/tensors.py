@@ -47,11 +47,9 @@ def _device(self: torch.Tensor) -> torch.device:
         tag: Tag = self.untyped_storage()._devtrace_tag  # type: ignore[attr-defined]
     except (RuntimeError, ValueError):
         tag = tag_of(self)
-    found = tag.owner.device
+    found = (tag.hint or tag.owner).device
     if found is not None:
         return found
-    if tag.hint is not None and tag.hint.device is not None:
-        return tag.hint.device
     own: torch.device = _base_device(self)
     return _device_within(self) or own if type(self) not in PLAIN else own
 
@@ -133,18 +131,13 @@ class Moves:
     def numpy(self, tensor: torch.Tensor, *, force: bool = False) -> Any:
         if force:
             return self.cpu(tensor.detach()).resolve_conj().resolve_neg().numpy()
-        refuse_numpy(tensor)
+        found = device(tensor)
+        if found.type == "cuda" and not MEMORY.is_one:
+            raise TypeError(
+                f"can't convert {found} device type tensor to numpy. "
+                "Use Tensor.cpu() to copy the tensor to host memory first."
+            )
         return _Base.numpy(tensor)
-
-
-def refuse_numpy(tensor: torch.Tensor) -> None:
-    """Raise for a tensor of a device, whose memory numpy cannot see."""
-    found = device(tensor)
-    if found.type == "cuda" and not MEMORY.is_one:
-        raise TypeError(
-            f"can't convert {found} device type tensor to numpy. "
-            "Use Tensor.cpu() to copy the tensor to host memory first."
-        )
 
 
 def read_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -50,17 +50,12 @@ def _transform(function: Call, *args: Any, **kwargs: Any) -> Any:
     if narrow not in table()["_fft_r2c"] or tag_of(given).owner.device is None:
         return function(*args, **kwargs)
     is_half = narrow is torch.float16
-    with _half if is_half else nullcontext():
+    with half if is_half else nullcontext():
         return call_wider(function, narrow, args, kwargs, stays_wide=not is_half)
 
 
-_half = Depth()
-
-
-def check_sizes_of_half(func: Any, args: tuple[Any, ...]) -> None:
-    """Check an operator of a transform that is computed wider in this thread."""
-    if _half.now:
-        check_sizes(func, args)
+half = Depth()
+"""Transforms of half precision that are computed wider in this thread."""
 
 
 def check_sizes(func: Any, args: tuple[Any, ...]) -> None:

@@ -9,11 +9,13 @@ c10/cuda/CUDACachingAllocator.cpp does it.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import RLock, get_ident
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import torch
+
+DoneT = TypeVar("DoneT")
 
 ROUND: Final = 512
 SMALL: Final = 1 << 20  # the largest request that goes into the small pool
@@ -129,46 +131,21 @@ class CachingAllocator:
             return 0
         size = (nbytes + 511) & -512
         pool = self._small if size <= SMALL else self._large
-        me = get_ident()
-        if self._busy == me:
+        if self._busy == get_ident():
             return self._counted(self._made(size, pool))
-        with self._lock:
-            try:
-                self._busy = me
-                block = self._found(size, pool)
-                while self._late:
-                    self._put_back(self._late.pop())
-            finally:
-                self._busy = 0
-        return block
+        return self._alone(self._found, size, pool)
 
     def give(self, block: Block | int) -> None:
         """Put a block back, joined with what is free beside it."""
         if isinstance(block, int):
             return
         self._late.append(block)
-        me = get_ident()
-        if self._busy == me:
-            return
-        with self._lock:
-            try:
-                self._busy = me
-                while self._late:
-                    self._put_back(self._late.pop())
-            finally:
-                self._busy = 0
+        if self._busy != get_ident():
+            self._alone(self._put_late_back)
 
     def release(self) -> int:
         """`empty_cache`: give back all segments in which nothing is. Return how many there were."""
-        me = get_ident()
-        if self._busy == me:
-            return 0
-        with self._lock:
-            try:
-                self._busy = me
-                return self._release()
-            finally:
-                self._busy = 0
+        return 0 if self._busy == get_ident() else self._alone(self._release)
 
     def reset(self) -> None:
         """Forget the peaks."""
@@ -184,6 +161,21 @@ class CachingAllocator:
                     blocks.append(block)
                     block = block.after
                 yield pool is self._small, blocks
+
+    def _alone(self, do: Callable[..., DoneT], *given: Any) -> DoneT:
+        """Do what no other call comes between, and put back what is given back meanwhile."""
+        with self._lock:
+            try:
+                self._busy = get_ident()
+                done = do(*given)
+                self._put_late_back()
+            finally:
+                self._busy = 0
+        return done
+
+    def _put_late_back(self) -> None:
+        while self._late:
+            self._put_back(self._late.pop())
 
     def _found(self, size: int, pool: Pool) -> Block | None:
         keys, blocks = pool.keys, pool.blocks

@@ -36,9 +36,6 @@ class MemoryAnswers:
             "reserved_bytes_by_private_pools": {},
         }
 
-    def reset_peak(self, device: int) -> None:
-        self.devices.find(device).memory.reset()
-
     def empty_cache(self) -> None:
         for each in self.devices.simulated:
             each.memory.release()
@@ -69,9 +66,7 @@ def _segment(device: SimulatedDevice, small: bool, blocks: list[Block]) -> dict[
         "device": device.index,
         "address": blocks[0].address,
         "total_size": sum(block.size for block in blocks),
-        "allocated_size": used,
-        "active_size": used,
-        "requested_size": used,
+        **dict.fromkeys(("allocated_size", "active_size", "requested_size"), used),
         "stream": 0,
         "segment_type": "small" if small else "large",
         "segment_pool_id": (0, 0),

@@ -28,9 +28,8 @@ class SimulatedDevice:
         self.device = device
         self.index = index
         self._live = self.refused = 0
-        self._memory: Endless | CachingAllocator = Endless()
-        self.total: int = 0
         self.generator: Any = None
+        self.begin(0)
 
     @property
     def memory(self) -> Endless | CachingAllocator:
@@ -45,7 +44,7 @@ class SimulatedDevice:
     def begin(self, total: int, limit: int | None = None) -> None:
         count_out_the_freed()
         self.total = total if limit is None else limit
-        self._memory = Endless() if limit is None else CachingAllocator(limit)
+        self._memory: Endless | CachingAllocator = Endless() if limit is None else CachingAllocator(limit)
         self.generator = None
 
     def allow(self, limit: int) -> None:

@@ -7,6 +7,7 @@ stack (a recording, a capture), where torch.jit.trace looks on or waits are repo
 import os
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -30,12 +31,8 @@ def install(patches: Patches) -> None:
     patches.set(torch.Tensor, "__setitem__", _writing(torch._C.TensorBase.__setitem__))
 
 
-def _close() -> None:
-    """Leave what a forked process reads to its mode, which refuses it."""
-    WAITS.are_open = False
-
-
-os.register_at_fork(after_in_child=_close)
+# What a forked process reads is left to its mode, which refuses it.
+os.register_at_fork(after_in_child=partial(setattr, WAITS, "are_open", False))
 
 
 def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
