@@ -27,15 +27,15 @@ class Parameter(Tensor):
 
 
 class Module:
-    """Of torch.nn."""
+    """A module of torch.nn."""
 
 
 class Optimizer:
-    """Of torch.optim."""
+    """An optimizer of torch.optim."""
 
 
 class HostData:
-    """What gives batches: its tensors belong on the CPU."""
+    """A source of batches: its tensors belong on the CPU."""
 
 
 class Dataset(HostData):
@@ -51,7 +51,7 @@ class Sampler(HostData):
 
 
 class Named:
-    """What is known by its name alone."""
+    """An object that is known by its name alone."""
 
     __slots__ = ("_name",)
 
@@ -67,7 +67,7 @@ class Device(Named):
 
 
 class Generator(Named):
-    """Of random numbers, by its device."""
+    """A generator of random numbers, by its device."""
 
     __slots__ = ()
 

@@ -29,7 +29,7 @@ from devtrace.trace.tables import TraceData
 
 
 class Recorded(NamedTuple):
-    """What ran, and what was there."""
+    """A trace, and what was there beside it."""
 
     trace: TraceData
     snapshot: Snapshot
