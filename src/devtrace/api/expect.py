@@ -26,6 +26,7 @@ from devtrace.diagnosis.evidence.tensors_off_device import elsewhere
 from devtrace.diagnosis.findings import Site
 from devtrace.recording.columns import stamps
 from devtrace.recording.peak import Peak
+from devtrace.runtime.quiet import Quiet
 from devtrace.source.parsing import node_of
 from devtrace.trace.builder import TraceBuilder
 from devtrace.words.catalogue import comma, sentence
@@ -135,7 +136,8 @@ def _argument_texts(frame: FrameType, count: int) -> list[str]:
 
 def _born(tensor: object) -> Site | None:
     """Return where a recording, or the light hooks of `%load_ext devtrace`, saw the birth of a tensor."""
-    birth = stamps.get(tensor)[2]
+    with Quiet():
+        birth = stamps.get(tensor)[2]
     return None if birth < 0 else _site(birth)
 
 

@@ -299,9 +299,10 @@ def accelerators() -> tuple[str, ...]:
 
 def untransformed(value: Any) -> Any:
     """Return the tensor that `vmap`, `grad` and the like go through with a wrapper; any other as it is."""
-    functorch = sys.modules["torch"]._C._functorch
-    while functorch.is_functorch_wrapped_tensor(value):
-        value = functorch.get_unwrapped(value)
+    torch = sys.modules["torch"]
+    with torch._C.DisableTorchFunctionSubclass():
+        while torch._C._functorch.is_functorch_wrapped_tensor(value):
+            value = torch._C._functorch.get_unwrapped(value)
     return value
 
 

@@ -1,7 +1,7 @@
 """What was there when a recording ended, beside what ran: all that diagnosis knows of the program itself.
 
-    snapshot.objects         # stand-ins, made when a rule first asks
-    snapshot.let_go()        # from here on nothing of the program is held
+snapshot.objects         # stand-ins, made when a rule first asks
+snapshot.let_go()        # from here on nothing of the program is held
 """
 
 from __future__ import annotations
