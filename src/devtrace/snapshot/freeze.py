@@ -31,6 +31,7 @@ from types import (
 )
 from typing import Any, Final
 
+from devtrace.snapshot.kinds import is_of_program
 from devtrace.source.object_walk import READ_OF_MODULES, beside_torchs, is_tensor
 from devtrace.source.safe_values import FIELD, bases_of, class_dict, classes_of, full_name_of, instance_dict
 from devtrace.source.stand_ins import OF_TORCH, Builtin, Device, Dtype, Generator
@@ -151,7 +152,7 @@ class Freezer:
         return base
 
     def _later(self, value: Any, made: Any, depth: int) -> Any:
-        if depth < self._most_depth:
+        if depth < self._most_depth and is_of_program(value, is_variable=not depth):
             self._waiting.append((value, made, depth + 1))
         return self._keep(value, made)
 

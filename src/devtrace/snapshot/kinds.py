@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from types import FunctionType
 from typing import Any
 
 from devtrace.source import stand_ins
 from devtrace.source.object_walk import is_tensor, items_of, registered
 from devtrace.source.safe_values import attribute, class_dict, classes_of, full_name_of, instance_dict
-from devtrace.source.user_code import is_torch_or_ours, owner_of
+from devtrace.source.user_code import OF_HOSTS, is_torch_or_ours, owner_of
 from devtrace.source.vocabulary import kinds
 
 
@@ -94,6 +95,17 @@ def is_installed(kind: type) -> bool:
     module = own if "__file__" in own else instance_dict(sys.modules.get(full_name_of(kind)[0]))
     file = str(module.get("__file__") or "")
     return is_torch_or_ours(file) or owner_of(file) == "package"
+
+
+def is_of_program(value: Any, *, is_variable: bool) -> bool:
+    """Return whether names may lead on from an object: no module's globals, no package's class, none of IPython's."""
+    kind = type(value)
+    if kind is dict:  # of these a program has the most
+        return is_variable or "__builtins__" not in value
+    if issubclass(kind, type):
+        return not is_installed(value)
+    module = value.__module__ if kind is FunctionType else class_dict(kind).get("__module__")
+    return type(module) is not str or OF_HOSTS.match(module) is None
 
 
 def is_generator(value: object) -> bool:

@@ -11,13 +11,10 @@ import sys
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import FunctionType
 from typing import Any, Final
 
-from devtrace.snapshot.kinds import is_installed, is_module, is_optimizer
+from devtrace.snapshot.kinds import is_module, is_of_program, is_optimizer
 from devtrace.source.object_walk import Reference, ReferenceKind, is_tensor, may_lead, members
-from devtrace.source.safe_values import class_dict
-from devtrace.source.user_code import OF_HOSTS
 
 MOST_OBJECTS: Final = 60_000
 MOST_DEPTH: Final = 12
@@ -145,7 +142,11 @@ class Walk:
         self.objects[key] = value
         if type(value) is not dict and is_tensor(value):
             self.tensors.append(value)
-        elif depth < self.most_depth and _is_of_program(reference) and self.follows(value):
+        elif (
+            depth < self.most_depth
+            and is_of_program(value, is_variable=reference.owner is None)
+            and self.follows(value)
+        ):
             queue.append((value, depth))
 
     def names(self, value: object) -> list[AccessPath]:
@@ -180,17 +181,6 @@ class Walk:
     def _is_keyed(self, reference: Reference) -> bool:
         """Return whether the key of a reference has access paths itself."""
         return reference.kind == "state" and id(reference.key) in self.references
-
-
-def _is_of_program(reference: Reference) -> bool:
-    """Return whether names may lead on from an object: no module's globals, no package's class, none of IPython's."""
-    value, kind = reference.value, type(reference.value)
-    if kind is dict:  # of these a program has the most
-        return reference.owner is None or "__builtins__" not in value
-    if issubclass(kind, type):
-        return not is_installed(value)
-    module = value.__module__ if kind is FunctionType else class_dict(kind).get("__module__")
-    return type(module) is not str or OF_HOSTS.match(module) is None
 
 
 def roots(frame: Any) -> dict[str, tuple[Any, ReferenceKind]]:
