@@ -42,6 +42,8 @@ MOST_OBJECTS: Final = 60_000
 MOST_DEPTH: Final = 12
 MOST_PLAIN: Final = 1_000
 """Items that are kept of a list or dictionary of numbers and texts."""
+LONGEST_DEVICE: Final = 30
+"""Characters of a text that names a device, rightly or not: `cuda-0`."""
 HIDDEN: Final = "..."
 """In place of a text of the user's."""
 
@@ -136,7 +138,8 @@ class Freezer:
                 own[name] = self.of(each, depth)
 
     def _text(self, text: str) -> str:
-        return text if not text or text in self._mentioned or text.partition(":")[0] in kinds() else HIDDEN
+        is_device = len(text) <= LONGEST_DEVICE and text.lower().startswith(kinds())
+        return text if not text or is_device or text in self._mentioned else HIDDEN
 
     def _keep(self, value: object, made: Any) -> Any:
         self._known[id(value)] = made
@@ -190,7 +193,8 @@ class Freezer:
     def _function(self, value: FunctionType, depth: int) -> Any:
         code = self.code(value.__code__)
         cells = tuple(CellType() for _ in code.co_freevars)
-        names = self.namespace(value.__globals__, whole=owner_of(code.co_filename) == "user")
+        file = value.__globals__.get("__file__")  # a notebook's names have none
+        names = self.namespace(value.__globals__, whole=type(file) is not str or owner_of(file) == "user")
         made = self._keep(value, FunctionType(code, names, value.__name__, None, cells))
         made.__module__ = str(value.__module__)
         for cell, own in zip(cells, value.__closure__ or (), strict=True):

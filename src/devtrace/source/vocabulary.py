@@ -224,7 +224,7 @@ def torch_name(value: object) -> str:
     if type(value) is BuiltinFunctionType:
         owner = value.__self__  # a tensor, torch's own module, or nothing
         module = owner.__name__ if type(owner) is ModuleType else value.__module__ or type(owner).__module__
-        return value.__name__ if _is_of_torch(module) else ""
+        return value.__name__ if _is_of_torch(str(module)) else ""
     if type(value) is MethodDescriptorType:
         return value.__name__ if _is_of_torch(value.__objclass__.__module__) else ""
     return value.__name__ if type(value) is FunctionType and _is_of_torch(str(value.__module__)) else ""

@@ -5,10 +5,9 @@ A buffer that its class goes on to change is kept in checkpoints. Of a metric it
 
 import ast
 import itertools
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from devtrace.diagnosis.edits import Code
@@ -234,5 +233,5 @@ def _torch_nn(code: Code, owner: Any) -> str:
     """Return the file's own name for torch.nn; a cell's may be from an earlier cell."""
     functions = (value for klass in classes_of(type(owner)) for value in class_dict(klass).values())
     namespace = next((each.__globals__ for each in functions if type(each) is FunctionType), {})
-    known = (name for name, value in namespace.items() if value is sys.modules.get("torch.nn"))
+    known = (name for name, value in namespace.items() if type(value) is ModuleType and value.__name__ == "torch.nn")
     return code.source.known_as("torch.nn") or next(known, "torch.nn")
