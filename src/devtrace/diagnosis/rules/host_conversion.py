@@ -187,9 +187,9 @@ class _Conversion:
         if frame is None or code is None:
             return {}
         parts = operands(code) if code is frame.source_node.node else [code]
+        parts = parts if self.given is None else [self.given]
         given = (each for each in parts if isinstance(each, ast.expr) and each is not owner_of(code))
-        is_numpys = self.taker is NUMPY and self.given is None
-        taken = dict(pair for each in given if is_numpys for pair in self._brought(each, frame))
+        taken = dict(pair for each in given if self.taker is NUMPY for pair in self._brought(each, frame))
         return taken or ({node: frame.code.called_on(node, self._way(node, frame))} if node is not None else {})
 
     def _brought(self, node: ast.expr, frame: FailingFrame) -> Iterator[tuple[ast.AST, str]]:
