@@ -149,17 +149,18 @@ class _Conversion:
             yield from self.queries.outputs(OpId(self.op - 1))
 
     @cached_property
-    def _made_in_the_line(self) -> dict[ast.AST, TensorId]:
+    def _made_in_the_line(self) -> dict[ast.expr, TensorId]:
         """Return the expressions in the failing code that ran ops, the last first, each with its last result."""
-        found: dict[ast.AST, TensorId] = {}
-        inside = set(nodes_of(ast.expr, self.code)) if self.code is not None else set()
+        found: dict[ast.expr, TensorId] = {}
+        inside = {each: each for each in nodes_of(ast.expr, self.code)} if self.code is not None else {}
         for op in map(OpId, reversed(range(self.op))):
             line = self.queries.source_node(self.queries.op_user(op))
             if self.frame is None or line is None or line.statement is not self.frame.source_node.statement:
                 break
             made = self.queries.op_node(op)
-            if made is not None and made.node in inside:
-                found.update((made.node, row) for row in self.queries.outputs(op) if made.node not in found)
+            node = inside.get(made.node) if made is not None else None  # type: ignore[call-overload]
+            if node is not None and node not in found:
+                found.update((node, row) for row in self.queries.outputs(op)[:1])
         return found
 
     def _values(self) -> list[Value]:
@@ -174,7 +175,7 @@ class _Conversion:
         if self.given is not None or self.frame is None or self.row < 0:
             return self.given
         made = next((node for node, row in self._made_in_the_line.items() if row == self.row), None)
-        found = made if isinstance(made, ast.expr) else self.frame.node_of(self.row)
+        found = made or self.frame.node_of(self.row)
         return None if self._is_brought(found) else found
 
     @cached_property
