@@ -146,11 +146,7 @@ class _Conversion:
     def _made_in_the_line(self) -> dict[ast.expr, TensorId]:
         """Return the expressions in the failing code that ran ops, the last first, each with its last result."""
         found: dict[ast.expr, TensorId] = {}
-<<<<<<< HEAD
         inside = {each: each for each in nodes_of(ast.expr, self.code)}
-=======
-        inside = {each: each for each in nodes_of(ast.expr, self.code)} if self.code is not None else {}
->>>>>>> main
         for op in map(OpId, reversed(range(self.op))):
             line = self.queries.source_node(self.queries.op_user(op))
             if self.frame is None or line is None or line.statement is not self.frame.source_node.statement:
