@@ -31,9 +31,8 @@ KERNEL = {
     "features": {"words"},
     "runtime": {"features", "words"},
     "trace": {"runtime", "words"},
-    "snapshot": {"source"},
-    "recording": {"features", "runtime", "snapshot", "source", "trace"},
-    "diagnosis": {"features", "runtime", "snapshot", "source", "trace", "words"},
+    "recording": {"features", "runtime", "source", "trace"},
+    "diagnosis": {"features", "runtime", "source", "trace", "words"},
     "contract": {"diagnosis", "runtime", "words"},
     "report": {"contract", "diagnosis", "features", "runtime", "trace", "words"},
 }
@@ -250,7 +249,7 @@ def test_no_import_leads_back_to_its_own_file() -> None:
 
 
 def test_recording_and_simulation_know_nothing_of_what_reads_the_trace() -> None:
-    assert ALLOWED["recording"] == {"features", "runtime", "snapshot", "source", "trace"}
+    assert ALLOWED["recording"] == {"features", "runtime", "source", "trace"}
     assert ALLOWED["simulation"] == {"features", "runtime", "words"}
 
 

@@ -23,7 +23,7 @@ from devtrace.runtime.simulated import simulate
 from devtrace.runtime.tracebacks import hide_our_frames, text_of
 from devtrace.runtime.watching import missed
 from devtrace.runtime.whole_files import write_somewhere
-from devtrace.snapshot.snapshot import Snapshot
+from devtrace.source.snapshot import Snapshot
 from devtrace.trace.builder import TraceBuilder
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError, named

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas
     from plotly.graph_objects import Figure
 
-    from devtrace.snapshot.snapshot import Snapshot
+    from devtrace.source.snapshot import Snapshot
 
 
 @dataclass(frozen=True, eq=False)

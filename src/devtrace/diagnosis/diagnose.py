@@ -15,7 +15,7 @@ from devtrace.diagnosis.rules.run_rule import failed_rule, left_out, run_rule
 from devtrace.diagnosis.silence import unsilenced
 from devtrace.diagnosis.store import report_of, with_report
 from devtrace.features import offered, offers
-from devtrace.snapshot.snapshot import Snapshot
+from devtrace.source.snapshot import Snapshot
 from devtrace.trace.tables import TraceData
 
 

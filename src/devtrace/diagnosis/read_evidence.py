@@ -10,8 +10,8 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.fix import Fix, failing_frame
 from devtrace.diagnosis.slugs import CauseSlug
-from devtrace.snapshot.kinds import is_module
 from devtrace.source.flow import LOOPS, statements, values_given
+from devtrace.source.kinds import is_module
 from devtrace.source.matching import called_name, nodes_of
 from devtrace.source.object_walk import hooks_of
 from devtrace.source.parsing import NamedFunction

@@ -8,7 +8,7 @@ import numpy as np
 
 from devtrace.diagnosis.findings import MOST_OPS, Finding, LedgerRow, ReportData, Site, from_json, to_json
 from devtrace.diagnosis.story import with_story
-from devtrace.snapshot.snapshot import Snapshot
+from devtrace.source.snapshot import Snapshot
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.tables import Ints, TraceData, Values

@@ -12,8 +12,8 @@ from devtrace.diagnosis.fixes import at_binding
 from devtrace.diagnosis.fixes.changes import Anchor, Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, Ranked, failing_frame, suggested
 from devtrace.dtypes import autocast_regions
-from devtrace.snapshot.kinds import is_module
 from devtrace.source.element_types import CAST_BY_AUTOCAST, NUMBERS, TAKES_NUMBER, is_floating, torch_dtype
+from devtrace.source.kinds import is_module
 from devtrace.source.matching import (
     alone,
     assigned_names,

@@ -18,7 +18,7 @@ from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.dtypes import autocast_regions
 from devtrace.dtypes.sentences import DtypeError, dtype_error
-from devtrace.snapshot import kinds
+from devtrace.source import kinds
 from devtrace.source.element_types import ASSIGNS, DEFAULT, OF_WEIGHTS, PRODUCTS, TAKES_ONE, is_cast, is_floating
 from devtrace.source.flow import operands
 from devtrace.source.matching import called_name, is_path, keyword

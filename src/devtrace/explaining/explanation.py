@@ -46,13 +46,13 @@ from devtrace.recording.finish.assemble import Assembly, Recorded
 from devtrace.recording.finish.observer import observers_of
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
-from devtrace.snapshot import kinds
-from devtrace.snapshot.freeze import accelerators
-from devtrace.snapshot.snapshot import Snapshot, flags_given, frozen
+from devtrace.source import kinds
 from devtrace.source.flow import statements
+from devtrace.source.freeze import accelerators
 from devtrace.source.live_objects import Evidence
 from devtrace.source.matching import alone, called_name, owner_of
 from devtrace.source.object_walk import ReferenceKind, members
+from devtrace.source.snapshot import Snapshot, flags_given, frozen
 from devtrace.source.vocabulary import is_move
 from devtrace.words.catalogue import sentence
 

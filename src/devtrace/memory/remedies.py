@@ -17,8 +17,8 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.memory import release_advice
 from devtrace.memory.holdings import Group, Memory
 from devtrace.memory.release_advice import Remedy
-from devtrace.snapshot.kinds import is_module, is_optimizer, is_trained_leaf, requires_grad
 from devtrace.source.flow import path_of
+from devtrace.source.kinds import is_module, is_optimizer, is_trained_leaf, requires_grad
 from devtrace.source.matching import called_names, calls_in, nodes_of, owner_of
 from devtrace.source.object_walk import is_tensor, parameters_of, registered
 from devtrace.source.safe_values import Scope, evaluate

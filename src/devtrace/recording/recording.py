@@ -27,9 +27,9 @@ from devtrace.runtime.patches import Patches
 from devtrace.runtime.rank import rank_of_job
 from devtrace.runtime.torch_names import install_part
 from devtrace.runtime.tracebacks import chain_of, entries_of
-from devtrace.snapshot.freeze import accelerators
-from devtrace.snapshot.snapshot import Snapshot, flags_given, frozen
 from devtrace.source import live_objects
+from devtrace.source.freeze import accelerators
+from devtrace.source.snapshot import Snapshot, flags_given, frozen
 from devtrace.trace.tables import TraceData
 
 

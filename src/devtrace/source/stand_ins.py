@@ -1,6 +1,6 @@
 """Stand-ins for what a program has from torch: classes whose objects say what those were, and hold none of their data.
 
-A class of the program that inherits from one of torch is one that inherits from its stand-in (`snapshot.freeze`).
+A class of the program that inherits from one of torch is one that inherits from its stand-in (`freeze.py`).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.diagnosis.ledger import Tally
-from devtrace.snapshot import kinds
+from devtrace.source import kinds
 from devtrace.source.flow import operands
 from devtrace.source.matching import called_name, match_code, nodes_of, owner_of, same_code
 from devtrace.source.object_walk import is_tensor

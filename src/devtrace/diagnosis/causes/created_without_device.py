@@ -3,7 +3,7 @@
 from devtrace.diagnosis.evidence.case import Case, Verdict, move_of_its_parameter, outlives_the_call
 from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.snapshot import kinds
+from devtrace.source import kinds
 from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
 

@@ -8,7 +8,7 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.origins import trait_argument
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.slugs import Certainty
-from devtrace.snapshot import kinds
+from devtrace.source import kinds
 from devtrace.source.matching import calls_in, given_trait
 from devtrace.source.safe_values import Scope, evaluate
 from devtrace.words.catalogue import sentence

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case
-from devtrace.snapshot.kinds import device_named_by, is_module
+from devtrace.source.kinds import device_named_by, is_module
 from devtrace.source.safe_values import instance_dict
 
 _MOST_ANCESTORS: Final = 20

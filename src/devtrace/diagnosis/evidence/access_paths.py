@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from devtrace.snapshot.kinds import is_module, is_of_program, is_optimizer
+from devtrace.source.kinds import is_module, is_of_program, is_optimizer
 from devtrace.source.object_walk import Reference, ReferenceKind, is_tensor, may_lead, members
 
 MOST_OBJECTS: Final = 60_000

@@ -14,7 +14,7 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.findings import Line
-from devtrace.snapshot import kinds
+from devtrace.source import kinds
 from devtrace.source.flow import bindings, defaults, given_by, parameters, rounds
 from devtrace.source.matching import (
     assigned_names,

@@ -14,7 +14,7 @@ from devtrace.diagnosis.evidence.access_paths import AccessPath, Walk
 from devtrace.diagnosis.evidence.torchs_sentences import refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.snapshot import kinds
+from devtrace.source import kinds
 from devtrace.source.comprehension_iteration import ARE_LOST, lost_variables
 from devtrace.source.object_walk import is_tensor, items_of, members
 from devtrace.source.safe_values import Scope

@@ -15,11 +15,10 @@ from devtrace.diagnosis.evidence.source_text import makes_another_dtype, stays_t
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.slugs import Trait
-from devtrace.snapshot import kinds
-from devtrace.snapshot.kinds import names_trait
-from devtrace.source import flow
+from devtrace.source import flow, kinds
 from devtrace.source.branches import was_passed_by
 from devtrace.source.element_types import is_cast, is_floating, torch_dtype
+from devtrace.source.kinds import names_trait
 from devtrace.source.matching import (
     assigned_names,
     called_name,

@@ -20,7 +20,7 @@ from devtrace.diagnosis.evidence.moves import move_of
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.snapshot import kinds
+from devtrace.source import kinds
 from devtrace.source.flow import defaults, path_of
 from devtrace.source.matching import called_name, calls_in, given_trait, keyword, match_code, owner_of
 from devtrace.source.parsing import NamedFunction

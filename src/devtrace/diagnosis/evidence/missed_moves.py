@@ -9,7 +9,7 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.moves import Move, move_of, moves_from
 from devtrace.diagnosis.evidence.origins import factory_call, lineage
 from devtrace.diagnosis.evidence.subject import Subject
-from devtrace.snapshot import kinds
+from devtrace.source import kinds
 from devtrace.source.flow import LOOPS
 from devtrace.source.matching import alone, match_code, variable
 from devtrace.source.safe_values import kept_defaults

@@ -13,9 +13,9 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import Trait
-from devtrace.snapshot.kinds import dtype_named_by
 from devtrace.source.element_types import CASTS, is_cast
 from devtrace.source.flow import Binding, Target, bindings, binds, given_by, parameters, statements, targets
+from devtrace.source.kinds import dtype_named_by
 from devtrace.source.live_objects import CellText
 from devtrace.source.matching import called_name, called_names, calls_in, given_trait, listed, names_in, nodes_of
 from devtrace.source.parsing import Source, parse, read

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath, Walk
 from devtrace.diagnosis.findings import Site
-from devtrace.snapshot import kinds
-from devtrace.snapshot.freeze import Freezer
+from devtrace.source import kinds
+from devtrace.source.freeze import Freezer
 from devtrace.source.object_walk import ReferenceKind
 from devtrace.words.catalogue import sentence
 

@@ -16,11 +16,11 @@ import numpy.typing as npt
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import Certainty, Trait
-from devtrace.snapshot.snapshot import Snapshot
 from devtrace.source import parsing
 from devtrace.source.element_types import CASTS
 from devtrace.source.live_objects import Evidence
 from devtrace.source.parsing import FunctionNode, Source, Span
+from devtrace.source.snapshot import Snapshot
 from devtrace.source.stand_ins import Frame
 from devtrace.trace.ids import NO_CALL, NO_OP, NO_SITE, CallId, OpId, SiteId, TensorId
 from devtrace.trace.ledger_counts import callers_of_backward

@@ -17,7 +17,7 @@ from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.changes import Anchor, OwnLines, Proposal, Within
 from devtrace.diagnosis.fixes.devices import of_earlier_cell, of_move, of_owner
 from devtrace.diagnosis.fixes.fix import Fix, frame_at, names_its_device, odd_rows
-from devtrace.snapshot import kinds
+from devtrace.source import kinds
 from devtrace.source.flow import targets
 from devtrace.source.matching import assigned_names, called_names, match_code, names_in, run_names, same_code
 from devtrace.source.object_walk import is_tensor, members

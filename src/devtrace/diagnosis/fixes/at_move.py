@@ -25,7 +25,7 @@ from devtrace.diagnosis.fixes.fix import (
     suggested,
 )
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
-from devtrace.snapshot import kinds
+from devtrace.source import kinds
 from devtrace.source.flow import parameters, path_of, targets
 from devtrace.source.matching import (
     called_name,

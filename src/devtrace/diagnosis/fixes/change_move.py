@@ -12,7 +12,7 @@ from devtrace.diagnosis.evidence.missed_moves import dropped_result
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.changes import Anchor, Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, made_at, reads, suggested
-from devtrace.snapshot import kinds
+from devtrace.source import kinds
 from devtrace.source.flow import binds, moves_itself, path_of, targets
 from devtrace.source.matching import (
     alone,

@@ -25,7 +25,7 @@ from devtrace.diagnosis.evidence.execution_order import Passed
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
-from devtrace.snapshot import kinds
+from devtrace.source import kinds
 from devtrace.source.element_types import CASTS
 from devtrace.source.flow import values_given
 from devtrace.source.object_walk import is_tensor, items_of

@@ -17,9 +17,9 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.fix import frame_at
-from devtrace.snapshot import kinds
-from devtrace.snapshot.kinds import names_trait
+from devtrace.source import kinds
 from devtrace.source.flow import own_name, parameters
+from devtrace.source.kinds import names_trait
 from devtrace.source.matching import assigned_names, chain, owner_of, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.parsing import NamedFunction, Source

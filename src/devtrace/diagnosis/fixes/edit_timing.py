@@ -21,7 +21,7 @@ from devtrace.diagnosis.evidence.torchs_sentences import taken_on_host
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.findings import Edit, Site
 from devtrace.diagnosis.fixes.fix import Fix
-from devtrace.snapshot import kinds
+from devtrace.source import kinds
 from devtrace.source.flow import binds, is_written_in, parameters, values_given
 from devtrace.source.matching import called_name, calls_in, match_code, names_in, nodes_of, owner_of, run_names
 from devtrace.source.object_walk import is_tensor, registered

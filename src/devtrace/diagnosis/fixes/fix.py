@@ -16,7 +16,7 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Choice, Edit
 from devtrace.diagnosis.slugs import CauseSlug
-from devtrace.snapshot import kinds
+from devtrace.source import kinds
 from devtrace.source.element_types import is_floating
 from devtrace.source.matching import called_name, calls_in, is_read, keyword, nodes_of, owner_of
 from devtrace.source.object_walk import registered

@@ -24,7 +24,7 @@ from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.edit_timing import is_in_vain, is_too_early, lasts, moves_what_stays
 from devtrace.diagnosis.fixes.fix import Fix, Moved
-from devtrace.snapshot import kinds
+from devtrace.source import kinds
 from devtrace.source.flow import is_bound, own_name, rounds
 from devtrace.source.matching import called_name, chain, is_given, is_read, match_code, names_in, owner_of, variable
 from devtrace.source.parsing import Source, Span

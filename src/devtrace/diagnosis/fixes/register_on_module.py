@@ -17,7 +17,7 @@ from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.at_binding import move_below_binding
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
-from devtrace.snapshot import kinds
+from devtrace.source import kinds
 from devtrace.source.flow import bindings, is_written, path_of, paths_in, targets
 from devtrace.source.matching import alone, is_given, match_code, nodes_of, variable, written_out
 from devtrace.source.object_walk import Reference, is_tensor, items_of, members

@@ -22,7 +22,7 @@ from devtrace.diagnosis.evidence.torchs_sentences import NO_DATA, RefusedGradien
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.explained_mismatch import explained
-from devtrace.snapshot.kinds import device_named_by
+from devtrace.source.kinds import device_named_by
 from devtrace.source.matching import called_name, calls_in, given_trait, listed, nodes_of, variable
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import evaluate, values

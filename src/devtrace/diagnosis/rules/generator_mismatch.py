@@ -20,7 +20,7 @@ from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes import proof
 from devtrace.diagnosis.fixes.fix import Fix, suggested
 from devtrace.diagnosis.slugs import Certainty
-from devtrace.snapshot import kinds
+from devtrace.source import kinds
 from devtrace.source.matching import called_name, calls_in, keyword, nodes_of, variable
 from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence

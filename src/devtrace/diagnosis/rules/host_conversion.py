@@ -18,7 +18,7 @@ from devtrace.diagnosis.evidence.torchs_sentences import NUMPY, PINNED, CpuOnly,
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.fix import Fix
-from devtrace.snapshot import kinds
+from devtrace.source import kinds
 from devtrace.source.flow import operands
 from devtrace.source.matching import (
     called_name,

@@ -21,7 +21,7 @@ from devtrace.recording.finish.site_rows import add_sites
 from devtrace.recording.finish.tensors import Tensors
 from devtrace.runtime.quiet import Quiet
 from devtrace.runtime.requirements import own_version
-from devtrace.snapshot.snapshot import Snapshot
+from devtrace.source.snapshot import Snapshot
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import OP_KINDS, PHASES
 from devtrace.trace.ledger_counts import Copies, Ops, callers_of_backward, count

@@ -14,7 +14,7 @@ from functools import cached_property
 from types import FrameType
 from typing import Any, Final, TypeVar
 
-from devtrace.snapshot.freeze import Freezer
+from devtrace.source.freeze import Freezer
 from devtrace.source.live_objects import CellText, Evidence, forget_locals
 from devtrace.source.parsing import text_of
 from devtrace.source.safe_values import instance_dict

@@ -17,8 +17,8 @@ import torch
 from torch import nn
 
 from devtrace.diagnosis.evidence.access_paths import Walk
-from devtrace.snapshot import kinds
-from devtrace.snapshot.freeze import HIDDEN, MOST_OBJECTS, Freezer
+from devtrace.source import kinds
+from devtrace.source.freeze import HIDDEN, MOST_OBJECTS, Freezer
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.safe_values import MISSING, Scope, evaluate, full_name_of
 from devtrace.source.stand_ins import Named

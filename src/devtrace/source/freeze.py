@@ -31,7 +31,7 @@ from types import (
 )
 from typing import Any, Final
 
-from devtrace.snapshot.kinds import is_of_program
+from devtrace.source.kinds import is_of_program
 from devtrace.source.object_walk import READ_OF_MODULES, beside_torchs, is_tensor
 from devtrace.source.safe_values import FIELD, bases_of, class_dict, classes_of, full_name_of, instance_dict
 from devtrace.source.stand_ins import OF_TORCH, Builtin, Device, Dtype, Generator
