@@ -68,7 +68,8 @@ def expect(
 def check(objects: dict[str, object], device: str) -> None:
     """Raise DeviceError with every tensor of the named objects that is on another device."""
     __tracebackhide__ = True
-    found = elsewhere(list(objects.items()), device, _born)
+    with Quiet():
+        found = elsewhere(list(objects.items()), device, _born)
     if found:
         devices, names = sorted({tensor.device for tensor in found}), comma().join(objects)
         error = DeviceError.of("tensors-elsewhere", count=len(found), devices=devices, names=names, expected=device)
@@ -136,8 +137,7 @@ def _argument_texts(frame: FrameType, count: int) -> list[str]:
 
 def _born(tensor: object) -> Site | None:
     """Return where a recording, or the light hooks of `%load_ext devtrace`, saw the birth of a tensor."""
-    with Quiet():
-        birth = stamps.get(tensor)[2]
+    birth = stamps.get(tensor)[2]
     return None if birth < 0 else _site(birth)
 
 

@@ -44,7 +44,7 @@ from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.assemble import Assembly, Recorded
 from devtrace.recording.finish.observer import observers_of
-from devtrace.runtime.quiet import Quiet, is_tensor
+from devtrace.runtime.quiet import Quiet, is_tensor, untransformed
 from devtrace.runtime.watching import missed
 from devtrace.source import kinds
 from devtrace.source.flow import statements
@@ -222,11 +222,12 @@ class Explanation:
         found = {key: None if row < 0 else row for key, row in zip(of_interest, walked, strict=True)}
 
         def row_in_trace(tensor: object) -> int | None:
-            return found[id(tensor)] if id(tensor) in found else row_of(known(tensor))
+            row = found[id(tensor)] if id(tensor) in found else row_of(known(tensor))
+            return row_of(known(untransformed(tensor))) if row is None else row
 
-        objects = frozen(
-            [frame for _, frame in self.frames], None, row_in_trace, {str(site.file) for site in done.trace.sites}
-        )
+        with Quiet():
+            files = {str(site.file) for site in done.trace.sites}
+            objects = frozen([frame for _, frame in self.frames], None, row_in_trace, files)
         return Snapshot(
             lambda: objects,
             tuple(rows[site] for site, _ in self.frames),

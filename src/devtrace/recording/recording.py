@@ -24,12 +24,13 @@ from devtrace.runtime import eager_paths, profiles, scripting, warned_lines
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.observers import observers
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.quiet import Quiet, untransformed
 from devtrace.runtime.rank import rank_of_job
 from devtrace.runtime.torch_names import install_part
 from devtrace.runtime.tracebacks import chain_of, entries_of
 from devtrace.source import live_objects
 from devtrace.source.freeze import accelerators
-from devtrace.source.snapshot import Snapshot, flags_given, frozen
+from devtrace.source.snapshot import Objects, Snapshot, flags_given, frozen
 from devtrace.trace.tables import TraceData
 
 
@@ -149,11 +150,18 @@ class Recording:
             for tensor, (op, own) in self.recorder.late.items()
             if (row := row_of(tensor)) is not None
         }
-        files = {str(site.file) for site in done.trace.sites}
+
+        def row_in_trace(tensor: object) -> int | None:
+            row = row_of(known(tensor))
+            return row_of(known(untransformed(tensor))) if row is None else row
+
+        def freeze() -> Objects:
+            with Quiet():
+                files = {str(site.file) for site in done.trace.sites}
+                return frozen([frame for _, frame in frames], self.namespace, row_in_trace, files)
+
         snapshot = Snapshot(
-            partial(
-                frozen, [frame for _, frame in frames], self.namespace, lambda tensor: row_of(known(tensor)), files
-            ),
+            freeze,
             tuple(rows[site] for site, _ in frames),
             tuple(rows[site] for site in around),
             sites.cells_so_far(),

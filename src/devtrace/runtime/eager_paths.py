@@ -46,7 +46,7 @@ _WITHOUT_VECTORS: Final[tuple[tuple[Any, str, str, tuple[Any, ...]], ...]] = (
 
 def install(patches: Patches) -> None:
     for name in (each.__name__ for each in _device_constructors()):  # cached by torch: asked before any is wrapped
-        if name in ("tensor", "as_tensor", "asarray") or name.startswith("sparse_"):
+        if name == "tensor" or name.startswith(("as", "sparse_")):  # `as_tensor` and `asarray`
             patches.wrap(torch, name, partial(ask_no_class, 0), leaves=True)
     for name in ("new", "new_tensor"):
         patches.wrap(torch.Tensor, name, partial(ask_no_class, 1), leaves=True)

@@ -87,6 +87,13 @@ def own_storage(tensor: Any) -> Any:
         return None
 
 
+def untransformed(tensor: Any) -> Any:
+    """Return the tensor that `vmap`, `grad` and the like go through with a wrapper; any other as it is."""
+    while _C._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = _C._functorch.get_unwrapped(tensor)
+    return tensor
+
+
 def is_tensor(value: object) -> bool:
     """Ask the class and not the value, whose `__class__` may be the user's code."""
     return issubclass(type(value), torch.Tensor)

@@ -8,8 +8,8 @@ What an explanation may need is kept: classes, attributes, items, numbers, devic
 No text is kept but what names a device, a key or an attribute, or stands in the source; and no tensor's values. Of a
 class or a module that is not the user's only those members are kept that the source mentions.
 
-No code of anybody's runs. Members come from dictionaries and C descriptors. A stand-in's class has few of the methods
-that Python itself calls, and those, like all its functions, are `inert`.
+No code of anybody's runs, as long as the caller is quiet. Members come from dictionaries and C descriptors. Of the
+methods that Python calls by itself a stand-in's class has few, and these, like all its functions, are `inert`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from devtrace.source.object_walk import READ_OF_MODULES, beside_torchs, is_tenso
 from devtrace.source.safe_values import FIELD, bases_of, class_dict, classes_of, full_name_of, instance_dict
 from devtrace.source.stand_ins import OF_TORCH, Builtin, Device, Dtype, Generator
 from devtrace.source.user_code import owner_of
-from devtrace.source.vocabulary import kinds, torch_name
+from devtrace.source.vocabulary import READ_OF_CLASSES, kinds, torch_name
 
 MOST_OBJECTS: Final = 60_000
 MOST_DEPTH: Final = 12
@@ -52,7 +52,6 @@ _PLAIN: Final = frozenset(map(id, (bool, int, float, complex, type(None), type(E
 _CONTAINERS: Final = (dict, list, deque, tuple)
 _SAME: Final = frozenset(map(id, (object, ModuleType, *_CONTAINERS)))
 """Those that stand for themselves."""
-_KEPT: Final = frozenset(("__call__", "__get__", "__getitem__", "__init__"))
 _FIELDS: Final = ("__dataclass_fields__", "_fields")
 _NAMED: Final = (Device, Dtype, Generator)
 
@@ -183,7 +182,6 @@ class Freezer:
         made: Any = object.__new__(self.class_of(kind))
         self.live[id(made)] = value
         row = self._row_of(value)
-        row = self._row_of(untransformed(value)) if row is None else row
         made._row = -1 if row is None else row
         made._device, made._shape, made._dtype, made._needs_gradient, made._is_leaf = described(value)
         return made
@@ -259,7 +257,9 @@ class Freezer:
                 type.__setattr__(made, name, type(member)(dict.fromkeys(member)))
                 continue
             is_read = name[:2] != "__" and (is_whole or name in self._mentioned or _leads(member))
-            if (name in _KEPT or is_read) and type(member) is not MemberDescriptorType:  # its value is the object's
+            if (name in READ_OF_CLASSES or is_read) and type(
+                member
+            ) is not MemberDescriptorType:  # its value is the object's
                 type.__setattr__(made, name, member if type(member) is FIELD else self.of(member, 1))
 
 
@@ -302,22 +302,12 @@ def accelerators() -> tuple[str, ...]:
     return () if found is None else tuple(f"{found.type}:{n}" for n in range(torch.accelerator.device_count()))
 
 
-def untransformed(value: Any) -> Any:
-    """Return the tensor that `vmap`, `grad` and the like go through with a wrapper; any other as it is."""
-    torch = sys.modules["torch"]
-    with torch._C.DisableTorchFunctionSubclass():
-        while torch._C._functorch.is_functorch_wrapped_tensor(value):
-            value = torch._C._functorch.get_unwrapped(value)
-    return value
-
-
 def described(tensor: Any) -> tuple[str, tuple[int, ...], str, bool, bool]:
     """Return a tensor's device, shape and dtype, whether it requires a gradient, and whether it is a leaf."""
-    torch = sys.modules["torch"]
-    with torch._C.DisableTorchFunctionSubclass():
-        named = ("device", "shape", "dtype", "requires_grad", "is_leaf")
-        device, shape, dtype, needs, leaf = (getattr(torch.Tensor, name).__get__(tensor) for name in named)
-        return str(device), tuple(map(int, shape)), str(dtype).removeprefix("torch."), needs, leaf
+    kind = sys.modules["torch"].Tensor
+    named = ("device", "shape", "dtype", "requires_grad", "is_leaf")
+    device, shape, dtype, needs, leaf = (getattr(kind, name).__get__(tensor) for name in named)
+    return str(device), tuple(map(int, shape)), str(dtype).removeprefix("torch."), needs, leaf
 
 
 def _items(items: Iterable[Any], count: int) -> Iterator[Any]:

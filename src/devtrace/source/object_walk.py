@@ -31,8 +31,9 @@ from devtrace.source.stand_ins import Tensor
 ReferenceKind = Literal["variable", "closure", "global", "attribute", "module", "parameter", "buffer", "item", "state"]
 
 TABLES: Final[dict[str, ReferenceKind]] = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
-_HOOKS: Final = ("_forward_pre_hooks", "_forward_hooks")
-READ_OF_MODULES: Final = (*TABLES, *_HOOKS, *(f"{name}_with_kwargs" for name in _HOOKS), "training")
+_BEFORE: Final = ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs")
+_AFTER: Final = ("_forward_hooks", "_forward_hooks_with_kwargs")
+READ_OF_MODULES: Final = (*TABLES, *_BEFORE, *_AFTER, "training")
 """What is read of nn.Module's own attributes."""
 _ATOMS: Final = frozenset(
     id(kind)
@@ -134,8 +135,7 @@ def registered(module: Any, path: str = "", depth: int = 50) -> Iterator[tuple[s
 def hooks_of(module: Any, *, before: bool) -> Iterator[tuple[Any, bool]]:
     """Yield the hooks that run before a module's forward, or after it, and whether each is given its keywords too."""
     own: Any = instance_dict(module)
-    name = _HOOKS[not before]
-    table, with_words = own.get(name) or {}, own.get(f"{name}_with_kwargs") or ()
+    table, with_words = (own.get(name) or {} for name in (_BEFORE if before else _AFTER))
     yield from ((hook, key in with_words) for key, hook in list(table.items()))
 
 

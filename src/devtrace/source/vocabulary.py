@@ -130,6 +130,8 @@ DEVICE_LISTS: Final = ("device_ids", "DataParallel", "DistributedDataParallel")
 
 # Functions of Python, and methods of its containers.
 
+READ_OF_CLASSES: Final = frozenset(("__call__", "__get__", "__getitem__", "__init__"))
+"""Methods that Python calls by itself, and that are read in the source of a class."""
 EXTENDS: Final = frozenset(("append", "extend", "insert"))
 ADDS_AN_ITEM: Final = frozenset(("add", "append", "appendleft", "insert"))
 """The item is what they take last."""

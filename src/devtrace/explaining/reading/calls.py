@@ -315,7 +315,7 @@ def _of_module(reader: Reader, owner: KnownValue, name: str) -> Value:
     if gives_itself(name):
         return owner
     found = {path: reader.value(tensor) for path, tensor in islice(registered(owner.value), MOST_ITEMS)}
-    if name in ("parameters", "buffers", "state_dict"):
+    if not name.startswith("named_"):
         return Several(tuple(found.values()), tuple(found) if name == "state_dict" else ())
     return Several(tuple(Several((KnownValue(path), value)) for path, value in found.items()))
 
