@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import gc
 import weakref
-from collections import deque, namedtuple
+from collections import OrderedDict, deque, namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -184,6 +184,11 @@ def test_a_long_list_of_numbers_and_a_large_program_are_cut() -> None:
     assert len(made["numbers"]) == 1_000
     assert len(made["rows"]) == MOST_OBJECTS
     assert len(freezer.live) <= MOST_OBJECTS
+
+
+def test_a_dictionary_of_a_class_of_its_own_is_read_as_one() -> None:
+    made, _ = frozen({"table": OrderedDict(x=1)}, "items get values")
+    assert (list(made["table"].items()), made["table"].get("x")) == ([("x", 1)], 1)
 
 
 def test_a_function_of_torch_is_known_by_its_name() -> None:

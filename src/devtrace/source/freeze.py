@@ -252,11 +252,14 @@ class Freezer:
         return made
 
     def _fill_class(self, kind: type, made: type, *, is_whole: bool) -> None:
+        """Add the members that are read; a container keeps the methods of Python's, by which it is read."""
+        base = self._container(kind)
+        own = frozenset(dir(base)) if base is not object else frozenset[str]()
         for name, member in list(class_dict(kind).items()):
             if name in _FIELDS and type(member) in (dict, tuple):
                 type.__setattr__(made, name, type(member)(dict.fromkeys(member)))
                 continue
-            is_read = name[:2] != "__" and (is_whole or name in self._mentioned or _leads(member))
+            is_read = name[:2] != "__" and name not in own and (is_whole or name in self._mentioned or _leads(member))
             if (name in READ_OF_CLASSES or is_read) and type(
                 member
             ) is not MemberDescriptorType:  # its value is the object's
