@@ -253,19 +253,3 @@ def test_every_word_of_the_screen_that_notebook_0_explains_is_on_the_screen(lab:
     fix.apply()
     seen |= {word for word in words if fix.button(word).count()}
     assert seen == words
-
-
-WAITS_FOR_A_JOB: Final = """import psutil
-while not any('devtrace.fixing.notebooks.job' in each.cmdline() for each in psutil.Process().children()):
-    pass
-print('ready')"""
-
-
-@pytest.mark.breadth
-def test_a_pointer_or_a_focus_on_the_button_starts_the_process_that_a_press_will_ask(lab: Lab) -> None:
-    for way in ("hover", "focus"):
-        notebook = lab.open(f"fix-{way}.ipynb", LOAD, WAITS_FOR_A_JOB)
-        notebook.run(0)
-        getattr(Fix(notebook).button("Fix the notebook"), way)()
-        notebook.run(1)
-        expect(notebook.cell(1).locator(".jp-OutputArea-output")).to_contain_text("ready")
