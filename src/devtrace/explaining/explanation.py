@@ -48,7 +48,6 @@ from devtrace.runtime.quiet import Quiet, is_tensor, untransformed
 from devtrace.runtime.watching import missed
 from devtrace.source import kinds
 from devtrace.source.flow import statements
-from devtrace.source.freeze import accelerators
 from devtrace.source.live_objects import Evidence
 from devtrace.source.matching import alone, called_name, owner_of
 from devtrace.source.object_walk import ReferenceKind, members
@@ -234,7 +233,6 @@ class Explanation:
             cells=sites.cells_so_far(),
             facts=tuple(fact for each in self.recorder.observers.values() for fact in each.facts(done)),
             evidence=Evidence(births=frozenset(row for each in born if (row := found[id(each)]) is not None)),
-            accelerators=accelerators(),
             flags=flags_given(),
         )
 

@@ -29,7 +29,6 @@ from devtrace.runtime.rank import rank_of_job
 from devtrace.runtime.torch_names import install_part
 from devtrace.runtime.tracebacks import chain_of, entries_of
 from devtrace.source import live_objects
-from devtrace.source.freeze import accelerators
 from devtrace.source.snapshot import Objects, Snapshot, flags_given, frozen
 from devtrace.trace.tables import TraceData
 
@@ -168,7 +167,6 @@ class Recording:
             evidence=live_objects.Evidence(self._end_of_gap(done), late),
             facts=tuple(fact for each in features for fact in each.facts(done)),
             went_on=frozenset(map(done.op_of, self.recorder.went_on(ended_by))),
-            accelerators=accelerators(),
             flags=flags_given(),
         )
         return Recorded(self._completed(done.trace), snapshot)

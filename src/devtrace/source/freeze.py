@@ -17,6 +17,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from types import (
@@ -301,8 +302,10 @@ def accelerators() -> tuple[str, ...]:
     torch = sys.modules["torch"]
     if torch.cuda.is_available():
         return tuple(f"cuda:{number}" for number in range(torch.cuda.device_count()))
-    found = torch.accelerator.current_accelerator(check_available=True)
-    return () if found is None else tuple(f"{found.type}:{n}" for n in range(torch.accelerator.device_count()))
+    with suppress(AttributeError, TypeError, RuntimeError):  # of a torch that cannot say
+        found = torch.accelerator.current_accelerator(check_available=True)
+        return () if found is None else tuple(f"{found.type}:{n}" for n in range(torch.accelerator.device_count()))
+    return ()
 
 
 def described(tensor: Any) -> tuple[str, tuple[int, ...], str, bool, bool]:

@@ -14,7 +14,7 @@ from functools import cached_property
 from types import FrameType
 from typing import Any, Final, TypeVar
 
-from devtrace.source.freeze import Freezer
+from devtrace.source.freeze import Freezer, accelerators
 from devtrace.source.live_objects import CellText, Evidence, forget_locals
 from devtrace.source.parsing import text_of
 from devtrace.source.safe_values import instance_dict
@@ -33,11 +33,13 @@ class Objects:
     """Stand-ins. `frames`: of the error, innermost first.
 
     `names`: the user's variables; None where nobody knows them. `modules`: the names of the user's modules, by file.
+    `accelerators`: those of the process, simulated ones too.
     """
 
     frames: tuple[Frame, ...] = ()
     names: Names | None = None
     modules: Mapping[str, Names] = field(default_factory=dict)
+    accelerators: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,7 @@ class Snapshot:
 
     `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
     `cells`: those that ran so far, oldest first. `facts`: what observers of the recording noted, asked for by class.
-    `went_on`: ops that raised, of which the program caught the error and went on. `accelerators`: those of the process,
-    simulated ones too. `flags`: those that the program was started with.
+    `went_on`: ops that raised, of which the program caught the error and went on. `flags`: those that it was started with.
     """
 
     freeze: Callable[[], Objects] = Objects
@@ -57,7 +58,6 @@ class Snapshot:
     evidence: Evidence = field(default_factory=Evidence)
     facts: tuple[object, ...] = ()
     went_on: frozenset[int] = frozenset()
-    accelerators: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
 
     @cached_property
@@ -95,7 +95,7 @@ def frozen(
     for frame, stand_in in zip(frames, made, strict=True):
         stand_in.f_locals.update(_keys_in(frame.f_locals, freezer.keys))
         forget_locals(frame)
-    return Objects(tuple(made), own, others)
+    return Objects(tuple(made), own, others, accelerators())
 
 
 def _frozen_frame(freezer: Freezer, frame: FrameType) -> Frame:

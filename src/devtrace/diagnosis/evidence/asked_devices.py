@@ -98,7 +98,7 @@ def _numbers(node: ast.AST, frame: FailingFrame) -> list[int]:
 
 def accelerator(frame: FailingFrame) -> str:
     """Return the kind of device that a number alone stands for."""
-    return next(iter(frame.snapshot.queries.snapshot.accelerators), "cuda").partition(":")[0]
+    return next(iter(frame.snapshot.queries.snapshot.objects.accelerators), "cuda").partition(":")[0]
 
 
 def _head(frame: FailingFrame) -> list[ast.AST]:

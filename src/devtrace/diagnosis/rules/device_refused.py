@@ -51,7 +51,7 @@ def device_refused(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, t
     if key == "mixed":
         paths = [paths[0] for row in queries.inputs(op) if (paths := snapshot.names(row))]
         names = [f"`{path.text}`" for path in paths if type(path.last.value).__name__ != "DTensor"]
-    there = [*queries.snapshot.accelerators] or [HOST]
+    there = [*queries.snapshot.objects.accelerators] or [HOST]
     frames = FailingFrame.all_of(snapshot, there[0]) if key in ("absent", "file", "misspelt") else []
     answer = _absent(frames, ":".join(names), there) if key in ("absent", "file") else _Answer()
     if key == "misspelt":
