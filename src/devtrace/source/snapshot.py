@@ -48,7 +48,7 @@ class Snapshot:
 
     `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
     `cells`: those that ran so far, oldest first. `facts`: what observers of the recording noted, asked for by class.
-    `went_on`: ops that raised, of which the program caught the error and went on. `flags`: those that it was started with.
+    `went_on`: ops that raised, of which the program caught the error and went on. `flags`: those that it began with.
     """
 
     freeze: Callable[[], Objects] = Objects
