@@ -4,6 +4,4 @@ from typing import Final
 
 from devtrace.features import Feature
 
-FEATURE: Final[Feature] = {
-    "sampler": {"budget": "devtrace.budget.budget:Budget"},
-}
+FEATURE: Final[Feature] = {"sampler": {"budget": "devtrace.budget.budget:Budget"}}

@@ -32,9 +32,9 @@ from types import (
 )
 from typing import Any, Final
 
-from devtrace.source.kinds import is_of_program
-from devtrace.source.object_walk import READ_OF_MODULES, beside_torchs, is_tensor
-from devtrace.source.safe_values import FIELD, bases_of, class_dict, classes_of, full_name_of, instance_dict
+from devtrace.source.kinds import file_of, is_of_program
+from devtrace.source.object_walk import READ_OF_MODULES, beside_torchs, is_contents, is_tensor
+from devtrace.source.safe_values import FIELD, bases_of, class_dict, classes_of, code_in, full_name_of, instance_dict
 from devtrace.source.stand_ins import OF_TORCH, Builtin, Device, Dtype, Generator
 from devtrace.source.user_code import owner_of
 from devtrace.source.vocabulary import READ_OF_CLASSES, kinds, torch_name
@@ -242,14 +242,16 @@ class Freezer:
             return self._keep(kind, OF_TORCH[names])
         module, name = names
         bases = tuple(dict.fromkeys(map(self.class_of, bases_of(kind)))) or (object,)
-        file = str(instance_dict(sys.modules.get(module)).get("__file__") or "")
+        file = file_of(kind)
         own = {"__module__": module, "__qualname__": name, "__file__": file}
         try:
             made = type(name.rpartition(".")[2], bases, own)
         except TypeError:  # classes written in C that do not go together
             made = type(name.rpartition(".")[2], (object,), own)
         self._keep(kind, made)
-        self._fill_class(kind, made, is_whole=owner_of(file or _file_of(kind)) == "user")
+        code = code_in(kind)  # no module tells the file of a notebook's class
+        defined = file or (code.co_filename if code is not None else "")
+        self._fill_class(kind, made, is_whole=owner_of(defined) == "user")
         return made
 
     def _fill_class(self, kind: type, made: type, *, is_whole: bool) -> None:
@@ -257,13 +259,12 @@ class Freezer:
         base = self._container(kind)
         own = frozenset(dir(base)) if base is not object else frozenset[str]()
         for name, member in list(class_dict(kind).items()):
-            if name in _FIELDS and type(member) in (dict, tuple):
+            if name in _FIELDS and (type(member) is dict or type(member) is tuple):
                 type.__setattr__(made, name, type(member)(dict.fromkeys(member)))
                 continue
-            is_read = name[:2] != "__" and name not in own and (is_whole or name in self._mentioned or _leads(member))
-            if (name in READ_OF_CLASSES or is_read) and type(
-                member
-            ) is not MemberDescriptorType:  # its value is the object's
+            is_wanted = is_whole or name in self._mentioned or is_contents(member)
+            is_read = name in READ_OF_CLASSES or (name[:2] != "__" and name not in own and is_wanted)
+            if is_read and type(member) is not MemberDescriptorType:  # which an object has its own of
                 type.__setattr__(made, name, member if type(member) is FIELD else self.of(member, 1))
 
 
@@ -340,14 +341,3 @@ def _in_slots(value: Any) -> Iterator[tuple[str, Any]]:
                     yield name, member.__get__(value, type(value))
                 except AttributeError:  # an empty one
                     continue
-
-
-def _leads(member: object) -> bool:
-    """Return whether `object_walk` goes on from a class to what it has there."""
-    return type(member) in (dict, list, tuple) or is_tensor(member)
-
-
-def _file_of(kind: type) -> str:
-    """Return the file of a class of a notebook, which no module tells."""
-    functions = (each for each in class_dict(kind).values() if type(each) is FunctionType)
-    return next((each.__code__.co_filename for each in functions), "")

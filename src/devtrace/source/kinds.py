@@ -89,11 +89,16 @@ def attributes_that_name(trait: str, owner: Any) -> Iterator[tuple[str, bool]]:
             yield key, key != "device" and (str(key).startswith("_") or is_installed(type(owner)))
 
 
-def is_installed(kind: type) -> bool:
-    """Return whether a class is torch's or a package's."""
+def file_of(kind: type) -> str:
+    """Return the file of the module that a class is of; a stand-in for a class has it."""
     own = class_dict(kind)
     module = own if "__file__" in own else instance_dict(sys.modules.get(full_name_of(kind)[0]))
-    file = str(module.get("__file__") or "")
+    return str(module.get("__file__") or "")
+
+
+def is_installed(kind: type) -> bool:
+    """Return whether a class is torch's or a package's."""
+    file = file_of(kind)
     return is_torch_or_ours(file) or owner_of(file) == "package"
 
 

@@ -220,8 +220,13 @@ def _of_class(owner: Any) -> Iterator[Reference]:
                 value = _slot(owner, member)
                 if may_lead(value):
                     yield Reference(owner, "attribute", name, value)
-            elif name[:2] != "__" and (id(type(member)) in _CONTAINERS or is_tensor(member)):
+            elif name[:2] != "__" and is_contents(member):
                 yield Reference(owner, "attribute", name, member)
+
+
+def is_contents(member: object) -> bool:
+    """Return whether what a class has is a container or a tensor, and no method or number."""
+    return id(type(member)) in _CONTAINERS or is_tensor(member)
 
 
 def _slot(owner: Any, member: MemberDescriptorType) -> Any:

@@ -71,6 +71,11 @@ class Scope:
         return self.locals.get(name, self.globals.get(name, MISSING))
 
 
+def code_in(kind: type) -> CodeType | None:
+    """Return the code of the first method of a class's own, by which its file is known; None where it has none."""
+    return next((each.__code__ for each in class_dict(kind).values() if type(each) is FunctionType), None)
+
+
 def is_around(function: object, name: str, file: str, line: int) -> bool:
     """Return whether a line may be in a function: its own name tells, whatever a program calls it."""
     code = function.__code__ if type(function) is FunctionType else None

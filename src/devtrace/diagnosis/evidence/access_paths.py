@@ -13,11 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from devtrace.source.freeze import MOST_DEPTH, MOST_OBJECTS
 from devtrace.source.kinds import is_module, is_of_program, is_optimizer
 from devtrace.source.object_walk import Reference, ReferenceKind, is_tensor, may_lead, members
 
-MOST_OBJECTS: Final = 60_000
-MOST_DEPTH: Final = 12
 MOST_NAMES: Final = 12
 
 

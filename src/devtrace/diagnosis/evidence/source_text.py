@@ -6,7 +6,6 @@ Of cells that nobody recorded the source tells which statement made a tensor (`b
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from types import FunctionType
 from typing import Any, Final
 
 from devtrace.diagnosis.edits import Code
@@ -19,7 +18,7 @@ from devtrace.source.kinds import dtype_named_by
 from devtrace.source.live_objects import CellText
 from devtrace.source.matching import called_name, called_names, calls_in, given_trait, listed, names_in, nodes_of
 from devtrace.source.parsing import Source, parse, read
-from devtrace.source.safe_values import Scope, class_dict, classes_of, evaluate
+from devtrace.source.safe_values import Scope, classes_of, code_in, evaluate
 from devtrace.source.user_code import owner_of
 from devtrace.source.vocabulary import HOST, JOINS, is_factory, is_move
 from devtrace.trace.ids import SiteId, TensorId
@@ -85,7 +84,7 @@ def assignments(queries: TraceQueries, owner: Any, attribute: object) -> Iterato
     A plain attribute of a base class cannot become a buffer; a buffer takes later assignments.
     """
     for klass in reversed(classes_of(type(owner))[:-1]):
-        code = next((each.__code__ for each in class_dict(klass).values() if type(each) is FunctionType), None)
+        code = code_in(klass)
         source = read(code.co_filename) if code is not None and owner_of(code.co_filename) == "user" else None
         if source is None:
             continue

@@ -55,10 +55,18 @@ def elsewhere(
     paths = [walk.first_path(tensor) for tensor in walk.tensors]
     off = [not matches(tensor._device, expected) for tensor in walk.tensors]
     whole = _modules_wholly_off(paths, off)
+    found = zip(paths, walk.tensors, off, strict=True)
+    wrong = [(path, each) for path, each, is_off in found if is_off and not (path.is_step_count and not each._shape)]
     return tuple(
-        Elsewhere(path.text, tensor._device, tensor._shape, tensor._dtype, _fix(path, expected, whole), born(live))
-        for path, tensor, is_off in zip(paths, walk.tensors, off, strict=True)
-        if is_off and not (path.is_step_count and not tensor._shape) and (live := freezer.live[id(tensor)]) is not None
+        Elsewhere(
+            name=path.text,
+            device=each._device,
+            shape=each._shape,
+            dtype=each._dtype,
+            fix=_fix(path, expected, whole),
+            born=born(freezer.live[id(each)]),
+        )
+        for path, each in wrong
     )
 
 
