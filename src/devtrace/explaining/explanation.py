@@ -44,14 +44,14 @@ from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.assemble import Assembly, Recorded
 from devtrace.recording.finish.observer import observers_of
-from devtrace.runtime.quiet import Quiet, is_tensor, untransformed
+from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
 from devtrace.source import kinds
 from devtrace.source.flow import statements
 from devtrace.source.live_objects import Evidence
 from devtrace.source.matching import alone, called_name, owner_of
 from devtrace.source.object_walk import ReferenceKind, members
-from devtrace.source.snapshot import Snapshot, flags_given, frozen
+from devtrace.source.snapshot import Snapshot
 from devtrace.source.vocabulary import is_move
 from devtrace.words.catalogue import sentence
 
@@ -213,28 +213,18 @@ class Explanation:
         return roots
 
     def _snapshot(self, walk: Walk, done: Assembly) -> Snapshot:
-        rows, row_of = done.site_rows, done.tensors.row_of
-        known, born = self.recorder.rows.row_of, self.reader.born_before()
+        row_of, known = done.tensors.row_of, self.recorder.rows.row_of
+        born = self.reader.born_before()
         of_interest = {id(each): each for each in (*walk.tensors, *born)}
         recorded = [-1 if (row := known(each)) is None else row for each in of_interest.values()]
         walked = done.tensors.rows_of(np.array(recorded, dtype=np.int64)).tolist()
         found = {key: None if row < 0 else row for key, row in zip(of_interest, walked, strict=True)}
+        evidence = Evidence(births=frozenset(row for each in born if (row := found[id(each)]) is not None))
 
         def row_in_trace(tensor: object) -> int | None:
-            row = found[id(tensor)] if id(tensor) in found else row_of(known(tensor))
-            return row_of(known(untransformed(tensor))) if row is None else row
+            return found[id(tensor)] if id(tensor) in of_interest else row_of(known(tensor))
 
-        with Quiet():
-            files = {str(site.file) for site in done.trace.sites}
-            objects = frozen([frame for _, frame in self.frames], None, row_in_trace, files)
-        return Snapshot(
-            lambda: objects,
-            tuple(rows[site] for site, _ in self.frames),
-            cells=sites.cells_so_far(),
-            facts=tuple(fact for each in self.recorder.observers.values() for fact in each.facts(done)),
-            evidence=Evidence(births=frozenset(row for each in born if (row := found[id(each)]) is not None)),
-            flags=flags_given(),
-        )
+        return done.snapshot(self.frames, None, row_in_trace, evidence)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,10 @@ from devtrace.runtime import eager_paths, profiles, scripting, warned_lines
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.observers import observers
 from devtrace.runtime.patches import Patches
-from devtrace.runtime.quiet import Quiet, untransformed
 from devtrace.runtime.rank import rank_of_job
 from devtrace.runtime.torch_names import install_part
 from devtrace.runtime.tracebacks import chain_of, entries_of
-from devtrace.source import live_objects
-from devtrace.source.snapshot import Objects, Snapshot, flags_given, frozen
+from devtrace.source.live_objects import Evidence
 from devtrace.trace.tables import TraceData
 
 
@@ -143,31 +141,17 @@ class Recording:
                 *around,
             ],
         )
-        rows, row_of, known = done.site_rows, done.tensors.row_of, self.recorder.rows.row_of
+        row_of, known = done.tensors.row_of, self.recorder.rows.row_of
         late = {
             row: (done.op_of(op), own)
             for tensor, (op, own) in self.recorder.late.items()
             if (row := row_of(tensor)) is not None
         }
-
-        def row_in_trace(tensor: object) -> int | None:
-            row = row_of(known(tensor))
-            return row_of(known(untransformed(tensor))) if row is None else row
-
-        def freeze() -> Objects:
-            with Quiet():
-                files = {str(site.file) for site in done.trace.sites}
-                return frozen([frame for _, frame in frames], self.namespace, row_in_trace, files)
-
-        snapshot = Snapshot(
-            freeze,
-            tuple(rows[site] for site, _ in frames),
-            tuple(rows[site] for site in around),
-            sites.cells_so_far(),
-            evidence=live_objects.Evidence(self._end_of_gap(done), late),
-            facts=tuple(fact for each in features for fact in each.facts(done)),
+        evidence = Evidence(self._end_of_gap(done), late)
+        snapshot = replace(
+            done.snapshot(frames, self.namespace, lambda tensor: row_of(known(tensor)), evidence),
+            around=tuple(done.site_rows[site] for site in around),
             went_on=frozenset(map(done.op_of, self.recorder.went_on(ended_by))),
-            flags=flags_given(),
         )
         return Recorded(self._completed(done.trace), snapshot)
 

@@ -280,7 +280,7 @@ _MAKERS: Final[Mapping[int, Callable[[Freezer, Any, int], Any]]] = {
 }
 
 
-def inert(code: CodeType, **other: Any) -> CodeType:
+def inert(code: CodeType) -> CodeType:
     """Return code that does nothing, with the names and the place of another."""
     return _no_code.__code__.replace(
         co_name=code.co_name,

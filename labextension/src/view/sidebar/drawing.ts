@@ -20,7 +20,6 @@ export interface IActions {
   repairs(entry: IEntry): IRepairsOfTrace;
   /** Find and fix all errors of the notebook in a kernel of its own. */
   fix(): void;
-  /** Somebody may be about to. */
   cancelFix(): void;
   /** Put all changes into their cells. */
   applyFix(): void;

@@ -107,8 +107,7 @@ function named(cells: readonly string[], { labels }: IFixShown, language: Langua
 }
 
 function beginning(drawing: IDrawing, label: Label, isUsable: boolean): HTMLElement {
-  const { actions } = drawing;
-  return action(drawing, label, 'fix', isUsable, () => {
+  return action(drawing, label, 'fix', isUsable, actions => {
     actions.fix();
   });
 }

@@ -357,10 +357,11 @@ def _forwarded(reader: Reader, module: Any, given: Given, call: Written) -> Valu
     inputs = [each for part, value in pairs for each in reader.members(value, part, activation)]
     first = next((tensor for _, tensor in registered(module)), None)
     if first is not None:
-        dtype = element_types.of_module(module, dtype_of(first), inputs, activation.source)
+        dtype = None
+        if not is_theirs(forward):
+            dtype = element_types.of_module(module, dtype_of(first), inputs, activation.source)
         weight = reader.live(first)
         parents = inputs if reader.of_dtypes else [*inputs, weight]
-        dtype = None if is_theirs(forward) else dtype
         made = reader.emit("module", COMPUTE, node, activation, parents, str(device_of(first)), 1, dtype)
         if reader.of_dtypes:
             reader.pasts.weights[made.row] = weight.row

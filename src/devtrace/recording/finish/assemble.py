@@ -1,8 +1,9 @@
 """Makes the trace of a recorder: ids become rows, names and lines are found."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from devtrace.recording.columns.graph import Array, Numbered, forward_ops
 from devtrace.recording.columns.operator_info import COMPUTE, COPY, SYNC, by_id
 from devtrace.recording.columns.recorded_ops import Copied, RecordedOps
+from devtrace.recording.columns.sites import cells_so_far
 from devtrace.recording.columns.tensor_rows import size_of
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT
 from devtrace.recording.context.modules import Modules
@@ -19,9 +21,10 @@ from devtrace.recording.finish.merge import Merged
 from devtrace.recording.finish.names import TensorNames
 from devtrace.recording.finish.site_rows import add_sites
 from devtrace.recording.finish.tensors import Tensors
-from devtrace.runtime.quiet import Quiet
+from devtrace.runtime.quiet import Quiet, untransformed
 from devtrace.runtime.requirements import own_version
-from devtrace.source.snapshot import Snapshot
+from devtrace.source.live_objects import Evidence
+from devtrace.source.snapshot import Objects, Snapshot, flags_given, frozen
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import OP_KINDS, PHASES
 from devtrace.trace.ledger_counts import Copies, Ops, callers_of_backward, count
@@ -95,6 +98,35 @@ class Assembly:
         self._folded(look_up[site])
         self.builder.notes = self.recorder.noted()
         return self.builder.build()
+
+    def snapshot(
+        self,
+        frames: Sequence[tuple[int, FrameType]],
+        names: Mapping[str, Any] | None,
+        row_of: Callable[[object], int | None],
+        evidence: Evidence,
+    ) -> Snapshot:
+        """Return what is there beside the trace, frozen when a rule first asks.
+
+        `frames`: of the error, each with its site. `row_of`: the row of a tensor in the trace, else None.
+        """
+
+        def row(tensor: object) -> int | None:
+            found = row_of(tensor)
+            return row_of(untransformed(tensor)) if found is None else found
+
+        def freeze() -> Objects:
+            with Quiet():
+                return frozen([frame for _, frame in frames], names, row, {str(site.file) for site in self.trace.sites})
+
+        return Snapshot(
+            freeze,
+            tuple(self.site_rows[site] for site, _ in frames),
+            cells=cells_so_far(),
+            evidence=evidence,
+            facts=tuple(fact for each in self.recorder.observers.values() for fact in each.facts(self)),
+            flags=flags_given(),
+        )
 
     def _sites(self) -> Array:
         """Return the site of each op: a backward op's is its forward op's, else where backward was called.
