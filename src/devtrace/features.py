@@ -26,6 +26,7 @@ Point = Literal[
     "cost rule",  # by slug: finds what costs time
     "job rule",  # by slug: finds what only all ranks together show
     "error kind",  # by trait: reads what an error's text says of it
+    "fact",  # by name: a class of what an observer of a recording noted, which a saved case has objects of
     "cause",  # by trait: why a tensor is odd
     "strategy",  # by the strategy that it follows: ways to make an edit
     "replay",  # by trait: runs the recorded ops once more

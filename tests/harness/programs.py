@@ -113,7 +113,7 @@ def outcome(path: str, arguments: tuple[str, ...], *, simulate: str | None) -> O
     try:
         with devtrace.simulate(simulate) if simulate else nullcontext():
             with devtrace.record() as recording:
-                result = _program(path).run(*arguments)
+                result = program_of(path).run(*arguments)
             values = _values(result)
     except Exception as error:  # noqa: BLE001 (the program's own failure is what is studied)
         raised = f"{type(error).__name__}: {error}"
@@ -141,10 +141,10 @@ def pseudo_report_of(path: str) -> list[tuple[str, str, tuple[str, ...]]]:
 
 def plain_values(path: str) -> list[Any]:
     """Do in the forked process what `run_plain` promises."""
-    return _values(_program(path).run("cpu"))
+    return _values(program_of(path).run("cpu"))
 
 
-def _program(path: str) -> Any:
+def program_of(path: str) -> Any:
     torch.set_num_threads(1)  # the programs are small; threads that wait for each other cost more on a busy machine
     sys.path.insert(0, str(Path(path).parent))
     releases = Path(sys.prefix) / "releases" / Path(path).parent.name  # a package of another version (`make real`)
@@ -175,7 +175,7 @@ def written_installed(path: str, *arguments: str) -> str:
     """Do in the forked process what `run_installed` promises."""
     with redirect_stderr(StringIO()) as written, devtrace.simulate("cuda:2"):
         devtrace.install()
-        _program(path).run(*arguments)
+        program_of(path).run(*arguments)
         devtrace.uninstall()
     return written.getvalue()
 
@@ -190,7 +190,7 @@ def outcome_untraced(path: str, arguments: tuple[str, ...], *, simulate: str | N
     hooks.install()
     with devtrace.simulate(simulate) if simulate else nullcontext():
         try:
-            _program(path).run(*arguments)
+            program_of(path).run(*arguments)
         except Exception as error:  # noqa: BLE001 (as above)
             report = devtrace.explain(error)
             return Outcome(f"{type(error).__name__}: {error}", report.text, report.findings, report.notes, ())
@@ -200,6 +200,6 @@ def outcome_untraced(path: str, arguments: tuple[str, ...], *, simulate: str | N
 def facts_in(of: language.Language, file: str) -> tuple[str, list[str]]:
     """Return the text of what `report()` of a file gives, and the rules and causes of what it shows."""
     language.CHOICE.user = of
-    report: Report = _program(file).report()
+    report: Report = program_of(file).report()
     shown = [finding for _, finding in parts.shown(report)]
     return report.text, [slug for finding in shown for slug in (finding.rule, finding.cause)]

@@ -172,7 +172,7 @@ def test_time_and_capture_below_work(kernel: Kernel) -> None:
 
 
 def test_completion_offers_flags_and_subcommands(kernel: Kernel) -> None:
-    assert kernel.complete("%%devtrace --no") == ["--no-timeline"]
+    assert kernel.complete("%%devtrace --no-t") == ["--no-timeline"]
     assert kernel.complete("%devtrace simulate o") == ["off"]
 
 

@@ -134,7 +134,7 @@ def test_no_subcommand_is_status() -> None:
             "unknown-command: got %devtrace of; it takes on [--simulate cuda:N], off, status, check, report [name], ",
         ),
         ("--save x", "unknown-command: got %devtrace --save; "),
-        ("save", "command-argument: got %devtrace save; the form is %devtrace save FILE; "),
+        ("save", "command-argument: got %devtrace save; the form is %devtrace save [--case] FILE; "),
         ("on now", "command-argument: got %devtrace on now; the form is %devtrace on [--simulate cuda:N]; "),
         ("simulate", "command-argument: got %devtrace simulate; the form is %devtrace simulate cuda:N | off; "),
         ("report a b", "command-argument: got %devtrace report a b; the form is %devtrace report [name]; "),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import gc
+import json
+import math
 import weakref
 from collections import OrderedDict, deque, namedtuple
 from collections.abc import Callable
@@ -21,6 +23,7 @@ from devtrace.source import kinds
 from devtrace.source.freeze import HIDDEN, MOST_OBJECTS, Freezer
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.safe_values import MISSING, Scope, evaluate, full_name_of
+from devtrace.source.stand_in_rows import of_rows, to_rows
 from devtrace.source.stand_ins import Named
 
 Point = namedtuple("Point", "x y")
@@ -80,6 +83,12 @@ def frozen(
     return made, freezer
 
 
+def saved(names: dict[str, Any]) -> dict[str, Any]:
+    """Return stand-ins as a case in a file has them."""
+    found: dict[str, Any] = of_rows(json.loads(json.dumps(to_rows(frozen(names)[0], {}))), {})
+    return found
+
+
 def told(value: Any) -> object:
     """Return what an explanation may ask of a value."""
     if is_tensor(value):
@@ -105,7 +114,27 @@ def told(value: Any) -> object:
 def test_a_stand_in_answers_as_the_object_did(code: str) -> None:
     names = objects()
     node = ast.parse(code, mode="eval").body
-    assert told(evaluate(node, Scope(frozen(names)[0], {}))) == told(evaluate(node, Scope(names, {})))
+    expected = told(evaluate(node, Scope(names, {})))
+    assert told(evaluate(node, Scope(frozen(names)[0], {}))) == expected
+    assert told(evaluate(node, Scope(saved(names), {}))) == expected
+
+
+def test_a_stand_in_of_a_file_has_the_names_and_the_parts_of_the_one_that_was_saved() -> None:
+    names = objects() | {"numbers": [math.inf, 2**70, 1j, -0.0, ...], "range": range(3, 9, 2), "kept": {1: {2: "cuda"}}}
+    names["numbers"] += [math.nan, names]  # which leads to itself
+    made, again = frozen(names)[0], saved(names)
+    walks = [Walk([{name: (value, "variable") for name, value in each.items()}]) for each in (made, again)]
+    first, second = ([[path.text for path in walk.names(each)] for each in walk.tensors] for walk in walks)
+    assert first == second
+    assert repr(again["numbers"][:6]) == repr(made["numbers"][:6])
+    assert again["numbers"][6]["numbers"] is again["numbers"]
+    assert (again["range"], again["kept"]) == (made["range"], made["kept"])
+    assert again["held"].__code__.co_firstlineno == made["held"].__code__.co_firstlineno
+
+
+def test_nothing_is_saved_but_stand_ins_and_records() -> None:
+    with pytest.raises(TypeError, match=r"torch\.nn\.modules\.linear\.Linear is neither a stand-in nor a record"):
+        to_rows([nn.Linear(1, 1)], {})
 
 
 def test_a_tensor_has_the_same_names() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from devtrace.source import user_code
-from devtrace.source.user_code import CodeOwner, import_name_of, owner_of
+from devtrace.source.user_code import import_name_of, owner_of
+from devtrace.source.written import CodeOwner
 from warm import LIMIT
 
 

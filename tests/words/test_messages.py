@@ -174,6 +174,7 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "fix-unfit": lambda _: raised(lambda: OLD.edited([Edit("a.py", None, 1, "x = 2", "x = 3")])),
     "flag-value": lambda _: typed("%%devtrace --save\n1"),
     "language": lambda _: typed("%devtrace language fr"),
+    "case-missing": lambda _: raised(lambda: training(1).save("a.devtrace", case=True)),
     "load-nothing": lambda _: raised(devtrace.load),
     "magic-line": lambda _: typed("1\n%%devtrace\n2"),
     "budget-value": lambda _: typed("%%devtrace --budget many\n1"),

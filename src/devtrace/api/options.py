@@ -3,6 +3,8 @@
 Options(simulate="cuda:2", expect="cuda:0")     what one cell or program was started with
 """
 
+from __future__ import annotations
+
 import math
 import os
 import re
@@ -11,11 +13,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, Final
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.runtime.device_spec import spec_of
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import UsageError
+
+if TYPE_CHECKING:
+    from devtrace.api.results import Trace
 
 MAX_OPS: Final = 100_000
 STANDING_BUDGET: Final = 0.1 if sys.version_info >= (3, 12) else None
@@ -46,6 +53,12 @@ class Options:
     budget: float | None = None
     fail_on: str | None = None
     notes: bool = False
+    case: bool = False
+    source: bool = True
+
+    def saver(self, trace: Trace) -> Callable[[Path], Path]:
+        """Return what writes a trace as `--save` asks for it."""
+        return partial(trace.save, source=self.source, case=self.case)
 
     @property
     def files(self) -> tuple[str | None, ...]:
@@ -181,6 +194,8 @@ FLAGS: Final = (
     Flag("flag.max-ops", "N", "flag.max-ops.program", _read_count),
     Flag("flag.budget", "P", "flag.budget.program", _read_budget, offers=("10%",)),
     Flag("flag.save", "FILE", "flag.save.program", os.path.expanduser),
+    Flag("flag.case", "", "flag.case.program"),
+    Flag("flag.no-source", "", "flag.no-source.program"),
     Flag("flag.html", "FILE", "flag.html.program", os.path.expanduser),
     Flag("flag.json", "FILE", "flag.json.program", os.path.expanduser),
     Flag("flag.sarif", "FILE", "flag.sarif.program", os.path.expanduser),

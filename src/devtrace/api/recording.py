@@ -246,7 +246,7 @@ def _worded(note: str) -> str:
 
 
 def _diagnosed(trace: Trace, snapshot: Snapshot, expect: str | None) -> Report:
-    """Diagnose while the program's objects are there; afterwards let go of them."""
+    """Diagnose while the program's objects are there."""
     try:
         report = diagnose(trace, snapshot)
         if expect:
@@ -257,8 +257,6 @@ def _diagnosed(trace: Trace, snapshot: Snapshot, expect: str | None) -> Report:
         note = sentence_of_fault("note.diagnosis-failed", fault)
         noted = replace(trace, notes=(*trace.notes, note))
         report = Report(noted, notes=noted.notes)
-    finally:
-        snapshot.let_go()
     return report
 
 

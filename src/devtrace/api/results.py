@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pandas
     from plotly.graph_objects import Figure
 
+    from devtrace.diagnosis.saved_case import Case
     from devtrace.source.snapshot import Snapshot
 
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 class Trace(TraceData):
     """All that one recording saw; never changed after."""
 
+    case: Case | None = field(default=None, repr=False)
+    """What its report was made of."""
     _report: list[Report] = field(default_factory=list, repr=False, init=False)
 
     @classmethod
@@ -39,12 +42,21 @@ class Trace(TraceData):
         """Give tables the user's methods; a Trace stays itself."""
         return data if isinstance(data, cls) else cls(**_values(data))
 
-    def save(self, path: str | Path, *, source: bool = True) -> Path:
-        """Write the trace to a file that `devtrace.load` and JupyterLab open; with `source=False` without your code."""
+    def save(self, path: str | Path, *, source: bool = True, case: bool = False) -> Path:
+        """Write the trace to a file that `devtrace.load` and JupyterLab open; with `source=False` without your code.
+
+        With `case=True` the file also has what the report was made of: `devtrace.diagnose` makes it anew from there.
+        """
+        from devtrace.diagnosis import saved_case
         from devtrace.trace.format import save
         from devtrace.trace.subset import without_source
 
-        return save(self if source else without_source(self), path)
+        shown = self if source else without_source(self)
+        if not case:
+            return save(shown, path)
+        if self.case is None:
+            raise UsageError.of("case-missing")
+        return saved_case.save(shown, self.case if source else saved_case.without_names(self.case), path)
 
     def to_pandas(self) -> dict[str, pandas.DataFrame]:
         found: dict[str, pandas.DataFrame] = need("export", "pandas")(self)
@@ -66,9 +78,11 @@ class Report(ReportData):
     trace: Trace
 
     @classmethod
-    def of(cls, data: ReportData) -> Report:
+    def of(cls, data: ReportData, case: Case | None = None) -> Report:
         """Give findings the user's methods; a Report stays itself."""
-        return data if isinstance(data, cls) else cls(**{**_values(data), "trace": Trace.of(data.trace)})
+        if isinstance(data, cls):
+            return data
+        return cls(**{**_values(data), "trace": replace(Trace.of(data.trace), case=case)})
 
     @cached_property
     def text(self) -> str:
@@ -112,16 +126,23 @@ class Report(ReportData):
 
 
 def diagnose(trace: TraceData, snapshot: Snapshot | None = None) -> Report:
-    """Make the report of a trace; made once, the trace keeps it.
+    """Make the report of a trace; made once, the trace keeps it. Of a saved case it is made anew.
 
     `snapshot`: what was there when the program ended: names are then the user's own.
     """
     from devtrace.diagnosis import diagnose as diagnosis
+    from devtrace.diagnosis.saved_case import Case
 
     expect_kind("diagnose", trace, TraceData, error="wrong-argument.trace")
     given = Trace.of(trace)
     if not given._report:
-        report = Report.of(diagnosis.diagnose(given, snapshot))
+        saved = given.case if given.case is not None and given.case.written is not None else None
+        case = saved if snapshot is None else Case(given, snapshot)
+        try:
+            report = Report.of(diagnosis.diagnose(case or Case(given)), case)
+        finally:
+            if snapshot is not None:
+                snapshot.let_go()
         given._report[:] = report.trace._report[:] = [report]
     return given._report[0]
 
@@ -136,12 +157,16 @@ def with_note(report: Report, note: str) -> Report:
 
 def load(*files: str | Path) -> Trace:
     """Read a saved trace; of several files, the ranks of one job, one trace with lanes for each."""
+    from devtrace.diagnosis.saved_case import of_json
     from devtrace.trace import format
+
+    def decoded(data: Any) -> Trace:
+        return replace(Trace.of(format.decode(data)), case=of_json(data.get("case")))
 
     for file in files:
         expect_kind("load", file, str, PathLike, error="wrong-argument.file")
     if len(files) == 1:
-        return Trace.of(format.load(files[0]))
+        return format.read(files[0], decoded)
     if not files:
         raise UsageError.of("load-nothing")
     return Trace.of(need("loader", "job")(files))

@@ -174,7 +174,7 @@ class Launch:
             report = replace(report, trace=replace(trace, all_clear=False))  # nobody knows of the others yet
         self._print(report)
         if self._save_path:
-            self._write(self._save_path, sentence("cli.trace"), trace.save)
+            self._write(self._save_path, sentence("cli.trace"), self.options.saver(trace))
         self._give(report, self._ranked, is_whole=is_whole)
         if self._job is not None and self.rank == 0 and not is_whole and not overlay.is_in_use():
             how = "stopped" if self._ended_by else "failed" if self.error is not None else "ended"

@@ -58,7 +58,8 @@ def _add_run(commands: Any) -> None:
         usage="devtrace run [option ...] SCRIPT [ARG ...] | -m MODULE [ARG ...]",
     )
     for flag in _PROGRAM_FLAGS:
-        value: Any = {"metavar": flag.metavar, "type": flag.read} if flag.metavar else {"action": "store_true"}
+        switch = {"action": "store_false" if flag.name.startswith("--no-") else "store_true"}
+        value: Any = {"metavar": flag.metavar, "type": flag.read} if flag.metavar else switch
         text = flag.program_help.replace("%", "%%")
         run.add_argument(flag.name, dest=flag.field, default=argparse.SUPPRESS, help=text, **value)
     reports.add_gate(run)
@@ -103,7 +104,7 @@ def _view(options: argparse.Namespace) -> int:
     from devtrace.report.page import to_html
     from devtrace.report.text import terminal_width, text
 
-    report = reports.report_of(options.files)
+    report = reports.report_of(options)
     print(text(report, terminal_width(sys.stdout)))
     if options.html:
         return reports.write(options.html, sentence("cli.report"), lambda path: to_html(report, path))
@@ -114,7 +115,8 @@ def _view(options: argparse.Namespace) -> int:
 
 
 def _add_report(commands: Any) -> None:
-    reports.add_report(commands, "report", sentence("cli.report-command"), reports.report_of, "+")
+    report = reports.add_report(commands, "report", sentence("cli.report-command"), reports.report_of, "+")
+    report.add_argument("--again", action="store_true", help=sentence("cli.report.again"))
 
 
 def _add_check(commands: Any) -> None:

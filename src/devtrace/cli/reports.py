@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +20,17 @@ if TYPE_CHECKING:
     from devtrace.api.results import Report, Trace
 
 
-def add_report(commands: Any, name: str, help: str, read: Callable[[Sequence[str]], Report], files: str | int) -> None:
+def add_report(
+    commands: Any, name: str, help: str, read: Callable[[argparse.Namespace], Report], files: str | int
+) -> Parser:
     """Add a command that prints the report which `read` makes of so many files."""
-    parser = commands.add_parser(name, help=help)
+    parser: Parser = commands.add_parser(name, help=help)
     parser.add_argument("files", metavar="FILE", nargs=files)
     parser.add_argument("--json", metavar="F", help=sentence("flag.json.program"))
     parser.add_argument("--sarif", metavar="F", help=sentence("flag.sarif.program"))
     add_gate(parser)
     parser.set_defaults(command=_report, read=read)
+    return parser
 
 
 def add_gate(parser: Parser) -> None:
@@ -38,10 +42,16 @@ def add_gate(parser: Parser) -> None:
     parser.add_argument("--notes", action="store_true", default=usual, help=sentence("cli.notes"))
 
 
-def report_of(files: Sequence[str]) -> Report:
+def report_of(options: argparse.Namespace) -> Report:
+    """Return the report that files have; with `--again` the one that is made of their case today."""
     from devtrace.api.results import diagnose
 
-    return diagnose(loaded(files))
+    trace = loaded(options.files)
+    if not vars(options).get("again"):
+        return diagnose(replace(trace, case=None))
+    if trace.case is None:
+        raise UsageError.of("case-missing.file", file=options.files[0])
+    return diagnose(trace)
 
 
 def loaded(files: Sequence[str]) -> Trace:
@@ -66,7 +76,7 @@ def _report(options: argparse.Namespace) -> int:
     from devtrace.contract.forms import TO_STDOUT, Forms
     from devtrace.report.text import terminal_width, text
 
-    report, given = options.read(options.files), vars(options)
+    report, given = options.read(options), vars(options)
     entries = entries_of(report.findings, given.get("fail_on", "warning"))
     forms = Forms(report, entries, project_folder(Path.cwd()), "notes" in given)
     stream = sys.stderr if options.json in TO_STDOUT else sys.stdout

@@ -20,7 +20,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit
 from devtrace.source.flow import bindings
 from devtrace.source.matching import calls_in, is_path, keyword, match_code, names_in, nodes_of, same_code
-from devtrace.source.vocabulary import DRAWS, FILLS, MAKES, MIXES, TAKES_VALUES, full_name, of_tensors_alone
+from devtrace.source.vocabulary import DRAWS, FILLS, MAKES, MIXES, TAKES_VALUES, full_name, is_of_tensors_alone
 from devtrace.trace.ids import OpId, TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, short_op_name
@@ -73,7 +73,7 @@ def _is_tensor(habit: Habit, given: ast.expr) -> bool:
     spans = [found.source.span(each) for each in made if each is not None and not is_path(each)]
     if any(np.any((span.line <= lines) & (lines <= span.end_line)) for span in spans):
         return True
-    read = (each.value for each in nodes_of(ast.Attribute, body) if each.attr in of_tensors_alone())
+    read = (each.value for each in nodes_of(ast.Attribute, body) if is_of_tensors_alone(each.attr))
     mixed = (each for each in nodes_of(ast.BinOp, body) if type(each.op) in _NEVER_OF_TEXT)
     sides = (side for each in mixed for side in (each.left, each.right))
     return any(same_code(each, given) for each in (*read, *sides))

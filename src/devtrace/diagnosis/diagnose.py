@@ -7,31 +7,43 @@ change what was found.
 A rule that fails is one line in the report and silences no other.
 """
 
+from dataclasses import replace
+
+import numpy as np
+
 from devtrace.diagnosis import ending, ledger
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, worst_first
 from devtrace.diagnosis.rules.error_rules import device_errors
 from devtrace.diagnosis.rules.run_rule import failed_rule, left_out, run_rule
+from devtrace.diagnosis.saved_case import Case
 from devtrace.diagnosis.silence import unsilenced
 from devtrace.diagnosis.store import report_of, with_report
 from devtrace.features import offered, offers
 from devtrace.source.snapshot import Snapshot
+from devtrace.source.written import reading
+from devtrace.trace.subset import cut
 from devtrace.trace.tables import TraceData
 
 
-def diagnose(trace: TraceData, snapshot: Snapshot | None = None) -> ReportData:
-    """Return the report of a trace; one that carries its findings gives those.
-
-    `snapshot`: what was there when the program ended: names are then the user's own.
-    """
-    report = report_of(trace) if trace.findings is not None else _diagnosed(trace, snapshot)
+def diagnose(case: Case) -> ReportData:
+    """Return the report of a case; of a trace alone, that carries its findings, it gives those."""
+    with reading(case.written):
+        report = _report_of(case)
     for add in offered("report").values():
         report = add(report)
     return report
 
 
-def _diagnosed(trace: TraceData, snapshot: Snapshot | None) -> ReportData:
-    queries = TraceQueries(trace, snapshot or Snapshot())
+def _report_of(case: Case) -> ReportData:
+    if case.trace.findings is not None:
+        return report_of(case.trace)
+    saw_ops = case.snapshot.evidence.saw_ops
+    return (_diagnosed if saw_ops else _diagnosed_error)(case.trace, case.snapshot)
+
+
+def _diagnosed(trace: TraceData, snapshot: Snapshot) -> ReportData:
+    queries = TraceQueries(trace, snapshot)
     findings: list[Finding] = []
     notes = left_out()
     rows: tuple[LedgerRow, ...] = ()
@@ -53,9 +65,12 @@ def _diagnosed(trace: TraceData, snapshot: Snapshot | None) -> ReportData:
     return with_report(trace, found, rows, [*notes, *silenced], snapshot, **end)
 
 
-def diagnose_errors(trace: TraceData, snapshot: Snapshot) -> ReportData:
-    """Return the report of the errors alone, for a trace whose other ops were read from the source."""
+def _diagnosed_error(trace: TraceData, snapshot: Snapshot) -> ReportData:
+    """Return the report of the failed op alone: the ops that were read from the source are not of a trace."""
     findings: list[Finding] = []
     notes = left_out()
     run_rule(lambda: device_errors, (TraceQueries(trace, snapshot), notes), "device errors", findings, notes)
-    return with_report(trace, worst_first(findings), (), notes, snapshot)
+    report = with_report(trace, worst_first(findings), (), notes, snapshot)
+    failed = np.zeros(len(trace.ops), dtype=bool)
+    failed[trace.errors.ints("op")] = True
+    return report_of(replace(cut(report.trace, failed), truncated=trace.truncated))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,15 +20,15 @@ def _add_to(commands: Any) -> None:
     add_report(commands, "explain", sentence("cli.explain-command"), _of_an_error, 1)
 
 
-def _of_an_error(files: Sequence[str]) -> Report:
+def _of_an_error(options: argparse.Namespace) -> Report:
     """Explain a saved traceback, or a trace."""
     try:
-        return report_of(files)
+        return report_of(options)
     except FormatError:
         from devtrace.explaining.explain import explain_text
 
         need_torch()
-        return explain_text(Path(files[0]).read_text(encoding="utf-8", errors="replace"))
+        return explain_text(Path(options.files[0]).read_text(encoding="utf-8", errors="replace"))
 
 
 COMMAND: Final = Command("report", _add_to)

@@ -7,22 +7,16 @@ except RuntimeError as error:
 """
 
 import sys
-from dataclasses import replace
 from types import NoneType
 
-import numpy as np
-
 from devtrace.api.environment import is_simulated
-from devtrace.api.results import Report
+from devtrace.api.results import Report, Trace, diagnose
 from devtrace.diagnosis.ending import by_part_of_a_device
 from devtrace.diagnosis.evidence.error_origins import path_to_origin, text_of
 from devtrace.diagnosis.evidence.torchs_sentences import WRAPPED
-from devtrace.diagnosis.store import report_of
 from devtrace.runtime.interrupts import no_collecting
 from devtrace.runtime.tracebacks import last_shown
 from devtrace.trace.builder import TraceBuilder
-from devtrace.trace.subset import cut
-from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import expect_kind, named
 
@@ -53,27 +47,19 @@ def explain_text(text: str) -> Report:
 
 
 def _explained(path: list[BaseException]) -> Report:
-    from devtrace.diagnosis.diagnose import diagnose_errors
     from devtrace.explaining.explanation import Explanation
 
     explanation = Explanation(path)
     try:
         found = explanation.make(is_simulated)
-        report = diagnose_errors(found.trace, found.snapshot)
+        report = diagnose(found.trace, found.snapshot)
     finally:
         explanation.forget()
-    return Report.of(report_of(_seen(report.trace)))
-
-
-def _seen(trace: TraceData) -> TraceData:
-    """Return the trace of the failed op alone: the ops that were read from the source are not of a trace."""
-    failed = np.zeros(len(trace.ops), dtype=bool)
-    failed[trace.errors.ints("op")] = True
-    return replace(cut(trace, failed), truncated=trace.truncated)
+    return report
 
 
 def without_findings(*notes: str) -> Report:
     builder = TraceBuilder()
     builder.notes += notes
-    trace = builder.build()
-    return Report.of(Report(trace=trace, notes=trace.notes))  # type: ignore[arg-type]
+    trace = Trace.of(builder.build())
+    return Report(trace, notes=trace.notes)

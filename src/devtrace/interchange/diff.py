@@ -18,6 +18,7 @@ import numpy as np
 from devtrace.api.results import load
 from devtrace.diagnosis.diagnose import diagnose
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site
+from devtrace.diagnosis.saved_case import Case
 from devtrace.interchange.comparison import Change, Comparison
 from devtrace.notebook.kept_traces import kept
 from devtrace.report import parts
@@ -97,11 +98,11 @@ def _report(given: Given) -> ReportData:
     if isinstance(given, ReportData):
         return given
     if isinstance(given, TraceData):
-        return diagnose(given)
+        return diagnose(Case(given))
     expect_kind("diff", given, str, int, PathLike, error="wrong-argument.traces")
     name = str(given)
     named = kept(name) if not Path(name).exists() else None
-    return named or diagnose(load(name))
+    return named or diagnose(Case(load(name)))
 
 
 def _same_line(site: Site | None) -> Key:

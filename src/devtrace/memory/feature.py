@@ -11,6 +11,7 @@ FEATURE: Final[Feature] = {
         "memory-growth": "devtrace.memory.rules.memory_growth:growing_memory",
         "memory-peak": "devtrace.memory.rules.memory_growth:highest_memory",
     },
+    "fact": {name: f"devtrace.memory.shortage:{name}" for name in ("Height", "Holding", "Shortage")},
     "inventory": {"memory": "devtrace.memory.inventory:listing_with_memory"},
     "report part": {
         "memory": "devtrace.memory.report:peaks",

@@ -174,7 +174,7 @@ class Heights(Log):
         last = self.seen.get(device)
         before = last.before if last is not None else ()
         if last is not None:
-            counts = Counter((each.name, each.scope) for each in last.owned)
+            counts = dict(Counter((each.name, each.scope) for each in last.owned))
             before = (*before, (last.alive.allocated, counts))
         self.seen[device] = Seen(state.op, alive._replace(storages=(), asked=0), owned, before)
 

@@ -60,7 +60,7 @@ class Commands:
         show(traced.report, self.screen, timeline=options.timeline)
         try:
             if options.save:
-                _write(sentence("magic.the-trace"), options.save, traced.trace.save)
+                _write(sentence("magic.the-trace"), options.save, options.saver(traced.trace))
             if options.html:
                 _write(sentence("magic.the-report"), options.html, traced.report.to_html)
             for form in _files(traced, options):
@@ -126,9 +126,10 @@ class Commands:
         listed = device_list(self.tracing)
         self.screen.publish({"text/plain": str(listed)} if self.screen.text_only else listed.bundle(), {})
 
-    def _save(self, file: str) -> None:
-        traced = self._kept("")
-        _write(sentence("magic.the-trace-of", label=traced.label), file, traced.trace.save)
+    def _save(self, argument: str) -> None:
+        traced, file = self._kept(""), argument.removeprefix(usage.CASE)
+        options = Options(case=file != argument)
+        _write(sentence("magic.the-trace-of", label=traced.label), file, options.saver(traced.trace))
 
     def _simulate(self, devices: str) -> None:
         if devices == "off":

@@ -22,7 +22,7 @@ _OWN = (
     Keyword("command.status", ""),
     Keyword("command.check", ""),
     Keyword("command.report", "[name]"),
-    Keyword("command.save", "FILE"),
+    Keyword("command.save", "[--case] FILE"),
     Keyword("command.simulate", "cuda:N | off", offers=("cuda:1", "cuda:2", "off")),
     Keyword("command.language", "zh | en | auto", offers=("zh", "en", "auto")),
     Keyword("command.renderer", "[auto | script | static]", offers=("auto", "script", "static")),
@@ -41,6 +41,8 @@ def _with_those_of_features(own: Sequence[Keyword]) -> Iterator[Keyword]:
 
 COMMANDS = tuple(_with_those_of_features(_OWN))
 
+CASE = "--case "
+"""Before the file of `%devtrace save`."""
 _ANY_MAGIC = re.compile(r"%%(\w+)")
 _COMMENT = re.compile(r"(?:^|\s)#")
 _AS_LINE_MAGIC = "get_ipython().run_line_magic('%devtrace',"
@@ -140,8 +142,10 @@ def command(line: str) -> tuple[str, str]:
         raise UsageError.of(slug, name=name, near=near, commands=comma().join(map(str, COMMANDS)))
     if name == "on" and "--simulate" in arguments:
         return name, cell_options(" ".join(arguments)).simulate or ""
+    if name == "save" and arguments[:1] == [CASE.strip()] and len(arguments) == 2:
+        return name, CASE + arguments[1]
     takes_one = bool(known.metavar) and name != "on"
-    if len(arguments) > takes_one or (not arguments and known.metavar[:1] not in ("", "[")):
+    if len(arguments) > takes_one or (not arguments and (name == "save" or known.metavar[:1] not in ("", "["))):
         given = " ".join([f"%devtrace {name}", *arguments])
         raise UsageError.of("command-argument", given=given, form=known)
     return name, "".join(arguments)

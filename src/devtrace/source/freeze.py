@@ -57,7 +57,7 @@ _FIELDS: Final = ("__dataclass_fields__", "_fields")
 _NAMED: Final = (Device, Dtype, Generator)
 
 
-def _no_code() -> None:
+def no_code() -> None:
     """Stand for the body of a function."""
 
 
@@ -209,7 +209,7 @@ class Freezer:
 
     def _callable(self, value: Any, depth: int) -> Any:
         made = self.of(value, depth + 1)
-        return made if callable(made) else _no_code
+        return made if callable(made) else no_code
 
     def _method(self, value: MethodType, depth: int) -> Any:
         return self._keep(value, MethodType(self._callable(value.__func__, depth), self.of(value.__self__, depth + 1)))
@@ -243,12 +243,7 @@ class Freezer:
         module, name = names
         bases = tuple(dict.fromkeys(map(self.class_of, bases_of(kind)))) or (object,)
         file = file_of(kind)
-        own = {"__module__": module, "__qualname__": name, "__file__": file}
-        try:
-            made = type(name.rpartition(".")[2], bases, own)
-        except TypeError:  # classes written in C that do not go together
-            made = type(name.rpartition(".")[2], (object,), own)
-        self._keep(kind, made)
+        made = self._keep(kind, new_class(module, name, file, bases))
         code = code_in(kind)  # no module tells the file of a notebook's class
         defined = file or (code.co_filename if code is not None else "")
         self._fill_class(kind, made, is_whole=owner_of(defined) == "user")
@@ -280,22 +275,26 @@ _MAKERS: Final[Mapping[int, Callable[[Freezer, Any, int], Any]]] = {
 }
 
 
-def inert(code: CodeType) -> CodeType:
+OF_CODE: Final = (
+    "co_name", "co_qualname", "co_filename", "co_firstlineno", "co_varnames", "co_argcount", "co_posonlyargcount",
+    "co_kwonlyargcount", "co_names", "co_freevars", "co_flags",
+)  # fmt: skip
+"""What is kept of a code object: names, and the place."""
+
+
+def inert(code: Any) -> CodeType:
     """Return code that does nothing, with the names and the place of another."""
-    return _no_code.__code__.replace(
-        co_name=code.co_name,
-        co_qualname=code.co_qualname,
-        co_filename=code.co_filename,
-        co_firstlineno=code.co_firstlineno,
-        co_varnames=code.co_varnames,
-        co_nlocals=len(code.co_varnames),
-        co_argcount=code.co_argcount,
-        co_posonlyargcount=code.co_posonlyargcount,
-        co_kwonlyargcount=code.co_kwonlyargcount,
-        co_names=code.co_names,
-        co_freevars=code.co_freevars,
-        co_flags=code.co_flags,
-    )
+    kept = {name: getattr(code, name) for name in OF_CODE}
+    return no_code.__code__.replace(co_nlocals=len(code.co_varnames), **kept)
+
+
+def new_class(module: str, name: str, file: str, bases: tuple[type, ...]) -> type:
+    """Return a class of stand-ins, without members."""
+    own = {"__module__": module, "__qualname__": name, "__file__": file}
+    try:
+        return type(name.rpartition(".")[2], bases, own)
+    except TypeError:  # classes written in C that do not go together
+        return type(name.rpartition(".")[2], (object,), own)
 
 
 def accelerators() -> tuple[str, ...]:

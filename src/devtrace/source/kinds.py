@@ -103,8 +103,10 @@ def is_installed(kind: type) -> bool:
 
 
 def is_of_program(value: Any, *, is_variable: bool) -> bool:
-    """Return whether names may lead on from an object: no module's globals, no package's class, none of IPython's."""
+    """Return whether names may lead on from an object: none of IPython's, no globals, no package's class, no `sys`."""
     kind = type(value)
+    if value is sys:
+        return False
     if kind is dict:  # of these a program has the most
         return is_variable or "__builtins__" not in value
     if issubclass(kind, type):

@@ -201,11 +201,15 @@ def beside_torchs(own: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return all_[len(kept) :] if are_first else [each for each in all_ if each[0] not in kept]
 
 
-@cache
 def _kept_by_torch() -> frozenset[str]:
     """Return nn.Module's internal attributes: its tables and hooks. A stand-in has those that are read."""
     torch = sys.modules.get("torch")
-    return frozenset(vars(torch.nn.Module()) if torch is not None else READ_OF_MODULES)
+    return _kept_by(torch.nn.Module) if torch is not None else frozenset(READ_OF_MODULES)
+
+
+@cache
+def _kept_by(module: type) -> frozenset[str]:
+    return frozenset(vars(module()))
 
 
 def _of_class(owner: Any) -> Iterator[Reference]:

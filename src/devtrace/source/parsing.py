@@ -17,6 +17,7 @@ from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 from unicodedata import normalize
 
 from devtrace.source.matching import nodes_of
+from devtrace.source.written import given_file
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -297,6 +298,8 @@ def read(file: str) -> Source | None:
 
 def text_of(file: str) -> str:
     """Return the text of a file or a cell; empty where nobody has it."""
+    if (given := given_file(file)) is not None:
+        return given.text
     try:
         return "".join(linecache.getlines(file))
     except Exception:  # noqa: BLE001 (a loader's get_source is anybody's code)

@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from types import CodeType
 from typing import Any, Final
 
+TORCHS: Final = "<torch>"
+"""File of a stand-in for a class of torch's."""
+
 
 class Tensor:
     """`_row`: of the trace's tensors, -1 for one that it has not."""
@@ -106,3 +109,4 @@ OF_TORCH: Final[Mapping[tuple[str, str], type]] = {
 """By the module and the name of torch's class."""
 for (_module, _name), _kind in OF_TORCH.items():
     _kind.__module__, _kind.__qualname__ = _module, _name
+    _kind.__file__ = TORCHS  # type: ignore[attr-defined]

@@ -8,9 +8,10 @@ from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, distributions, packages_distributions, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
-CodeOwner = Literal["user", "package", "hidden"]
+from devtrace.source.stand_ins import TORCHS
+from devtrace.source.written import CodeOwner, given_file
 
 OWN_PACKAGES: Final = "DEVTRACE_OWN_PACKAGES"
 """Environment variable: installed packages by their import names, whose code counts as the user's own."""
@@ -32,6 +33,8 @@ _distributions = cache(packages_distributions)
 
 def owner_of(file: str) -> CodeOwner:
     """Return whose code a file is, by the name that its code objects carry."""
+    if (given := given_file(file)) is not None:
+        return given.owner
     if file.startswith("<"):
         return "user" if file.startswith(_TYPED) else "hidden"
     if is_torch_or_ours(file) or _HOSTS.search(file):
@@ -42,7 +45,8 @@ def owner_of(file: str) -> CodeOwner:
 
 
 def is_torch_or_ours(file: str) -> bool:
-    return file.startswith(_hidden_roots())
+    given = given_file(file)
+    return file == TORCHS or (given.is_torchs if given is not None else file.startswith(_hidden_roots()))
 
 
 @cache

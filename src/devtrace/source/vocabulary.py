@@ -11,7 +11,6 @@ import ast
 import re
 import sys
 from collections.abc import Mapping
-from functools import cache
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, ModuleType
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from devtrace.source.element_types import CASTS
 from devtrace.source.matching import variable
 from devtrace.source.parsing import Source
 from devtrace.source.stand_ins import Builtin
+from devtrace.source.written import given
 
 HOST: Final = "cpu"
 _KINDS: Final = (HOST, "cuda", "meta", "mps", "xpu", "hpu", "npu", "xla")
@@ -84,6 +84,7 @@ PARTS: Final = frozenset(("H", "T", "data", "grad", "imag", "mH", "mT", "real"))
 """Attributes that are a tensor on the device of theirs."""
 OF_MODULES: Final = frozenset(("buffers", "named_buffers", "named_parameters", "parameters", "state_dict"))
 """A module's methods that give its tensors."""
+_OF_TENSORS_ALONE: Final = (VIEWS | COPIES | READS | DESCRIBES | FACTS | PARTS) - {"imag", "real", "split"}
 _GIVES_ITSELF: Final = frozenset((*CASTS, "type", "eval", "requires_grad_", "train"))
 
 # Values that are drawn, picked or counted.
@@ -148,6 +149,8 @@ _USUAL: Final = {"F": "torch.nn.functional", "math": "math", "nn": "torch.nn", "
 
 def kinds() -> tuple[str, ...]:
     """Return all kinds of devices by name. A backend may be registered at any time."""
+    if (case := given()) is not None:
+        return case.kinds
     torch: Any = sys.modules.get("torch")
     return (*_KINDS, getattr(torch._C, "_get_privateuse1_backend_name", str)()) if torch is not None else _KINDS
 
@@ -212,11 +215,9 @@ def changes_itself(method: str) -> bool:
     return method.endswith("_") and not method.endswith("__")
 
 
-@cache
-def of_tensors_alone() -> frozenset[str]:
-    """Return the attributes that tensors have, but not `torch.device`, texts or numbers."""
-    torch: Any = sys.modules["torch"]
-    return frozenset(dir(torch.Tensor)).difference(*map(dir, (torch._C.device, str, int)))
+def is_of_tensors_alone(name: str) -> bool:
+    """Return whether tensors have an attribute, but not `torch.device`, texts or numbers."""
+    return name in _OF_TENSORS_ALONE or is_move(name) or changes_itself(name)
 
 
 def torch_name(value: object) -> str:

@@ -36,6 +36,7 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.errors import FormatError
 
 ItemT = TypeVar("ItemT")
+T = TypeVar("T")
 
 VERSION: Final = 1
 SHORT: Final = 24
@@ -130,6 +131,11 @@ def save(trace: TraceData, path: str | Path) -> Path:
 
 
 def load(path: str | Path) -> TraceData:
+    return read(path, decode)
+
+
+def read(path: str | Path, decode: Callable[[Any], T]) -> T:
+    """Read a file, and decode its JSON."""
     source = Path(path)
     if source.stat().st_size > MOST_BYTES:
         raise FormatError.of("trace-too-large", file=source.name, size=source.stat().st_size, most=MOST_BYTES)

@@ -1,0 +1,104 @@
+"""A case: all that a report is made of, and the part of a saved trace's file that has it.
+
+    case = Case(trace, snapshot)        # what ran, what was there; `written` is what was written
+    of_json(to_json(case))              # the same findings, on a machine without torch
+
+{"version": 1, "data": "<base64>"}: `data` is zlib over {"value": ..., "rows": [...], "files": {...}, "kinds": [...],
+"trace": {...}}. Value and rows are a Snapshot, as `source/stand_in_rows.py` says; `trace` is as before its report.
+"""
+
+import base64
+import json
+import zlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+
+from devtrace.features import offered
+from devtrace.runtime.whole_files import put
+from devtrace.source.live_objects import CellText, Evidence
+from devtrace.source.parsing import text_of
+from devtrace.source.snapshot import Objects, Snapshot
+from devtrace.source.stand_in_rows import of_rows, to_rows
+from devtrace.source.user_code import is_torch_or_ours, owner_of
+from devtrace.source.vocabulary import kinds
+from devtrace.source.written import File, Written, reading
+from devtrace.trace.format import decode, encode
+from devtrace.trace.subset import without_source
+from devtrace.trace.tables import TraceData
+from devtrace.words.catalogue import sentence
+from devtrace.words.errors import FormatError, named
+
+VERSION: Final = 1
+MOST_BYTES: Final = 1 << 28
+"""Of what `data` may expand to: 60,000 stand-ins take some 10 MB, the texts of files some more."""
+_KEPT: Final = tuple(each.name for each in fields(Snapshot) if each.name != "freeze")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A trace with its snapshot; of a file with its source, which is else where the program ran."""
+
+    trace: TraceData
+    snapshot: Snapshot = field(default_factory=Snapshot)
+    written: Written | None = None
+
+
+def save(trace: TraceData, case: Case, path: str | Path) -> Path:
+    """Write a trace with its case."""
+    return put(path, json.dumps({**encode(trace), "case": to_json(case)}, separators=(",", ":")))
+
+
+def to_json(case: Case) -> dict[str, Any]:
+    with reading(case.written):
+        snapshot = {name: getattr(case.snapshot, name) for name in _KEPT}
+        found = to_rows(snapshot | {"objects": case.snapshot.objects}, _records())
+        ran = {str(site.file) for site in case.trace.sites}
+        files = {file: _file(file, ran) for file in sorted(ran.union(_files_of(found)))}
+        found |= {"files": files, "kinds": kinds(), "trace": encode(case.trace)}
+    packed = zlib.compress(json.dumps(found, separators=(",", ":")).encode())
+    return {"version": VERSION, "data": base64.b64encode(packed).decode("ascii")}
+
+
+def of_json(data: Any) -> Case | None:
+    """Return the case of a saved trace; None where it has none."""
+    try:
+        return None if data is None else _read(data)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, zlib.error) as fault:
+        raise FormatError.of("trace-damaged", found=sentence("damage.case", fault=named(fault))) from None
+
+
+def _read(data: dict[str, Any]) -> Case:
+    if data["version"] > VERSION:
+        raise FormatError.of("trace-newer", version=data["version"], newest=VERSION)
+    unpacked = zlib.decompressobj().decompress(base64.b64decode(data["data"]), MOST_BYTES)
+    found = json.loads(unpacked)
+    kept = of_rows(found, _records())
+    objects = kept.pop("objects")
+    files = {file: File(*parts) for file, parts in found["files"].items()}
+    return Case(decode(found["trace"]), Snapshot(lambda: objects, **kept), Written(files, tuple(found["kinds"])))
+
+
+def without_names(case: Case) -> Case:
+    """Return a case without the program's source and the names of its objects."""
+    snapshot = Snapshot(evidence=case.snapshot.evidence, went_on=case.snapshot.went_on)
+    return Case(without_source(case.trace), snapshot, Written(kinds=kinds()))
+
+
+def _records() -> dict[str, type]:
+    return {each.__name__: each for each in (Objects, CellText, Evidence)} | offered("fact")
+
+
+def _file(file: str, ran: Collection[str]) -> File:
+    """Return a file: the user's, and a package's that ran, with the text."""
+    owner = owner_of(file)
+    has_text = owner == "user" or (owner == "package" and file in ran)
+    return File(owner, is_torch_or_ours(file), text_of(file) if has_text else "")
+
+
+def _files_of(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the files of functions and classes."""
+    for kind, *parts in found["rows"]:
+        if kind in ("code", "class"):
+            yield parts[0][2]

@@ -1,0 +1,287 @@
+"""Stand-ins as rows of JSON, and back: what a saved case has of a program.
+
+    data = to_rows({"net": net}, {"Shortage": Shortage})     # {"value": [17], "rows": [...]}
+    of_rows(data, {"Shortage": Shortage})["net"]
+
+A value is plain JSON, or in a list the number of a row. A row is `[kind, made of, items, members]`: an object is made
+of values of rows before it, and is given items and members that may lead anywhere. Reading runs no code of a file's:
+functions are `inert`, and whatever a row says is made by the functions here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
+from functools import partial
+from itertools import chain
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from typing import Any, Final, NamedTuple
+
+from devtrace.source import stand_ins
+from devtrace.source.freeze import OF_CODE, inert, new_class, no_code
+from devtrace.source.safe_values import FIELD, bases_of, class_dict, full_name_of, instance_dict
+
+Records = Mapping[str, type]
+"""Classes by name, of which a file may have objects: dataclasses and named tuples."""
+
+_OF_FUNCTIONS: Final = ("__module__", "__defaults__", "__kwdefaults__")
+_OF_CLASSES: Final = frozenset(("__module__", "__qualname__", "__file__", "__dict__", "__weakref__", "__doc__"))
+"""What a class has of itself."""
+_KNOWN: Final[Mapping[str, Any]] = {
+    "...": ...,
+    "no_code": no_code,
+    **{each.__name__: each for each in (object, dict, list, tuple, deque, ModuleType, stand_ins.Builtin)},
+    **{each.__name__: each for each in stand_ins.OF_TORCH.values()},
+}
+_NAMES: Final = {id(each): name for name, each in _KNOWN.items()}
+
+
+def _nothing(_: Any) -> Iterable[Any]:
+    return ()
+
+
+def _no_members(_: Any) -> Mapping[str, Any]:
+    return {}
+
+
+def _give(made: Any, items: list[Any], members: Mapping[str, Any]) -> None:
+    instance_dict(made).update(members)  # type: ignore[attr-defined]
+
+
+class _Kind(NamedTuple):
+    """Parts, items and members of an object; `make` makes it of its parts, `give` adds the rest."""
+
+    parts: Callable[[Any], Iterable[Any]]
+    make: Callable[..., Any]
+    items: Callable[[Any], Iterable[Any]] = _nothing
+    members: Callable[[Any], Mapping[str, Any]] = _no_members
+    give: Callable[[Any, list[Any], Mapping[str, Any]], None] = _give
+
+
+def _class_of(value: Any) -> list[type]:
+    return [type(value)]
+
+
+def _parts_of_class(kind: type) -> list[Any]:
+    own = class_dict(kind)
+    return [*full_name_of(kind), own.get("__file__", ""), "__call__" in own, *bases_of(kind)]
+
+
+def _class(module: str, name: str, file: str, is_called: bool, *bases: type) -> type:
+    """Return a class; a method of an object that can be called is made before that object's class has its members."""
+    made = new_class(module, name, file, bases)
+    if is_called:
+        type.__setattr__(made, "__call__", no_code)
+    return made
+
+
+def _number(text: str) -> Any:
+    return int(text, 16) if "x" in text else complex(text) if "j" in text else float(text)
+
+
+def _pairs(flat: list[Any]) -> Iterator[tuple[Any, Any]]:
+    return zip(flat[::2], flat[1::2], strict=True)
+
+
+def _function(code: CodeType, names: dict[str, Any], name: str) -> FunctionType:
+    return FunctionType(code, names, name, None, tuple(CellType() for _ in code.co_freevars))
+
+
+def _closed_over(function: FunctionType) -> Iterator[Any]:
+    for number, cell in enumerate(function.__closure__ or ()):
+        try:
+            yield from (number, cell.cell_contents)
+        except ValueError:  # not bound yet
+            continue
+
+
+def _give_function(made: FunctionType, items: list[Any], members: Mapping[str, Any]) -> None:
+    for number, value in _pairs(items):
+        (made.__closure__ or ())[number].cell_contents = value
+    for name, value in members.items():
+        setattr(made, name, value)
+
+
+def _give_class(made: type, items: list[Any], members: Mapping[str, Any]) -> None:
+    for name, value in members.items():
+        type.__setattr__(made, name, value)
+
+
+def _give_list(made: Any, items: list[Any], members: Mapping[str, Any]) -> None:
+    (list if issubclass(type(made), list) else deque).extend(made, items)
+    _give(made, [], members)
+
+
+def _give_dict(made: Any, items: list[Any], members: Mapping[str, Any]) -> None:
+    dict.update(made, _pairs(items))
+    _give(made, [], members)
+
+
+def _give_partial(made: partial[Any], items: list[Any], members: Mapping[str, Any]) -> None:
+    made.keywords.update(members)
+
+
+def _tensor(kind: Any, row: int, shape: tuple[int, ...], device: str, dtype: str, needs: bool, is_leaf: bool) -> Any:
+    made = object.__new__(kind)
+    made._row, made._shape, made._device, made._dtype = row, shape, device, dtype
+    made._needs_gradient, made._is_leaf = needs, is_leaf
+    return made
+
+
+def _module(kind: Any, name: str) -> Any:
+    made = ModuleType.__new__(kind)
+    ModuleType.__init__(made, name)
+    return made
+
+
+_KINDS: Final[Mapping[str, _Kind]] = {
+    "known": _Kind(lambda value: [_NAMES[id(value)]], _KNOWN.__getitem__),
+    "number": _Kind(lambda value: [hex(value) if type(value) is int else repr(value)], _number),
+    "range": _Kind(lambda value: [value.start, value.stop, value.step], range),
+    "code": _Kind(
+        lambda value: [getattr(value, name) for name in OF_CODE],
+        lambda *parts: inert(SimpleNamespace(**dict(zip(OF_CODE, parts, strict=True)))),
+    ),
+    "frame": _Kind(lambda value: [value.f_code, value.f_locals, value.f_globals], stand_ins.Frame),
+    "function": _Kind(
+        lambda value: [value.__code__, value.__globals__, value.__name__],
+        _function,
+        _closed_over,
+        lambda value: {name: getattr(value, name) for name in _OF_FUNCTIONS} | value.__dict__,
+        _give_function,
+    ),
+    "method": _Kind(lambda value: [value.__func__, value.__self__], MethodType),
+    "partial": _Kind(
+        lambda value: [value.func, *value.args], partial, _nothing, lambda value: value.keywords, _give_partial
+    ),
+    "property": _Kind(lambda value: [value.fget], property),
+    "staticmethod": _Kind(lambda value: [value.__func__], staticmethod),
+    "classmethod": _Kind(lambda value: [value.__func__], classmethod),
+    "field": _Kind(lambda value: [value.__reduce__()[1][0]], lambda number: FIELD(number, "")),
+    "class": _Kind(
+        _parts_of_class,
+        _class,
+        _nothing,
+        lambda value: {name: each for name, each in class_dict(value).items() if name not in _OF_CLASSES},
+        _give_class,
+    ),
+    "named": _Kind(lambda value: [type(value), str(value)], lambda kind, name: kind(name)),
+    "tensor": _Kind(
+        lambda value: [
+            *(type(value), value._row, value._shape, value._device, value._dtype),
+            *(value._needs_gradient, value._is_leaf),
+        ],
+        _tensor,
+        _nothing,
+        instance_dict,
+    ),
+    "module": _Kind(lambda value: [type(value), value.__name__], _module, _nothing, instance_dict),
+    "tuple": _Kind(
+        lambda value: [type(value), *tuple.__iter__(value)],
+        lambda kind, *items: tuple.__new__(kind, items),
+        _nothing,
+        instance_dict,
+    ),
+    "frozenset": _Kind(lambda value: value, lambda *items: frozenset(items)),
+    "list": _Kind(_class_of, list.__new__, list.__iter__, instance_dict, _give_list),
+    "deque": _Kind(_class_of, deque.__new__, deque.__iter__, instance_dict, _give_list),
+    "dict": _Kind(
+        _class_of, dict.__new__, lambda value: chain.from_iterable(dict.items(value)), instance_dict, _give_dict
+    ),
+    "object": _Kind(_class_of, object.__new__, _nothing, instance_dict),
+}
+_EXACT: Final[Mapping[type, str]] = {
+    **dict.fromkeys((int, float, complex), "number"),
+    **{kind: kind.__name__ for kind in (range, partial, property, staticmethod, classmethod, frozenset)},
+    CodeType: "code", FunctionType: "function", MethodType: "method", FIELD: "field", stand_ins.Frame: "frame",
+    **dict.fromkeys((stand_ins.Device, stand_ins.Dtype, stand_ins.Generator, stand_ins.Builtin), "named"),
+}  # fmt: skip
+_BELOW: Final[Mapping[type, str]] = {
+    type: "class", stand_ins.Tensor: "tensor", ModuleType: "module",
+    tuple: "tuple", list: "list", deque: "deque", dict: "dict",
+}  # fmt: skip
+
+
+def to_rows(value: object, records: Records) -> dict[str, Any]:
+    """Return a value with all that it leads to."""
+    rows: list[list[Any]] = []
+    numbers: dict[int, int] = {}  # by id
+    waiting: deque[tuple[Any, _Kind, list[Any]]] = deque()
+    alive: list[object] = []  # as long as their ids are in use
+
+    def written(value: Any) -> Any:
+        if _is_plain(value):
+            return value
+        number = numbers.get(id(value))
+        return [add(value) if number is None else number]
+
+    def add(value: Any) -> int:
+        name = _kind_of(value, records)
+        kind = _KINDS[name] if name in _KINDS else _record(records[name])
+        row = [name, [*map(written, kind.parts(value))], [], {}]
+        numbers[id(value)] = number = len(rows)
+        rows.append(row)
+        alive.append(value)
+        waiting.append((value, kind, row))
+        return number
+
+    found = written(value)
+    while waiting:
+        each, kind, row = waiting.popleft()
+        row[2] = [*map(written, kind.items(each))]
+        row[3] = {name: written(member) for name, member in kind.members(each).items()}
+        while not row[-1]:
+            row.pop()
+    return {"value": found, "rows": rows}
+
+
+def of_rows(data: Mapping[str, Any], records: Records) -> Any:
+    """Return the value that `to_rows` wrote; a record whose class is not there is None."""
+    made: list[Any] = []
+
+    def read(value: Any) -> Any:
+        return made[value[0]] if type(value) is list else value
+
+    kinds = [_KINDS[name] if name in _KINDS else _record(records.get(name)) for name, *_ in data["rows"]]
+    for kind, row in zip(kinds, data["rows"], strict=True):
+        made.append(kind.make(*map(read, row[1] if len(row) > 1 else ())))
+    for each, kind, (_, _, items, members) in zip(made, kinds, map(_whole, data["rows"]), strict=True):
+        if items or members:
+            kind.give(each, [*map(read, items)], {name: read(member) for name, member in members.items()})
+    return read(data["value"])
+
+
+def _whole(row: list[Any]) -> list[Any]:
+    return [*row, *([], [], {})[len(row) - 1 :]]
+
+
+def _is_plain(value: Any) -> bool:
+    kind = type(value)
+    if kind is int or kind is float:
+        return bool(-(2**63) <= value < 2**63)  # no NaN either
+    return value is None or kind is str or kind is bool
+
+
+def _kind_of(value: Any, records: Records) -> str:
+    kind = type(value)
+    if id(value) in _NAMES:
+        return "known"
+    if records.get(kind.__name__) is kind:
+        return kind.__name__
+    if kind in _EXACT:
+        return _EXACT[kind]
+    made = value if issubclass(kind, type) else kind
+    if id(made) not in _NAMES and "__file__" not in class_dict(made):
+        raise TypeError(f"{kind.__module__}.{kind.__qualname__} is neither a stand-in nor a record")
+    return next((name for base, name in _BELOW.items() if issubclass(kind, base)), "object")
+
+
+def _record(kind: Any) -> _Kind:
+    """Return how objects of a class are written, by their fields: a file of another version may have others."""
+    names = [*getattr(kind, "_fields", ())] or [each.name for each in fields(kind)] if kind is not None else []
+
+    def make(*flat: Any) -> Any:
+        return kind(**{name: value for name, value in _pairs([*flat]) if name in names}) if kind is not None else None
+
+    return _Kind(lambda value: chain.from_iterable((name, getattr(value, name)) for name in names), make)

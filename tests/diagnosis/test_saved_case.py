@@ -1,0 +1,133 @@
+"""A saved case gives the report of the program that it is of, anywhere: without torch, in the reader's language."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import devtrace
+from devtrace.diagnosis.saved_case import of_json
+from devtrace.words.errors import FormatError
+from folders import ROOT
+from kept_cases import KEPT, PROGRAMS
+from shells import new_shell
+from warm import Warm
+
+ALONE = """
+import sys
+sys.modules["torch"] = sys.modules["IPython"] = None  # importing them is an error
+import devtrace
+for file in sys.argv[1:]:
+    print(devtrace.diagnose(devtrace.load(file)), end="\\n\\n")
+"""
+PROGRAM = """import torch
+secret = "correct horse battery staple"
+table = torch.ones(4)
+net = torch.nn.Linear(4, 4).cuda()
+optimizer = torch.optim.Adam(net.parameters())
+for _ in range(20):
+    net(torch.randn(8, 4).cuda()).sum().backward()
+    optimizer.step()
+net(torch.randn(2, 4).cuda()) + table
+"""
+
+
+def unpacked(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(json.loads(file.read_text())["case"]["data"])))
+    return found
+
+
+def read_alone(*files: Path, language: str = "en") -> str:
+    """Return the reports of cases in a process of its own, in which torch cannot be imported."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "DEVTRACE_LANGUAGE": language}
+    command = [sys.executable, "-c", ALONE, *map(str, files)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
+
+
+def test_a_case_of_each_kind_that_an_older_devtrace_saved_is_diagnosed_as_then() -> None:
+    files = sorted(KEPT.glob("*.devtrace"))
+    assert [file.stem for file in files] == sorted(PROGRAMS)
+    assert read_alone(*files) == "\n".join(file.with_suffix(".txt").read_text() for file in files) + "\n"
+    assert sum(file.stat().st_size for file in files) < 2_000_000
+
+
+def test_a_case_is_diagnosed_in_the_language_of_its_reader() -> None:
+    expected = PROGRAMS["recorded"].with_name("report.zh.txt")
+    assert read_alone(KEPT / "recorded.devtrace", language="zh").strip() == expected.read_text().strip()
+
+
+def test_the_command_line_saves_a_case_and_diagnoses_it_again(tmp_path: Path, warm: Warm) -> None:
+    (tmp_path / "mine.py").write_text(PROGRAM)
+    warm.devtrace(tmp_path, "run", "--simulate", "cuda:1", "--save", "run.devtrace", "--case", "mine.py")
+    file = tmp_path / "run.devtrace"
+    assert len(devtrace.load(file).ops) > 400
+    assert file.stat().st_size < 100_000
+    assert "correct horse" not in json.dumps(unpacked(file) | {"files": {}, "trace": {}})
+    (tmp_path / "mine.py").unlink()
+    again = warm.devtrace(tmp_path, "report", "run.devtrace", "--again")
+    assert again.stdout == warm.devtrace(tmp_path, "report", "run.devtrace").stdout
+    assert "`table` is on cpu" in again.stdout
+
+
+def test_a_case_without_source_has_no_object_and_no_text(tmp_path: Path, warm: Warm) -> None:
+    (tmp_path / "mine.py").write_text(PROGRAM)
+    flags = ("--simulate", "cuda:1", "--save", "run.devtrace", "--case", "--no-source")
+    warm.devtrace(tmp_path, "run", *flags, "mine.py")
+    found = unpacked(tmp_path / "run.devtrace")
+    assert "optimizer" not in json.dumps(found["rows"])
+    assert [file for file, (_, _, text) in found["files"].items() if text] == []
+    assert "table = torch.ones(4)" not in json.dumps(found)
+    assert "is on cpu" in warm.devtrace(tmp_path, "report", "run.devtrace", "--again").stdout
+
+
+def test_a_notebook_saves_the_case_of_its_last_trace(tmp_path: Path) -> None:
+    with new_shell() as shell:
+        shell.run("%load_ext devtrace")
+        shell.run("%%devtrace --simulate cuda:1\nimport torch\ntable = torch.ones(4)\ntable + table.cuda()")
+        shell.run(f"%devtrace save --case {tmp_path / 'cell.devtrace'}")
+        shell.run("table = None")
+    loaded = devtrace.load(tmp_path / "cell.devtrace")
+    assert loaded.case is not None
+    (found,) = (each for each in devtrace.diagnose(loaded).findings if each.severity == "error")
+    assert found.culprit is not None
+    assert found.culprit.name == "table"
+
+
+def test_a_case_can_be_saved_again(tmp_path: Path) -> None:
+    loaded = devtrace.load(KEPT / "recorded.devtrace")
+    report = devtrace.diagnose(loaded)
+    report.trace.save(tmp_path / "again.devtrace", case=True)
+    assert devtrace.diagnose(devtrace.load(tmp_path / "again.devtrace")).findings == report.findings
+    loaded.save(tmp_path / "alone.devtrace")
+    assert devtrace.load(tmp_path / "alone.devtrace").case is None
+
+
+@pytest.mark.parametrize("change", [{"data": "AAAA"}, {"data": None}, {"data": "eJyrrgUAAXUA+Q=="}, {"version": "1"}])
+def test_a_damaged_case_is_refused_in_a_sentence(change: dict[str, Any]) -> None:
+    data = json.loads((KEPT / "recorded.devtrace").read_text())["case"]
+    with pytest.raises(FormatError, match="a case that cannot be read"):
+        of_json(data | change)
+    with pytest.raises(FormatError, match="newer"):
+        of_json(data | {"version": 2})
+
+
+def test_a_fact_of_a_feature_that_is_gone_is_left_out() -> None:
+    data = json.loads((KEPT / "of-memory.devtrace").read_text())["case"]
+    found = json.loads(zlib.decompress(base64.b64decode(data["data"])))
+    gone = dict.fromkeys(("Height", "Holding", "Shortage"), "Gone")
+    found["rows"] = [[gone.get(row[0], row[0]), *row[1:]] for row in found["rows"]]
+    packed = base64.b64encode(zlib.compress(json.dumps(found).encode())).decode()
+    case = of_json(data | {"data": packed})
+    assert case is not None
+    report = devtrace.diagnose(replace(devtrace.load(KEPT / "of-memory.devtrace"), case=case))
+    assert "out-of-memory" not in [each.rule for each in report.findings]
+    assert not [note for note in report.notes if "failed" in note]

@@ -1,0 +1,76 @@
+"""Cases that the repository keeps, one of each kind; run as a program it writes those that are missing.
+
+They are opened by every later version, so none is written anew. They name no folder of this machine.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import devtrace
+from corpus_programs import CORPUS, DTYPES
+from devtrace.api.results import Report
+from devtrace.recording.context import hooks
+from folders import ROOT, TESTS
+from goldens import GOLDEN
+from programs import program_of
+from warm import Warm
+
+KEPT = GOLDEN / "cases"
+PROGRAMS = {
+    "recorded": CORPUS / "attached-after-move" / "new_language" / "bug.py",
+    "untraced": CORPUS / "never-moved" / "pad_mask" / "bug.py",
+    "of-dtypes": DTYPES / "never-cast" / "second_input" / "bug.py",
+    "of-costs": CORPUS / "costs" / "progress_line" / "bug.py",
+    "of-memory": TESTS / "findings" / "out-of-memory.py",
+    "of-an-optimizer": TESTS / "findings" / "idle-optimizer.py",
+}
+"""The kinds of cases, each with the program that its case is of."""
+
+
+def save(kind: str, path: str, file: str) -> None:
+    """Run a program, and save its case and the text of its report."""
+    report = _report_of(kind, path)
+    report.trace.save(file, case=True)
+    data = json.loads(_without_places(Path(file).read_text()))
+    unpacked = _without_places(zlib.decompress(base64.b64decode(data["case"]["data"])).decode())
+    data["case"]["data"] = base64.b64encode(zlib.compress(unpacked.encode(), 9)).decode()
+    Path(file).write_text(json.dumps(data, separators=(",", ":")))
+    Path(file).with_suffix(".txt").write_text(f"{report.text}\n")
+
+
+def _report_of(kind: str, path: str) -> Report:
+    if hasattr(program := program_of(path), "report"):
+        found: Report = program.report()
+        return found
+    if kind == "untraced":
+        hooks.install()
+        try:
+            with devtrace.simulate("cuda:2"):
+                program.run("cuda:0")
+        except RuntimeError as error:
+            return devtrace.explain(error)
+    recording = devtrace.record("cuda:2")
+    with suppress(RuntimeError), recording:
+        program.run("cuda:0")
+    return recording.report
+
+
+def _without_places(text: str) -> str:
+    places: dict[str, Any] = {sys.prefix: "/env", str(ROOT / "tests"): "/programs", sys.base_prefix: "/python"}
+    for place, name in (places | {str(ROOT): "/devtrace"}).items():
+        text = text.replace(place, name)
+    return text
+
+
+if __name__ == "__main__":
+    with Warm() as warm:
+        for kind, path in PROGRAMS.items():
+            if not (KEPT / f"{kind}.devtrace").exists():
+                warm.call("kept_cases", "save", kind, str(path), str(KEPT / f"{kind}.devtrace"))
