@@ -94,9 +94,12 @@ def test_a_notebook_saves_the_case_of_its_last_trace(tmp_path: Path) -> None:
         shell.run("%load_ext devtrace")
         shell.run("%%devtrace --simulate cuda:1\nimport torch\ntable = torch.ones(4)\ntable + table.cuda()")
         shell.run(f"%devtrace save --case {tmp_path / 'cell.devtrace'}")
-        shell.run("table = None")
+        shell.run("%%devtrace\ntable = None")
+        older, newest = (each.trace.case for each in shell.traced)
     loaded = devtrace.load(tmp_path / "cell.devtrace")
     assert loaded.case is not None
+    assert older is None  # of a notebook's traces the newest one can be saved so
+    assert newest is not None
     (found,) = (each for each in devtrace.diagnose(loaded).findings if each.severity == "error")
     assert found.culprit is not None
     assert found.culprit.name == "table"

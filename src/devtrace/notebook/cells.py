@@ -72,9 +72,16 @@ class Traced:
     def label(self) -> str:
         return f"{self.cell.label} {self.name}".rstrip()
 
+    def without_case(self) -> Traced:
+        trace = replace(self.trace, case=None)
+        return replace(self, trace=trace, report=replace(self.report, trace=trace))
+
 
 class History:
-    """Keeps the last traces, newest last: at most `most` of them and `most_bytes` of columns, but always the newest."""
+    """Keeps the last traces, newest last: at most `most` of them and `most_bytes` of columns, but always the newest.
+
+    Of the newest it keeps the case too, which may take 20 MB.
+    """
 
     most = 50
     most_bytes = 256 << 20
@@ -84,6 +91,9 @@ class History:
         self._last = 0
 
     def add(self, traced: Traced) -> None:
+        if self._last in self._kept:
+            older, size = self._kept[self._last]
+            self._kept[self._last] = (older.without_case(), size)
         self._last += 1
         self._kept[self._last] = (traced, _bytes(traced.trace))
         while len(self._kept) > 1 and (len(self._kept) > self.most or self.bytes > self.most_bytes):
