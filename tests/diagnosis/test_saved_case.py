@@ -94,7 +94,7 @@ def test_a_notebook_saves_the_case_of_its_last_trace(tmp_path: Path) -> None:
         shell.run("%load_ext devtrace")
         shell.run("%%devtrace --simulate cuda:1\nimport torch\ntable = torch.ones(4)\ntable + table.cuda()")
         shell.run(f"%devtrace save --case {tmp_path / 'cell.devtrace'}")
-        shell.run("%%devtrace\ntable = None")
+        shell.run("%%devtrace\ntable = torch.ones(1) + 1")
         older, newest = (each.trace.case for each in shell.traced)
     loaded = devtrace.load(tmp_path / "cell.devtrace")
     assert loaded.case is not None
