@@ -97,12 +97,14 @@ def schema() -> dict[str, Any]:
             },
             {name: tables[name] for name in OPTIONAL_TABLES}
             | {"memory": {"type": "array", "items": {"$ref": "#/$defs/curve"}}}
-            | {"language": _TEXT, "outcome": _TEXT, "closing": _TEXT, "all_clear": {"type": "boolean"}},
+            | {"language": _TEXT, "outcome": _TEXT, "closing": _TEXT, "all_clear": {"type": "boolean"}}
+            | {"case": {"$ref": "#/$defs/case"}},
         ),
         "$defs": {
             "ints": _INTS,
             "lists": _LISTS,
             "curve": _object(_CURVE),
+            "case": _object({"version": {"const": 1}, "data": {"type": "string", "contentEncoding": "base64"}}),
             "culprit": _object(_CULPRIT),
             "edit": _object(_EDIT, {"grade": {"enum": ["proven", "safe"]}}),
             "line": _object(_LINE),

@@ -12,7 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+import trace_schema
 
 import devtrace
 from devtrace.diagnosis.saved_case import of_json
@@ -58,6 +60,8 @@ def test_a_case_of_each_kind_that_an_older_devtrace_saved_is_diagnosed_as_then()
     assert [file.stem for file in files] == sorted(PROGRAMS)
     assert read_alone(*files) == "\n".join(file.with_suffix(".txt").read_text() for file in files) + "\n"
     assert sum(file.stat().st_size for file in files) < 2_000_000
+    for file in files:
+        jsonschema.validate(json.loads(file.read_text()), trace_schema.schema())
 
 
 def test_a_case_is_diagnosed_in_the_language_of_its_reader() -> None:
