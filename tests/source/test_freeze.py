@@ -132,6 +132,17 @@ def test_a_stand_in_of_a_file_has_the_names_and_the_parts_of_the_one_that_was_sa
     assert again["held"].__code__.co_firstlineno == made["held"].__code__.co_firstlineno
 
 
+def test_a_class_in_a_file_has_no_method_that_python_would_call() -> None:
+    data = json.loads(json.dumps(to_rows(frozen({"made": Batch(1, [])}, "net")[0], {})))
+    (row,) = (each for each in data["rows"] if each[0] == "class" and each[1][1] == "Batch")
+    row[3] |= dict.fromkeys(("__del__", "__eq__", "__hash__", "__init_subclass__", "mask"), row[3]["__init__"])
+    kind = type(of_rows(data, {})["made"])
+    assert {"__del__", "__eq__", "__hash__", "__init_subclass__", "__init__", "mask"} & vars(kind).keys() == {
+        "__init__",
+        "mask",
+    }
+
+
 def test_nothing_is_saved_but_stand_ins_and_records() -> None:
     with pytest.raises(TypeError, match=r"torch\.nn\.modules\.linear\.Linear is neither a stand-in nor a record"):
         to_rows([nn.Linear(1, 1)], {})

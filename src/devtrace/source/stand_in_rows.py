@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 from devtrace.source import stand_ins
 from devtrace.source.freeze import OF_CODE, inert, new_class, no_code
 from devtrace.source.safe_values import FIELD, bases_of, class_dict, full_name_of, instance_dict
+from devtrace.source.vocabulary import READ_OF_CLASSES
 
 Records = Mapping[str, type]
 """Classes by name, of which a file may have objects: dataclasses and named tuples."""
@@ -28,6 +29,7 @@ Records = Mapping[str, type]
 _OF_FUNCTIONS: Final = ("__module__", "__defaults__", "__kwdefaults__")
 _OF_CLASSES: Final = frozenset(("__module__", "__qualname__", "__file__", "__dict__", "__weakref__", "__doc__"))
 """What a class has of itself."""
+_READ: Final = READ_OF_CLASSES | {"__dataclass_fields__"}
 _KNOWN: Final[Mapping[str, Any]] = {
     "...": ...,
     "no_code": no_code,
@@ -105,7 +107,8 @@ def _give_function(made: FunctionType, items: list[Any], members: Mapping[str, A
 
 def _give_class(made: type, items: list[Any], members: Mapping[str, Any]) -> None:
     for name, value in members.items():
-        type.__setattr__(made, name, value)
+        if name[:2] != "__" or name in _READ:  # Python would call the others
+            type.__setattr__(made, name, value)
 
 
 def _give_list(made: Any, items: list[Any], members: Mapping[str, Any]) -> None:
