@@ -99,9 +99,11 @@ types: $(READY) ## mypy --strict and the TypeScript compiler
 quick: $(READY) ## layers, words, vocabulary, one-liners, names in the docs
 	$(PYTEST_APART) $(QUICK)
 
-unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser
+unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser, of what has changed since they passed
+	@asked=$$($(BIN)/python tools/asked.py unit); echo "asked: $${asked:-nothing, all have passed}"; [ -z "$$asked" ] || \
 	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not foreign and not notebook and not wheel and not real and not breadth" \
-		$(addprefix --ignore=,$(QUICK))
+		$(addprefix --ignore=,$(QUICK)) $(ARGS) $$asked
+	@$(BIN)/python tools/asked.py unit --passed
 
 breadth: $(READY) $(SYSTEMS) compiler chromium ## what make test asks of one of each kind, asked of all (after make test in CI)
 	$(PYTEST) -n 2 -m "breadth and not e2e and not foreign and not notebook and not wheel and not real" $(ACCELERATED)
@@ -132,8 +134,9 @@ wheel: $(READY) ## the wheel works where there is neither Node nor a build
 notebooks: $(READY) $(SYSTEMS) ## run every notebook from top to bottom
 	$(PYTEST) -n 2 -m "notebook and not breadth" $(OF_NOTEBOOKS)
 
-e2e: $(READY) chromium ## drive a real JupyterLab in a real Chromium
-	timeout -k 30 1800 $(PYTEST_APART) -m "e2e and not breadth" $(OF_E2E)
+e2e: $(READY) chromium ## drive a real JupyterLab in a real Chromium, where what is seen there has changed since it passed
+	@[ -z "$$($(BIN)/python tools/asked.py e2e)" ] || timeout -k 30 1800 $(PYTEST_APART) -m "e2e and not breadth" $(OF_E2E)
+	@$(BIN)/python tools/asked.py e2e --passed
 
 vscode: $(READY) ## build the renderer extension for VS Code, build/devtrace.vsix
 	$(BIN)/python tools/make_vscode.py

@@ -1,0 +1,115 @@
+"""The test folders that `make test` asks: those under which something has changed since they last passed.
+
+    python tools/asked.py unit            the folders, for pytest
+    python tools/asked.py unit --passed   they have passed, as they were then
+
+The tests of a package stand on it and on all that it may import (the layers of `tests/project/test_layers.py`), on the
+harness and on what is installed. On a clean checkout, as CI has it, nothing has passed, and all are asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "project"), str(ROOT / "tests" / "harness")]
+
+ALLOWED: Final[dict[str, set[str]]] = import_module("test_layers").ALLOWED
+
+PASSED: Final = ROOT / "build" / "passed.json"
+PAGE: Final = ("labextension", "src/devtrace/labextension", "src/devtrace/static")
+TESTS: Final = [each for each in sorted((ROOT / "tests").iterdir()) if each.is_dir() and each.name[0] not in "_."]
+OF_TESTS: Final = [each for each in TESTS if any(each.rglob("test_*.py"))]
+PROGRAMS: Final = tuple(f"tests/{each.name}" for each in TESTS if each not in OF_TESTS and each.name != "actual")
+COMMON: Final = (*PROGRAMS, "tests/conftest.py", "requirements", "pyproject.toml")
+SOURCES: Final = "src/devtrace"
+# What runs a browser asks what is seen there, and not each rule that a report may have.
+OF_BROWSER: Final = (
+    *PAGE,
+    *(f"{SOURCES}/{name}" for name in ("notebook", "report", "api", "cli", "fixing", "drawing")),
+)
+ENDINGS: Final = (
+    ".py",
+    ".json",
+    ".tsv",
+    ".txt",
+    ".toml",
+    ".ts",
+    ".tsx",
+    ".css",
+    ".ipynb",
+    ".devtrace",
+    ".patch",
+    ".md",
+)
+
+
+def under(folder: str) -> tuple[str, ...]:
+    """Return the files and folders that the tests of a folder stand on."""
+    if folder == "e2e":
+        return (*OF_BROWSER, *COMMON)
+    if folder not in ALLOWED:
+        return (SOURCES, "tools", "docs", "notebooks", *PAGE, *COMMON)
+    packages = below(folder)
+    page = PAGE if packages & {"report", "notebook"} else ()
+    return (*(f"{SOURCES}/{name}" for name in sorted(packages)), f"{SOURCES}/features.py", *page, *COMMON)
+
+
+def below(package: str) -> set[str]:
+    """Return a package with all that it may import."""
+    found, waiting = set[str](), [package]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += ALLOWED.get(name, ())
+    return found
+
+
+@cache
+def digest(place: str) -> str:
+    path = ROOT / place
+    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.suffix in ENDINGS)
+    found = hashlib.sha256()
+    for file in files:
+        found.update(str(file.relative_to(ROOT)).encode() + file.read_bytes())
+    return found.hexdigest()
+
+
+def state(folders: Iterable[str]) -> dict[str, str]:
+    """Return for each folder of tests what it stands on now."""
+    places = {folder: (f"tests/{folder}", *under(folder)) for folder in folders}
+    joined = {folder: "".join(map(digest, each)) + sys.version for folder, each in places.items()}
+    return {folder: hashlib.sha256(text.encode()).hexdigest() for folder, text in joined.items()}
+
+
+def folders_of(target: str) -> list[str]:
+    return [each.name for each in OF_TESTS if (each.name == "e2e") == (target == "e2e")]
+
+
+def read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return found
+
+
+def main() -> None:
+    target, *flags = sys.argv[1:]
+    asked = PASSED.with_name(f"asked-{target}.json")
+    if "--passed" in flags:
+        PASSED.write_text(json.dumps(read(PASSED) | {target: read(asked)}))
+        return
+    now, passed = state(folders_of(target)), read(PASSED).get(target, {})
+    asked.parent.mkdir(exist_ok=True)
+    asked.write_text(json.dumps(now))
+    print(*(f"tests/{folder}" for folder, each in now.items() if passed.get(folder) != each))
+
+
+if __name__ == "__main__":
+    main()
