@@ -23,7 +23,7 @@ from devtrace.notebook.cells import Traced, Tracing
 from devtrace.notebook.inventory.inventory import Steps, whole_listing
 from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.idle import Lister
-from devtrace.notebook.panel.messages import is_foreign_hello, refusal, spec
+from devtrace.notebook.panel.messages import SPEC, is_foreign_hello, refusal
 from devtrace.notebook.panel.trace_summaries import TraceSummaries, exported, find
 from devtrace.runtime.device_spec import count_of
 from devtrace.runtime.requirements import own_version
@@ -113,7 +113,7 @@ class Panel:
     def _welcome(self) -> Message:
         return {
             "kind": "welcome",
-            "protocol": spec()["protocol"],
+            "protocol": SPEC["protocol"],
             "version": own_version(),
             "folder": os.getcwd(),
             "fresh": not self._touched,
