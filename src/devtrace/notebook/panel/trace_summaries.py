@@ -20,27 +20,13 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 
 
-class TraceSummaries:
-    """Summarizes each trace of a history once."""
-
-    def __init__(self, history: History) -> None:
-        self._history = history
-        self._made: dict[int, Message] = {}
-
-    def since(self, number: int) -> tuple[list[Message], list[int]]:
-        """Return the summaries of the traces after this number, and the numbers of all."""
-        kept = self._history.numbered
-        self._made = {known: self._made.get(known) or _summary(known, traced) for known, traced in kept.items()}
-        return [summary for known, summary in self._made.items() if known > number], list(kept)
-
-
 def find(history: History, number: int) -> Traced:
     if traced := history.numbered.get(number):
         return traced
     raise DevtraceError.of("trace-gone", number=number)
 
 
-def _summary(number: int, traced: Traced) -> Message:
+def summary(number: int, traced: Traced) -> Message:
     """Describe a trace; its outline is what `readOutline` keeps in the page: findings, ledger, sites, source."""
     from devtrace.trace.format import encode
     from devtrace.trace.subset import cut
