@@ -101,16 +101,8 @@ class Launch:
 
         for companion in self._companions:
             companion.begin()
-        options = self.options
-        recording = record(
-            options.simulate,
-            max_ops=options.max_ops,
-            budget=options.budget,
-            memory=options.memory,
-            name=self.program.name,
-            expect=options.expect,
-            namespace=self._namespace,
-        )
+        asked = self.options.of_recording
+        recording = record(self.options.simulate, name=self.program.name, namespace=self._namespace, **asked)
         recording.__enter__()
         self.recording = recording
         if on_terminal():

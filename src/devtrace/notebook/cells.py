@@ -351,12 +351,9 @@ class Tracing:
         options = self.run.options
         recording = record(
             simulate=options.simulate if options.simulate != self.simulated else None,
-            max_ops=options.max_ops,
-            budget=options.budget,
-            memory=options.memory,
             name=options.name or self.run.cell.label,
-            expect=options.expect,
             namespace=self.namespace,
+            **options.of_recording,
         )
         # Before it begins, so that whatever stops it there can take it back.
         self.run.recording = recording

@@ -30,16 +30,8 @@ _OWN = (
     Keyword("command.devices", ""),
     Keyword("command.help", ""),
 )
-
-
-def _with_those_of_features(own: Sequence[Keyword]) -> Iterator[Keyword]:
-    magics = [companion.magic for companion in offered("notebook").values()]
-    for each in own:
-        yield each
-        yield from (magic for magic in magics if magic.after == each.name)
-
-
-COMMANDS = tuple(_with_those_of_features(_OWN))
+_OF_FEATURES = [companion.magic for companion in offered("notebook").values()]
+COMMANDS = tuple(each for own in _OWN for each in (own, *(of for of in _OF_FEATURES if of.after == own.name)))
 
 _ANY_MAGIC = re.compile(r"%%(\w+)")
 _COMMENT = re.compile(r"(?:^|\s)#")
