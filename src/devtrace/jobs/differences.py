@@ -43,12 +43,6 @@ def done_by(ops: Mapping[str, int], own: str, copies: int, waits: int) -> Did:
     return Did(elsewhere, copies, waits, sum(ops.values()))
 
 
-def together(one: Did, other: Did) -> Did:
-    elsewhere = Counter(dict(one.elsewhere)) + Counter(dict(other.elsewhere))
-    counts = (one.copies + other.copies, one.waits + other.waits, one.ops + other.ops)
-    return Did(tuple(sorted(elsewhere.items())), *counts)
-
-
 def own_device(lines: Iterable[Mapping[str, int]]) -> str:
     """Return the accelerator on which a rank ran most ops; nothing where it has none."""
     total: Counter[str] = Counter()
