@@ -18,7 +18,7 @@ from devtrace.report.parts import MEMORY_KINDS
 from devtrace.trace.columns import PHASES
 from devtrace.trace.memory_curves import lives_until_use
 from devtrace.trace.tables import Ints, TraceData
-from devtrace.trace.views import Whole, begins, durations
+from devtrace.trace.views import Whole, durations
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 from devtrace.words.text_format import escape_markup, format_memory, format_time, safe_line
@@ -253,7 +253,7 @@ def _owned_memory(trace: TraceData, theme: Theme) -> Figure:
     """Draw the kinds of each device's memory on top of each other, and its limit as a line."""
     lines: list[dict[str, Any]] = []
     for curve in trace.memory:
-        times = begins(trace)[np.clip(curve.ops, 0, len(trace.ops) - 1)] / 1e6
+        times = trace.ops.ints("start")[np.clip(curve.ops, 0, len(trace.ops) - 1)] / 1e6
         several = f"{_safe(curve.device)} " if len(trace.memory) > 1 else ""
         for kind, sizes in curve.kinds:
             lines.append({
@@ -272,7 +272,7 @@ def _owned_memory(trace: TraceData, theme: Theme) -> Figure:
 
 def _levels(trace: TraceData) -> dict[int, tuple[Whole, Whole]]:
     """Return for each device the moments at which its memory changes, and the bytes from then on."""
-    lives, start = lives_until_use(trace), begins(trace)
+    lives, start = lives_until_use(trace), trace.ops.ints("start")
     begun = np.where(lives.begin_op >= 0, start[lives.begin_op], 0)
     ends = (start + durations(trace))[lives.end_op]
     levels = {}
