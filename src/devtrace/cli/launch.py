@@ -180,7 +180,8 @@ class Launch:
         from devtrace.report.text import terminal_width, text
 
         if overlay.is_in_use():
-            self._leave_errors_to_the_rounds(report)
+            if any(finding.severity == "error" for finding in report.findings):
+                self.print_error = lambda: None  # `devtrace fix` says what became of a device error
             return
         of_rank = "" if self.rank is None else sentence("run.rank", rank=self.rank)
         above = of_rank or (sentence("run.job") if self._ranks > 1 else "")
@@ -206,11 +207,6 @@ class Launch:
             self._is_over_limit = any(entry.limit for entry in entries)
             print_line(forms.annotations(), but_not_empty=True)
             print_line(forms.line(self.options.json), sys.stdout, but_not_empty=True)
-
-    def _leave_errors_to_the_rounds(self, report: ReportData) -> None:
-        """Print nothing of a device error: `devtrace fix` says what became of it."""
-        if any(finding.severity == "error" for finding in report.findings):
-            self.print_error = lambda: None
 
     def _hint_without_cuda(self) -> None:
         from devtrace.diagnosis.evidence.error_origins import is_lack_of_cuda
