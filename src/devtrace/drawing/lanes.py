@@ -14,7 +14,7 @@ from devtrace.report import palette
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import in_short, safe_line
-from devtrace.words.wrapping import columns
+from devtrace.words.wrapping import columns, cut
 
 Floats = npt.NDArray[np.float64]
 
@@ -128,17 +128,10 @@ def details(trace: TraceData, lane: Lane, ranks: Sequence[int], *, threads: bool
     if trace.devices[lane.device].simulated:
         parts.append(sentence("picture.simulated"))
     lines: list[str] = []
-    for part in map(_short, parts):
+    for part in (cut(safe_line(each), LONGEST_DETAIL) for each in parts):
         joined = f"{lines[-1]} · {part}" if lines else part
         if lines and columns(joined) <= LONGEST_DETAIL:
             lines[-1] = joined
         elif len(lines) < MOST_DETAILS:
             lines.append(part)
     return lines
-
-
-def _short(text: str) -> str:
-    line = safe_line(text)
-    while columns(line) > LONGEST_DETAIL:
-        line = f"{line[:-2]}…"
-    return line

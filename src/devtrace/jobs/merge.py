@@ -109,17 +109,12 @@ class _Rank:
 
     def __init__(self, trace: TraceData, late: int, builder: TraceBuilder) -> None:
         self.values = {table: dict(columns) for table, columns in trace.values.items()}
+        self.values["ops"]["start"] = trace.ops.ints("start").astype(np.int64) + late
         self.trace = replace(trace, values=self.values)
         self.findings = trace.findings
         self.number = _rank_of(trace)
         self.texts = np.array([builder.text(text) for text in trace.strings], np.int32)
-        self.starts = trace.ops.ints("start").astype(np.int64) + late
         self.ids: dict[str, Ints] = {}
-
-    def let_go(self, table: str, column: Column) -> None:
-        del self.values[table][column.name]
-        if (table, column.name) == ("ops", "start"):
-            del self.starts
 
     def lists(self, table: str, column: Column) -> Lists:
         lists = self.trace.table(table).lists(column.name)
@@ -128,8 +123,6 @@ class _Rank:
     def ints(self, table: str, column: Column, ops: int) -> Ints:
         """Return a column in terms of the merged trace, which has so many ops."""
         values = self.trace.table(table).ints(column.name)
-        if (table, column.name) == ("ops", "start"):
-            return self.starts
         if (table, column.name) in OP_POSITIONS:
             return self._position(values, ops, last=column.name == "end")
         if column.kind == "text":
@@ -159,7 +152,7 @@ class _Merge:
         self.builder = TraceBuilder(_title(traces), min(trace.recorded for trace in traces), producer)
         lateness = zip(traces, _lateness(traces), strict=True)
         self.ranks = [_Rank(trace, late, self.builder) for trace, late in lateness]
-        self.order = np.argsort(np.concatenate([rank.starts for rank in self.ranks]), kind="stable")
+        self.order = np.argsort(np.concatenate([rank.trace.ops.ints("start") for rank in self.ranks]), kind="stable")
 
     def trace(self) -> TraceData:
         for rank in self.ranks:
@@ -255,7 +248,7 @@ class _Merge:
 
     def _let_go(self, table: str, column: Column) -> None:
         for rank in self.ranks:
-            rank.let_go(table, column)
+            del rank.values[table][column.name]
 
     def _add_ledger(self) -> None:
         """Give lines that several ranks ran one row."""

@@ -297,7 +297,12 @@ class Tracing:
     def finish(self, error: BaseException | None = None) -> Traced | None:
         """End the recording; None where torch was not imported."""
         run = self._end()
-        traced = self._with_note(run.finish(error), run.options, error) if run is not None else None
+        traced = run.finish(error) if run is not None else None
+        if run is not None and traced is not None and (note := self._note(traced.trace, run.options, error)):
+            from devtrace.api.results import with_note
+
+            report = with_note(traced.report, note)
+            traced = replace(traced, trace=report.trace, report=report)
         if traced is not None and len(traced.trace.ops):
             self.history.add(traced)
         self.notify("finished", traced)
@@ -310,18 +315,8 @@ class Tracing:
         self.history.add(traced)
         self.notify("finished", traced)
 
-    def _with_note(self, traced: Traced | None, options: Options, error: BaseException | None) -> Traced | None:
-        """Add to the report what there is to say of the notebook's simulated devices."""
-        note = self._note(traced.trace, options, error) if traced is not None else ""
-        if traced is None or not note:
-            return traced
-        from devtrace.api.results import with_note
-
-        report = with_note(traced.report, note)
-        return replace(traced, trace=report.trace, report=report)
-
     def _note(self, trace: TraceData, options: Options, error: BaseException | None) -> str:
-        """Return which names are on devices that ended with the cell, that nothing was, or how to get devices."""
+        """Say which names are on devices that ended with the cell, that nothing was, or how to get devices; or ""."""
         if error is not None and (hint := left_on_devices.hint_without_cuda(error)):
             return hint
         if not options.simulate or self.simulated:
