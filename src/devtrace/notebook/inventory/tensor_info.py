@@ -92,8 +92,5 @@ class Asker:
 
 
 def _answers_for_itself(tensor: Any) -> bool:
-    for kind in classes_of(type(tensor)):
-        own = class_dict(kind)
-        if "__torch_dispatch__" in own and str(own.get("__module__")).partition(".")[0] not in ("torch", "devtrace"):
-            return True
-    return False
+    dispatching = (own for own in map(class_dict, classes_of(type(tensor))) if "__torch_dispatch__" in own)
+    return any(str(own.get("__module__")).partition(".")[0] not in ("torch", "devtrace") for own in dispatching)

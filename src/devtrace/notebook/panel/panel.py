@@ -114,7 +114,7 @@ class Panel:
             if connection not in self._connections:
                 self._connections.append(connection)
         self._mark_due(_EVERYTHING, connection)
-        self._lister.soon()
+        self._lister.when_idle(self._lister.later)
         return self._welcome()
 
     def _welcome(self) -> Message:
@@ -129,7 +129,7 @@ class Panel:
     def _on_show(self, connection: _Connection, data: Message) -> None:
         connection.visible = data["visible"]
         self._mark_due({"inventory"}, connection)
-        self._lister.soon()
+        self._lister.when_idle(self._lister.later)
 
     def _on_language(self, connection: _Connection, data: Message) -> None:
         """Make reports in the front end's display language, where the user chose none."""
