@@ -132,6 +132,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _simulate_for_the_suite(config: pytest.Config, devices: str) -> None:
+    from devtrace.api.module_watch import watch_modules
     from devtrace.runtime.requirements import need_torch
     from devtrace.runtime.simulated import simulate
     from devtrace.words.errors import DevtraceError
@@ -141,11 +142,8 @@ def _simulate_for_the_suite(config: pytest.Config, devices: str) -> None:
         suite = config.stash[_SUITE] = simulate(devices).start()
     except DevtraceError as error:
         raise pytest.UsageError(str(error)) from None
-    from devtrace.recording.context import hooks
-
-    hooks.install()
     config.add_cleanup(suite.stop)
-    config.add_cleanup(hooks.uninstall)
+    config.add_cleanup(watch_modules())
 
 
 @pytest.fixture
@@ -162,14 +160,12 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
     marker = item.get_closest_marker("devices")
     if marker is not None:
         options = item.stash[_OPTIONS] = MarkerOptions(*marker.args, **marker.kwargs)
+        from devtrace.api.module_watch import watch_modules
         from devtrace.runtime.requirements import need_torch
 
         need_torch()
-        from devtrace.recording.context import hooks
-
         undo = item.stash[_UNDO] = ExitStack()
-        hooks.install()
-        undo.callback(hooks.uninstall)
+        undo.callback(watch_modules())
         if options.simulate:
             _simulate_for_a_test(item.config, options.simulate, undo)
     return (yield)

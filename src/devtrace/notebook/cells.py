@@ -26,7 +26,6 @@ from devtrace.notebook import left_on_devices
 from devtrace.runtime.device_spec import spec_of
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.simulated import Simulation, simulate
-from devtrace.runtime.watching import MODULES
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError, named
 
@@ -181,7 +180,6 @@ class Tracing:
         self.torch = ImportWatcher("torch")
         self._simulation: Simulation | None = None
         self._observers: list[Observer] = []
-        self._cells: list[Cell] = []
         self.ran: dict[str, tuple[str, str]] = {}  # label and text of the cells so far, by id, first run first
         self.raised: dict[str, str] = {}  # by id, empty where a cell raised nothing
         self.companions: dict[str, Any] = {name: kind(self) for name, kind in offered("notebook").items()}
@@ -197,7 +195,6 @@ class Tracing:
     def open(self) -> None:
         """Watch where modules are attached and moved, from torch's import on."""
         self._undo.callback(watch_modules())
-        self.torch.call_when_imported(self._register_cells)
 
     def close(self) -> None:
         self.abandon()
@@ -205,29 +202,17 @@ class Tracing:
             companion.close()
         self.stop_simulating()
         self.on = False
-        self.torch.cancel(self._register_cells)
+        self.torch.cancel_all()
         self._undo.close()
-
-    def _register_cells(self) -> None:
-        """Within the user's `import torch`, into which no exception of ours may come."""
-        with MODULES:
-            for cell in self._cells:
-                _register(cell)
-        self._cells.clear()
 
     def register_cell(self, cell: Cell) -> None:
         """Let sites in this cell's code say which cell and line they are."""
-        if self.torch.is_imported:
-            _register(cell)
-        else:
-            self._cells.append(cell)
+        self.torch.call_when_imported(lambda: _register(cell))
 
     def adopt_cells(self, cells: Iterable[Cell]) -> None:
         """Let sites in the code of cells that ran before say which cell and line they are."""
-        if self.torch.is_imported:
-            _adopt(cells)
-        else:
-            self._cells.extend(cells)
+        earlier = list(cells)
+        self.torch.call_when_imported(lambda: _adopt(earlier))
 
     def switch(self, *, on: bool) -> None:
         """Trace every following cell, or only those that are asked for."""

@@ -147,10 +147,7 @@ def help_text() -> str:
 def completions(line: str, traces: list[str]) -> list[str]:
     """Complete the last word of a line that begins with %devtrace or %%devtrace."""
     before, _, word = line.rpartition(" ")
-    previous = before.split()
-    if not previous:
-        return []
-    return [option for option in _may_follow(previous, traces) if option.startswith(word)]
+    return [option for option in _may_follow(before.split(), traces) if option.startswith(word)]
 
 
 def _may_follow(previous: list[str], traces: list[str]) -> list[str]:
