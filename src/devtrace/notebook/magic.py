@@ -33,7 +33,7 @@ from devtrace.notebook.cells import Cell, Tracing
 from devtrace.notebook.commands import Commands
 from devtrace.notebook.earlier_cells import earlier_cells
 from devtrace.notebook.pending_clear import PendingClear
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.requirements import sentence_of_fault
 from devtrace.runtime.tracebacks import hide_our_frames, text_of
 from devtrace.words import language
@@ -70,7 +70,7 @@ def _in_ipythons_words() -> Iterator[None]:
         raise IPythonUsageError(str(error)) from None
 
 
-class _Refused(InputRejected):
+class _Refused(InputRejected, ast.NodeTransformer):
     """Stops a cell whose `%%devtrace` line has an error; shown as IPython shows a UsageError.
 
     It is also the AST transformer that rejects the cell: the one way that IPython has to stop a cell at its beginning.
@@ -144,25 +144,20 @@ class Extension:
             self.shell.magics_manager.register_function(magic, kind, name)
             undo.callback(self.shell.magics_manager.magics[kind].pop, name, None)
         undo.callback(kept_traces.let_find(self.tracing.history))
-        self._clean_tracebacks(undo)
+        patches = Patches()
+        undo.callback(patches.undo)
+        patches.wrap(self.shell, "showtraceback", self._show_traceback)
         # After our own events: the panel is called once a cell's trace has begun or ended.
         undo.callback(panel_comm.open_panel(self.shell, self.tracing))
 
-    def _clean_tracebacks(self, undo: ExitStack) -> None:
+    def _show_traceback(self, show: Call, exc_tuple: Any = None, *args: Any, **kwargs: Any) -> None:
         """Hide our frames before an error is shown; not by the shell's one slot for handlers, which is the user's."""
-        show = self.shell.showtraceback
-
-        def showtraceback(exc_tuple: Any = None, *args: Any, **kwargs: Any) -> None:
-            error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
-            if isinstance(error, BaseException):
-                hide_our_frames(error)
-            if isinstance(error, Exception) and kwargs.get("running_compiled_code"):
-                self._announce(error)
-            show(exc_tuple, *args, **kwargs)
-
-        patches = Patches()
-        patches.set(self.shell, "showtraceback", showtraceback)
-        undo.callback(patches.undo)
+        error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
+        if isinstance(error, BaseException):
+            hide_our_frames(error)
+        if isinstance(error, Exception) and kwargs.get("running_compiled_code"):
+            self._announce(error)
+        show(exc_tuple, *args, **kwargs)
 
     # The life of a cell.
 

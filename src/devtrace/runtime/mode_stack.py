@@ -13,6 +13,8 @@ from typing import Any, Final
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
+height: Final[Callable[[], int]] = torch._C._len_torch_dispatch_stack
+
 
 class BesideCompile(TorchDispatchMode):
     """A mode of ours, which changes nothing of what torch.compile makes."""
@@ -104,10 +106,6 @@ def _pop(count: int) -> list[TorchDispatchMode]:
 def _push_back(popped: list[TorchDispatchMode]) -> None:
     for mode in reversed(popped):
         _push_mode(mode)
-
-
-def height() -> int:
-    return torch._C._len_torch_dispatch_stack()
 
 
 def _from_the_top(index: int) -> TorchDispatchMode:
