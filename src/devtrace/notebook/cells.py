@@ -3,7 +3,7 @@
 `magic` drives it from IPython's events, `panel` from the sidebar. It is the one that knows, both only read it:
 
     tracing.switch(on=True); tracing.on         every following cell
-    tracing.request_trace(cell_id)              the next run of one cell
+    tracing.requested.add(cell_id)              the next run of one cell
     tracing.simulate("cuda:2")                  pretended devices for the whole session
     tracing.history.find("7")                   by name or execution count
     stop = tracing.observe(changed)             changed(what, traced): "began", "finished", "switched", "fixing"
@@ -14,12 +14,10 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from devtrace.api.module_watch import watch_modules
 from devtrace.api.options import MAX_OPS, Options
 from devtrace.features import offered
 from devtrace.notebook import left_on_devices
@@ -175,7 +173,7 @@ class Tracing:
         self.simulated = ""
         self.max_ops = MAX_OPS
         self.history = History()
-        self._requested: set[str] = set()
+        self.requested: set[str] = set()
         self.namespace = namespace
         self.torch = ImportWatcher("torch")
         self._simulation: Simulation | None = None
@@ -183,7 +181,6 @@ class Tracing:
         self.ran: dict[str, tuple[str, str]] = {}  # label and text of the cells so far, by id, first run first
         self.raised: dict[str, str] = {}  # by id, empty where a cell raised nothing
         self.companions: dict[str, Any] = {name: kind(self) for name, kind in offered("notebook").items()}
-        self._undo = ExitStack()
 
     def names_of_user(self) -> dict[str, Any]:
         """Return the user's own names, and the results that the notebook keeps in Out."""
@@ -192,10 +189,6 @@ class Tracing:
 
     # The session.
 
-    def open(self) -> None:
-        """Watch where modules are attached and moved, from torch's import on."""
-        self._undo.callback(watch_modules())
-
     def close(self) -> None:
         self.abandon()
         for companion in self.companions.values():
@@ -203,7 +196,6 @@ class Tracing:
         self.stop_simulating()
         self.on = False
         self.torch.cancel_all()
-        self._undo.close()
 
     def register_cell(self, cell: Cell) -> None:
         """Let sites in this cell's code say which cell and line they are."""
@@ -219,14 +211,10 @@ class Tracing:
         self.on = on
         self.notify("switched")
 
-    def request_trace(self, cell_id: str) -> None:
-        """Trace the cell of this id when it runs next."""
-        self._requested.add(cell_id)
-
     def take_request(self, cell: Cell) -> bool:
         """Return whether a trace of this cell was requested; a request is for one run."""
-        requested = cell.id in self._requested
-        self._requested.discard(cell.id)
+        requested = cell.id in self.requested
+        self.requested.discard(cell.id)
         return requested
 
     def simulate(self, devices: str) -> None:

@@ -27,6 +27,7 @@ from IPython.core.error import UsageError as IPythonUsageError
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 from IPython.core.magic import output_can_be_silenced
 
+from devtrace.api.module_watch import watch_modules
 from devtrace.api.options import STANDING_BUDGET, Options
 from devtrace.notebook import display_language, kept_traces, panel_comm, usage
 from devtrace.notebook.cells import Cell, Tracing
@@ -121,9 +122,9 @@ class Extension:
             self._undo.close()
 
     def _install(self, undo: ExitStack) -> None:
+        undo.callback(watch_modules())
         undo.callback(self.tracing.close)
         self.tracing.adopt_cells(earlier_cells(self.shell))
-        self.tracing.open()
         if devices := os.environ.get("DEVTRACE_SIMULATE"):
             self.tracing.simulate(devices)
         lists: list[tuple[list[Any], Any]] = [

@@ -141,7 +141,7 @@ class Panel:
         self._send_state(connection)
 
     def _on_trace_next(self, connection: _Connection, data: Message) -> None:
-        self.tracing.request_trace(data["cell"])
+        self.tracing.requested.add(data["cell"])
 
     def _on_limit(self, connection: _Connection, data: Message) -> None:
         self.tracing.max_ops = max(1, data["max_ops"])
