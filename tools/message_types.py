@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from devtrace.notebook.panel.messages import spec
+from devtrace.notebook.panel.messages import SPEC
 
 FILE: Final = Path(__file__).parents[1] / "labextension" / "src" / "model" / "message-types.ts"
 
@@ -30,10 +30,10 @@ _PLAIN: Final = {
 
 def text() -> str:
     """Return the whole file."""
-    shapes = [_interface(name, fields) for name, fields in spec()["shapes"].items()]
+    shapes = [_interface(name, fields) for name, fields in SPEC["shapes"].items()]
     directions = [
         _interface(name.title().replace("_", ""), kinds)
-        for name, kinds in spec().items()
+        for name, kinds in SPEC.items()
         if name not in ("protocol", "shapes")
     ]
     return "\n".join([_HEAD, *shapes, *directions])

@@ -27,7 +27,7 @@ from devtrace.api.options import Options
 from devtrace.notebook import cells, magic
 from devtrace.notebook.inventory.inventory import Steps, listing
 from devtrace.notebook.panel.idle import SETTLE, Lister
-from devtrace.notebook.panel.messages import spec
+from devtrace.notebook.panel.messages import SPEC
 from devtrace.notebook.panel.panel import Panel
 
 CELL_BUDGET, FEED_BUDGET, MESSAGES_BUDGET = 1.0, 0.02, 10.0  # ms, share, messages a second
@@ -43,7 +43,7 @@ class FrontEnd:
     def __init__(self, panel: Panel) -> None:
         self.at: list[float] = []
         self.send = panel.connect(self._take)
-        self.send({"kind": "hello", "request": 1, "protocol": spec()["protocol"], "visible": True})
+        self.send({"kind": "hello", "request": 1, "protocol": SPEC["protocol"], "visible": True})
 
     def _take(self, message: dict[str, Any]) -> None:
         json.dumps(message).encode()

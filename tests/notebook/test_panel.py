@@ -20,7 +20,7 @@ from devtrace.notebook.cells import Cell, Tracing
 from devtrace.notebook.inventory.inventory import drain, listing
 from devtrace.notebook.panel import panel as panels
 from devtrace.notebook.panel.feed import PERIOD
-from devtrace.notebook.panel.messages import refusal, spec
+from devtrace.notebook.panel.messages import SPEC, refusal
 from devtrace.notebook.panel.panel import Panel
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.format import decode, encode
@@ -42,7 +42,7 @@ class FrontEnd:
         self.send = panel.connect(self._take)
         self.panel = panel
         if greet:
-            self.welcome = self.ask("hello", protocol=spec()["protocol"], visible=visible)
+            self.welcome = self.ask("hello", protocol=SPEC["protocol"], visible=visible)
 
     def _take(self, message: Message) -> None:
         with self._arrived:
@@ -322,7 +322,7 @@ def test_an_update_that_could_not_be_sent_comes_with_the_next_one(
         front._take(message)
 
     front.send = panel.connect(broken)
-    front.ask("hello", protocol=spec()["protocol"], visible=True)
+    front.ask("hello", protocol=SPEC["protocol"], visible=True)
     with caplog.at_level(logging.WARNING, logger="devtrace"):
         trace(tracing, lambda: torch.ones(3))
         assert failed.wait(60)
@@ -338,7 +338,7 @@ def test_a_panel_that_cannot_be_reached_leaves_the_others_theirs(panel: Panel, t
         if message["kind"] == "update":
             raise OSError("this socket is closed")
 
-    panel.connect(broken)({"kind": "hello", "request": 1, "protocol": spec()["protocol"], "visible": True})
+    panel.connect(broken)({"kind": "hello", "request": 1, "protocol": SPEC["protocol"], "visible": True})
     front = FrontEnd(panel)
     for count in (1, 2):
         front.forget()
@@ -379,7 +379,7 @@ def test_what_is_not_on_the_list_is_refused_with_one_log_line(
 def test_a_front_end_of_another_protocol_is_sent_ours_whatever_else_it_asks(panel: Panel) -> None:
     front = FrontEnd(panel, greet=False)
     front.send({"kind": "hello", "request": 5, "protocol": 99, "theme": "dark"})
-    assert front.wait(lambda message: message["kind"] == "welcome")["protocol"] == spec()["protocol"]
+    assert front.wait(lambda message: message["kind"] == "welcome")["protocol"] == SPEC["protocol"]
     front.panel.tracing.switch(on=True)
     assert [message["kind"] for message in front.got] == ["welcome"]
 
@@ -580,8 +580,8 @@ def test_what_is_sent_is_a_golden_that_the_panel_reads_too(
         if message["kind"] != "update" or message.get("live", {"ops": 2})["ops"] == 2:
             kinds.setdefault(message["kind"], {}).update(steady(message))
     sent = [dict(sorted(message.items())) for _, message in sorted(kinds.items())]
-    assert set(kinds) == set(spec()["to_panel"])
-    assert set(kinds["update"]) == {"kind", *(field.removesuffix("?") for field in spec()["to_panel"]["update"])}
+    assert set(kinds) == set(SPEC["to_panel"])
+    assert set(kinds["update"]) == {"kind", *(field.removesuffix("?") for field in SPEC["to_panel"]["update"])}
     assert_golden("messages.json", json.dumps(sent, indent=1) + "\n")
 
 

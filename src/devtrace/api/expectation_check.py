@@ -102,8 +102,7 @@ def _elsewhere(trace: Trace, row: int, op: int, expected: str) -> Elsewhere:
 
 def _line(trace: Trace, op: int) -> str:
     """Name the line of the user's own code that ran an op."""
-    site = trace.ops[op].site
-    own = site and (site.caller or site)
+    own = _own_site(trace, op)
     if own:
         return sentence("elsewhere.line", site=own, text=own.text)
     return sentence("elsewhere.op", op=trace.ops[op].name)
@@ -142,8 +141,7 @@ def count_error(trace: Trace, what: str, most: int) -> DeviceError | None:
 
 def peak_error(peak: Peak | None) -> DeviceError | None:
     """Make the error for more memory than a bound allows."""
-    highest = peak.beyond() if peak is not None else 0
-    if peak is None or not highest:
+    if peak is None or not (highest := peak.beyond()):
         return None
     return DeviceError.of(
         "peak-unexpected", device=peak.device, size=format_memory(highest), most=format_memory(peak.most)
@@ -168,15 +166,15 @@ def _by_cause(trace: Trace, used: list[Used]) -> list[list[Used]]:
     """Group tensors that lines made or used together: a plain list's layers, and the gradients that come by them."""
     groups: list[tuple[set[object], list[Used]]] = []
     for use in used:
-        lines: set[object] = {(site.file, site.line) for site in (use.tensor.born, _own_site(trace, use)) if site}
+        lines: set[object] = {(site.file, site.line) for site in (use.tensor.born, _own_site(trace, use.op)) if site}
         joined = [group for group in groups if not lines.isdisjoint(group[0])]
         groups = [group for group in groups if group not in joined]
         groups.append((lines.union(*(at for at, _ in joined)), [*(each for _, uses in joined for each in uses), use]))
     return [sorted(uses, key=lambda use: (-use.count, use.op)) for _, uses in groups]  # what stays is used most
 
 
-def _own_site(trace: Trace, use: Used) -> Site | None:
-    site = trace.ops[use.op].site
+def _own_site(trace: Trace, op: int) -> Site | None:
+    site = trace.ops[op].site
     return Site.of(site.caller or site) if site else None
 
 
@@ -189,7 +187,7 @@ def _finding(trace: Trace, uses: list[Used], expected: str) -> Finding:
         severity="error",
         cause="unknown",
         devices=(tensor.device,),
-        site=_own_site(trace, first),
+        site=_own_site(trace, first.op),
         op=first.op,
         culprit=Culprit(tensor.name, (tensor.name,), tensor.device, tensor.shape, tensor.dtype, tensor.born),
         count=sum(use.count for use in uses),

@@ -61,6 +61,11 @@ class Options:
         return partial(trace.save, source=self.source, case=self.case)
 
     @property
+    def of_recording(self) -> dict[str, Any]:
+        """Return what `record` takes of them as it is."""
+        return {"max_ops": self.max_ops, "budget": self.budget, "memory": self.memory, "expect": self.expect}
+
+    @property
     def files(self) -> tuple[str | None, ...]:
         return self.save, self.html, self.json, self.sarif
 
@@ -86,7 +91,7 @@ class Keyword:
 
     @property
     def help(self) -> str:
-        return sentence(self.key)
+        return sentence(self.key, usual=MAX_OPS)
 
     def __str__(self) -> str:
         return f"{self.name} {self.metavar}".rstrip()
@@ -99,14 +104,6 @@ class Flag(Keyword):
     program_key: str = ""
     read: Callable[[str], Any] = str
     alone: str = field(default="", kw_only=True)  # its value where none follows
-
-    @property
-    def help(self) -> str:
-        return sentence(self.key, usual=MAX_OPS)
-
-    @property
-    def program_help(self) -> str:
-        return sentence(self.program_key, usual=MAX_OPS)
 
     @property
     def field(self) -> str:

@@ -48,18 +48,18 @@ class Handle:
 class MarkerOptions:
     """Arguments of a test's marker."""
 
-    def __init__(self, marker: pytest.Mark) -> None:
-        unknown = set(marker.kwargs) - {"simulate", "expect", "memory", *_LIMITS}
-        if marker.args or unknown:
+    def __init__(self, *unnamed: Any, **given: Any) -> None:
+        unknown = set(given) - {"simulate", "expect", "memory", *_LIMITS}
+        if unnamed or unknown:
             from devtrace.words.catalogue import comma, sentence
 
             words = comma().join(sorted(unknown)) or sentence("pytest.unnamed")
             raise pytest.UsageError(sentence("pytest.got", words=words, form=_FORM, help=sentence("pytest.marker")))
-        self.simulate: str | None = marker.kwargs.get("simulate")
-        self.expect: str | None = marker.kwargs.get("expect")
-        self.memory: str | None = marker.kwargs.get("memory")
+        self.simulate: str | None = given.get("simulate")
+        self.expect: str | None = given.get("expect")
+        self.memory: str | None = given.get("memory")
         self.peak: Peak | None = None
-        self.limits: dict[str, int | None] = {key: marker.kwargs.get(key, most) for key, most in _LIMITS.items()}
+        self.limits: dict[str, int | None] = {key: given.get(key, most) for key, most in _LIMITS.items()}
 
     def begin(self) -> None:
         """Count the test's memory from here on."""
@@ -132,6 +132,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _simulate_for_the_suite(config: pytest.Config, devices: str) -> None:
+    from devtrace.api.module_watch import watch_modules
     from devtrace.runtime.requirements import need_torch
     from devtrace.runtime.simulated import simulate
     from devtrace.words.errors import DevtraceError
@@ -141,11 +142,8 @@ def _simulate_for_the_suite(config: pytest.Config, devices: str) -> None:
         suite = config.stash[_SUITE] = simulate(devices).start()
     except DevtraceError as error:
         raise pytest.UsageError(str(error)) from None
-    from devtrace.recording.context import hooks
-
-    hooks.install()
     config.add_cleanup(suite.stop)
-    config.add_cleanup(hooks.uninstall)
+    config.add_cleanup(watch_modules())
 
 
 @pytest.fixture
@@ -161,15 +159,13 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
     """Simulate before the fixtures that use the devices, and watch what they attach and move."""
     marker = item.get_closest_marker("devices")
     if marker is not None:
-        options = item.stash[_OPTIONS] = MarkerOptions(marker)
+        options = item.stash[_OPTIONS] = MarkerOptions(*marker.args, **marker.kwargs)
+        from devtrace.api.module_watch import watch_modules
         from devtrace.runtime.requirements import need_torch
 
         need_torch()
-        from devtrace.recording.context import hooks
-
         undo = item.stash[_UNDO] = ExitStack()
-        hooks.install()
-        undo.callback(hooks.uninstall)
+        undo.callback(watch_modules())
         if options.simulate:
             _simulate_for_a_test(item.config, options.simulate, undo)
     return (yield)
@@ -203,23 +199,20 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """Record the test; its own failure is its own, with the report beside it."""
-    options = item.stash.get(_OPTIONS, None)
-    if options is None and _SUITE not in item.config.stash:
+    if _OPTIONS not in item.stash and _SUITE not in item.config.stash:
         return (yield)
     from devtrace.api.recording import record
 
-    expect = options.expect if options is not None else None
-    if options is not None:
-        options.begin()
+    options = item.stash.get(_OPTIONS, MarkerOptions(errors=None))
+    options.begin()
     recording = item.stash[_RECORDING] = record(
-        name=item.nodeid, expect=expect, namespace=getattr(item, "module", item).__dict__
+        name=item.nodeid, expect=options.expect, namespace=getattr(item, "module", item).__dict__
     )
     if _HANDLE in item.stash:
         item.stash[_HANDLE].recording = recording
     with recording:
         result = yield
-    exceeded = options.exceeded(recording) if options is not None else {}
-    if exceeded and options is not None:
+    if exceeded := options.exceeded(recording):
         item.stash[_EXCEEDED] = {name: options.limits.get(name) or 0 for name in exceeded}
         pytest.fail("\n".join([*exceeded.values(), "", recording.report.text]), pytrace=False)
     return result
@@ -236,9 +229,12 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     with ERRORS:  # the test's error is its own
         report = _report_on(item, call)
         if report is not None:
+            from devtrace.contract.entries import entries_of_test
+
             if _EXCEEDED not in item.stash:
                 shown.sections.append((f"Captured devtrace {call.when}", report.text))
-            _add_findings(shown, report, item.stash.get(_EXCEEDED, {}))
+            entries = entries_of_test(report, shown.nodeid, item.stash.get(_EXCEEDED, {}))
+            setattr(shown, _ATTRIBUTE, [entry.to_json() for entry in entries])
     return shown
 
 
@@ -255,13 +251,6 @@ def _report_on(item: pytest.Item, call: pytest.CallInfo[None]) -> Report | None:
     explain = find("function", "explain") if "torch" in sys.modules else None
     report: Report | None = explain(call.excinfo.value) if explain is not None else None
     return report if report is not None and report.findings else None
-
-
-def _add_findings(shown: pytest.TestReport, report: Report, broken: Mapping[str, int]) -> None:
-    """Let a failed test's report carry the findings; `broken` has the limits that the test broke."""
-    from devtrace.contract.entries import entries_of_test
-
-    setattr(shown, _ATTRIBUTE, [entry.to_json() for entry in entries_of_test(report, shown.nodeid, broken)])
 
 
 class TestFindings:

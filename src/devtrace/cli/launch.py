@@ -101,16 +101,8 @@ class Launch:
 
         for companion in self._companions:
             companion.begin()
-        options = self.options
-        recording = record(
-            options.simulate,
-            max_ops=options.max_ops,
-            budget=options.budget,
-            memory=options.memory,
-            name=self.program.name,
-            expect=options.expect,
-            namespace=self._namespace,
-        )
+        asked = self.options.of_recording
+        recording = record(self.options.simulate, name=self.program.name, namespace=self._namespace, **asked)
         recording.__enter__()
         self.recording = recording
         if on_terminal():
@@ -173,22 +165,23 @@ class Launch:
         if not is_whole:
             report = replace(report, trace=replace(trace, all_clear=False))  # nobody knows of the others yet
         self._print(report)
-        if self._save_path:
-            self._write(self._save_path, sentence("cli.trace"), self.options.saver(trace))
-        self._give(report, self._ranked, is_whole=is_whole)
+        if self._is_saved:
+            self._write(self._plain_path, sentence("cli.trace"), self.options.saver(trace))
+        self._give(report, is_whole=is_whole)
         if self._job is not None and self.rank == 0 and not is_whole and not overlay.is_in_use():
             how = "stopped" if self._ended_by else "failed" if self.error is not None else "ended"
             of_job = self._job.report(how, lambda: self._postponed != 0)
             if of_job is not None:
                 self.rank = None
                 self._print(of_job)
-                self._give(of_job, lambda path: Path(path) if path else None, is_whole=True)
+                self._give(of_job, is_whole=True)
 
     def _print(self, report: ReportData) -> None:
         from devtrace.report.text import terminal_width, text
 
         if overlay.is_in_use():
-            self._leave_errors_to_the_rounds(report)
+            if any(finding.severity == "error" for finding in report.findings):
+                self.print_error = lambda: None  # `devtrace fix` says what became of a device error
             return
         of_rank = "" if self.rank is None else sentence("run.rank", rank=self.rank)
         above = of_rank or (sentence("run.job") if self._ranks > 1 else "")
@@ -196,7 +189,7 @@ class Launch:
         if of_rank or self._ranks < 2:
             self._hint_without_cuda()
 
-    def _give(self, report: ReportData, path_of: Callable[[str | None], Path | None], *, is_whole: bool) -> None:
+    def _give(self, report: ReportData, *, is_whole: bool) -> None:
         """Write a report in all forms asked for; of one rank of a job only the files of that rank."""
         from devtrace.contract import code_scanning
         from devtrace.contract.entries import entries_of
@@ -204,21 +197,16 @@ class Launch:
 
         entries = entries_of(report.findings, self.options.fail_on)
         forms = Forms(report, entries, code_scanning.project_folder(self.folder), self.options.notes, self.error)
-        if html := path_of(self.options.html):
+        if self.options.html:
             from devtrace.report.page import to_html
 
-            self._write(html, sentence("cli.report"), lambda path: to_html(report, path))
+            self._write(self.options.html, sentence("cli.report"), lambda path: to_html(report, path))
         for form in forms.files(self.options.json, self.options.sarif):
-            self._write(path_of(form.path) or Path(form.path), sentence(form.what), form.write)
+            self._write(form.path, sentence(form.what), form.write)
         if is_whole and not overlay.is_in_use():
             self._is_over_limit = any(entry.limit for entry in entries)
             print_line(forms.annotations(), but_not_empty=True)
             print_line(forms.line(self.options.json), sys.stdout, but_not_empty=True)
-
-    def _leave_errors_to_the_rounds(self, report: ReportData) -> None:
-        """Print nothing of a device error: `devtrace fix` says what became of it."""
-        if any(finding.severity == "error" for finding in report.findings):
-            self.print_error = lambda: None
 
     def _hint_without_cuda(self) -> None:
         from devtrace.diagnosis.evidence.error_origins import is_lack_of_cuda
@@ -235,27 +223,23 @@ class Launch:
                 raise SystemExit(FOUND)
 
     @property
-    def _save_path(self) -> Path | None:
-        """Name the file of the trace. Under torchrun every rank saves: only together do they show what happened."""
-        is_asked = self.options.save or self.rank is not None
-        return ranked_path(self._plain_path, self.rank) if is_asked else None
+    def _is_saved(self) -> bool:
+        """Return whether to save the trace. Under torchrun all ranks do: only together do they show what happened."""
+        return bool(self.options.save) or self.rank is not None
 
     @property
     def _plain_path(self) -> str:
         return self.options.save or f"{Path(self.program.name).stem}.devtrace"
 
-    def _ranked(self, path: str | None) -> Path | None:
-        return ranked_path(path, self.rank) if path else None
-
-    def _write(self, path: Path, what: str, write: Callable[[Path], object]) -> None:
-        as_asked, written = write_somewhere(self.folder, path, what, write)
+    def _write(self, path: str, what: str, write: Callable[[Path], object]) -> None:
+        as_asked, written = write_somewhere(self.folder, ranked_path(path, self.rank), what, write)
         if not (as_asked and overlay.is_in_use()):
             print_line(written)
 
     def _warn_of_bad_paths(self) -> None:
         """Warn before hours of training, not after."""
-        asked = map(self._ranked, self.options.files)
-        for path in filter(None, (self._save_path, *asked)):
+        trace = self._plain_path if self._is_saved else None
+        for path in (ranked_path(each, self.rank) for each in (trace, *self.options.files) if each):
             folder = path.parent
             if not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
                 print_line(sentence("run.path-closed", path=path))

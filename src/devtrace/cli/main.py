@@ -11,7 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from devtrace.api.options import FLAGS, Options
+from devtrace.api.options import FLAGS, MAX_OPS, Options
 from devtrace.cli import reports
 from devtrace.cli.launch import Launch
 from devtrace.cli.parser import Parser
@@ -60,7 +60,7 @@ def _add_run(commands: Any) -> None:
     for flag in _PROGRAM_FLAGS:
         switch = {"action": "store_false" if flag.name.startswith("--no-") else "store_true"}
         value: Any = {"metavar": flag.metavar, "type": flag.read} if flag.metavar else switch
-        text = flag.program_help.replace("%", "%%")
+        text = sentence(flag.program_key, usual=MAX_OPS).replace("%", "%%")
         run.add_argument(flag.name, dest=flag.field, default=argparse.SUPPRESS, help=text, **value)
     reports.add_gate(run)
     run.set_defaults(command=_run, way=lambda program, options: Launch(program, options).run())

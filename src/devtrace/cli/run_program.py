@@ -9,6 +9,7 @@ import importlib.machinery
 import os
 import shlex
 import sys
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType, TracebackType
@@ -49,16 +50,11 @@ class Program:
         if self.is_module:
             _set_first_path(os.getcwd())
             return main, lambda: _run_module(self.target, rename=True)
-        if os.path.isdir(self.target) or not _is_source(self.target):
+        if os.path.isdir(self.target) or zipfile.is_zipfile(self.target):
             _set_first_path(self.target)
             return main, lambda: _run_module("__main__", rename=False)
         _set_first_path(os.path.dirname(os.path.realpath(self.target)))
         return main, _script(self.target, main)
-
-
-def _is_source(path: str) -> bool:
-    with open(path, "rb") as file:
-        return file.read(4) != b"PK\x03\x04"
 
 
 def _set_first_path(folder: str) -> None:

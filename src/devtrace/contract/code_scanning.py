@@ -136,21 +136,18 @@ def _replacement(edit: Edit) -> dict[str, Any]:
     return {"deletedRegion": region, "insertedContent": {"text": f"{edit.after}\n" if edit.after else ""}}
 
 
-def github_annotations(entries: Iterable[Entry], root: Path) -> list[str]:
-    """Return a command for each entry, which GitHub Actions shows at the file and line."""
-    return [_annotation(entry, root) for entry in entries]
-
-
-def _annotation(entry: Entry, root: Path) -> str:
-    site = entry.finding.site
-    where, title = {}, f"devtrace {entry.finding.rule}"
-    if site is not None and site.cell is None:
-        file = relative(site.file, str(root)) or os.path.abspath(site.file)
-        where = {"file": file, "line": str(max(site.line, 1))}
-    elif site is not None:
-        title = f"{title}, {site}"
-    properties = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in {**where, "title": title}.items())
-    return f"::{_ANNOTATION[entry.level]} {properties}::{_escaped(message_with_help(entry.finding))}"
+def github_annotations(entries: Iterable[Entry], root: Path) -> Iterator[str]:
+    """Yield a command for each entry, which GitHub Actions shows at the file and line."""
+    for entry in entries:
+        site = entry.finding.site
+        where, title = {}, f"devtrace {entry.finding.rule}"
+        if site is not None and site.cell is None:
+            file = relative(site.file, str(root)) or os.path.abspath(site.file)
+            where = {"file": file, "line": str(max(site.line, 1))}
+        elif site is not None:
+            title = f"{title}, {site}"
+        properties = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in {**where, "title": title}.items())
+        yield f"::{_ANNOTATION[entry.level]} {properties}::{_escaped(message_with_help(entry.finding))}"
 
 
 def _escaped(text: str, also: str = "") -> str:

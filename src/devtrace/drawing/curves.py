@@ -4,10 +4,7 @@ Areas stretch with the page, text does not. Each kind has a letter, in its area 
 reader depends on colour.
 """
 
-import json
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
@@ -15,6 +12,7 @@ import numpy as np
 from devtrace.drawing.strokes import COLUMNS
 from devtrace.report.palette import Theme
 from devtrace.report.parts import MEMORY_KINDS
+from devtrace.runtime.tables import json_of
 from devtrace.trace.curve import Curve
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import escape_markup, format_memory
@@ -29,16 +27,11 @@ _MUCH_HIGHER: Final = 2
 _ROOM: Final = 12
 _WIDE: Final = COLUMNS // 30
 """An area as high, and as wide, has room for its letter."""
-
-
-@cache
-def looks() -> dict[str, Any]:
-    read: dict[str, Any] = json.loads((Path(__file__).parent / "curves_palette.json").read_text(encoding="utf-8"))
-    return read
+_LOOKS: Final[dict[str, Any]] = json_of("drawing/curves_palette.json")
 
 
 def colour(kind: str, theme: Theme = "light") -> str:
-    return cast(str, looks()[kind][theme])
+    return cast(str, _LOOKS[kind][theme])
 
 
 def picture(curve: Curve, ops: int, theme: Theme = "light") -> str:
@@ -91,7 +84,7 @@ def _letter(kind: str, outline: tuple[Any, Sequence[float], Sequence[float]], th
     if not longest or ends[longest[-1]] - x[longest[0]] < _WIDE:
         return ""
     at = longest[len(longest) // 2]
-    look = looks()[kind]
+    look = _LOOKS[kind]
     position = f'x="{50 * (int(x[at]) + ends[at]) / COLUMNS:.1f}%" y="{(bottom[at] + top[at]) / 2 + 4:.1f}"'
     ink = f'font-weight="600" text-anchor="middle" fill="{look[f"{theme}_ink"]}"'
     return f"<text {position} {ink}>{look['letter']}</text>"
@@ -120,7 +113,7 @@ def title(curve: Curve) -> str:
 def _legend(curve: Curve, kinds: Sequence[tuple[str, Any]], theme: Theme) -> str:
     entries = []
     for at, (kind, sizes) in enumerate(reversed(kinds)):
-        look = looks()[kind]
+        look = _LOOKS[kind]
         x = 100 * (at % LEGEND_COLUMNS) // LEGEND_COLUMNS
         y = TITLE + HEIGHT + 8 + ROW * (at // LEGEND_COLUMNS)
         words = sentence("memory.part", size=format_memory(int(sizes[curve.peak])), kind=sentence(MEMORY_KINDS[kind]))

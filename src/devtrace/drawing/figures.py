@@ -17,8 +17,9 @@ from devtrace.report.palette import Theme
 from devtrace.report.parts import MEMORY_KINDS
 from devtrace.trace.columns import PHASES
 from devtrace.trace.memory_curves import lives_until_use
+from devtrace.trace.subset import Mask
 from devtrace.trace.tables import Ints, TraceData
-from devtrace.trace.views import Whole, begins, durations
+from devtrace.trace.views import Whole, durations
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 from devtrace.words.text_format import escape_markup, format_memory, format_time, safe_line
@@ -78,14 +79,8 @@ def _devices(trace: TraceData, theme: Theme) -> Figure:
     bars = []
     for name, opacity in zip(PHASES, (0.65, 0.85, 1.0, 0.4), strict=True):
         chosen = [(phase == trace.string_id(name)) & (device == id) for id in ids]
-        spent = [int(duration[ops].sum()) for ops in chosen]
-        phase_name = sentence(PHASE_NAMES[name])
-        if sum(spent):
-            words = [
-                sentence("figure.phase", phase=phase_name, time=time, count=int(ops.sum()))
-                for time, ops in zip(spent, chosen, strict=True)
-            ]
-            bar = _bar(labels, [time / 1e6 for time in spent], phase_name, _marker(trace, ids, theme), words)
+        if any(duration[ops].any() for ops in chosen):
+            bar = _times(labels, chosen, duration, sentence(PHASE_NAMES[name]), _marker(trace, ids, theme))
             bars.append(bar | {"opacity": opacity})
     return _stacked(bars, sentence("figure.devices"), theme, 52 * max(len(ids), 1))
 
@@ -100,14 +95,16 @@ def _dtypes(trace: TraceData, theme: Theme) -> Figure:
     bars = []
     for id in _ordered(trace, set(device[gave & ran].tolist())):
         chosen = [(device == id) & (given == dtype) for dtype in dtypes]
-        words = [
-            sentence("figure.phase", phase=str(trace.devices[id]), time=int(duration[ops].sum()), count=int(ops.sum()))
-            for ops in chosen
-        ]
-        names, times = [trace.strings[dtype] for dtype in dtypes], [int(duration[ops].sum()) / 1e6 for ops in chosen]
-        marker = _marker(trace, [id] * len(dtypes), theme)
-        bars.append(_bar(map(_safe, names), times, _safe(trace.devices[id]), marker, map(_safe, words)))
+        labels, marker = (_safe(trace.strings[dtype]) for dtype in dtypes), _marker(trace, [id] * len(dtypes), theme)
+        bars.append(_times(labels, chosen, duration, _safe(trace.devices[id]), marker))
     return _stacked(bars, sentence("figure.dtypes"), theme, 36 * max(len(dtypes), 2))
+
+
+def _times(labels: Iterable[str], chosen: Iterable[Mask], duration: Whole, name: str, marker: _Part) -> _Part:
+    """Make a bar of the time that ops took."""
+    spent = [(int(duration[ops].sum()), int(ops.sum())) for ops in chosen]
+    words = [sentence("figure.phase", phase=name, time=time, count=count) for time, count in spent]
+    return _bar(labels, [time / 1e6 for time, _ in spent], name, marker, words)
 
 
 def _bar(labels: Iterable[str], lengths: list[Any], name: str, marker: _Part, words: Iterable[str]) -> _Part:
@@ -253,7 +250,7 @@ def _owned_memory(trace: TraceData, theme: Theme) -> Figure:
     """Draw the kinds of each device's memory on top of each other, and its limit as a line."""
     lines: list[dict[str, Any]] = []
     for curve in trace.memory:
-        times = begins(trace)[np.clip(curve.ops, 0, len(trace.ops) - 1)] / 1e6
+        times = trace.ops.ints("start")[np.clip(curve.ops, 0, len(trace.ops) - 1)] / 1e6
         several = f"{_safe(curve.device)} " if len(trace.memory) > 1 else ""
         for kind, sizes in curve.kinds:
             lines.append({
@@ -272,7 +269,7 @@ def _owned_memory(trace: TraceData, theme: Theme) -> Figure:
 
 def _levels(trace: TraceData) -> dict[int, tuple[Whole, Whole]]:
     """Return for each device the moments at which its memory changes, and the bytes from then on."""
-    lives, start = lives_until_use(trace), begins(trace)
+    lives, start = lives_until_use(trace), trace.ops.ints("start")
     begun = np.where(lives.begin_op >= 0, start[lives.begin_op], 0)
     ends = (start + durations(trace))[lives.end_op]
     levels = {}

@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from devtrace.report import palette
 from devtrace.trace.tables import Ints, TraceData
-from devtrace.trace.views import begins, durations
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import in_short, safe_line
-from devtrace.words.wrapping import columns
+from devtrace.words.wrapping import columns, cut
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,13 +47,12 @@ class Scale:
     """Turns moments of a trace, in ns, into positions from 0 to 1."""
 
     def __init__(self, trace: TraceData) -> None:
-        self._begins, self._ends = begins(trace), _ends(trace)
+        self._begins, self._ends = trace.ops.ints("start"), _ends(trace)
         self._moments = np.unique(np.concatenate([self._begins, self._ends]))
         stretches = np.diff(self._moments)
         limit = _limit(stretches)
         shown = np.concatenate([[0.0], np.cumsum(np.minimum(stretches, limit))])
         self._positions = shown / (shown[-1] or 1)
-        self.total = int((self._begins + durations(trace)).max() - self._begins[0]) if len(trace.ops) else 0
         # Shortened stretches, longest first.
         self.cuts = sorted(
             (
@@ -89,7 +87,7 @@ def _ends(trace: TraceData) -> Ints:
     duration = trace.ops.ints("duration").astype(np.int64)
     ended = duration[duration > 0]
     usual = int(np.median(ended)) if len(ended) else 1
-    return begins(trace) + np.where(duration < 0, usual, duration)
+    return trace.ops.ints("start") + np.where(duration < 0, usual, duration)
 
 
 def lanes(trace: TraceData) -> list[Lane]:
@@ -130,17 +128,10 @@ def details(trace: TraceData, lane: Lane, ranks: Sequence[int], *, threads: bool
     if trace.devices[lane.device].simulated:
         parts.append(sentence("picture.simulated"))
     lines: list[str] = []
-    for part in map(_short, parts):
+    for part in (cut(safe_line(each), LONGEST_DETAIL) for each in parts):
         joined = f"{lines[-1]} · {part}" if lines else part
         if lines and columns(joined) <= LONGEST_DETAIL:
             lines[-1] = joined
         elif len(lines) < MOST_DETAILS:
             lines.append(part)
     return lines
-
-
-def _short(text: str) -> str:
-    line = safe_line(text)
-    while columns(line) > LONGEST_DETAIL:
-        line = f"{line[:-2]}…"
-    return line

@@ -57,14 +57,11 @@ class Picture:
     def bottom(self) -> int:
         return self.rows[-1].top + BAR
 
-    @property
-    def is_job(self) -> bool:
-        return sum(map(len, self.ranks.values())) > 1
-
     def ranks_of(self, lane: Lane) -> list[int]:
         """Return the ranks of a job for which a lane is drawn."""
         rank = self.trace.threads[lane.thread].rank if len(self.trace.threads) else -1
-        return self.ranks.get(rank, []) if self.is_job else []
+        is_job = sum(map(len, self.ranks.values())) > 1
+        return self.ranks.get(rank, []) if is_job else []
 
     def _rows(self, chosen: Sequence[Lane]) -> Iterator[LaneRow]:
         for at, lane in enumerate(chosen):

@@ -20,6 +20,7 @@ from devtrace.drawing.strokes import run, stretched, unstretched
 from devtrace.report import palette
 from devtrace.trace.curve import Curve
 from devtrace.trace.tables import TraceData
+from devtrace.trace.views import total_time
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.text_format import escape_markup, format_bytes, format_time, safe_line, short_op_name
 from devtrace.words.wrapping import columns
@@ -300,7 +301,7 @@ def foot(picture: Picture) -> tuple[str, int]:
         words += [sentence("picture.pinned", count=pinned)] if pinned else []
     words += [sentence("picture.syncs", count=syncs)] if syncs else []
     words += [sentence("picture.cut", time=cuts[0].nanoseconds)] if cuts else []
-    rows = _rows_of([*words, format_time(picture.scale.total)])
+    rows = _rows_of([*words, format_time(total_time(trace))])
     apart = 1 if wide and wide + LETTER * columns(rows[0]) > SMALL else 0
     text = "".join(
         f'<text x="{GUTTER + WIDE}%" y="{picture.bottom + 27 + FOOT * (at + apart)}" font-size="10" opacity="0.85" '

@@ -4,7 +4,6 @@ Its `__enter__` and `__exit__` are replaced while recording, those of `torch.cud
 come by them. No op asks anything: which ones ran in a region is found at the end, by their numbers.
 """
 
-import functools
 import sys
 import threading
 from collections import defaultdict
@@ -24,7 +23,7 @@ from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT, Threa
 from devtrace.recording.finish.assemble import Assembly
 from devtrace.recording.finish.observer import Observer
 from devtrace.recording.folding.fold import has_ops
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.patches import Call, Patches
 
 KINDS: Final = ("cuda", "cpu")
 """Kinds of devices for which a recording may begin within a region."""
@@ -55,9 +54,8 @@ class AutocastObserver(Observer):
         for kind in KINDS:  # the program may be in regions as the recording begins
             if torch.is_autocast_enabled(kind):
                 self._add(self._region(kind, 0, sites.NOWHERE))
-        patched = torch.autocast
-        patches.set(patched, "__enter__", self.entering(patched.__enter__))
-        patches.set(patched, "__exit__", self.leaving(patched.__exit__))
+        patches.wrap(torch.autocast, "__enter__", self._enter)
+        patches.wrap(torch.autocast, "__exit__", self._exit)
 
     def forget_ops(self, thread: int, numbers: Array, last: int) -> None:
         """Forget the regions that have been left and all of whose ops are gone."""
@@ -93,33 +91,23 @@ class AutocastObserver(Observer):
                     left=rows.get(region.left, -1),
                 )
 
-    def entering(self, original: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        @functools.wraps(original)
-        def __enter__(self: Any) -> Any:  # noqa: N807
-            entered, kind = original(self), self.device
-            regions._add(regions._note(lambda state, frame: regions._region(kind, state.op, state.here(frame))))
-            return entered
+    def _enter(self, own: Call, manager: Any) -> Any:
+        entered = own(manager)
+        self._add(self._note(lambda state, frame: self._region(manager.device, state.op, state.here(frame))))
+        return entered
 
-        regions = self
-        return __enter__
-
-    def leaving(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def __exit__(self: Any, *raised: Any) -> Any:  # noqa: N807
-            around = regions._open[threading.get_ident()]
-            region = around.pop() if around else None
-            if region is not None:
-                regions._note(lambda state, frame: regions._end(region, state.op, state.here(frame)))
-            return original(self, *raised)
-
-        regions = self
-        return __exit__
+    def _exit(self, own: Call, manager: Any, *raised: Any) -> Any:
+        around = self._open[threading.get_ident()]
+        region = around.pop() if around else None
+        if region is not None:
+            self._note(lambda state, frame: self._end(region, state.op, state.here(frame)))
+        return own(manager, *raised)
 
     def _note(self, note: Callable[[ThreadState, FrameType], RecordedRegion | None]) -> RecordedRegion | None:
         state = self.recorder.states.get(threading.get_ident())
         with self.recorder.faults:
             is_seen = state is not None and self.recorder.active and not is_compiling()
-            return note(state, sys._getframe(2)) if is_seen and state is not None else None
+            return note(state, sys._getframe(3)) if is_seen and state is not None else None
         return None
 
     def _add(self, region: RecordedRegion | None) -> None:

@@ -2,10 +2,10 @@
 
 import re
 from functools import cache
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from devtrace.diagnosis.slugs import Refused
+from devtrace.runtime.tables import rows_of
 
 _CPP: Final = {
     "half": "float16", "float": "float32", "double": "float64", "long": "int64", "long int": "int64", "int": "int32",
@@ -34,10 +34,9 @@ class DtypeError(NamedTuple):
 
 @cache
 def sentences() -> tuple[Sentence, ...]:
-    lines = Path(__file__).with_suffix(".tsv").read_text("utf-8").splitlines()[1:]
     return tuple(
         Sentence(refused, int(argument or -1), re.compile(sentence), example)  # type: ignore[arg-type]
-        for refused, argument, sentence, example in (line.split("\t") for line in lines)
+        for refused, argument, sentence, example in rows_of("dtypes/sentences.tsv")
     )
 
 

@@ -102,9 +102,8 @@ class Comparison:
     def headline(self) -> str:
         titles = [report.trace.title or sentence("diff.untitled") for report in (self.before, self.after)]
         names = [safe_line(name or title, 40) for name, title in zip(self.names, titles, strict=True)]
-        if not self.changes:
-            return sentence("diff.same", first=names[0], second=names[1])
-        return sentence("diff.changes", first=names[0], second=names[1], count=len(self.changes))
+        key = "diff.changes" if self.changes else "diff.same"
+        return sentence(key, first=names[0], second=names[1], count=len(self.changes))
 
     def __str__(self) -> str:
         return self.text

@@ -74,12 +74,10 @@ def _ledger(trace: TraceData, frame: pd.DataFrame) -> pd.DataFrame:
 def _findings(trace: TraceData) -> pd.DataFrame:
     rows = [{**finding, "culprit": (finding.get("culprit") or {}).get("name")} for finding in trace.findings or ()]
     frame = pd.DataFrame(rows, columns=list(_FINDING_FIELDS))
-    for name in ("rule", "severity", "cause", "culprit", "message", "help"):
-        frame[name] = frame[name].astype("category")
+    words = dict.fromkeys(("rule", "severity", "cause", "culprit", "message", "help"), "category")
+    frame = frame.astype({**words, "count": "int64", "bytes": "int64"})
     for name in ("site", "op"):
         ids = frame[name].to_numpy(np.int32)
         frame[name] = pd.arrays.IntegerArray(ids, ids < 0)
-    for name in ("count", "bytes"):
-        frame[name] = frame[name].astype("int64")
     frame.index.name = "id"
     return frame

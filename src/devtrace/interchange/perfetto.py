@@ -16,7 +16,7 @@ import numpy as np
 from devtrace.runtime.whole_files import whole
 from devtrace.trace.rows import Copy
 from devtrace.trace.tables import Ints, TraceData
-from devtrace.trace.views import begins, durations
+from devtrace.trace.views import durations
 from devtrace.words.text_format import format_bytes, safe_line
 
 JsonEntry = dict[str, Any]
@@ -41,7 +41,7 @@ class _Chrome:
     def __init__(self, trace: TraceData) -> None:
         self.trace = trace
         self.modules_pid = len(trace.devices) + 1
-        self.begin = begins(trace)
+        self.begin = trace.ops.ints("start")
         self.duration = durations(trace)
         self.end = self.begin + self.duration
 

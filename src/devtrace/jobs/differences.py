@@ -43,18 +43,10 @@ def done_by(ops: Mapping[str, int], own: str, copies: int, waits: int) -> Did:
     return Did(elsewhere, copies, waits, sum(ops.values()))
 
 
-def together(one: Did, other: Did) -> Did:
-    elsewhere = Counter(dict(one.elsewhere)) + Counter(dict(other.elsewhere))
-    counts = (one.copies + other.copies, one.waits + other.waits, one.ops + other.ops)
-    return Did(tuple(sorted(elsewhere.items())), *counts)
-
-
 def own_device(lines: Iterable[Mapping[str, int]]) -> str:
     """Return the accelerator on which a rank ran most ops; nothing where it has none."""
-    total: Counter[str] = Counter()
-    for ops in lines:
-        total.update(ops)
-    return next((name for name, count in total.most_common() if count and name not in ("cpu", "meta", "")), "")
+    total = sum(map(Counter, lines), Counter[str]())
+    return next((name for name, _ in total.most_common() if name not in ("cpu", "meta", "")), "")
 
 
 def differences(did: Mapping[int, Mapping[int, Did]], ranks: list[int]) -> list[Difference]:

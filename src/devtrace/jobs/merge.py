@@ -8,6 +8,7 @@ leave behind lies between others and fits no large one. A merge of many ranks wo
 """
 
 import mmap
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,7 @@ from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
-from devtrace.jobs.differences import Did, differences, done_by, own_device, sentences, together
+from devtrace.jobs.differences import Did, differences, done_by, own_device, sentences
 from devtrace.jobs.shared_findings import on_ranks, shared_findings
 from devtrace.trace import format
 from devtrace.trace.builder import TraceBuilder
@@ -82,7 +83,10 @@ def merge(traces: Iterable[TraceData]) -> TraceData:
 
     Each column is let go of when it is merged, so of traces that nobody else keeps there is never a second copy.
     """
-    ranked = [_numbered(trace, index) for index, trace in enumerate(traces)]
+    ranked = []
+    for index, trace in enumerate(traces):
+        ranked.append(with_rank(trace, _rank_of(trace, index)))
+        trace.forget_tables()
     ranks = [_rank_of(trace) for trace in ranked]
     if len(set(ranks)) < len(ranks):
         twice = next(rank for rank in ranks if ranks.count(rank) > 1)
@@ -95,12 +99,6 @@ def merge(traces: Iterable[TraceData]) -> TraceData:
     return merging.trace()
 
 
-def _numbered(trace: TraceData, index: int) -> TraceData:
-    numbered = with_rank(trace, _rank_of(trace, index))
-    trace.forget_tables()
-    return numbered
-
-
 def _rank_of(trace: TraceData, otherwise: int = -1) -> int:
     known = trace.threads.ints("rank")
     return int(known[0]) if len(known) and known[0] >= 0 else otherwise
@@ -111,17 +109,12 @@ class _Rank:
 
     def __init__(self, trace: TraceData, late: int, builder: TraceBuilder) -> None:
         self.values = {table: dict(columns) for table, columns in trace.values.items()}
+        self.values["ops"]["start"] = trace.ops.ints("start").astype(np.int64) + late
         self.trace = replace(trace, values=self.values)
         self.findings = trace.findings
         self.number = _rank_of(trace)
         self.texts = np.array([builder.text(text) for text in trace.strings], np.int32)
-        self.starts = trace.ops.ints("start").astype(np.int64) + late
         self.ids: dict[str, Ints] = {}
-
-    def let_go(self, table: str, column: Column) -> None:
-        del self.values[table][column.name]
-        if (table, column.name) == ("ops", "start"):
-            del self.starts
 
     def lists(self, table: str, column: Column) -> Lists:
         lists = self.trace.table(table).lists(column.name)
@@ -130,8 +123,6 @@ class _Rank:
     def ints(self, table: str, column: Column, ops: int) -> Ints:
         """Return a column in terms of the merged trace, which has so many ops."""
         values = self.trace.table(table).ints(column.name)
-        if (table, column.name) == ("ops", "start"):
-            return self.starts
         if (table, column.name) in OP_POSITIONS:
             return self._position(values, ops, last=column.name == "end")
         if column.kind == "text":
@@ -157,12 +148,11 @@ class _Rank:
 
 class _Merge:
     def __init__(self, traces: Sequence[TraceData]) -> None:
-        self.lines: list[dict[int, tuple[dict[str, int], int, int]]] = []  # by rank and site: ops, copies, waits
         producer = traces[0].producer
         self.builder = TraceBuilder(_title(traces), min(trace.recorded for trace in traces), producer)
         lateness = zip(traces, _lateness(traces), strict=True)
         self.ranks = [_Rank(trace, late, self.builder) for trace, late in lateness]
-        self.order = np.argsort(np.concatenate([rank.starts for rank in self.ranks]), kind="stable")
+        self.order = np.argsort(np.concatenate([rank.trace.ops.ints("start") for rank in self.ranks]), kind="stable")
 
     def trace(self) -> TraceData:
         for rank in self.ranks:
@@ -194,12 +184,18 @@ class _Merge:
         """Yield what lines some ranks ran otherwise than the rest; ranks that ended early are not compared."""
         if len(merged.errors) or len(self.ranks) < 2 or any(rank.findings is None for rank in self.ranks):
             return
-        did: dict[int, dict[int, Did]] = {}
-        for rank, lines in zip(self.ranks, self.lines, strict=True):
-            own = own_device([ops for ops, _, _ in lines.values()])
-            for site, (ops, copies, waits) in lines.items():
-                here, done = did.setdefault(_line(merged, site), {}), done_by(ops, own, copies, waits)
-                here[rank.number] = together(here.get(rank.number, Did()), done)
+        did: dict[int, dict[int, Did]] = defaultdict(dict)
+        for rank in self.ranks:
+            ops: dict[int, Counter[str]] = defaultdict(Counter)
+            copies, waits = Counter[int](), Counter[int]()
+            for row in rank.trace.ledger:
+                line = _line(merged, int(rank.ids["sites"][row.site.id]))
+                ops[line].update(dict(zip(map(str, rank.trace.devices), row.ops, strict=False)))
+                copies[line] += row.h2d + row.d2h + row.d2d
+                waits[line] += row.syncs
+            own = own_device(ops.values())
+            for line, by_device in ops.items():
+                did[line][rank.number] = done_by(by_device, own, copies[line], waits[line])
         found = differences(did, [rank.number for rank in self.ranks])
         yield from sentences(found, {each.site: str(merged.sites[each.site]) for each in found})
 
@@ -252,19 +248,15 @@ class _Merge:
 
     def _let_go(self, table: str, column: Column) -> None:
         for rank in self.ranks:
-            rank.let_go(table, column)
+            del rank.values[table][column.name]
 
     def _add_ledger(self) -> None:
         """Give lines that several ranks ran one row."""
         sums: dict[int, dict[str, Any]] = {}
         width = self.builder.count("devices")
         for rank in self.ranks:
-            lines: dict[int, tuple[dict[str, int], int, int]] = {}
-            self.lines.append(lines)
             for row in rank.trace.ledger:
                 site = int(rank.ids["sites"][row.site.id])
-                by_name = {device.name: count for device, count in zip(rank.trace.devices, row.ops, strict=False)}
-                lines[site] = by_name, row.h2d + row.d2h + row.d2d, row.syncs
                 total = sums.setdefault(site, {"ops": [0] * width} | dict.fromkeys(LEDGER_COUNTS, 0))
                 for device, count in enumerate(row.ops):
                     total["ops"][int(rank.ids["devices"][device])] += count

@@ -3,7 +3,6 @@
 The ledger and the findings are of all ops.
 """
 
-from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -27,19 +26,11 @@ def encoded(trace: TraceData, most: int = MOST_OPS) -> dict[str, Any]:
     flagged = [op for op in (int(finding.get("op", -1)) for finding in alarms) if op >= 0]
     groups = alike(trace, flagged)
     of_op = rank_of_ops(trace)
-    kept = list(_fitting(groups, np.bincount(of_op[of_op >= 0]).tolist(), most))
+    ops = np.bincount(of_op[of_op >= 0])[list(groups)]
+    kept = list(groups)[: max(1, int((np.cumsum(ops) <= most).sum()))]  # the first in any case
     keep = np.isin(of_op, kept) | (of_op < 0)
     keep[flagged] = True
     shorter = replace(cut(trace, keep), truncated=trace.truncated)
     left_out = sum(map(len, groups.values())) - len(kept)
     note = sentence("note.ranks-left-out", count=left_out, kept=len(kept), most=most)
     return encode(replace(shorter, notes=(*trace.notes, note)))
-
-
-def _fitting(groups: Collection[int], ops: list[int], most: int) -> Iterator[int]:
-    """Yield the ranks that stand for others while there is room, the first in any case."""
-    room = most
-    for number, rank in enumerate(groups):
-        room -= ops[rank]
-        if room >= 0 or not number:
-            yield rank

@@ -22,11 +22,6 @@ class Ranks:
     queries: TraceQueries
 
     @cached_property
-    def numbers(self) -> list[int]:
-        """Ranks that ran an op, in order."""
-        return [int(rank) for rank in np.unique(self.of_op) if rank >= 0]
-
-    @cached_property
     def of_op(self) -> Ints:
         return rank_of_ops(self.queries.trace)
 
@@ -43,7 +38,8 @@ class Ranks:
     def own_device(self) -> dict[int, int]:
         """Return for each rank the accelerator on which it ran most ops."""
         devices, there = self.queries.trace.ops.ints("device"), on_a_device(self.queries)
-        known = {rank: np.bincount(devices[(self.of_op == rank) & there]) for rank in self.numbers}
+        ranks = [rank for rank in np.unique(self.of_op).tolist() if rank >= 0]
+        known = {rank: np.bincount(devices[(self.of_op == rank) & there]) for rank in ranks}
         return {rank: int(counts.argmax()) for rank, counts in known.items() if len(counts)}
 
 

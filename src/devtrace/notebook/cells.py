@@ -3,7 +3,7 @@
 `magic` drives it from IPython's events, `panel` from the sidebar. It is the one that knows, both only read it:
 
     tracing.switch(on=True); tracing.on         every following cell
-    tracing.request_trace(cell_id)              the next run of one cell
+    tracing.requested.add(cell_id)              the next run of one cell
     tracing.simulate("cuda:2")                  pretended devices for the whole session
     tracing.history.find("7")                   by name or execution count
     stop = tracing.observe(changed)             changed(what, traced): "began", "finished", "switched", "fixing"
@@ -14,19 +14,16 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from devtrace.api.module_watch import watch_modules
 from devtrace.api.options import MAX_OPS, Options
 from devtrace.features import offered
 from devtrace.notebook import left_on_devices
 from devtrace.runtime.device_spec import spec_of
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.simulated import Simulation, simulate
-from devtrace.runtime.watching import MODULES
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError, named
 
@@ -186,16 +183,14 @@ class Tracing:
         self.simulated = ""
         self.max_ops = MAX_OPS
         self.history = History()
-        self._requested: set[str] = set()
+        self.requested: set[str] = set()
         self.namespace = namespace
         self.torch = ImportWatcher("torch")
         self._simulation: Simulation | None = None
         self._observers: list[Observer] = []
-        self._cells: list[Cell] = []
         self.ran: dict[str, tuple[str, str]] = {}  # label and text of the cells so far, by id, first run first
         self.raised: dict[str, str] = {}  # by id, empty where a cell raised nothing
         self.companions: dict[str, Any] = {name: kind(self) for name, kind in offered("notebook").items()}
-        self._undo = ExitStack()
 
     def names_of_user(self) -> dict[str, Any]:
         """Return the user's own names, and the results that the notebook keeps in Out."""
@@ -204,54 +199,32 @@ class Tracing:
 
     # The session.
 
-    def open(self) -> None:
-        """Watch where modules are attached and moved, from torch's import on."""
-        self._undo.callback(watch_modules())
-        self.torch.call_when_imported(self._register_cells)
-
     def close(self) -> None:
         self.abandon()
         for companion in self.companions.values():
             companion.close()
         self.stop_simulating()
         self.on = False
-        self.torch.cancel(self._register_cells)
-        self._undo.close()
-
-    def _register_cells(self) -> None:
-        """Within the user's `import torch`, into which no exception of ours may come."""
-        with MODULES:
-            for cell in self._cells:
-                _register(cell)
-        self._cells.clear()
+        self.torch.cancel_all()
 
     def register_cell(self, cell: Cell) -> None:
         """Let sites in this cell's code say which cell and line they are."""
-        if self.torch.is_imported:
-            _register(cell)
-        else:
-            self._cells.append(cell)
+        self.torch.call_when_imported(lambda: _register(cell))
 
     def adopt_cells(self, cells: Iterable[Cell]) -> None:
         """Let sites in the code of cells that ran before say which cell and line they are."""
-        if self.torch.is_imported:
-            _adopt(cells)
-        else:
-            self._cells.extend(cells)
+        earlier = list(cells)
+        self.torch.call_when_imported(lambda: _adopt(earlier))
 
     def switch(self, *, on: bool) -> None:
         """Trace every following cell, or only those that are asked for."""
         self.on = on
         self.notify("switched")
 
-    def request_trace(self, cell_id: str) -> None:
-        """Trace the cell of this id when it runs next."""
-        self._requested.add(cell_id)
-
     def take_request(self, cell: Cell) -> bool:
         """Return whether a trace of this cell was requested; a request is for one run."""
-        requested = cell.id in self._requested
-        self._requested.discard(cell.id)
+        requested = cell.id in self.requested
+        self.requested.discard(cell.id)
         return requested
 
     def simulate(self, devices: str) -> None:
@@ -307,7 +280,12 @@ class Tracing:
     def finish(self, error: BaseException | None = None) -> Traced | None:
         """End the recording; None where torch was not imported."""
         run = self._end()
-        traced = self._with_note(run.finish(error), run.options, error) if run is not None else None
+        traced = run.finish(error) if run is not None else None
+        if run is not None and traced is not None and (note := self._note(traced.trace, run.options, error)):
+            from devtrace.api.results import with_note
+
+            report = with_note(traced.report, note)
+            traced = replace(traced, trace=report.trace, report=report)
         if traced is not None and len(traced.trace.ops):
             self.history.add(traced)
         self.notify("finished", traced)
@@ -320,18 +298,8 @@ class Tracing:
         self.history.add(traced)
         self.notify("finished", traced)
 
-    def _with_note(self, traced: Traced | None, options: Options, error: BaseException | None) -> Traced | None:
-        """Add to the report what there is to say of the notebook's simulated devices."""
-        note = self._note(traced.trace, options, error) if traced is not None else ""
-        if traced is None or not note:
-            return traced
-        from devtrace.api.results import with_note
-
-        report = with_note(traced.report, note)
-        return replace(traced, trace=report.trace, report=report)
-
     def _note(self, trace: TraceData, options: Options, error: BaseException | None) -> str:
-        """Return which names are on devices that ended with the cell, that nothing was, or how to get devices."""
+        """Say which names are on devices that ended with the cell, that nothing was, or how to get devices; or ""."""
         if error is not None and (hint := left_on_devices.hint_without_cuda(error)):
             return hint
         if not options.simulate or self.simulated:
@@ -361,12 +329,9 @@ class Tracing:
         options = self.run.options
         recording = record(
             simulate=options.simulate if options.simulate != self.simulated else None,
-            max_ops=options.max_ops,
-            budget=options.budget,
-            memory=options.memory,
             name=options.name or self.run.cell.label,
-            expect=options.expect,
             namespace=self.namespace,
+            **options.of_recording,
         )
         # Before it begins, so that whatever stops it there can take it back.
         self.run.recording = recording

@@ -124,7 +124,7 @@ class Commands:
         from devtrace.notebook.device_list import device_list
 
         listed = device_list(self.tracing)
-        self.screen.publish({"text/plain": str(listed)} if self.screen.text_only else listed.bundle(), {})
+        self.screen.publish({"text/plain": listed["text/plain"]} if self.screen.text_only else listed, {})
 
     def _save(self, argument: str) -> None:
         traced, file = self._kept(""), argument.removeprefix(usage.CASE)

@@ -4,8 +4,7 @@ Names by device, mixed models with their parts that lie elsewhere, and the findi
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from devtrace.notebook.cells import Traced, Tracing
 from devtrace.notebook.inventory.inventory import Row, drain, whole_listing
@@ -17,29 +16,20 @@ MOST_NAMES: Final = 100
 MOST_FINDINGS: Final = 20
 
 
-@dataclass(frozen=True)
-class DeviceList:
-    """Headings with their lines; a line has a name in front."""
-
-    sections: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-
-    def __str__(self) -> str:
-        return "\n\n".join("\n".join([heading, *_columns(lines)]) for heading, lines in self.sections)
-
-    def bundle(self) -> dict[str, Any]:
-        html = "\n".join(
-            f"<div><b>{escape_markup(heading)}</b></div>\n{_table(rows)}" for heading, rows in self.sections
-        )
-        return {"text/html": f'<div data-devtrace="devices">\n{html}\n</div>', "text/plain": str(self)}
+Section = tuple[str, tuple[tuple[str, str], ...]]
+"""A heading with its lines; a line has a name in front."""
 
 
-def device_list(tracing: Tracing) -> DeviceList:
-    """Look at the names of the notebook; nothing of them is run or changed."""
+def device_list(tracing: Tracing) -> dict[str, str]:
+    """Return the list by MIME type; nothing of the notebook's names is run or changed."""
     inventory = drain(whole_listing(tracing.names_of_user(), simulated=bool(tracing.simulated)))
-    return DeviceList((*_names(inventory), _findings(list(tracing.history))))
+    sections = (*_names(inventory), _findings(list(tracing.history)))
+    text = "\n\n".join("\n".join([heading, *_columns(lines)]) for heading, lines in sections)
+    html = "\n".join(f"<div><b>{escape_markup(heading)}</b></div>\n{_table(lines)}" for heading, lines in sections)
+    return {"text/html": f'<div data-devtrace="devices">\n{html}\n</div>', "text/plain": text}
 
 
-def _names(inventory: Row) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
+def _names(inventory: Row) -> Iterator[Section]:
     if not inventory["devices"]:
         yield sentence("devices.none"), ()
     for total in inventory["devices"]:
@@ -76,7 +66,7 @@ def _what(row: Row) -> str:
     return f"{safe_line(row['type'], 60)}{shape}"
 
 
-def _findings(history: list[Traced]) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _findings(history: list[Traced]) -> Section:
     found = [
         (traced, finding)
         for traced in reversed(history)

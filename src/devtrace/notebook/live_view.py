@@ -98,7 +98,9 @@ class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
                 self._look()
                 end = {"kind": "end"} | self._reader.progress()
                 self.send(end)
-                self._waiting = [] if self._is_seen else [*self._reader.again().whole(), (end, [])]
+                if not self._is_seen:
+                    again = self._reader.again()
+                    self._waiting = [(again.begin, []), again.unsent(), (end, [])]
                 self._reader = None
         self._feed.wake()
 
@@ -179,10 +181,6 @@ class _RecordingReader:
     @property
     def begin(self) -> dict[str, Any]:
         return {"kind": "begin", "title": self.recording.name}
-
-    def whole(self) -> list[Message]:
-        """Return the messages of all that was recorded, from a reader that has read nothing yet."""
-        return [(self.begin, []), self.unsent()]
 
     def is_time_to_start_again(self) -> bool:
         """Return whether it has run twice as long as at the last start: all of it is sent twice at most."""

@@ -14,7 +14,7 @@ import ast
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from traceback import walk_tb
@@ -27,13 +27,14 @@ from IPython.core.error import UsageError as IPythonUsageError
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 from IPython.core.magic import output_can_be_silenced
 
+from devtrace.api.module_watch import watch_modules
 from devtrace.api.options import STANDING_BUDGET, Options
 from devtrace.notebook import display_language, kept_traces, panel_comm, usage
 from devtrace.notebook.cells import Cell, Tracing
 from devtrace.notebook.commands import Commands
 from devtrace.notebook.earlier_cells import earlier_cells
 from devtrace.notebook.pending_clear import PendingClear
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.requirements import sentence_of_fault
 from devtrace.runtime.tracebacks import hide_our_frames, text_of
 from devtrace.words import language
@@ -70,24 +71,20 @@ def _in_ipythons_words() -> Iterator[None]:
         raise IPythonUsageError(str(error)) from None
 
 
-class _Refused(InputRejected):
-    """Stops a cell whose `%%devtrace` line has an error; shown as IPython shows a UsageError."""
+class _Refused(InputRejected, ast.NodeTransformer):
+    """Stops a cell whose `%%devtrace` line has an error; shown as IPython shows a UsageError.
+
+    It is also the AST transformer that rejects the cell: the one way that IPython has to stop a cell at its beginning.
+    """
+
+    def visit(self, node: ast.AST) -> ast.AST:  # the root, which IPython hands over
+        raise self
 
     def _render_traceback_(self) -> list[str]:
         return [f"UsageError: {self}"]
 
 
 _Refused.__name__ = IPythonUsageError.__name__
-
-
-class _Refuser(ast.NodeTransformer):
-    """An AST transformer that rejects the cell: the one way that IPython has to stop a cell at its beginning."""
-
-    def __init__(self, reason: DevtraceError) -> None:
-        self.reason = reason
-
-    def visit(self, node: ast.AST) -> ast.AST:  # the root, which IPython hands over
-        raise _Refused(str(self.reason))
 
 
 @dataclass(slots=True)
@@ -98,26 +95,13 @@ class _RunningCell:
     cell: Cell
     options: Options | None = None
     asked: bool = False
-    refuser: _Refuser | None = None
+    refused: _Refused | None = None
 
     def part(self, file: str, code: str, raw: str) -> Cell:
         """Make a Cell of code that this cell runs through IPython: lines of the cell, else a text of its own."""
         at = self.raw.rfind(raw.strip())
         first = 1 + self.raw[:at].count("\n")
         return replace(self.cell, file=file, code=code, first=first) if at >= 0 else Cell(file, code)
-
-
-class _Transformer:
-    """Makes the `%%devtrace` line a comment: in a cell, not in what a running cell hands to IPython (%%time's body)."""
-
-    # Left out of IPython's is-it-complete check, so that a terminal waits for the lines below `%%devtrace`.
-    has_side_effects = True
-
-    def __init__(self, stack: Callable[[], list[_RunningCell]]) -> None:
-        self._stack = stack
-
-    def __call__(self, lines: list[str]) -> list[str]:
-        return lines if self._stack() else usage.without_magic(lines)
 
 
 class Extension:
@@ -129,7 +113,6 @@ class Extension:
         self.commands = Commands(self.tracing, self)
         self._clear = PendingClear()
         self._local = threading.local()
-        self._transformer = _Transformer(self._stack)
         with ExitStack() as undo:
             self._install(undo)
             self._undo = undo.pop_all()
@@ -139,13 +122,13 @@ class Extension:
             self._undo.close()
 
     def _install(self, undo: ExitStack) -> None:
+        undo.callback(watch_modules())
         undo.callback(self.tracing.close)
         self.tracing.adopt_cells(earlier_cells(self.shell))
-        self.tracing.open()
         if devices := os.environ.get("DEVTRACE_SIMULATE"):
             self.tracing.simulate(devices)
         lists: list[tuple[list[Any], Any]] = [
-            (self.shell.input_transformers_cleanup, self._transformer),
+            (self.shell.input_transformers_cleanup, self._without_magic),
             (self.shell.Completer.custom_matchers, self._complete),
             (self.shell.events.callbacks["pre_run_cell"], self._before),
             (self.shell.events.callbacks["post_run_cell"], self._after),
@@ -162,25 +145,20 @@ class Extension:
             self.shell.magics_manager.register_function(magic, kind, name)
             undo.callback(self.shell.magics_manager.magics[kind].pop, name, None)
         undo.callback(kept_traces.let_find(self.tracing.history))
-        self._clean_tracebacks(undo)
+        patches = Patches()
+        undo.callback(patches.undo)
+        patches.wrap(self.shell, "showtraceback", self._show_traceback)
         # After our own events: the panel is called once a cell's trace has begun or ended.
         undo.callback(panel_comm.open_panel(self.shell, self.tracing))
 
-    def _clean_tracebacks(self, undo: ExitStack) -> None:
+    def _show_traceback(self, show: Call, exc_tuple: Any = None, *args: Any, **kwargs: Any) -> None:
         """Hide our frames before an error is shown; not by the shell's one slot for handlers, which is the user's."""
-        show = self.shell.showtraceback
-
-        def showtraceback(exc_tuple: Any = None, *args: Any, **kwargs: Any) -> None:
-            error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
-            if isinstance(error, BaseException):
-                hide_our_frames(error)
-            if isinstance(error, Exception) and kwargs.get("running_compiled_code"):
-                self._announce(error)
-            show(exc_tuple, *args, **kwargs)
-
-        patches = Patches()
-        patches.set(self.shell, "showtraceback", showtraceback)
-        undo.callback(patches.undo)
+        error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
+        if isinstance(error, BaseException):
+            hide_our_frames(error)
+        if isinstance(error, Exception) and kwargs.get("running_compiled_code"):
+            self._announce(error)
+        show(exc_tuple, *args, **kwargs)
 
     # The life of a cell.
 
@@ -211,8 +189,7 @@ class Extension:
         running = stack.pop()
         error = result.error_in_exec if result is not None else None
         self.tracing.raised[running.cell.id or running.cell.label] = "" if error is None else text_of(error) or "?"
-        if running.refuser is not None:
-            _discard(self.shell.ast_transformers, running.refuser)
+        _discard(self.shell.ast_transformers, running.refused)
         if running.options is not None:
             with self._clear.behind(), self._guarded():
                 self._finish(running, running.options, result, error)
@@ -246,8 +223,8 @@ class Extension:
         except DevtraceError as error:
             if at is None and not misplaced:
                 raise
-            running.refuser = _Refuser(error)
-            self.shell.ast_transformers.insert(0, running.refuser)
+            running.refused = _Refused(str(error))
+            self.shell.ast_transformers.insert(0, running.refused)
         else:
             running.options = options
             self._clear.begin(self.shell.display_pub)
@@ -310,10 +287,17 @@ class Extension:
         """Return the lines as they reach our transformer: without blank ones above, indent and prompts."""
         lines = raw.splitlines(keepends=True)
         for transform in self.shell.input_transformers_cleanup:
-            if transform is self._transformer:
+            if transform == self._without_magic:
                 break
             lines = transform(lines)
         return lines
+
+    def _without_magic(self, lines: list[str]) -> list[str]:
+        """Make the `%%devtrace` line a comment, but none in what a running cell hands to IPython (%%time's body)."""
+        return lines if self._stack() else usage.without_magic(lines)
+
+    # Left out of IPython's is-it-complete check, so that a terminal waits for the lines below `%%devtrace`.
+    _without_magic.has_side_effects = True  # type: ignore[attr-defined]
 
     def _introduce(self, running: _RunningCell) -> None:
         """Make known which lines the cell's code is from, and the code that its own magics run."""

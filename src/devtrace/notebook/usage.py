@@ -30,16 +30,8 @@ _OWN = (
     Keyword("command.devices", ""),
     Keyword("command.help", ""),
 )
-
-
-def _with_those_of_features(own: Sequence[Keyword]) -> Iterator[Keyword]:
-    magics = [companion.magic for companion in offered("notebook").values()]
-    for each in own:
-        yield each
-        yield from (magic for magic in magics if magic.after == each.name)
-
-
-COMMANDS = tuple(_with_those_of_features(_OWN))
+_OF_FEATURES = [companion.magic for companion in offered("notebook").values()]
+COMMANDS = tuple(each for own in _OWN for each in (own, *(of for of in _OF_FEATURES if of.after == own.name)))
 
 CASE = "--case "
 """Before the file of `%devtrace save`."""
@@ -159,10 +151,7 @@ def help_text() -> str:
 def completions(line: str, traces: list[str]) -> list[str]:
     """Complete the last word of a line that begins with %devtrace or %%devtrace."""
     before, _, word = line.rpartition(" ")
-    previous = before.split()
-    if not previous:
-        return []
-    return [option for option in _may_follow(previous, traces) if option.startswith(word)]
+    return [option for option in _may_follow(before.split(), traces) if option.startswith(word)]
 
 
 def _may_follow(previous: list[str], traces: list[str]) -> list[str]:

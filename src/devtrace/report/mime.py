@@ -11,7 +11,7 @@ import json
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from devtrace.contract.findings_json import FINDINGS_TYPE, MOST_BYTES, compact, size
@@ -47,22 +47,14 @@ def mime_bundle(
     over the report, and `beside` gives what the data has beside the trace.
     """
     script = timeline and renderer.sends_script()
-    trace, data = fitted(report.trace, room(report, budget, script=script))
+    for_programs = compact(report, most=MOST_BYTES)
+    taken = size(for_programs) + (script_size(report) if script else 0)  # of the same output
+    trace, data = fitted(report.trace, max(budget - taken, budget // 2))
     report, data = replace(report, trace=trace), data | beside(trace)
-    words = {FINDINGS_TYPE: for_programs(report), "text/plain": plain_text(report)}
+    words = {FINDINGS_TYPE: for_programs, "text/plain": plain_text(report)}
     if script and built():
-        return {"text/html": upgrading(report, data, above)} | words, {}
+        return {"text/html": scripted(report, data, above, partial(_loader, report))} | words, {}
     return {MIME_TYPE: data, "text/html": above + fragment(report, picture=timeline)} | words, {}
-
-
-def room(report: ReportData, budget: int, *, script: bool) -> int:
-    """Return the bytes left to a trace: a script that shows it, and what programs read, are of the same output."""
-    return max(budget - size(for_programs(report)) - (script_size(report) if script else 0), budget // 2)
-
-
-def for_programs(report: ReportData) -> dict[str, Any]:
-    """Return errors and warnings for a program that reads the notebook, and need not understand html."""
-    return compact(report, most=MOST_BYTES)
 
 
 def fitted(trace: TraceData, budget: int) -> tuple[TraceData, dict[str, Any]]:
@@ -110,14 +102,10 @@ await devtraceMount.upgrade(slot,%(trace)s);
 })()""".replace("\n", "")
 
 
-def upgrading(report: ReportData, data: dict[str, Any], above: str = "") -> str:
-    """Write the static report with `above` over it, and the script where the views are built."""
-
-    def script(slot: str, trace: str) -> str:
-        size, text = _packed(_views(report))
-        return _LOADER % {"slot": slot, "height": FRAME_HEIGHT, "views": text, "size": size, "trace": trace}
-
-    return scripted(report, data, above, script)
+def _loader(report: ReportData, slot: str, trace: str) -> str:
+    """Write the script that puts the views into a slot."""
+    size, text = _packed(_views(report))
+    return _LOADER % {"slot": slot, "height": FRAME_HEIGHT, "views": text, "size": size, "trace": trace}
 
 
 def script_size(report: ReportData) -> int:

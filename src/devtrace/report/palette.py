@@ -1,15 +1,15 @@
 """The colours of devices, from the one table that both languages draw by."""
 
-import json
 import re
-from functools import cache
-from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, cast
+
+from devtrace.runtime.tables import json_of
 
 Theme = Literal["light", "dark"]
 
 KINDS: Final = ("cpu", "cuda", "mps", "xpu", "other", "meta")
 """The order in which lanes and legends name devices; "other" is an accelerator that torch alone knows by name."""
+_TABLE: Final[dict[str, Any]] = json_of("report/palette.json")
 
 
 class Shade(NamedTuple):
@@ -21,26 +21,20 @@ class Shade(NamedTuple):
     letter: str
 
 
-@cache
-def table() -> dict[str, Any]:
-    read: dict[str, Any] = json.loads((Path(__file__).parent / "palette.json").read_text(encoding="utf-8"))
-    return read
-
-
 def shade(device: str, theme: Theme = "light") -> Shade:
     kind, index = split(device)
-    steps = table()["kinds"][kind]["steps"]
+    steps = _TABLE["kinds"][kind]["steps"]
     step = steps[index % len(steps)]
-    letter = table()["kinds"][kind]["letter"] + (device.partition(":")[2] if kind != "cpu" else "")
+    letter = _TABLE["kinds"][kind]["letter"] + (device.partition(":")[2] if kind != "cpu" else "")
     return Shade(step[theme], step[f"{theme}_ink"], step["hatch"], letter[:4])
 
 
 def severity(name: str, theme: Theme = "light") -> str:
-    return cast(str, table()["severity"][name][theme])
+    return cast(str, _TABLE["severity"][name][theme])
 
 
 def sign(name: str) -> str:
-    return cast(str, table()["severity"][name]["sign"])
+    return cast(str, _TABLE["severity"][name]["sign"])
 
 
 def order(device: str) -> tuple[int, int, str]:

@@ -11,16 +11,16 @@ import sys
 from typing import Final
 
 CHOICES: Final = ("auto", "script", "static")
-_VARIABLES: Final = {
-    "COLAB_RELEASE_TAG": "Colab",
-    "KAGGLE_KERNEL_RUN_TYPE": "Kaggle",
-    "DATABRICKS_RUNTIME_VERSION": "Databricks",
+_VARIABLES: Final = (
+    "COLAB_RELEASE_TAG",
+    "KAGGLE_KERNEL_RUN_TYPE",
+    "DATABRICKS_RUNTIME_VERSION",
     # VS Code takes these away from its terminals, so that a Jupyter server started there has none of them. The first is
     # not set where VS Code runs on another machine; the others are, in the process that starts kernels.
-    "VSCODE_PID": "VS Code",
-    "VSCODE_ESM_ENTRYPOINT": "VS Code",
-    "VSCODE_HANDLES_UNCAUGHT_ERRORS": "VS Code",
-}
+    "VSCODE_PID",
+    "VSCODE_ESM_ENTRYPOINT",
+    "VSCODE_HANDLES_UNCAUGHT_ERRORS",
+)
 FRAME_HEIGHT: Final = 640
 """Pixels that a report in a frame takes from the beginning: what frames it may look once, when it loads."""
 _chosen: str | None = None
@@ -42,24 +42,20 @@ def choice() -> str:
 
 def sends_script() -> bool:
     asked = choice()
-    return asked == "script" or (asked == "auto" and front_end() != "")
+    return asked == "script" or (asked == "auto" and runs_scripts())
 
 
 def is_without_extension() -> bool:
     """Return whether a view that is no report has to bring its script along, however reports are sent."""
-    return choice() == "script" or front_end() != ""
+    return choice() == "script" or runs_scripts()
 
 
-def front_end() -> str:
-    """Name the front end that runs scripts and has no renderer of ours; "" where none is known."""
-    if "google.colab" in sys.modules:
-        return "Colab"
+def runs_scripts() -> bool:
+    """Return whether a front end is known that runs scripts and has no renderer of ours."""
     # VS Code tells each kernel of a notebook its file, wherever the kernel runs.
-    if hasattr(sys.modules.get("__main__"), "__vsc_ipynb_file__"):
-        return "VS Code"
-    if "marimo" in sys.modules and sys.modules["marimo"].running_in_notebook():
-        return "marimo"
-    return next((name for variable, name in _VARIABLES.items() if variable in os.environ), "")
+    is_known = "google.colab" in sys.modules or hasattr(sys.modules.get("__main__"), "__vsc_ipynb_file__")
+    is_marimo = "marimo" in sys.modules and sys.modules["marimo"].running_in_notebook()
+    return is_known or is_marimo or any(variable in os.environ for variable in _VARIABLES)
 
 
 def for_marimo(html: str) -> object:

@@ -10,6 +10,8 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+from devtrace.runtime.watching import MODULES
+
 
 class ImportWatcher(MetaPathFinder):
     """A finder that waits for `package`; it is in `sys.meta_path` only while there are callbacks."""
@@ -61,13 +63,15 @@ class ImportWatcher(MetaPathFinder):
             load(module)
             for watcher in [each for each in sys.meta_path if isinstance(each, ImportWatcher)]:
                 if watcher.package == self.package:  # the first of them finds the package for all
-                    watcher._imported()
+                    for call in watcher.cancel_all():
+                        with MODULES:  # no exception of ours may come into the program's `import`
+                            call()
 
         vars(loader)["exec_module"] = exec_module
 
-    def _imported(self) -> None:
+    def cancel_all(self) -> list[Callable[[], None]]:
+        """Forget all calls that wait; return them."""
         waiting = list(self._waiting)
         for call in waiting:
             self.cancel(call)
-        for call in waiting:
-            call()
+        return waiting

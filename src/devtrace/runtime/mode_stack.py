@@ -11,7 +11,9 @@ from functools import partial
 from typing import Any, Final
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack, _pop_mode, _push_mode
+
+height: Final[Callable[[], int]] = torch._C._len_torch_dispatch_stack
 
 
 class BesideCompile(TorchDispatchMode):
@@ -50,7 +52,7 @@ def without(mode: TorchDispatchMode) -> Iterator[None]:
 
 def all_are_ours() -> bool:
     """Return whether this thread has no mode but devtrace's own."""
-    return all(_is_ours(_from_the_top(index)) for index in range(height()))
+    return all(map(_is_ours, _get_current_dispatch_mode_stack()))
 
 
 @contextmanager
@@ -82,7 +84,8 @@ at_the_bottom: Final = partial(on_top, push=push_below)
 
 def take_out(mode: TorchDispatchMode) -> int | None:
     """Remove a mode from this thread's stack; return how many modes lay above it, None where it was not there."""
-    above = next((index for index in range(height()) if _from_the_top(index) is mode), None)
+    from_the_top = enumerate(reversed(_get_current_dispatch_mode_stack()))
+    above = next((index for index, each in from_the_top if each is mode), None)
     if above is not None:
         others = _pop(above)
         _pop_mode()
@@ -104,15 +107,6 @@ def _pop(count: int) -> list[TorchDispatchMode]:
 def _push_back(popped: list[TorchDispatchMode]) -> None:
     for mode in reversed(popped):
         _push_mode(mode)
-
-
-def height() -> int:
-    return torch._C._len_torch_dispatch_stack()
-
-
-def _from_the_top(index: int) -> TorchDispatchMode:
-    mode: TorchDispatchMode = torch._C._get_dispatch_stack_at(height() - 1 - index)
-    return mode
 
 
 # Numbers where an operator wants a tensor: torch hands a mode the number that a traced script keeps as a tensor.

@@ -4,11 +4,11 @@ Imports, the main script, tracebacks and `inspect` see the other text under the 
 """
 
 import importlib.machinery
+import importlib.util
 import io
 import json
 import linecache
 import os
-import tokenize
 from collections.abc import Mapping
 from pathlib import Path
 from types import CodeType
@@ -59,8 +59,7 @@ def read(file: str | os.PathLike[str]) -> bytes:
 
 def _lines(text: bytes) -> list[str]:
     """Return the lines of a file as linecache reads them: only what ends a line for Python does."""
-    encoding, _ = tokenize.detect_encoding(io.BytesIO(text).readline)
-    return io.StringIO(text.decode(encoding), newline=None).readlines()
+    return io.StringIO(importlib.util.decode_source(text)).readlines()
 
 
 _ORIGINAL: Final = importlib.machinery.SourceFileLoader.get_code

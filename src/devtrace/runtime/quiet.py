@@ -18,17 +18,8 @@ function_state: Final = _C._get_torch_function_state
 set_function_state: Final = _C._set_torch_function_state
 
 
-class Quiet:
-    """A block in which nobody sees torch's functions called."""
-
-    __slots__ = ("_before",)
-
-    def __enter__(self) -> None:
-        self._before = function_state()
-        set_function_state(ALL_DISABLED)
-
-    def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        set_function_state(self._before)
+Quiet: Final = _C.DisableTorchFunction
+"""A block in which nobody sees torch's functions called."""
 
 
 class Restored:

@@ -1,7 +1,9 @@
-"""Tables of facts that come with the package as tab-separated lines; one that begins with # is a remark."""
+"""Tables of facts that come with the package: JSON, or tab-separated lines, of which one with # is a remark."""
 
+import json
 from collections.abc import Iterator
 from importlib import resources
+from typing import Any
 
 
 def rows_of(file: str) -> Iterator[list[str]]:
@@ -9,3 +11,7 @@ def rows_of(file: str) -> Iterator[list[str]]:
     for line in resources.files("devtrace").joinpath(file).read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
             yield line.split("\t")
+
+
+def json_of(file: str) -> Any:
+    return json.loads(resources.files("devtrace").joinpath(file).read_bytes())

@@ -95,7 +95,5 @@ def count(
 
 def _sum(at: Array, values: Array, size: int) -> Array:
     """Sum values by index; those at -1 are left out."""
-    total = np.zeros(size, dtype=np.int64)
     known = at >= 0
-    np.add.at(total, at[known], values[known])
-    return total
+    return np.bincount(at[known], values[known], size).astype(np.int64)

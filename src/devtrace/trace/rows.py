@@ -64,7 +64,6 @@ def site_label(file: str, line: int, cell: int | None = None) -> str:
 
 
 class Site(Row[SiteId]):
-    __slots__ = ()
     file: str
     line: int
     column: int
@@ -86,7 +85,6 @@ class Site(Row[SiteId]):
 
 
 class Module(Row[ModuleId]):
-    __slots__ = ()
     path: str
     type: str
     parent: Module | None
@@ -96,13 +94,11 @@ class Module(Row[ModuleId]):
 
 
 class Thread(Row[int]):
-    __slots__ = ()
     name: str
     rank: int
 
 
 class Call(Row[CallId]):
-    __slots__ = ()
     module: Module
     parent: Call | None
     begin: int
@@ -112,7 +108,6 @@ class Call(Row[CallId]):
 
 
 class Tensor(Row[TensorId]):
-    __slots__ = ()
     device: Device
     dtype: str
     shape: Shape
@@ -130,7 +125,6 @@ class Tensor(Row[TensorId]):
 
 
 class Op(Row[OpId]):
-    __slots__ = ()
     name: str
     start: int
     duration: int
@@ -151,7 +145,6 @@ class Op(Row[OpId]):
 
 
 class Copy(Row[int]):
-    __slots__ = ()
     op: Op
     to: Device
     bytes: int
@@ -165,7 +158,6 @@ class Copy(Row[int]):
 
 
 class Autocast(Row[int]):
-    __slots__ = ()
     thread: Thread
     begin: int
     end: int
@@ -177,7 +169,6 @@ class Autocast(Row[int]):
 
 
 class Move(Row[int]):
-    __slots__ = ()
     module: Module
     site: Site | None
     op: OpId
@@ -186,14 +177,12 @@ class Move(Row[int]):
 
 
 class Failure(Row[int]):
-    __slots__ = ()
     op: Op
     type: str
     message: str
 
 
 class Source(Row[int]):
-    __slots__ = ()
     file: str
     text: str
     line: int
@@ -202,7 +191,6 @@ class Source(Row[int]):
 
 
 class LedgerRow(Row[int]):
-    __slots__ = ()
     site: Site
     ops: tuple[int, ...]
     h2d: int

@@ -41,13 +41,15 @@ def autocasts_of_ops(trace: TraceData) -> Ints:
     return found
 
 
-def begins(trace: TraceData) -> Whole:
-    return trace.ops.ints("start").astype(np.int64)
-
-
 def durations(trace: TraceData) -> Whole:
     """Return the ns of each op; 0 for an op that raised."""
     return np.maximum(trace.ops.ints("duration").astype(np.int64), 0)
+
+
+def total_time(trace: TraceData) -> int:
+    """Return the ns from the start of the first op to the end of the last one."""
+    start = trace.ops.ints("start")
+    return int((start + durations(trace)).max() - start[0]) if len(start) else 0
 
 
 def rank_of_ops(trace: TraceData) -> Ints:

@@ -51,9 +51,7 @@ def named(fault: BaseException) -> str:
 class DeviceError(DevtraceError):
     """`devtrace.expect` found tensors on another device than the one expected; `tensors` are all of them."""
 
-    def __init__(self, slug: str, got: str, expected: str, do: str, tensors: tuple[Any, ...] = ()) -> None:
-        super().__init__(slug, got, expected, do)
-        self.tensors = tensors
+    tensors: tuple[Any, ...] = ()
 
     def with_tensors(self, tensors: Iterable[Any]) -> Self:
         """Return the error itself, holding these."""

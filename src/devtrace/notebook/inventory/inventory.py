@@ -10,13 +10,13 @@ A model on several devices is taken apart: which of its modules and tensors lie 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from devtrace.features import find
-from devtrace.notebook.inventory.tensor_info import UNKNOWN, Asker, DeviceTotals, Total, Totals
+from devtrace.notebook.inventory.tensor_info import UNKNOWN, Asker, DeviceTotals, Totals
 from devtrace.notebook.inventory.walk import NamedObject, is_a, type_name, walk
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.source.object_walk import parameters_of, states_of, stored
@@ -103,7 +103,7 @@ def _optimizer_row(holding: NamedObject, asker: Asker, all_totals: DeviceTotals)
     yield from _count(parameters_of(holding.value), asker, totals, all_totals)
     stepped = frozenset(totals.by_device)
     for total in totals.by_device.values():
-        total.bytes = 0
+        total["bytes"] = 0
     for _, _, tensor in states_of(holding.value):
         info = asker.info(tensor) if is_a(tensor, asker.tensor) else None
         is_number = info is not None and not info.shape and info.device not in stepped
@@ -158,7 +158,7 @@ def _layout(tensor: Any, asker: Asker) -> Row:
 def _by_device(totals: Totals) -> list[Row]:
     """List totals in the order in which devices are shown: the CPU first."""
     in_order = sorted(totals.items(), key=lambda item: (item[0] != "cpu", item[0]))
-    return [{"device": device} | asdict(total) for device, total in in_order]
+    return [{"device": device, **total} for device, total in in_order]
 
 
 _ROWS: Final = {"tensor": _tensor_row, "tensors": _tensor_row, "optimizer": _optimizer_row, "model": _model_row}
@@ -176,7 +176,7 @@ class _Part:
     value: Any
     above: _Part | None
     on_main_device: bool = False
-    totals: Totals = field(default_factory=lambda: defaultdict(Total))
+    totals: Totals = field(default_factory=lambda: defaultdict(Counter))
 
 
 def _take_apart(model: Any, main: str, asker: Asker) -> Generator[None, None, list[_Part]]:
@@ -197,7 +197,7 @@ def _take_apart(model: Any, main: str, asker: Asker) -> Generator[None, None, li
         if part.above is not None:
             part.above.on_main_device |= part.on_main_device
             for device, total in part.totals.items():
-                part.above.totals[device].add(total)
+                part.above.totals[device].update(total)
     return parts
 
 
@@ -238,7 +238,8 @@ def _parts_of(module: Any) -> Iterator[tuple[str, str, Any]]:
 def _main_device(totals: Totals) -> str:
     """Return the device of most tensors (a large embedding that was left behind is one), or "" if all share one."""
     known = [device for device in totals if device != UNKNOWN]
-    return max(known, key=lambda device: (totals[device].tensors, totals[device].parameters)) if len(known) > 1 else ""
+    most = max(known, key=lambda device: (totals[device]["tensors"], totals[device]["parameters"]), default="")
+    return most if len(known) > 1 else ""
 
 
 def _elsewhere(parts: list[_Part]) -> list[_Part]:

@@ -7,7 +7,7 @@ it has device "?".
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -31,41 +31,24 @@ class TensorInfo(NamedTuple):
     storage: int
 
 
-@dataclass(slots=True)
-class Total:
-    """Number and size of tensors on one device."""
-
-    tensors: int = 0
-    parameters: int = 0
-    bytes: int = 0
-
-    def add(self, other: Total) -> None:
-        self.tensors += other.tensors
-        self.parameters += other.parameters
-        self.bytes += other.bytes
-
-
-Totals = defaultdict[str, Total]
+Totals = defaultdict[str, Counter[str]]
+"""By device the number of "tensors", their "parameters" and "bytes"."""
 
 
 @dataclass(slots=True)
 class DeviceTotals:
     """Totals by device that count each tensor, and the bytes of each storage, once."""
 
-    by_device: Totals = field(default_factory=lambda: defaultdict(Total))
+    by_device: Totals = field(default_factory=lambda: defaultdict(Counter))
     _seen: set[int] = field(default_factory=set)
     _storages: set[int] = field(default_factory=set)
 
     def count(self, tensor: Any, info: TensorInfo, totals: Totals) -> None:
         """Add to the total of its device what a tensor adds to those counted before; remembers it."""
-        total = totals[info.device]
-        if id(tensor) not in self._seen:
-            self._seen.add(id(tensor))
-            total.tensors += 1
-            total.parameters += info.parameters
-        if info.storage not in self._storages:
-            self._storages.add(info.storage)
-            total.bytes += info.bytes
+        new, held = int(id(tensor) not in self._seen), int(info.storage not in self._storages)
+        totals[info.device].update(tensors=new, parameters=new * info.parameters, bytes=held * info.bytes)
+        self._seen.add(id(tensor))
+        self._storages.add(info.storage)
 
 
 class Asker:
@@ -109,8 +92,5 @@ class Asker:
 
 
 def _answers_for_itself(tensor: Any) -> bool:
-    for kind in classes_of(type(tensor)):
-        own = class_dict(kind)
-        if "__torch_dispatch__" in own and str(own.get("__module__")).partition(".")[0] not in ("torch", "devtrace"):
-            return True
-    return False
+    dispatching = (own for own in map(class_dict, classes_of(type(tensor))) if "__torch_dispatch__" in own)
+    return any(str(own.get("__module__")).partition(".")[0] not in ("torch", "devtrace") for own in dispatching)

@@ -39,10 +39,6 @@ class Lister:
         self._give_up()
         self._loop = None
 
-    def soon(self) -> None:
-        """List again, from any thread."""
-        self.when_idle(self.later)
-
     def later(self) -> None:
         """List again, from the loop's own thread."""
         self._give_up()

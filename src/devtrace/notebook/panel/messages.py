@@ -11,28 +11,22 @@ The sidebar's messages go `to_kernel` and `to_panel`, those of LiveView `to_view
     name?    may be missing
 """
 
-import json
 import math
 from collections.abc import Iterable, Mapping
-from functools import cache
-from importlib import resources
 from typing import Any, Final, Literal
+
+from devtrace.runtime.tables import json_of
 
 Direction = Literal["to_kernel", "to_panel", "to_view", "from_view"]
 
 LONGEST_TEXT: Final = 100_000
 LARGEST: Final = 2**53
-
-
-@cache
-def spec() -> dict[str, Any]:
-    read: dict[str, Any] = json.loads(resources.files(__package__).joinpath("messages.json").read_text("utf-8"))
-    return read
+SPEC: Final[dict[str, Any]] = json_of("notebook/panel/messages.json")
 
 
 def refusal(direction: Direction, data: object) -> str | None:
     """Return in one line why a message is refused, None for one that fits."""
-    kinds: dict[str, Any] = spec()[direction]
+    kinds: dict[str, Any] = SPEC[direction]
     kind = data.get("kind") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(kind, str) or kind not in kinds:
         return f"a message of an unknown kind: {_short(kind if isinstance(data, dict) else data)}"
@@ -44,7 +38,7 @@ def is_foreign_hello(data: object) -> bool:
     if not isinstance(data, dict) or data.get("kind") != "hello":
         return False
     protocol = data.get("protocol")
-    return _fits(protocol, "count") and protocol != spec()["protocol"]
+    return _fits(protocol, "count") and protocol != SPEC["protocol"]
 
 
 def _wrong_fields(where: str, data: Mapping[Any, Any], fields: Mapping[str, str]) -> str | None:
@@ -71,7 +65,7 @@ def _wrong(where: str, value: object, type: str) -> str | None:
     if isinstance(value, dict) and type.startswith("{"):
         return _first_wrong(f"{where}{{}}", value.values(), type[1:-1])
     if isinstance(value, dict) and type[0].isupper():
-        return _wrong_fields(where, value, spec()["shapes"][type])
+        return _wrong_fields(where, value, SPEC["shapes"][type])
     return None if _fits(value, type) else f"{where} is {_short(value)}, expected {type}"
 
 

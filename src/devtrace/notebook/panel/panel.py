@@ -23,12 +23,12 @@ from devtrace.notebook.cells import Traced, Tracing
 from devtrace.notebook.inventory.inventory import Steps, whole_listing
 from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.idle import Lister
-from devtrace.notebook.panel.messages import is_foreign_hello, refusal, spec
-from devtrace.notebook.panel.trace_summaries import TraceSummaries, exported, find
+from devtrace.notebook.panel.messages import SPEC, is_foreign_hello, refusal
+from devtrace.notebook.panel.trace_summaries import exported, find, summary
 from devtrace.runtime.device_spec import count_of
 from devtrace.runtime.requirements import own_version
 from devtrace.words import language
-from devtrace.words.errors import DevtraceError, UsageError
+from devtrace.words.errors import DevtraceError, UsageError, named
 
 log = logging.getLogger("devtrace")
 
@@ -56,7 +56,7 @@ class Panel:
         self._connections: list[_Connection] = []
         self._lock = threading.Lock()
         self._sending = threading.Lock()
-        self._summaries = TraceSummaries(tracing.history)
+        self._summaries: dict[int, Message] = {}
         self._inventory: Message | None = None
         self._lister = Lister(loop, self._listing, self._is_seen, self._listed)
         self._feed = Feed(self._send_due, self._pace)
@@ -75,7 +75,7 @@ class Panel:
         self._lister.close()
         self._feed.close()
 
-    # Front ends come, talk and go. `_on_...` answers a message of that kind; None: it will be answered later.
+    # Front ends come, talk and go. `_on_...` answers a message of that kind; None: it is done.
 
     def connect(self, send: Send) -> Callable[[object], None]:
         """Return the function that takes the messages of a front end."""
@@ -93,13 +93,20 @@ class Panel:
         if reason := refusal("to_kernel", data):
             log.warning("refused from the sidebar: %s", reason)
             return
+        if data["kind"] == "simulate":  # not while a cell runs
+            self._touched = True
+            self._lister.when_idle(lambda: self._answer(connection, data))
+        else:
+            self._answer(connection, data)
+
+    def _answer(self, connection: _Connection, data: Message) -> None:
         try:
-            does = getattr(self, f"_on_{data['kind']}", self._on_other)
-            reply = does(connection, data)
+            does: Callable[..., Message | None] = getattr(self, f"_on_{data['kind']}", self._on_other)
+            reply = does(connection, data) or {"kind": "done"}
         except Exception as error:  # noqa: BLE001 (the panel shows what failed, and the kernel goes on)
-            reply = _refused(error)
-        if reply is not None:
-            connection.send({"request": data["request"], **reply})
+            reason = str(error) if isinstance(error, DevtraceError) else named(error)
+            reply = {"kind": "refused", "reason": reason[:1000]}
+        connection.send({"request": data["request"], **reply})
 
     def _on_hello(self, connection: _Connection, data: Message) -> Message:
         connection.visible, connection.last_trace = data["visible"], 0
@@ -107,63 +114,49 @@ class Panel:
             if connection not in self._connections:
                 self._connections.append(connection)
         self._mark_due(_EVERYTHING, connection)
-        self._lister.soon()
+        self._lister.when_idle(self._lister.later)
         return self._welcome()
 
     def _welcome(self) -> Message:
         return {
             "kind": "welcome",
-            "protocol": spec()["protocol"],
+            "protocol": SPEC["protocol"],
             "version": own_version(),
             "folder": os.getcwd(),
             "fresh": not self._touched,
         }
 
-    def _on_show(self, connection: _Connection, data: Message) -> Message:
+    def _on_show(self, connection: _Connection, data: Message) -> None:
         connection.visible = data["visible"]
         self._mark_due({"inventory"}, connection)
-        self._lister.soon()
-        return _DONE
+        self._lister.when_idle(self._lister.later)
 
-    def _on_language(self, connection: _Connection, data: Message) -> Message:
+    def _on_language(self, connection: _Connection, data: Message) -> None:
         """Make reports in the front end's display language, where the user chose none."""
         language.CHOICE.front_end = language.of_tag(data["tag"])
-        return _DONE
 
-    def _on_trace_cells(self, connection: _Connection, data: Message) -> Message:
+    def _on_trace_cells(self, connection: _Connection, data: Message) -> None:
         self._touched = True
         self.tracing.switch(on=data["on"])
         self._send_state(connection)
-        return _DONE
 
-    def _on_trace_next(self, connection: _Connection, data: Message) -> Message:
-        self.tracing.request_trace(data["cell"])
-        return _DONE
+    def _on_trace_next(self, connection: _Connection, data: Message) -> None:
+        self.tracing.requested.add(data["cell"])
 
-    def _on_limit(self, connection: _Connection, data: Message) -> Message:
+    def _on_limit(self, connection: _Connection, data: Message) -> None:
         self.tracing.max_ops = max(1, data["max_ops"])
         self._mark_due({"state"})
         self._send_state(connection)
-        return _DONE
 
     def _on_simulate(self, connection: _Connection, data: Message) -> None:
-        """Answer when it is done, which is not while a cell runs."""
-        self._touched = True
-
-        def switch() -> None:
-            reply = _DONE
-            try:
-                if data["devices"]:
-                    self.tracing.simulate(f"cuda:{data['devices']}")
-                else:
-                    self.tracing.stop_simulating()
-            except Exception as error:  # noqa: BLE001
-                reply = _refused(error)
+        try:
+            if data["devices"]:
+                self.tracing.simulate(f"cuda:{data['devices']}")
+            else:
+                self.tracing.stop_simulating()
+        finally:
             self._send_state(connection)
-            connection.send({"request": data["request"], **reply})
             self._lister.later()
-
-        self._lister.when_idle(switch)
 
     def _on_fetch(self, connection: _Connection, data: Message) -> Message:
         from devtrace.trace.format import encode
@@ -174,19 +167,15 @@ class Panel:
         name, text = exported(find(self.tracing.history, data["trace"]), data["form"])
         return {"kind": "file", "name": name, "text": text}
 
-    def _on_other(self, connection: _Connection, data: Message) -> Message:
+    def _on_other(self, connection: _Connection, data: Message) -> None:
         """Let the feature answer whose message it is."""
         if not any(companion.answer(data) for companion in self.tracing.companions.values()):
             raise UsageError.of("feature-absent", name=data["kind"])
-        return _DONE
 
     # What changes.
 
     def _changed(self, what: str, traced: Traced | None) -> None:
-        if what == "fixing":
-            self._mark_due({"fixing"})
-            return
-        self._mark_due({"state", "traces"} if what == "finished" else {"state"})
+        self._mark_due({"fixing": {"fixing"}, "finished": {"state", "traces"}}.get(what, {"state"}))
 
     def _listing(self) -> Steps:
         return whole_listing(self.tracing.names_of_user(), simulated=bool(self.tracing.simulated))
@@ -236,8 +225,11 @@ class Panel:
     def _send_update(self, connection: _Connection, due: set[str], live: Message | None) -> bool:
         update: Message = {}
         if "traces" in due:
-            update["traces"], update["kept"] = self._summaries.since(connection.last_trace)
-            connection.last_trace = max([connection.last_trace, *update["kept"]])
+            kept, known = self.tracing.history.numbered, self._summaries
+            self._summaries = {number: known.get(number) or summary(number, each) for number, each in kept.items()}
+            update["traces"] = [each for number, each in self._summaries.items() if number > connection.last_trace]
+            update["kept"] = [*kept]
+            connection.last_trace = max([connection.last_trace, *kept])
         if connection.visible and "inventory" in due and self._inventory is not None:
             update["inventory"] = self._inventory
         for companion in self.tracing.companions.values():
@@ -287,11 +279,3 @@ class Panel:
                 for device, (ops, made) in sorted((counts.devices if counts else {}).items())
             ],
         }
-
-
-_DONE: Final[Message] = {"kind": "done"}
-
-
-def _refused(error: Exception) -> Message:
-    reason = str(error) if isinstance(error, DevtraceError) else f"{type(error).__name__}: {error}"
-    return {"kind": "refused", "reason": reason[:1000]}

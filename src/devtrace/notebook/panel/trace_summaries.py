@@ -20,36 +20,23 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 
 
-class TraceSummaries:
-    """Summarizes each trace of a history once."""
-
-    def __init__(self, history: History) -> None:
-        self._history = history
-        self._made: dict[int, Message] = {}
-
-    def since(self, number: int) -> tuple[list[Message], list[int]]:
-        """Return the summaries of the traces after this number, and the numbers of all."""
-        kept = self._history.numbered
-        self._made = {known: self._made.get(known) or _summary(known, traced) for known, traced in kept.items()}
-        return [summary for known, summary in self._made.items() if known > number], list(kept)
-
-
 def find(history: History, number: int) -> Traced:
     if traced := history.numbered.get(number):
         return traced
     raise DevtraceError.of("trace-gone", number=number)
 
 
-def _summary(number: int, traced: Traced) -> Message:
+def summary(number: int, traced: Traced) -> Message:
     """Describe a trace; its outline is what `readOutline` keeps in the page: findings, ledger, sites, source."""
     from devtrace.trace.format import encode
     from devtrace.trace.subset import cut
+    from devtrace.trace.views import total_time
 
     return {
         "trace": number,
         "label": traced.label,
         "cell": traced.cell.id,
-        "seconds": _seconds(traced.trace),
+        "seconds": total_time(traced.trace) / 1e9,
         "ops": len(traced.trace.ops) + traced.trace.truncated,
         "outline": encode(cut(traced.trace, _optimizers_on_cpu(traced.trace))),
     }
@@ -74,9 +61,3 @@ def exported(traced: Traced, form: str) -> tuple[str, str]:
         path = Path(folder) / f"{name}.{'html' if is_page else 'perfetto.json'}"
         traced.report.to_html(path) if is_page else traced.trace.to_perfetto(path)
         return path.name, path.read_text(encoding="utf-8")
-
-
-def _seconds(trace: Trace) -> float:
-    """Return the time from the start of its first op to the end of its last one."""
-    start, duration = trace.ops.ints("start"), trace.ops.ints("duration")
-    return float((start + duration.clip(0)).max() - start[0]) / 1e9 if len(start) else 0.0
