@@ -33,7 +33,7 @@ def install(patches: Patches, devices: Devices) -> None:
 
     patches.wrap(Storage, "__new__", make)
     patches.set(Storage, "device", property(device))
-    for method in (new, get_device, is_pinned, pin_memory):
+    for method in (new, is_pinned, pin_memory):
         patches.set(Storage, method.__name__, method)
     for name, call in _AROUND.items():
         patches.wrap(Storage, name, call)
@@ -76,11 +76,6 @@ def _read(own: Call, self: Storage, *args: Any) -> Any:
     return self
 
 
-def get_device(self: Storage) -> int:
-    index: int | None = device(self).index
-    return -1 if index is None else index
-
-
 def new(self: Storage) -> Storage:
     return Storage(device=device(self))
 
@@ -110,11 +105,6 @@ def _resize(own: Call, self: Storage, size: int) -> Any:
     return out
 
 
-def _share(own: Call, self: Storage, *args: Any, **kwargs: Any) -> Any:
-    """A device's memory is shared as it is."""
-    return self if on_a_device(self) else own(self, *args, **kwargs)
-
-
 def on_a_device(storage: Storage) -> bool:
     return getattr(storage, TAG).owner.device is not None
 
@@ -125,5 +115,4 @@ _AROUND: dict[str, Call] = {
     "_write_file": _write,
     "_set_from_file": _read,
     "is_shared": _is_shared,
-    "share_memory_": _share,
 }
