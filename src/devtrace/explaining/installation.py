@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from devtrace.api.module_watch import watch_modules
 from devtrace.cli.output import print_line
 from devtrace.runtime.import_hook import ImportWatcher
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.requirements import need_torch, sentence_of_fault
 from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.runtime.watching import ERRORS
@@ -69,52 +68,45 @@ def report_on(error: BaseException | None) -> Report | None:
 def _chain(undo: ExitStack) -> None:
     patches = Patches()
     undo.callback(patches.undo)
-    patches.set(sys, "excepthook", _after_excepthook(sys.excepthook))
-    patches.set(threading, "excepthook", _after_threads_hook(threading.excepthook))
+    patches.wrap(sys, "excepthook", _excepthook)
+    patches.wrap(threading, "excepthook", _threads_hook)
 
     def chain_asyncio() -> None:
         with ERRORS:
             from asyncio import BaseEventLoop
 
-            patches.set(BaseEventLoop, "call_exception_handler", _after_handler(BaseEventLoop.call_exception_handler))
+            patches.wrap(BaseEventLoop, "call_exception_handler", _call_exception_handler)
 
     watcher = ImportWatcher("asyncio")
     undo.callback(watcher.cancel, chain_asyncio)
     watcher.call_when_imported(chain_asyncio)
 
 
-def _after_excepthook(former: Callable[..., object]) -> Callable[..., None]:
-    def excepthook(kind: type[BaseException], error: BaseException | None, traceback: TracebackType | None) -> None:
-        if _on.is_set() and error is not None and traceback is error.__traceback__:
-            _hide_our_frames(error)
-            traceback = error.__traceback__
-        former(kind, error, traceback)
-        _explain(error)
-
-    return excepthook
-
-
-def _after_threads_hook(former: Callable[..., object]) -> Callable[..., None]:
-    def excepthook(args: Any) -> None:
-        error = args.exc_value
-        if _on.is_set() and error is not None:
-            _hide_our_frames(error)
-            args = type(args)((args.exc_type, error, error.__traceback__, args.thread))
-        former(args)
-        _explain(error)
-
-    return excepthook
+def _excepthook(
+    former: Call, kind: type[BaseException], error: BaseException | None, traceback: TracebackType | None
+) -> None:
+    if _on.is_set() and error is not None and traceback is error.__traceback__:
+        _hide_our_frames(error)
+        traceback = error.__traceback__
+    former(kind, error, traceback)
+    _explain(error)
 
 
-def _after_handler(former: Callable[..., object]) -> Callable[..., None]:
-    def call_exception_handler(self: Any, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        if _on.is_set() and isinstance(error, BaseException):
-            _hide_our_frames(error)
-        former(self, context)
-        _explain(error)
+def _threads_hook(former: Call, args: Any) -> None:
+    error = args.exc_value
+    if _on.is_set() and error is not None:
+        _hide_our_frames(error)
+        args = type(args)((args.exc_type, error, error.__traceback__, args.thread))
+    former(args)
+    _explain(error)
 
-    return call_exception_handler
+
+def _call_exception_handler(former: Call, self: Any, context: dict[str, Any]) -> None:
+    error = context.get("exception")
+    if _on.is_set() and isinstance(error, BaseException):
+        _hide_our_frames(error)
+    former(self, context)
+    _explain(error)
 
 
 def _hide_our_frames(error: BaseException) -> None:

@@ -30,6 +30,7 @@ _NO_LONGER: Final = (
     "The torch.cuda.*DtypeTensor constructors are no longer recommended. It's best to use methods such as "
     "torch.tensor(data, dtype=*, device='cuda') to create tensors."
 )
+_host = returning(HOST)
 _warned: list[bool] = []  # once in a process, as torch has it
 
 
@@ -106,10 +107,6 @@ def claimed(made: torch.Tensor, owner: SimulatedDevice) -> torch.Tensor:
     if owner is not HOST:
         claim(made, owner)
     return made
-
-
-def _host() -> SimulatedDevice:
-    return HOST
 
 
 def _on_the_host_alone(own: Call, tensor: torch.Tensor, *args: Any) -> Any:

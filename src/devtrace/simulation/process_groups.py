@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -48,7 +49,7 @@ def install(patches: Patches, undo: ExitStack) -> None:
     if not dist.is_available():
         return
     c10d = dist.distributed_c10d
-    for kept in (_members, _announced, _backends):  # of groups of a simulation that has ended
+    for kept in (_members, _backends):  # of groups of a simulation that has ended
         undo.callback(kept.clear)
     do_last(_wait_for_threads)
     nccl = _nccl()
@@ -100,8 +101,9 @@ def _nccl() -> type:
 
         def __init__(self, store: Any, rank: int, size: int, options: Any = None, device: Any = None) -> None:
             super().__init__(store, rank, size, timeout=getattr(options, "_timeout", PATIENCE))
-            _members.append(_Member(self, store, rank, size))
-            _announce_once(rank)
+            if rank == 0 and not _members:  # the first group is that of all ranks
+                sys.stderr.write(f"devtrace: {sentence('job.gloo')}\n")
+            _members.append(_Member(store, rank, size))
 
         def split(self, store: Any, ranks: list[int], options: Any = None) -> Any:
             """Make a group of some ranks of this one: `new_group` of a group that knows its device."""
@@ -116,15 +118,14 @@ def _nccl() -> type:
     return ProcessGroupNCCL
 
 
+@dataclass
 class _Member:
     """This rank in one group on NCCL, with its devices on which the ranks know of each other."""
 
-    def __init__(self, backend: Any, store: Any, rank: int, size: int) -> None:
-        self.backend = backend
-        self.store = store
-        self.rank = rank
-        self.size = size
-        self.known: set[int] = set()
+    store: Any
+    rank: int
+    size: int
+    known: set[int] = field(default_factory=set)
 
     def refuse(self, tensors: Iterable[torch.Tensor], *, is_of_all: bool = True) -> None:
         """Refuse what is on the CPU, and where all ranks take part a device that another rank has."""
@@ -156,19 +157,12 @@ class _Member:
 
 _members: list[_Member] = []
 _without_cpu: WeakKeyDictionary[Any, _Member] = WeakKeyDictionary()
-_announced: list[bool] = []
 _backends: list[Any] = []
 """Kept until the simulation ends. A thread of gloo's waits for Python to let go of tensors that have Python objects by
 now; what ends a backend waits for that thread, and DDP's reducer does so without letting go of Python."""
 
 
 _asked = Depth()
-
-
-def _announce_once(rank: int) -> None:
-    if rank == 0 and not _announced:
-        sys.stderr.write(f"devtrace: {sentence('job.gloo')}\n")
-    _announced.append(True)  # the first group is that of all ranks
 
 
 def _register_backend(register: Call, group: Any, device: torch.device, kind: Any, backend: Any = None) -> None:

@@ -11,6 +11,7 @@ import functools
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -80,14 +81,8 @@ def _refuse(func: Any, words: str, args: Any, kwargs: Any) -> None:
     raise NotImplementedError(f""""{words}" not implemented for '{kind}'""")
 
 
-class Waits:
-    """Keeps torch's sync debug mode: 1 warns, 2 raises. `are_open`: no mode has to see the read of a value."""
-
-    level = 0
-    are_open = True
-
-
-WAITS = Waits()
+WAITS = SimpleNamespace(level=0, are_open=True)
+"""Torch's sync debug mode: 1 warns, 2 raises. `are_open`: no mode has to see the read of a value."""
 
 
 @functools.cache

@@ -7,6 +7,7 @@ runs, the class attribute is the tag of the host: reading an untagged storage ne
 
 import itertools
 from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -22,13 +23,8 @@ CPU = torch.device("cpu")
 TO_HOST = torch.device("cpu", 0)
 
 
-class SimulatedMemory:
-    """Memory of the simulation that runs: one for all devices in the reference of a proof, which refuses no mix."""
-
-    is_one = False
-
-
-MEMORY = SimulatedMemory()
+MEMORY = SimpleNamespace(is_one=False)
+"""Memory of the simulation that runs: one for all devices in the reference of a proof, which refuses no mix."""
 
 
 class Tag:

@@ -23,30 +23,6 @@ def device(self: Storage) -> torch.device:
 def install(patches: Patches, devices: Devices) -> None:
     """Patch what torch.save, torch.load, pickle and deepcopy call of a storage."""
 
-    def copy_to(self: Storage, target: torch.device) -> Storage:
-        new = Storage(self.nbytes(), device=target)
-        with _quiet():
-            _bytes_of(new, target).copy_(_bytes_of(self, device(self)))
-        return new
-
-    def clone(self: Storage) -> Storage:
-        return copy_to(self, device(self))
-
-    def to(self: Storage, *, device: Any, non_blocking: bool = False) -> Storage:
-        target = devices.resolve(device)
-        if target == self.device:
-            return self
-        made = copy_to(self, target)
-        if non_blocking and target.type == "cpu":
-            mark_pinned(made)
-        return made
-
-    def cuda(self: Storage, device: Any = None, non_blocking: bool = False) -> Storage:
-        return to(self, device=devices.resolve("cuda" if device is None else device))
-
-    def cpu(self: Storage) -> Storage:
-        return to(self, device="cpu")
-
     def make(own: Call, kind: type[Storage], *args: Any, device: Any = None, **kwargs: Any) -> Storage:
         target = None if device is None else devices.resolve(device)
         on_cuda = target is not None and target.type == "cuda"
@@ -57,16 +33,23 @@ def install(patches: Patches, devices: Devices) -> None:
 
     patches.wrap(Storage, "__new__", make)
     patches.set(Storage, "device", property(device))
-    for method in (clone, to, cuda, cpu, *_METHODS):
+    for method in (new, is_pinned, pin_memory):
         patches.set(Storage, method.__name__, method)
     for name, call in _AROUND.items():
         patches.wrap(Storage, name, call)
 
 
-def _bytes_of(storage: Storage, target: torch.device) -> torch.Tensor:
+def _copy(own: Call, self: Storage, source: Storage, non_blocking: bool = False) -> Storage:
+    """Copy as C++ does, which does not know the devices; `to`, `cpu`, `cuda` and `clone` of torch go by this."""
+    with _quiet():
+        _bytes_of(self).copy_(_bytes_of(source))
+    return self
+
+
+def _bytes_of(storage: Storage) -> torch.Tensor:
     """Return the bytes of a storage as torch's own copy makes a tensor of them, by ops that a mode sees."""
-    empty = torch.empty(0, dtype=torch.uint8, device=TO_HOST if target.type == "cpu" else target)
-    return empty.set_(storage)
+    there = device(storage)
+    return torch.empty(0, dtype=torch.uint8, device=TO_HOST if there.type == "cpu" else there).set_(storage)
 
 
 def _bytes_without_ops(storage: Storage) -> torch.Tensor:
@@ -91,11 +74,6 @@ def _read(own: Call, self: Storage, *args: Any) -> Any:
     with _quiet():
         _bytes_without_ops(self).copy_(_bytes_without_ops(read))
     return self
-
-
-def get_device(self: Storage) -> int:
-    index: int | None = device(self).index
-    return -1 if index is None else index
 
 
 def new(self: Storage) -> Storage:
@@ -127,20 +105,14 @@ def _resize(own: Call, self: Storage, size: int) -> Any:
     return out
 
 
-def _share(own: Call, self: Storage, *args: Any, **kwargs: Any) -> Any:
-    """A device's memory is shared as it is."""
-    return self if on_a_device(self) else own(self, *args, **kwargs)
-
-
 def on_a_device(storage: Storage) -> bool:
     return getattr(storage, TAG).owner.device is not None
 
 
-_METHODS = (new, get_device, is_pinned, pin_memory)
 _AROUND: dict[str, Call] = {
+    "copy_": _copy,
     "resize_": _resize,
     "_write_file": _write,
     "_set_from_file": _read,
     "is_shared": _is_shared,
-    "share_memory_": _share,
 }

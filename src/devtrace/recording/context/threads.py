@@ -5,7 +5,6 @@ Where torch hands on the error of such a thread (DataParallel, a DataLoader's wo
 
 import sys
 import threading
-from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -14,7 +13,7 @@ from torch import _utils
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.mode_stack import on_top
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.source.safe_values import instance_dict
 
@@ -23,40 +22,38 @@ _KEY = "_devtrace_started_at"
 
 def install(recorder: Recorder, patches: Patches) -> None:
     """Let every thread started by a recorded one be recorded. Subclasses override `run`, but not `_bootstrap_inner`."""
-    start, bootstrap = threading.Thread.start, threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
 
-    def recorded_start(self: threading.Thread) -> None:
+    def start(own: Call, self: threading.Thread) -> None:
         if (sampler := recorder.sampler_here()) is not None:
             sampler.change()
         state = recorder.states.get(threading.get_ident())
         if state is not None and recorder.active:
-            site = state.here(sys._getframe(1))
+            site = state.here(sys._getframe(2))
             self.__dict__[_KEY] = (recorder, site, state.module)
-        start(self)
+        own(self)
 
-    def recorded_bootstrap(self: threading.Thread) -> None:
+    def bootstrap(own: Call, self: threading.Thread) -> None:
         ours, site, module = self.__dict__.pop(_KEY, (None, -1, -1))
         if ours is not recorder or not recorder.active:
-            bootstrap(self)
+            own(self)
             return
         state = recorder.follow(_label(self), site, module)
         try:
             with on_top(RecordMode(recorder, state)):
-                bootstrap(self)
+                own(self)
         finally:
             recorder.leave(state)
 
-    wrap: Callable[..., None] = _utils.ExceptionWrapper.__init__
+    patches.wrap(_utils.ExceptionWrapper, "__init__", _wrap_as_theirs)
+    patches.wrap(threading.Thread, "start", start)
+    patches.wrap(threading.Thread, "_bootstrap_inner", bootstrap)
 
-    def wrap_as_theirs(self: Any, exc_info: Any = None, where: str = "in background") -> None:
-        caught = sys.exc_info() if exc_info is None else exc_info
-        if caught[1] is not None:
-            hide_our_frames(caught[1])
-        wrap(self, caught, where)
 
-    patches.set(_utils.ExceptionWrapper, "__init__", wrap_as_theirs)
-    patches.set(threading.Thread, "start", recorded_start)
-    patches.set(threading.Thread, "_bootstrap_inner", recorded_bootstrap)
+def _wrap_as_theirs(own: Call, self: Any, exc_info: Any = None, where: str = "in background") -> None:
+    caught = sys.exc_info() if exc_info is None else exc_info
+    if caught[1] is not None:
+        hide_our_frames(caught[1])
+    own(self, caught, where)
 
 
 def _label(thread: Any) -> str:
