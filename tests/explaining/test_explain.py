@@ -28,7 +28,7 @@ from devtrace.diagnosis.findings import Finding
 from devtrace.recording.columns import stamps
 from failing import Text, birth_of, culprit_of, fails
 from odd_programs import Lent
-from programs import run_untraced
+from programs import run
 from warm import Warm
 
 pytestmark = pytest.mark.usefixtures("hooked")
@@ -446,7 +446,7 @@ def test_an_error_while_torch_compile_traces_is_explained(backend: str, warm: Wa
         "def run(device):\n    table = torch.zeros(3)\n    x = torch.ones(3, device=device)\n"
         f"    torch.compile(step, backend={backend!r})(x, table)\n"
     )
-    (finding,) = run_untraced(warm, tmp_path / "bug.py").errors
+    (finding,) = run(warm, tmp_path / "bug.py", mode="untraced").errors
     assert {*finding.devices} == {"cuda:0", "cpu"}
     assert finding.site is not None
 
