@@ -28,7 +28,8 @@ from devtrace.words.catalogue import sentence
 HARNESS = Path(__file__).resolve().parents[1] / "tests" / "harness"
 sys.path.insert(0, str(HARNESS))
 
-from fix_rounds import Program, cheaper, fixed, story  # noqa: E402
+from fix_rounds import cheaper, fixed, story  # noqa: E402
+from programs import Program  # noqa: E402
 from warm import Warm  # noqa: E402
 
 WHY = {"fix.cost-ends": "breaks", "fix.cost-values": "changes a value", "fix.cost-not-less": "no less"}

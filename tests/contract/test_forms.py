@@ -18,7 +18,7 @@ from devtrace.contract.entries import Entry, entries_of
 from devtrace.contract.findings_json import FINDINGS_TYPE, MOST_BYTES, compact, read, size
 from devtrace.diagnosis.findings import Culprit, Edit, Finding, Site
 from folders import ROOT, TESTS
-from job_programs import Job, files_of_job
+from job_programs import JOBS, files_of_job
 from warm import Warm
 
 SCHEMA: Final = json.loads((ROOT / "src" / "devtrace" / "findings.schema.json").read_text())
@@ -173,8 +173,7 @@ def test_a_test_is_named_in_each_of_its_findings() -> None:
 def test_a_bug_that_only_ranks_together_show_fails_the_report_of_the_job_with_its_line(
     tmp_path: Path, warm: Warm
 ) -> None:
-    job = Job(TESTS / "jobs" / "programs" / "rank-device" / "checkpoint")
-    files = files_of_job(warm, job.folder / "bug.py", 4, tmp_path)
+    files = files_of_job(warm, JOBS / "rank-device" / "checkpoint" / "bug.py", 4, tmp_path)
     for rank in files:
         assert warm.devtrace(tmp_path, "report", rank).returncode == 0
     ran = warm.devtrace(tmp_path, "report", *files, "--json=a.json", "--sarif=a.sarif")

@@ -17,11 +17,12 @@ import torch
 from torch import nn
 
 import devtrace
-from costs import GPU, findings, healthy, warnings
+from costs import GPU, findings, healthy, warnings, warns
 from devtrace.diagnosis.findings import Finding
 from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.subset import cut
 from devtrace.trace.tables import Lists, TraceData, Values
+from failing import Text
 
 
 def warned(program: Callable[[], object]) -> list[str]:
@@ -124,17 +125,15 @@ def test_arrays_of_the_loss_taken_in_each_step_are_a_warning() -> None:
     assert found.help
 
 
+@warns(rule="device-to-host-copy")
 def test_an_accuracy_worked_out_in_numpy_in_each_step_is_a_warning() -> None:
-    def program() -> None:
-        net = nn.Linear(8, 4).to(GPU)
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        for _ in range(20):
-            out = net(torch.rand(16, 8, device=GPU))
-            nn.functional.cross_entropy(out, torch.ones(16, dtype=torch.long, device=GPU)).backward()
-            optimizer.step()
-            (out.argmax(1).cpu().numpy() == 1).mean()
-
-    assert warned(program) == ["device-to-host-copy"]
+    net = nn.Linear(8, 4).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(20):
+        out = net(torch.rand(16, 8, device=GPU))
+        nn.functional.cross_entropy(out, torch.ones(16, dtype=torch.long, device=GPU)).backward()
+        optimizer.step()
+        (out.argmax(1).cpu().numpy() == 1).mean()
 
 
 @healthy
@@ -166,6 +165,7 @@ def test_a_short_loop_that_reads_in_each_step_gets_a_note() -> None:
     assert "in each step" in found.message
 
 
+@warns(rule="host-sync")
 def test_an_update_count_on_the_device_that_is_compared_in_each_step_is_a_warning() -> None:
     class Throughput(nn.Module):
         seen: torch.Tensor
@@ -180,12 +180,9 @@ def test_an_update_count_on_the_device_that_is_compared_in_each_step_is_a_warnin
                 return outputs.shape[0]
             return 0
 
-    def program() -> None:
-        net, metric = nn.Linear(8, 4).to(GPU), Throughput().to(GPU)
-        for _ in range(12):
-            metric.update(net(torch.rand(2, 8, device=GPU)))
-
-    assert warned(program) == ["host-sync"]
+    net, metric = nn.Linear(8, 4).to(GPU), Throughput().to(GPU)
+    for _ in range(12):
+        metric.update(net(torch.rand(2, 8, device=GPU)))
 
 
 @healthy
@@ -231,13 +228,10 @@ def test_a_small_model_is_moved_saved_and_loaded_without_a_warning() -> None:
     net.cpu()
 
 
-def test_elements_copied_one_by_one_are_a_warning() -> None:
-    def program() -> list[torch.Tensor]:
-        values = torch.rand(60, device=GPU) * 2
-        return [values[i].cpu() for i in range(60)]
-
-    (found,) = warnings(program)
-    assert (found.rule, found.count) == ("device-to-host-copy", 60)
+@warns(rule="device-to-host-copy", count=60)
+def test_elements_copied_one_by_one_are_a_warning() -> list[torch.Tensor]:
+    values = torch.rand(60, device=GPU) * 2
+    return [values[i].cpu() for i in range(60)]
 
 
 def _scaled_by_a_number() -> None:
@@ -417,16 +411,11 @@ class Binned(nn.Module):
         return x - self.bins.to(x.device)
 
 
+@warns(name="binned.bins", message=Text("`binned.bins` is the same tensor each time"))
 def test_a_view_that_a_module_keeps_has_the_modules_name_for_it() -> None:
-    def program() -> None:
-        binned, net = Binned(), nn.Linear(4, 4).to(GPU)
-        for _ in range(12):
-            binned(net(torch.rand(8, 4, device=GPU))).sum().backward()
-
-    (found,) = warnings(program)
-    assert found.culprit is not None
-    assert found.culprit.name == "binned.bins"
-    assert "`binned.bins` is the same tensor each time" in found.message
+    binned, net = Binned(), nn.Linear(4, 4).to(GPU)
+    for _ in range(12):
+        binned(net(torch.rand(8, 4, device=GPU))).sum().backward()
 
 
 def costs_of_packages(program: Callable[[], object]) -> dict[tuple[str, str], Finding]:
@@ -737,16 +726,12 @@ def test_a_weight_that_a_step_has_changed_is_not_the_same_tensor(foreach: bool) 
     assert warned(program) == []
 
 
+@warns(edits=["weights = weights.to(GPU)"], help="move `weights` once, above the loop: `weights = weights.to(GPU)`")
 def test_a_tensor_moved_in_each_step_is_moved_above_the_loop() -> None:
-    def program() -> None:
-        weights = torch.ones(4)
-        net = nn.Linear(8, 4).to(GPU)
-        for _ in range(8):
-            (net(torch.rand(2, 8, device=GPU)) * weights.to(GPU)).sum()
-
-    (found,) = warnings(program)
-    assert [edit.after.strip() for edit in found.edits] == ["weights = weights.to(GPU)"]
-    assert found.help == "move `weights` once, above the loop: `weights = weights.to(GPU)`"
+    weights = torch.ones(4)
+    net = nn.Linear(8, 4).to(GPU)
+    for _ in range(8):
+        (net(torch.rand(2, 8, device=GPU)) * weights.to(GPU)).sum()
 
 
 def test_a_tensor_that_is_used_where_it_is_as_well_is_not_moved_by_an_edit() -> None:
@@ -819,14 +804,10 @@ def normalised(features: torch.Tensor) -> torch.Tensor:
     return torch.from_numpy(array.astype(np.float32)).to(features.device)
 
 
+@warns(rule="device-to-host-copy", message=Text("what numpy computes from `features.detach()` goes back to the device"))
 def test_what_numpy_works_out_over_several_lines_and_sends_back_is_a_warning() -> None:
-    def program() -> None:
-        net = nn.Linear(8, 4).to(GPU)
-        train(lambda *_: normalised(net(torch.rand(16, 8, device=GPU))) is None)
-
-    (finding,) = warnings(program)
-    assert finding.rule == "device-to-host-copy"
-    assert "what numpy computes from `features.detach()` goes back to the device" in finding.message
+    net = nn.Linear(8, 4).to(GPU)
+    train(lambda *_: normalised(net(torch.rand(16, 8, device=GPU))) is None)
 
 
 def assigned(scores: torch.Tensor, assign: Callable[[Any], Any]) -> torch.Tensor:
@@ -835,15 +816,13 @@ def assigned(scores: torch.Tensor, assign: Callable[[Any], Any]) -> torch.Tensor
     return torch.from_numpy(rows).to(scores.device)
 
 
+@healthy
 def test_what_another_package_works_out_on_the_host_is_none() -> None:
     def matched(table: Any) -> Any:
         return np.array([int(row.argmax()) for row in table])
 
-    def program() -> None:
-        net = nn.Linear(8, 4).to(GPU)
-        train(lambda *_: assigned(net(torch.rand(16, 8, device=GPU)), matched) is None)
-
-    assert warned(program) == []
+    net = nn.Linear(8, 4).to(GPU)
+    train(lambda *_: assigned(net(torch.rand(16, 8, device=GPU)), matched) is None)
 
 
 def _weights_by_numpy(x: torch.Tensor) -> torch.Tensor:

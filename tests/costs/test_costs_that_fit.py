@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from costs import GPU, findings, healthy, warnings
+from costs import GPU, findings, healthy, warnings, warns
+from failing import Text
 
 
 def train(each: Callable[[torch.Tensor], torch.Tensor], steps: int = 12) -> None:
@@ -57,19 +58,15 @@ def test_elements_of_a_device_tensor_that_are_read_one_by_one_are_a_warning(
     assert found.help == f"read all of `{name}` at once, above the loop: `{name}.tolist()`"
 
 
+@warns(rule="host-sync", count=320, help="read all of `hits` at once, above the loop: `hits.tolist()`")
 def test_elements_that_are_read_in_evaluation_are_a_warning_too() -> None:
-    def program() -> None:
-        net = nn.Linear(8, 4).to(GPU).eval()
-        right = [0, 0, 0, 0]
-        with torch.no_grad():
-            for _ in range(20):
-                hits = net(torch.rand(16, 8, device=GPU)).argmax(1) == 1
-                for at in range(16):
-                    right[at % 4] += hits[at].item()
-
-    (found,) = warnings(program)
-    assert (found.rule, found.count) == ("host-sync", 320)
-    assert found.help == "read all of `hits` at once, above the loop: `hits.tolist()`"
+    net = nn.Linear(8, 4).to(GPU).eval()
+    right = [0, 0, 0, 0]
+    with torch.no_grad():
+        for _ in range(20):
+            hits = net(torch.rand(16, 8, device=GPU)).argmax(1) == 1
+            for at in range(16):
+                right[at % 4] += hits[at].item()
 
 
 def test_a_few_elements_of_each_of_many_tensors_are_none() -> None:
@@ -85,6 +82,12 @@ def test_a_few_elements_of_each_of_many_tensors_are_none() -> None:
 # Constants that are made on the CPU and sent in each step.
 
 
+@warns(
+    rule="host-to-device-copy",
+    count=12,
+    edits=["mask = torch.tril(torch.ones(16, 16, device=x.device))"],
+    message=Text("made on the CPU and copied in each step"),
+)
 def test_a_mask_that_each_forward_makes_and_sends_is_a_warning_with_its_edit() -> None:
     class Block(nn.Module):
         def __init__(self) -> None:
@@ -96,24 +99,17 @@ def test_a_mask_that_each_forward_makes_and_sends_is_a_warning_with_its_edit() -
             mixed: torch.Tensor = self.mix(mask @ x)
             return mixed
 
-    def program() -> None:
-        block = Block().to(GPU)
-        train(lambda x: block(x).square().mean())
-
-    (found,) = warnings(program)
-    assert (found.rule, found.count) == ("host-to-device-copy", 12)
-    assert "made on the CPU and copied in each step" in found.message
-    assert [edit.after.strip() for edit in found.edits] == ["mask = torch.tril(torch.ones(16, 16, device=x.device))"]
+    block = Block().to(GPU)
+    train(lambda x: block(x).square().mean())
 
 
+@warns(rule="host-to-device-copy", count=12, edits=[], help="create it on the device: `torch.randn(..., device=...)`")
 def test_noise_that_each_step_draws_on_the_cpu_beside_its_batch_is_a_warning_in_words() -> None:
     def noisy(x: torch.Tensor) -> torch.Tensor:
         noise = torch.randn(16, 8)
         return (x + noise.cuda()).square().mean()
 
-    (found,) = warnings(lambda: train(noisy))
-    assert (found.rule, found.count, found.edits) == ("host-to-device-copy", 12, ())
-    assert found.help == "create it on the device: `torch.randn(..., device=...)`"
+    train(noisy)
 
 
 @healthy
@@ -130,6 +126,7 @@ def test_batches_that_a_program_draws_itself_are_none() -> None:
 # What a program needs as it is.
 
 
+@healthy
 def test_an_action_may_come_to_the_host_though_half_of_them_explore() -> None:
     def act(policy: nn.Module, state: torch.Tensor) -> torch.Tensor:
         if random.random() < 0.5:
@@ -138,20 +135,17 @@ def test_an_action_may_come_to_the_host_though_half_of_them_explore() -> None:
             best: torch.Tensor = policy(state).argmax(1)
         return best
 
-    def program() -> None:
-        random.seed(3)
-        policy = nn.Linear(4, 2).to(GPU)
-        optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
-        state = torch.rand(1, 4)
-        for _ in range(40):
-            moved = state.to(GPU)
-            action = act(policy, moved)
-            state = torch.rand(1, 4) + action.item()
-            optimizer.zero_grad()
-            policy(moved).max().backward()
-            optimizer.step()
-
-    assert warnings(program) == []
+    random.seed(3)
+    policy = nn.Linear(4, 2).to(GPU)
+    optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
+    state = torch.rand(1, 4)
+    for _ in range(40):
+        moved = state.to(GPU)
+        action = act(policy, moved)
+        state = torch.rand(1, 4) + action.item()
+        optimizer.zero_grad()
+        policy(moved).max().backward()
+        optimizer.step()
 
 
 def test_a_model_that_the_program_took_to_the_cpu_may_run_there() -> None:

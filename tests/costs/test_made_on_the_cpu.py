@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from costs import GPU, healthy, warnings
+from costs import GPU, healthy, warnings, warns
+from failing import Text
 
 STATES = [[0.1 * at, 0.2, 0.3] for at in range(5)]
 
@@ -192,16 +193,12 @@ def test_the_mask_of_a_forward_is_warned_of_and_a_fresh_batch_and_a_line_each_hu
     assert [edit.after.strip() for edit in found.edits] == ["past = torch.tril(torch.ones(64, 64, device=x.device))"]
 
 
+@warns(rule="host-sync", count=60, help=Text("`if i % 100 == 0`"))
 def test_a_loss_that_is_printed_in_each_step_is_written_seldom_by_the_names_of_its_loop() -> None:
-    def program() -> None:
-        model = nn.Linear(4, 2).to(GPU)
-        for i in range(60):
-            loss = model(torch.randn(16, 4).cuda()).square().mean()
-            print(f"{i}: {loss.item():.3f}")
-
-    (found,) = warnings(program)
-    assert (found.rule, found.count) == ("host-sync", 60)
-    assert "`if i % 100 == 0`" in found.help
+    model = nn.Linear(4, 2).to(GPU)
+    for i in range(60):
+        loss = model(torch.randn(16, 4).cuda()).square().mean()
+        print(f"{i}: {loss.item():.3f}")
 
 
 def test_what_is_moved_to_a_tensor_is_made_with_that_tensors_device_and_dtype() -> None:
@@ -224,15 +221,12 @@ def test_what_is_moved_to_a_tensor_is_made_with_that_tensors_device_and_dtype() 
     ]
 
 
+@warns(help="create it on the device: `torch.ones(16, 1, device=where)`")
 def test_an_argument_that_only_names_a_device_is_asked_for_by_its_name() -> None:
     def step(net: nn.Module, where: torch.device | str) -> None:
         mask = torch.ones(16, 1).to(where)
         (net(torch.rand(16, 8, device=where)) * mask).mean().backward()
 
-    def program() -> None:
-        net = nn.Linear(8, 1).to(GPU)
-        for _ in range(20):
-            step(net, GPU)
-
-    (found,) = warnings(program)
-    assert found.help == "create it on the device: `torch.ones(16, 1, device=where)`"
+    net = nn.Linear(8, 1).to(GPU)
+    for _ in range(20):
+        step(net, GPU)

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from costs import GPU, healthy, warnings
+from costs import GPU, healthy, warnings, warns
+from failing import Text
 
 VOCABULARY = [f"word{at}" for at in range(12)]
 
@@ -113,17 +114,17 @@ def test_a_value_that_the_program_needs_on_the_cpu_before_the_next_step_is_none(
     assert warnings(program) == []
 
 
+@warns(
+    rule="device-to-host-copy",
+    count=20,
+    message=Text("what the CPU computes from `ahead.cpu()` goes back to the device"),
+)
+@torch.no_grad()
 def test_a_forecast_that_goes_through_numpy_in_each_step_is_a_warning() -> None:
-    @torch.no_grad()
-    def program() -> None:
-        model, window = nn.Linear(4, 1).to(GPU), np.ones(4, dtype="float32")
-        for _ in range(20):
-            ahead = model(torch.from_numpy(window).to(GPU))
-            window = np.append(window[1:], ahead.cpu().numpy())
-
-    (found,) = warnings(program)
-    assert (found.rule, found.count) == ("device-to-host-copy", 20)
-    assert "what the CPU computes from `ahead.cpu()` goes back to the device" in found.message
+    model, window = nn.Linear(4, 1).to(GPU), np.ones(4, dtype="float32")
+    for _ in range(20):
+        ahead = model(torch.from_numpy(window).to(GPU))
+        window = np.append(window[1:], ahead.cpu().numpy())
 
 
 def _packed(sound: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
@@ -167,14 +168,11 @@ class Warmed(nn.Module):
         return scaled
 
 
+@warns(help="keep `self.rounds` as a Python number: only numbers change it")
 def test_a_count_on_the_device_that_each_step_asks_for_can_be_a_number_of_pythons() -> None:
-    def program() -> None:
-        module = Warmed().to(GPU)
-        for batch in torch.rand(20, 8, 4, device=GPU):
-            module(batch).sum().backward()
-
-    (found,) = warnings(program)
-    assert found.help == "keep `self.rounds` as a Python number: only numbers change it"
+    module = Warmed().to(GPU)
+    for batch in torch.rand(20, 8, 4, device=GPU):
+        module(batch).sum().backward()
 
 
 @healthy
@@ -209,31 +207,26 @@ def test_pinned_memory_that_is_written_before_its_copy_is_done_is_a_warning() ->
 # Numbers and draws.
 
 
+@warns(
+    edits=["reward = torch.full((1,), float(step), device=GPU)"],
+    help="create it on the device: `torch.full((1,), float(step), device=GPU)`",
+)
 def test_a_number_beside_other_copies_of_a_step_is_made_on_the_device() -> None:
-    def program() -> None:
-        net = nn.Linear(4, 1).to(GPU)
-        for step in range(20):
-            state = torch.rand(4).to(GPU)
-            reward = torch.tensor([float(step)], device=GPU)
-            (net(state) - reward).sum()
-
-    (found,) = warnings(program)
-    assert found.help == "create it on the device: `torch.full((1,), float(step), device=GPU)`"
-    assert [edit.after.strip() for edit in found.edits] == ["reward = torch.full((1,), float(step), device=GPU)"]
+    net = nn.Linear(4, 1).to(GPU)
+    for step in range(20):
+        state = torch.rand(4).to(GPU)
+        reward = torch.tensor([float(step)], device=GPU)
+        (net(state) - reward).sum()
 
 
+@warns(rule="host-to-device-copy", count=12, help=Text(begins="draw it on the device"))
 def test_negatives_that_each_step_draws_from_a_table_of_the_cpu_are_a_warning() -> None:
-    def program() -> None:
-        torch.manual_seed(0)
-        words, frequencies, pairs = nn.Embedding(30, 4).to(GPU), torch.rand(30), torch.randint(0, 30, (12, 8))
-        for pair in pairs:
-            positive = words(pair.to(GPU))
-            negative = words(torch.multinomial(frequencies, 8).to(GPU))
-            (positive - negative).sum().backward()
-
-    (found,) = warnings(program)
-    assert (found.rule, found.count) == ("host-to-device-copy", 12)
-    assert found.help.startswith("draw it on the device")
+    torch.manual_seed(0)
+    words, frequencies, pairs = nn.Embedding(30, 4).to(GPU), torch.rand(30), torch.randint(0, 30, (12, 8))
+    for pair in pairs:
+        positive = words(pair.to(GPU))
+        negative = words(torch.multinomial(frequencies, 8).to(GPU))
+        (positive - negative).sum().backward()
 
 
 # A package that reads element after element.
@@ -365,21 +358,17 @@ def test_a_table_whose_numbers_are_copied_one_by_one_is_moved_above_the_loop(
     assert [each.after.strip() for each in found.edits] == [edit]
 
 
+@warns(edits=[], message=Text("`table[step]` is a single number"))
 def test_a_number_of_a_data_set_is_no_reason_to_move_all_of_it() -> None:
-    (found,) = warnings(lambda: _scheduled(torch.rand(1 << 20)))
-    assert "`table[step]` is a single number" in found.message
-    assert found.edits == ()
+    _scheduled(torch.rand(1 << 20))
 
 
+@warns(edits=[])
 def test_a_table_that_the_cpu_reads_too_stays_there() -> None:
-    def program() -> None:
-        table, total, x = torch.rand(14), 0.0, torch.rand(16, 8, device=GPU)
-        for step in range(14):
-            x = x * table[step].to(GPU)
-            total += table[step].item()
-
-    (found,) = warnings(program)
-    assert found.edits == ()
+    table, total, x = torch.rand(14), 0.0, torch.rand(16, 8, device=GPU)
+    for step in range(14):
+        x = x * table[step].to(GPU)
+        total += table[step].item()
 
 
 def test_advice_on_a_constant_is_its_code_without_what_else_is_in_its_line() -> None:

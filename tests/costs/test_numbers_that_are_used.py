@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from costs import GPU, warnings
+from costs import GPU, warnings, warns
 
 
 def _gradients_by_their_norm() -> None:
@@ -250,16 +250,13 @@ def test_a_number_that_is_compared_later_is_read_to_decide(program: Callable[[],
     assert "check every N steps" in found.help
 
 
+@warns(help="keep `loss.detach()` and read it after the loop, or every N steps")
 def test_what_is_detached_is_not_detached_again() -> None:
-    def program() -> None:
-        net, values = nn.Linear(8, 4).to(GPU), {}
-        for step, x in enumerate(torch.rand(14, 16, 8, device=GPU)):
-            loss = net(x).square().mean()
-            loss.backward()
-            values[step] = float(loss.detach())
-
-    (found,) = warnings(program)
-    assert found.help == "keep `loss.detach()` and read it after the loop, or every N steps"
+    net, values = nn.Linear(8, 4).to(GPU), {}
+    for step, x in enumerate(torch.rand(14, 16, 8, device=GPU)):
+        loss = net(x).square().mean()
+        loss.backward()
+        values[step] = float(loss.detach())
 
 
 def test_what_an_environment_answers_by_is_read_when_it_is_needed() -> None:
@@ -282,13 +279,10 @@ def test_what_an_environment_answers_by_is_read_when_it_is_needed() -> None:
     assert [each for each in warnings(program) if each.rule == "host-sync"] == []
 
 
+@warns(help="keep `loss.detach()` and read them all together after the loop: `torch.stack(seen).tolist()`")
 def test_a_list_that_is_added_to_keeps_tensors() -> None:
-    def program() -> None:
-        net, seen = nn.Linear(8, 4).to(GPU), list[float]()
-        for x in torch.rand(14, 16, 8, device=GPU):
-            loss = net(x).square().mean()
-            loss.backward()
-            seen += [loss.item()]
-
-    (found,) = warnings(program)
-    assert found.help == "keep `loss.detach()` and read them all together after the loop: `torch.stack(seen).tolist()`"
+    net, seen = nn.Linear(8, 4).to(GPU), list[float]()
+    for x in torch.rand(14, 16, 8, device=GPU):
+        loss = net(x).square().mean()
+        loss.backward()
+        seen += [loss.item()]

@@ -15,13 +15,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from torch.utils.data import DataLoader, TensorDataset
 
 import devtrace
-from devtrace.diagnosis.findings import Finding
-
-
-def error_of(program: Callable[[], object]) -> Finding:
-    with pytest.raises((RuntimeError, TypeError)), devtrace.record(simulate="cuda:1") as recording:
-        program()
-    return recording.report.findings[0]
+from failing import error_of
 
 
 def model() -> Any:

@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn.parallel import replicate
 
 import devtrace
+from costs import healthy, warns
 from devtrace.api.results import Report
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
@@ -23,6 +24,7 @@ from devtrace.diagnosis.rules.error_rules import device_errors
 from devtrace.diagnosis.store import report_of
 from devtrace.recording.context import hooks
 from devtrace.report.html import fragment
+from failing import Text
 
 
 def failing() -> devtrace.record:
@@ -271,18 +273,20 @@ def test_a_layer_on_the_cpu_is_named() -> None:
     assert "move `head` to the device" in found["cpu-compute"].help
 
 
+@warns(rule="device-to-host-copy", count=8, message=Text("numpy"))
 def test_a_detour_through_numpy_in_one_statement_is_a_round_trip() -> None:
-    def program() -> None:
-        net = nn.Linear(8, 8).to(GPU)
-        x = torch.rand(4, 8, device=GPU)
-        for _ in range(8):
-            x = torch.from_numpy(net(x).detach().cpu().numpy() * 2).to(GPU)
-
-    (found,) = traced(program)
-    assert (found.rule, found.count) == ("device-to-host-copy", 8)
-    assert "numpy" in found.message
+    net = nn.Linear(8, 8).to(GPU)
+    x = torch.rand(4, 8, device=GPU)
+    for _ in range(8):
+        x = torch.from_numpy(net(x).detach().cpu().numpy() * 2).to(GPU)
 
 
+@warns(
+    rule="device-to-device-copy",
+    count=8,
+    message=Text("`shared.weight` is the same tensor each time."),
+    help="move `shared` to the device where it works",
+)
 def test_weights_copied_between_gpus_in_each_forward_are_named() -> None:
     class Shared(nn.Module):
         def __init__(self) -> None:
@@ -292,37 +296,25 @@ def test_weights_copied_between_gpus_in_each_forward_are_named() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x @ self.weight.to(x.device)
 
-    def program() -> None:
-        shared = Shared().to(GPU)
-        for _ in range(8):
-            shared(torch.rand(4, 8, device="cuda:1"))
-
-    (found,) = traced(program)
-    assert (found.rule, found.count) == ("device-to-device-copy", 8)
-    assert "`shared.weight` is the same tensor each time." in found.message
-    assert found.help == "move `shared` to the device where it works"
+    shared = Shared().to(GPU)
+    for _ in range(8):
+        shared(torch.rand(4, 8, device="cuda:1"))
 
 
+@warns(rule="host-sync", count=20, message=Text("to decide a branch"))
 def test_a_branch_on_a_value_of_each_step_is_a_sync_worth_a_warning() -> None:
-    def program() -> None:
-        net = nn.Linear(8, 8).to(GPU)
-        for _ in range(20):
-            loss = net(torch.rand(4, 8, device=GPU)).sum()
-            if torch.isnan(loss):
-                break
-
-    (found,) = traced(program)
-    assert (found.rule, found.count) == ("host-sync", 20)
-    assert "to decide a branch" in found.message
+    net = nn.Linear(8, 8).to(GPU)
+    for _ in range(20):
+        loss = net(torch.rand(4, 8, device=GPU)).sum()
+        if torch.isnan(loss):
+            break
 
 
+@healthy
 def test_a_loop_that_needs_the_value_for_its_own_condition_is_healthy() -> None:
-    def program() -> None:
-        x = torch.full((4,), 1000.0, device=GPU)
-        while x.max() > 1:
-            x = x / 2
-
-    assert traced(program) == []
+    x = torch.full((4,), 1000.0, device=GPU)
+    while x.max() > 1:
+        x = x / 2
 
 
 class Encoder(nn.Module):
@@ -339,17 +331,17 @@ class Encoder(nn.Module):
         return str(self.device)
 
 
-def test_a_device_compared_with_a_string_is_found_on_a_tensor() -> None:
-    def program() -> object:
-        x: Any = torch.ones(4)
-        if x.device == "cpu":
-            x = x.to(GPU)
-        return x * 2
-
-    (found,) = traced(program)
-    assert (found.rule, found.site and found.site.text) == ("device-comparison", 'x.device == "cpu"')
-    assert found.message == '`x.device == "cpu"` is never true: a `torch.device` is not equal to a string.'
-    assert [edit.after.strip() for edit in found.edits] == ['if x.device.type == "cpu":']
+@warns(
+    rule="device-comparison",
+    site='x.device == "cpu"',
+    edits=['if x.device.type == "cpu":'],
+    message='`x.device == "cpu"` is never true: a `torch.device` is not equal to a string.',
+)
+def test_a_device_compared_with_a_string_is_found_on_a_tensor() -> object:
+    x: Any = torch.ones(4)
+    if x.device == "cpu":
+        x = x.to(GPU)
+    return x * 2
 
 
 def test_a_device_compared_with_a_string_is_found_on_an_objects_property() -> None:
@@ -399,28 +391,23 @@ def test_devices_that_may_be_strings_are_compared_in_peace() -> None:
     assert traced(Runner().run) == []
 
 
+@healthy
 def test_a_tensor_that_a_helper_moves_with_the_batch_may_come_back_unused() -> None:
-    def program() -> None:
-        net = nn.Linear(8, 4).to(GPU)
-        for _ in range(12):
-            batch = {"x": torch.rand(4, 8), "y": torch.ones(4)}
-            for key in batch:
-                batch[key] = batch[key].to(GPU)
-            net(batch["x"]).cpu()
-            batch["y"].cpu()
-
-    assert traced(program) == []
+    net = nn.Linear(8, 4).to(GPU)
+    for _ in range(12):
+        batch = {"x": torch.rand(4, 8), "y": torch.ones(4)}
+        for key in batch:
+            batch[key] = batch[key].to(GPU)
+        net(batch["x"]).cpu()
+        batch["y"].cpu()
 
 
+@warns(rule="device-to-host-copy", count=12, help="leave it on the CPU")
 def test_a_tensor_that_is_sent_on_its_own_and_comes_back_unused_is_worth_a_warning() -> None:
-    def program() -> None:
-        for _ in range(12):
-            tags = torch.ones(4, 8)
-            tags = tags.to(GPU)
-            tags.cpu()
-
-    (found,) = traced(program)
-    assert (found.rule, found.count, found.help) == ("device-to-host-copy", 12, "leave it on the CPU")
+    for _ in range(12):
+        tags = torch.ones(4, 8)
+        tags = tags.to(GPU)
+        tags.cpu()
 
 
 def cause_of(program: Callable[[], object]) -> tuple[str, str]:
@@ -445,31 +432,26 @@ def test_a_factory_that_has_no_name_and_fails_in_its_own_line_lacks_a_device() -
     assert cause_of(lambda: named(4)) == ("steps", "never-moved")
 
 
+@warns(rule="idle-optimizer", count=4, site="optimizer.step()")
 def test_an_optimizer_built_before_the_model_was_copied_is_idle() -> None:
-    def program() -> None:
-        model = nn.Linear(4, 2)
-        optimizer = torch.optim.Adam(model.parameters())
-        model = copy.deepcopy(model).to(GPU)
-        for _ in range(4):
-            optimizer.zero_grad()
-            model(torch.rand(3, 4, device=GPU)).sum().backward()
-            optimizer.step()
-
-    (found,) = traced(program)
-    assert (found.rule, found.count, found.site and found.site.text) == ("idle-optimizer", 4, "optimizer.step()")
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    model = copy.deepcopy(model).to(GPU)
+    for _ in range(4):
+        optimizer.zero_grad()
+        model(torch.rand(3, 4, device=GPU)).sum().backward()
+        optimizer.step()
 
 
+@healthy
 def test_an_optimizer_built_before_the_model_moved_is_well() -> None:
-    def program() -> None:
-        model = nn.Linear(4, 2)
-        optimizer = torch.optim.Adam(model.parameters())
-        model.to(GPU)
-        for _ in range(4):
-            optimizer.zero_grad()
-            model(torch.rand(3, 4, device=GPU)).sum().backward()
-            optimizer.step()
-
-    assert traced(program) == []
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    model.to(GPU)
+    for _ in range(4):
+        optimizer.zero_grad()
+        model(torch.rand(3, 4, device=GPU)).sum().backward()
+        optimizer.step()
 
 
 def test_a_part_left_on_the_cpu_beside_parts_on_two_devices_is_not_given_a_move_that_was_not_its_own() -> None:

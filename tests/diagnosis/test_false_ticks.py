@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from corpus_programs import CORPUS, Program
+from corpus_programs import CORPUS
 from mutants import drawn, ending, with_its_fix
+from programs import Program
 from warm import Warm
 
 PROGRAMS = [
-    Program(CORPUS / name)
+    Program(CORPUS / name / "bug.py")
     for name in ("not-registered/fairness_matrix", "stale-copy/ema_shadow", "wrong-device/acting_agent")
 ]
 

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from folders import TESTS
 from needs import installed
-from programs import Outcome, run
+from programs import GPU, Outcome, Program
 from warm import Warm
 
 pytestmark = pytest.mark.slow
@@ -22,18 +21,15 @@ pytestmark = pytest.mark.slow
 SYSTEMS = TESTS / "systems"
 
 
-def program(warm: Warm, name: str, *arguments: str) -> Outcome:
-    return run(warm, SYSTEMS / f"{name}.py", arguments)
+def outcome_of(warm: Warm, name: str, *arguments: str) -> Outcome:
+    return Program(SYSTEMS / f"{name}.py", arguments).outcome(warm)
 
 
-def repaired(warm: Warm, name: str, finding: Finding, folder: Path, *arguments: str) -> Outcome:
+def repaired(warm: Warm, name: str, finding: Finding, folder: Path) -> Outcome:
     """Run the program with the finding's edits."""
-    source = SYSTEMS / f"{name}.py"
-    assert finding.edits
-    assert {edit.file for edit in finding.edits} == {str(source)}
-    copy = folder / source.name
-    copy.write_text(applied(source.read_text(), list(finding.edits)))
-    return run(warm, copy, arguments)
+    program = Program(SYSTEMS / f"{name}.py", GPU)
+    assert {edit.file for edit in finding.edits} == {str(program.path)}
+    return program.edited(finding.edits, folder).outcome(warm)
 
 
 def only_error(outcome: Outcome) -> tuple[Finding, Culprit, Site]:
@@ -68,7 +64,7 @@ def at(site: Site | None) -> tuple[str, int]:
 def test_recbole_fails_in_validation_over_scores_made_on_the_cpu(
     model: str, born: tuple[str, int], made: str, fix: str, warm: Warm
 ) -> None:
-    outcome = program(warm, "recbole_evaluation", model)
+    outcome = outcome_of(warm, "recbole_evaluation", model)
     finding, culprit, failed = only_error(outcome)
     assert culprit.name == "origin_scores"
     assert (culprit.device, culprit.dtype) == ("cpu", "float32")
@@ -86,14 +82,14 @@ def test_recbole_fails_in_validation_over_scores_made_on_the_cpu(
 
 @installed("recbole")
 def test_recbole_does_not_fail_in_full_evaluation_which_computes_on_the_cpu(warm: Warm) -> None:
-    outcome = program(warm, "recbole_evaluation", "Random", "full")
+    outcome = outcome_of(warm, "recbole_evaluation", "Random", "full")
     assert (outcome.raised, outcome.errors) == ("", [])
     assert any(finding.rule == "cpu-compute" for finding in outcome.findings)
 
 
 @installed("llms_from_scratch")
 def test_the_books_classifier_got_its_head_after_the_move(tmp_path: Path, warm: Warm) -> None:
-    finding, culprit, failed = only_error(program(warm, "book_classifier", "cuda:0"))
+    finding, culprit, failed = only_error(outcome_of(warm, "book_classifier", "cuda:0"))
     assert culprit.name == "model.out_head.weight"
     assert "`model.out_head.weight` and `.bias` are on cpu" in finding.message
     assert "other 21 tensors of `model` are on cuda:0" in finding.message
@@ -106,12 +102,12 @@ def test_the_books_classifier_got_its_head_after_the_move(tmp_path: Path, warm: 
     assert finding.cause == "attached-after-move"
     assert "add `model.to(device)`" in finding.help
     assert "llms-from-scratch 1.0.19" in finding.message
-    again = repaired(warm, "book_classifier", finding, tmp_path, "cuda:0")
+    again = repaired(warm, "book_classifier", finding, tmp_path)
     assert (again.raised, again.alarms) == ("", [])
 
 
 def test_ai_toolkits_image_ids_come_without_a_device_from_a_dependency(warm: Warm) -> None:
-    finding, culprit, failed = only_error(program(warm, "ai_toolkit/sampling", "cuda:0"))
+    finding, culprit, failed = only_error(outcome_of(warm, "ai_toolkit/sampling", "cuda:0"))
     assert culprit.name == "torch.arange(height)[:, None]"
     assert (culprit.device, culprit.shape, culprit.dtype) == ("cpu", (4, 1), "int64")
     assert at(culprit.born) == at(failed) == ("pipeline_flux.py", 13)
@@ -124,7 +120,7 @@ def test_ai_toolkits_image_ids_come_without_a_device_from_a_dependency(warm: War
 
 
 def test_ai_toolkits_vae_was_loaded_on_the_cpu_and_never_moved(tmp_path: Path, warm: Warm) -> None:
-    outcome = program(warm, "ai_toolkit/control", "cuda:0")
+    outcome = outcome_of(warm, "ai_toolkit/control", "cuda:0")
     finding, culprit, failed = only_error(outcome)
     assert culprit.name == "vae.encoder.weight"
     assert "img_cond_seq" in culprit.names
@@ -137,18 +133,18 @@ def test_ai_toolkits_vae_was_loaded_on_the_cpu_and_never_moved(tmp_path: Path, w
     assert finding.cause == "never-moved"
     guard = next(other for other in outcome.findings if other.rule == "device-comparison")
     assert '`self.vae.device == "cpu"` is never true' in guard.message
-    again = repaired(warm, "ai_toolkit/control", finding, tmp_path, "cuda:0")
+    again = repaired(warm, "ai_toolkit/control", finding, tmp_path)
     assert (again.raised, again.errors) == ("", [])
 
 
 @pytest.mark.parametrize(("name", "change"), [("ai_toolkit/sampling", "pinned"), ("ai_toolkit/control", "moved")])
 def test_ai_toolkit_with_its_authors_fix_runs(name: str, change: str, warm: Warm) -> None:
-    outcome = program(warm, name, "cuda:0", change)
+    outcome = outcome_of(warm, name, "cuda:0", change)
     assert (outcome.raised, outcome.errors) == ("", [])
 
 
 def test_recognize_anything_moves_two_of_the_four_tensors_of_a_batch(tmp_path: Path, warm: Warm) -> None:
-    finding, culprit, failed = only_error(program(warm, "tagging_finetune", "cuda:0"))
+    finding, culprit, failed = only_error(outcome_of(warm, "tagging_finetune", "cuda:0"))
     assert (culprit.name, culprit.shape, culprit.dtype) == ("image_tag", (4, 20), "int64")
     assert "y" in culprit.names
     assert culprit.born is not None
@@ -158,12 +154,12 @@ def test_recognize_anything_moves_two_of_the_four_tensors_of_a_batch(tmp_path: P
     assert failed.text == "y * torch.log(x_sigmoid.clamp(min=1e-8))"
     assert finding.cause == "never-moved"
     assert "image_tag = image_tag.to(device, non_blocking=True)" in finding.help
-    again = repaired(warm, "tagging_finetune", finding, tmp_path, "cuda:0")
+    again = repaired(warm, "tagging_finetune", finding, tmp_path)
     assert (again.raised, again.alarms) == ("", [])
 
 
 def test_what_the_issue_of_recognize_anything_proposes_buys_a_round_trip(warm: Warm) -> None:
-    outcome = program(warm, "tagging_finetune", "cuda:0", "issue")
+    outcome = outcome_of(warm, "tagging_finetune", "cuda:0", "issue")
     assert (outcome.raised, outcome.errors) == ("", [])
     (back,) = [finding for finding in outcome.findings if finding.rule == "device-to-host-copy"]
     assert (back.severity, back.count, back.site and back.site.text) == ("warning", 6, "parse_tag.cpu()")
@@ -174,7 +170,7 @@ def test_what_the_issue_of_recognize_anything_proposes_buys_a_round_trip(warm: W
 
 
 def test_distributed_data_parallel_hides_the_bug_of_recognize_anything(warm: Warm) -> None:
-    outcome = program(warm, "tagging_finetune", "cuda:0", "ddp")
+    outcome = outcome_of(warm, "tagging_finetune", "cuda:0", "ddp")
     assert (outcome.raised, outcome.errors) == ("", [])
     hidden = next(finding for finding in outcome.findings if "DistributedDataParallel moves them" in finding.message)
     assert (hidden.rule, hidden.severity, hidden.count) == ("host-to-device-copy", "warning", 12)
@@ -183,7 +179,7 @@ def test_distributed_data_parallel_hides_the_bug_of_recognize_anything(warm: War
 
 @installed("keras")
 def test_keras_replicas_share_the_variables_that_dataparallel_does_not_copy(warm: Warm) -> None:
-    finding, culprit, failed = only_error(program(warm, "keras_replicas", "cuda:0", "cuda:1"))
+    finding, culprit, failed = only_error(outcome_of(warm, "keras_replicas", "cuda:0", "cuda:1"))
     assert culprit.name == "sequential/dense/kernel"
     assert (culprit.device, culprit.shape) == ("cuda:0", (32, 16))
     assert finding.devices == ("cuda:1", "cuda:0")

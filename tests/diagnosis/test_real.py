@@ -14,7 +14,7 @@ import pytest
 import needs
 from devtrace.diagnosis.findings import Finding, Site
 from folders import TESTS
-from programs import Outcome, run, run_plain, run_untraced
+from programs import Outcome, run
 from warm import Warm
 
 pytestmark = [pytest.mark.slow, pytest.mark.one_in(6)]
@@ -153,10 +153,10 @@ def test_a_released_device_bug_is_explained(bug: Bug, warm: Warm) -> None:
 
 
 def assert_healthy(warm: Warm, path: Path) -> None:
-    plain, simulated = run_plain(warm, path), run(warm, path)
+    plain, simulated = run(warm, path, mode="plain"), run(warm, path)
     assert (simulated.raised, simulated.alarms, simulated.notes) == ("", [], ())
-    assert len(plain) == len(simulated.values) > 0
-    for one, other in zip(plain, simulated.values, strict=True):
+    assert len(plain.values) == len(simulated.values) > 0
+    for one, other in zip(plain.values, simulated.values, strict=True):
         numpy.testing.assert_array_equal(other, one)
 
 
@@ -232,7 +232,7 @@ def test_what_a_framework_runs_is_explained_without_a_trace_as_with_one(
     name: str, failed: str, culprit: str, born: str, warm: Warm
 ) -> None:
     path = REAL / "large" / "bugs" / f"{name}.py"
-    for outcome in (run(warm, path), run_untraced(warm, path)):
+    for outcome in (run(warm, path), run(warm, path, mode="untraced")):
         (finding,) = outcome.errors
         assert (finding.cause, {*finding.devices}) == ("not-registered", {"cpu", "cuda:0"})
         assert is_at(finding.site, path.name, failed)

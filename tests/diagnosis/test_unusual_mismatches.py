@@ -15,118 +15,70 @@ from torch.utils.checkpoint import checkpoint
 
 import devtrace
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.findings import Finding, Site
+from devtrace.diagnosis.findings import Site
 from devtrace.source.parsing import parse
+from failing import Text, error_of, fails, report_of
 from odd_programs import Lent, Painted
-
-
-def recorded(program: Callable[[], object]) -> devtrace.record:
-    """Run a program that fails on two simulated devices."""
-    with pytest.raises(Exception, match=r".*"), devtrace.record(simulate="cuda:2") as recording:
-        program()
-    return recording
-
-
-def error_of(program: Callable[[], object]) -> Finding:
-    return recorded(program).report.findings[0]
-
-
-def born(finding: Finding) -> str:
-    assert finding.culprit is not None
-    assert finding.culprit.born is not None
-    return finding.culprit.born.text
-
 
 # Which device is meant.
 
 
+@fails(cause="wrong-device", name="rows", devices=("cpu", "cuda:0"), edits=["rows = torch.rand(2, 4).to(device)"])
 def test_a_batch_on_the_accelerator_is_odd_where_the_only_device_variable_is_cpu() -> None:
-    def program() -> None:
-        device = "cpu"
-        model = nn.Linear(4, 2).to(device)
-        rows = torch.rand(2, 4).cuda()
-        model(rows)
-
-    found = error_of(program)
-    assert found.cause == "wrong-device"
-    assert found.culprit is not None
-    assert found.culprit.name == "rows"
-    assert found.devices == ("cpu", "cuda:0")
-    assert [edit.after.strip() for edit in found.edits] == ["rows = torch.rand(2, 4).to(device)"]
+    device = "cpu"
+    model = nn.Linear(4, 2).to(device)
+    rows = torch.rand(2, 4).cuda()
+    model(rows)
 
 
+@fails(
+    cause="wrong-device", name="rows", devices=("cuda:1", "cuda:0"), born="self.image = torch.rand(2, 4).to(DEFAULT)"
+)
 def test_of_two_accelerators_the_one_that_the_program_names_is_expected() -> None:
-    def program() -> None:
-        device = torch.device("cuda:1")
-        model = nn.Linear(4, 2).to(device)
-        for _ in range(3):
-            rows = Painted().image * 2 + 1
-        model(rows)
-
-    found = error_of(program)
-    assert found.cause == "wrong-device"
-    assert found.culprit is not None
-    assert found.culprit.name == "rows"
-    assert found.devices == ("cuda:1", "cuda:0")
-    assert born(found) == "self.image = torch.rand(2, 4).to(DEFAULT)"
+    device = torch.device("cuda:1")
+    model = nn.Linear(4, 2).to(device)
+    for _ in range(3):
+        rows = Painted().image * 2 + 1
+    model(rows)
 
 
+@fails(cause="wrong-device", name="model.weight", born="model.cuda()", edits=["model.to(device)"])
 def test_a_model_is_odd_that_a_bare_cuda_took_from_the_device_that_the_program_names() -> None:
-    def program() -> None:
-        device = torch.device("cuda:1")
-        model = nn.Linear(4, 2).to(device)
-        rows = torch.rand(2, 4, device=device)
-        model.cuda()
-        model(rows)
-
-    found = error_of(program)
-    assert found.cause == "wrong-device"
-    assert found.culprit is not None
-    assert found.culprit.name == "model.weight"
-    assert born(found) == "model.cuda()"
-    assert [edit.after.strip() for edit in found.edits] == ["model.to(device)"]
+    device = torch.device("cuda:1")
+    model = nn.Linear(4, 2).to(device)
+    rows = torch.rand(2, 4, device=device)
+    model.cuda()
+    model(rows)
 
 
+@fails(name="torch.zeros( 1, 4, )")
 def test_an_expression_over_several_lines_is_named_in_one() -> None:
-    def program() -> None:
-        rows = torch.rand(2, 4, device="cuda:1")
-        torch.cat((
-            torch.zeros(
-                1, 4,
-            ),
-            rows,
-        ))  # fmt: skip
-
-    found = error_of(program)
-    assert found.culprit is not None
-    assert found.culprit.name == "torch.zeros( 1, 4, )"
+    rows = torch.rand(2, 4, device="cuda:1")
+    torch.cat((
+        torch.zeros(
+            1, 4,
+        ),
+        rows,
+    ))  # fmt: skip
 
 
+@fails(name="rows")
 def test_what_was_sent_on_to_the_second_device_is_not_odd_though_a_variable_names_the_first() -> None:
-    def program() -> None:
-        device = torch.device("cuda:0")
-        first, second = nn.Linear(4, 4).to(device), nn.Linear(4, 4).to("cuda:1")
-        rows = torch.rand(2, 4, device=device)
-        second(first(rows).to("cuda:1")) + rows
-
-    found = error_of(program)
-    assert found.culprit is not None
-    assert found.culprit.name == "rows"
+    device = torch.device("cuda:0")
+    first, second = nn.Linear(4, 4).to(device), nn.Linear(4, 4).to("cuda:1")
+    rows = torch.rand(2, 4, device=device)
+    second(first(rows).to("cuda:1")) + rows
 
 
 def restored(device: str) -> nn.Module:
     return nn.Linear(4, 2, device=device)
 
 
+@fails(cause="wrong-device", devices=("cpu", "cuda:0"), message=Text('policy = restored(device="cpu")'))
 def test_the_device_that_a_model_was_given_on_its_own_line_decides() -> None:
-    def program() -> None:
-        policy = restored(device="cpu")
-        for rows in [torch.rand(2, 4, device="cuda:0")]:
-            policy(rows)
-
-    found = error_of(program)
-    assert (found.cause, found.devices) == ("wrong-device", ("cpu", "cuda:0"))
-    assert 'policy = restored(device="cpu")' in found.message
+    policy = restored(device="cpu")
+    for rows in [torch.rand(2, 4, device="cuda:0")]:
+        policy(rows)
 
 
 class Schedule:
@@ -138,15 +90,10 @@ class Schedule:
         return x * self.table
 
 
+@fails(name="schedule.table", devices=("cuda:0", "cpu"))
 def test_a_default_that_nobody_wrote_down_does_not_ask_for_the_cpu() -> None:
-    def program() -> None:
-        schedule = Schedule(4)
-        schedule.at(torch.rand(4).cuda())
-
-    found = error_of(program)
-    assert found.devices == ("cuda:0", "cpu")
-    assert found.culprit is not None
-    assert found.culprit.name == "schedule.table"
+    schedule = Schedule(4)
+    schedule.at(torch.rand(4).cuda())
 
 
 class HardCoded(nn.Module):
@@ -160,52 +107,32 @@ class HardCoded(nn.Module):
         return y
 
 
+@fails(cause="wrong-device", name="state", devices=("cpu", "cuda:0"))
 def test_what_a_module_on_the_cpu_puts_on_the_accelerator_by_itself_is_odd() -> None:
-    def program() -> None:
-        model = HardCoded()
-        model(torch.rand(2, 4))
-
-    found = error_of(program)
-    assert (found.cause, found.devices) == ("wrong-device", ("cpu", "cuda:0"))
-    assert found.culprit is not None
-    assert found.culprit.name == "state"
+    model = HardCoded()
+    model(torch.rand(2, 4))
 
 
+@fails(devices=("cuda:0", "cpu"))
 def test_a_variable_for_the_cpu_beside_a_model_on_the_accelerator_decides_nothing() -> None:
-    def program() -> None:
-        cpu_device = torch.device("cpu")
-        model = nn.Linear(4, 2).cuda()
-        rows = torch.rand(2, 4, device=cpu_device)
-        model(rows)
-
-    assert error_of(program).devices == ("cuda:0", "cpu")
+    cpu_device = torch.device("cpu")
+    model = nn.Linear(4, 2).cuda()
+    rows = torch.rand(2, 4, device=cpu_device)
+    model(rows)
 
 
+@fails(name="model.weight", message=Text("If you meant cpu", "rows = torch.rand(2, 4).cuda()"))
 def test_both_sides_are_named_where_nothing_shows_which_device_is_meant() -> None:
-    def program() -> None:
-        model = nn.Linear(4, 2)
-        rows = torch.rand(2, 4).cuda()
-        model(rows)
-
-    found = error_of(program)
-    assert found.culprit is not None
-    assert found.culprit.name == "model.weight"
-    assert "If you meant cpu" in found.message
-    assert "rows = torch.rand(2, 4).cuda()" in found.message
+    model = nn.Linear(4, 2)
+    rows = torch.rand(2, 4).cuda()
+    model(rows)
 
 
+@fails(name="layer.weight", devices=("cpu", "meta"), edits=[], help=Text("assign=True"))
 def test_a_tensor_without_data_is_the_odd_one_and_nothing_is_moved_to_meta() -> None:
-    def program() -> None:
-        with torch.device("meta"):
-            layer = nn.Linear(4, 2)
-        layer(torch.rand(2, 4))
-
-    found = error_of(program)
-    assert found.devices == ("cpu", "meta")
-    assert found.culprit is not None
-    assert found.culprit.name == "layer.weight"
-    assert not found.edits
-    assert "assign=True" in found.help
+    with torch.device("meta"):
+        layer = nn.Linear(4, 2)
+    layer(torch.rand(2, 4))
 
 
 # Errors that stand for another one.
@@ -229,36 +156,27 @@ def training(reraise: Callable[[Exception], Exception]) -> None:
         raise reraise(error) from error
 
 
+@fails(name="model.weight", edits=["model.to(device)"])
 def test_the_frames_of_the_cause_are_read_where_another_error_replaced_it() -> None:
-    found = error_of(lambda: training(lambda _: StepFailedError("step 3")))
-    assert found.culprit is not None
-    assert found.culprit.name == "model.weight"
-    assert [edit.after.strip() for edit in found.edits] == ["model.to(device)"]
+    training(lambda _: StepFailedError("step 3"))
 
 
+@fails(rule="host-conversion", name="scores")
 def test_a_call_that_torch_refused_is_found_behind_the_error_raised_from_it() -> None:
-    def program() -> None:
-        scores = torch.rand(3, device="cuda:0")
-        try:
-            scores.numpy()
-        except TypeError as error:
-            raise StepFailedError("no scores") from error
-
-    found = error_of(program)
-    assert found.rule == "host-conversion"
-    assert found.culprit is not None
-    assert found.culprit.name == "scores"
+    scores = torch.rand(3, device="cuda:0")
+    try:
+        scores.numpy()
+    except TypeError as error:
+        raise StepFailedError("no scores") from error
 
 
+@fails(cause="never-moved")
 def test_an_error_that_was_handled_before_is_not_taken_for_the_cause() -> None:
-    def program() -> None:
-        try:
-            raise KeyError("no cache")
-        except KeyError:
-            model = nn.Linear(4, 2)
-            model(torch.rand(2, 4, device="cuda:0"))
-
-    assert error_of(program).cause == "never-moved"
+    try:
+        raise KeyError("no cache")
+    except KeyError:
+        model = nn.Linear(4, 2)
+        model(torch.rand(2, 4, device="cuda:0"))
 
 
 # What is kept from before.
@@ -277,13 +195,9 @@ class Recurrent(nn.Module):
         return y
 
 
+@fails(cause="not-registered", born="self.hidden = torch.zeros(1, 4)")
 def test_state_made_of_an_unregistered_attribute_is_not_created_in_the_computation() -> None:
-    def program() -> None:
-        Recurrent().to("cuda:0")(torch.rand(3, 4, device="cuda:0"))
-
-    found = error_of(program)
-    assert found.cause == "not-registered"
-    assert born(found) == "self.hidden = torch.zeros(1, 4)"
+    Recurrent().to("cuda:0")(torch.rand(3, 4, device="cuda:0"))
 
 
 class Counted(nn.Module):
@@ -301,14 +215,12 @@ class Counted(nn.Module):
         return y
 
 
+@fails(cause="stale-copy")
 def test_state_made_of_a_cache_of_a_dry_run_is_stale() -> None:
-    def program() -> None:
-        model = Counted()
-        model(torch.rand(2, 4))
-        model.to("cuda:0")
-        model(torch.rand(2, 4, device="cuda:0"))
-
-    assert error_of(program).cause == "stale-copy"
+    model = Counted()
+    model(torch.rand(2, 4))
+    model.to("cuda:0")
+    model(torch.rand(2, 4, device="cuda:0"))
 
 
 class Ramped(torch.autograd.Function):
@@ -323,29 +235,19 @@ class Ramped(torch.autograd.Function):
         return grad
 
 
+@fails(cause="never-moved", name="ctx.ramp", born="ctx.ramp = torch.arange(4.0)")
 def test_what_an_autograd_function_keeps_in_ctx_is_named_with_the_line_of_its_forward() -> None:
-    def program() -> None:
-        y: Any = Ramped.apply(torch.rand(4, device="cuda:0", requires_grad=True))  # type: ignore[no-untyped-call]
-        y.sum().backward()
-
-    found = error_of(program)
-    assert found.cause == "never-moved"
-    assert found.culprit is not None
-    assert found.culprit.name == "ctx.ramp"
-    assert born(found) == "ctx.ramp = torch.arange(4.0)"
+    y: Any = Ramped.apply(torch.rand(4, device="cuda:0", requires_grad=True))  # type: ignore[no-untyped-call]
+    y.sum().backward()
 
 
+@fails(cause="wrong-device", born="self.rows = self.rows.cpu()")
 def test_a_table_that_a_with_block_took_back_before_backward_names_the_line_that_took_it() -> None:
-    def program() -> None:
-        table = Lent()
-        x = torch.rand(4, device="cuda:0", requires_grad=True)
-        with table:
-            y: Any = checkpoint(lambda each: (each * table.rows).sin(), x, use_reentrant=False)
-        y.sum().backward()
-
-    found = error_of(program)
-    assert found.cause == "wrong-device"
-    assert born(found) == "self.rows = self.rows.cpu()"
+    table = Lent()
+    x = torch.rand(4, device="cuda:0", requires_grad=True)
+    with table:
+        y: Any = checkpoint(lambda each: (each * table.rows).sin(), x, use_reentrant=False)
+    y.sum().backward()
 
 
 class Spectrum(nn.Module):
@@ -358,11 +260,9 @@ class Spectrum(nn.Module):
         return torch.stft(x * self.gain, 32, 8, 16, self.window, return_complex=True)
 
 
+@fails(cause="not-registered", name="self.window")
 def test_a_window_that_stft_would_pad_is_named() -> None:
-    found = error_of(lambda: Spectrum().to("cuda:0")(torch.rand(2, 256, device="cuda:0")))
-    assert found.cause == "not-registered"
-    assert found.culprit is not None
-    assert found.culprit.name == "self.window"
+    Spectrum().to("cuda:0")(torch.rand(2, 256, device="cuda:0"))
 
 
 @pytest.fixture
@@ -372,17 +272,11 @@ def _default_device() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_default_device")
+@fails(cause="never-moved", name="weights", message=Text("from numpy"))
 def test_the_default_device_does_not_reach_memory_of_numpy() -> None:
-    def program() -> None:
-        torch.set_default_device("cuda:0")
-        weights = torch.from_numpy(np.ones(4, np.float32))
-        torch.rand(4) * weights
-
-    found = error_of(program)
-    assert found.cause == "never-moved"
-    assert found.culprit is not None
-    assert found.culprit.name == "weights"
-    assert "from numpy" in found.message
+    torch.set_default_device("cuda:0")
+    weights = torch.from_numpy(np.ones(4, np.float32))
+    torch.rand(4) * weights
 
 
 # Replicas.
@@ -400,30 +294,19 @@ class Replicated(nn.Module):
         return y
 
 
+@fails(cause="wrong-device", name="state")
 def test_the_line_that_waits_for_replicas_gives_no_name_to_their_tensors() -> None:
-    def program() -> None:
-        first = torch.device("cuda:0")
-        nn.DataParallel(Replicated(first).to(first), device_ids=[0, 1])(torch.rand(4, 4).to(first))
-
-    found = error_of(program)
-    assert found.cause == "wrong-device"
-    assert found.culprit is not None
-    assert found.culprit.name == "state"
+    first = torch.device("cuda:0")
+    nn.DataParallel(Replicated(first).to(first), device_ids=[0, 1])(torch.rand(4, 4).to(first))
 
 
 # Names.
 
 
+@fails(cause="created-without-device", name="torch.ones(3)", edits=['(w * 2).backward(torch.ones(3, device="cuda:0"))'])
 def test_a_gradient_on_the_wrong_device_that_backward_refuses_is_explained() -> None:
-    def program() -> None:
-        w = torch.rand(3, device="cuda:0", requires_grad=True)
-        (w * 2).backward(torch.ones(3))
-
-    found = error_of(program)
-    assert found.cause == "created-without-device"
-    assert found.culprit is not None
-    assert found.culprit.name == "torch.ones(3)"
-    assert [edit.after.strip() for edit in found.edits] == ['(w * 2).backward(torch.ones(3, device="cuda:0"))']
+    w = torch.rand(3, device="cuda:0", requires_grad=True)
+    (w * 2).backward(torch.ones(3))
 
 
 class Halved(torch.autograd.Function):
@@ -440,18 +323,18 @@ class Halved(torch.autograd.Function):
         return gradient / 2 + seen.item(), back
 
 
+@fails(
+    cause="wrong-device",
+    name="back",
+    devices=("cuda:0", "cpu"),
+    certainty="seen",
+    born="back = gradient.cpu() / 2",
+    message=Text(begins="`back` is on cpu; backward needs this gradient on cuda:0."),
+)
 def test_a_gradient_that_a_function_of_the_users_returned_on_the_wrong_device_is_named() -> None:
-    def program() -> None:
-        x = torch.ones(3, device="cuda:0", requires_grad=True)
-        scale = torch.ones(3, device="cuda:0", requires_grad=True)
-        Halved.apply(x, scale).sum().backward()  # type: ignore[no-untyped-call]
-
-    found = error_of(program)
-    assert found.culprit is not None
-    assert (found.culprit.name, found.cause, found.devices) == ("back", "wrong-device", ("cuda:0", "cpu"))
-    assert born(found) == "back = gradient.cpu() / 2"
-    assert found.culprit.certainty == "seen"
-    assert found.message.startswith("`back` is on cpu; backward needs this gradient on cuda:0.")
+    x = torch.ones(3, device="cuda:0", requires_grad=True)
+    scale = torch.ones(3, device="cuda:0", requires_grad=True)
+    Halved.apply(x, scale).sum().backward()  # type: ignore[no-untyped-call]
 
 
 class Both(torch.autograd.Function):
@@ -468,13 +351,11 @@ class Both(torch.autograd.Function):
         return first, second
 
 
+@fails(born="first = gradient.cpu()")
 def test_of_several_gradients_on_the_wrong_device_the_one_at_the_index_that_torch_names_is_meant() -> None:
-    def program() -> None:
-        x = torch.ones(3, device="cuda:0", requires_grad=True)
-        scale = torch.ones(3, device="cuda:0", requires_grad=True)
-        Both.apply(x, scale).sum().backward()  # type: ignore[no-untyped-call]
-
-    assert born(error_of(program)) == "first = gradient.cpu()"
+    x = torch.ones(3, device="cuda:0", requires_grad=True)
+    scale = torch.ones(3, device="cuda:0", requires_grad=True)
+    Both.apply(x, scale).sum().backward()  # type: ignore[no-untyped-call]
 
 
 class WithEmptyScale(nn.Module):
@@ -511,25 +392,18 @@ def _of_a_tensor() -> None:
     ],
 )
 def test_a_tensor_without_data_that_is_moved_is_named(program: Callable[[], object], name: str, helps: str) -> None:
-    found = error_of(program)
-    assert found.culprit is not None
-    assert (found.culprit.name, found.devices) == (name, ("cuda:0", "meta"))
-    assert found.message.startswith(f"`{name}` is on meta; this line copies it to cuda:0.")
-    assert 'torch.empty(3, device="meta")' in born(found)
-    assert helps in found.help
+    says = Text(begins=f"`{name}` is on meta; this line copies it to cuda:0.")
+    born = Text('torch.empty(3, device="meta")')
+    fails(name=name, devices=("cuda:0", "meta"), message=says, born=born, help=Text(helps))(program)()
 
 
+@fails(devices=("meta",), message=Text(begins="`scale` is on meta; this line copies it."))
 def test_where_the_device_of_a_copy_is_not_known_the_tensor_without_data_is_named_all_the_same() -> None:
-    def program() -> None:
-        def wanted() -> torch.device:
-            return torch.device("cpu")
+    def wanted() -> torch.device:
+        return torch.device("cpu")
 
-        scale = torch.empty(3, device="meta")
-        scale.to(wanted())
-
-    found = error_of(program)
-    assert found.message.startswith("`scale` is on meta; this line copies it.")
-    assert found.devices == ("meta",)
+    scale = torch.empty(3, device="meta")
+    scale.to(wanted())
 
 
 def test_an_error_of_torchs_about_devices_is_reported_in_its_words_where_nothing_is_known_of_it() -> None:
@@ -547,21 +421,17 @@ def test_an_error_of_torchs_about_devices_is_reported_in_its_words_where_nothing
         x = torch.ones(3, device="cuda:0", requires_grad=True)
         Kept.apply(x).sum().backward()  # type: ignore[no-untyped-call]
 
-    recording = recorded(program)
-    (found,) = [each for each in recording.report.findings if each.severity == "error"]
+    report = report_of(program)
+    (found,) = [each for each in report.findings if each.severity == "error"]
     assert found.cause == "unknown"
     assert "invalid gradient at index 0" in found.message
-    assert "No device problems" not in recording.report.text
+    assert "No device problems" not in report.text
 
 
+@fails(message=Text('rows["layer.weight"]', "rows['layer\"][\"bias']"))
 def test_a_key_with_dots_or_brackets_is_not_cut_apart() -> None:
-    def program() -> None:
-        rows = {"layer.weight": torch.rand(2, 4), 'layer"]["bias': torch.rand(2)}
-        nn.functional.linear(torch.rand(2, 4, device="cuda:0"), rows["layer.weight"], rows['layer"]["bias'])
-
-    message = error_of(program).message
-    assert 'rows["layer.weight"]' in message
-    assert "rows['layer\"][\"bias']" in message
+    rows = {"layer.weight": torch.rand(2, 4), 'layer"]["bias': torch.rand(2)}
+    nn.functional.linear(torch.rand(2, 4, device="cuda:0"), rows["layer.weight"], rows['layer"]["bias'])
 
 
 nothing = None
@@ -577,7 +447,7 @@ def test_a_module_that_has_died_is_not_named_after_a_variable_that_is_none() -> 
         once(rows)
         rows + torch.rand(2, 4)
 
-    assert [module.path for module in recorded(program).trace.modules] == ["short_lived"]
+    assert [module.path for module in report_of(program).trace.modules] == ["short_lived"]
 
 
 def test_a_module_that_torch_calls_for_the_user_has_the_name_it_was_passed_by() -> None:
@@ -585,7 +455,7 @@ def test_a_module_that_torch_calls_for_the_user_has_the_name_it_was_passed_by() 
         block = nn.Linear(4, 4)
         checkpoint(block, torch.rand(2, 4, device="cuda:0", requires_grad=True), use_reentrant=False)
 
-    assert [module.path for module in recorded(program).trace.modules] == ["block"]
+    assert [module.path for module in report_of(program).trace.modules] == ["block"]
 
 
 def test_the_state_that_an_optimizer_loaded_is_followed_to_what_read_it() -> None:
@@ -627,17 +497,14 @@ def test_state_that_was_loaded_before_the_model_moved_is_moved_below_the_move() 
     assert "for state in resumed.state.values():" in found.edits[0].after
 
 
+@fails(edits=["rows = rows.to(device)", "wanted = wanted.to(device)"])
 def test_copies_that_nobody_kept_in_a_loop_are_kept_both() -> None:
-    def program() -> None:
-        device = "cuda:0"
-        model = nn.Linear(4, 2).to(device)
-        for rows, wanted in [(torch.rand(2, 4), torch.rand(2, 2))]:
-            rows.to(device)
-            wanted.to(device)
-            (model(rows) - wanted).sum()
-
-    found = error_of(program)
-    assert [edit.after.strip() for edit in found.edits] == ["rows = rows.to(device)", "wanted = wanted.to(device)"]
+    device = "cuda:0"
+    model = nn.Linear(4, 2).to(device)
+    for rows, wanted in [(torch.rand(2, 4), torch.rand(2, 2))]:
+        rows.to(device)
+        wanted.to(device)
+        (model(rows) - wanted).sum()
 
 
 def test_a_gradient_that_went_back_to_its_tensor_was_put_there_by_nobody() -> None:
@@ -677,22 +544,18 @@ class Scaled(nn.Module):
         return self.layer(x) * self.table
 
 
+@fails(
+    cause="not-registered",
+    moved='model.to("cuda:0")',
+    edits=['self.register_buffer("table", torch.arange(3.0), persistent=False)'],
+)
 def test_a_trainer_that_clears_up_after_the_error_changes_nothing_of_its_cause() -> None:
-    def program() -> None:
-        model = Scaled()
-        model.to("cuda:0")
-        try:
-            model(torch.ones(2, 3, device="cuda:0"))
-        finally:
-            model.cpu()
-
-    found = error_of(program)
-    assert found.culprit is not None
-    assert found.culprit.moved is not None
-    assert (found.cause, found.culprit.moved.text) == ("not-registered", 'model.to("cuda:0")')
-    assert [edit.after.strip() for edit in found.edits] == [
-        'self.register_buffer("table", torch.arange(3.0), persistent=False)'
-    ]
+    model = Scaled()
+    model.to("cuda:0")
+    try:
+        model(torch.ones(2, 3, device="cuda:0"))
+    finally:
+        model.cpu()
 
 
 def test_a_part_of_a_call_over_several_lines_is_replaced_in_its_text() -> None:
@@ -747,15 +610,13 @@ def test_the_one_literal_of_another_accelerator_is_changed_where_a_variable_name
     ]
 
 
+@fails(devices=("cuda:1", "cuda:0"))
 def test_a_second_accelerator_that_the_program_names_again_is_meant() -> None:
-    def program() -> None:
-        device = torch.device("cuda:0")
-        first = nn.Linear(4, 4).to(device)
-        second = nn.Linear(4, 4).to("cuda:1")
-        goal = torch.zeros(2, 4).to("cuda:1")
-        (second(first(torch.randn(2, 4, device=device))) - goal).sum().backward()
-
-    assert error_of(program).devices == ("cuda:1", "cuda:0")
+    device = torch.device("cuda:0")
+    first = nn.Linear(4, 4).to(device)
+    second = nn.Linear(4, 4).to("cuda:1")
+    goal = torch.zeros(2, 4).to("cuda:1")
+    (second(first(torch.randn(2, 4, device=device))) - goal).sum().backward()
 
 
 class Counts:
@@ -808,32 +669,27 @@ class Cached(nn.Module):
         return torch.add(self.layer(x) * (self.grid * 2), self.ramp)
 
 
-def test_a_cache_that_was_filled_before_the_move_is_a_buffer_from_the_start() -> None:
-    def program() -> None:
-        model = Cached()
-        for _ in range(40):
-            model(torch.ones(1, 4))
-        model.to("cuda:0")(torch.ones(1, 4, device="cuda:0"))
-
-    found = error_of(program)
-    assert found.cause == "stale-copy"
-    assert [edit.after.strip() for edit in found.edits] == [
+@fails(
+    cause="stale-copy",
+    edits=[
         'self.register_buffer("grid", None, persistent=False)',
         'self.register_buffer("ramp", None, persistent=False)',
-    ]
+    ],
+)
+def test_a_cache_that_was_filled_before_the_move_is_a_buffer_from_the_start() -> None:
+    model = Cached()
+    for _ in range(40):
+        model(torch.ones(1, 4))
+    model.to("cuda:0")(torch.ones(1, 4, device="cuda:0"))
 
 
+@fails(name="torch.zeros(2)")
 def test_an_item_of_a_list_that_was_handed_over_is_called_by_what_made_it() -> None:
     def joined(parts: list[torch.Tensor]) -> torch.Tensor:
         return torch.cat(parts)
 
-    def program() -> None:
-        x = torch.ones(2, device="cuda:0")
-        joined([x, torch.zeros(2)])
-
-    found = error_of(program)
-    assert found.culprit is not None
-    assert found.culprit.name == "torch.zeros(2)"
+    x = torch.ones(2, device="cuda:0")
+    joined([x, torch.zeros(2)])
 
 
 def test_what_was_made_above_a_loop_is_no_neighbour_of_the_batches_that_the_loop_moves() -> None:

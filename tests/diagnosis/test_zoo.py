@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from folders import TESTS
-from programs import run, run_installed, run_untraced
+from programs import run
 from warm import Warm
 
 ZOO = sorted((TESTS / "zoo").glob("*.py"))
@@ -22,6 +22,6 @@ def test_a_healthy_program_raises_no_alarm(path: Path, warm: Warm) -> None:
 
 @pytest.mark.parametrize("path", ZOO, ids=lambda path: path.stem)
 def test_a_healthy_program_that_nobody_records_hears_nothing(path: Path, warm: Warm) -> None:
-    outcome = run_untraced(warm, path)
+    outcome = run(warm, path, mode="untraced")
     assert (outcome.raised, outcome.text, outcome.findings, outcome.notes) == ("", "", (), ())
-    assert "devtrace" not in run_installed(warm, path)
+    assert "devtrace" not in run(warm, path, mode="installed").text

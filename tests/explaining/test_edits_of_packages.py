@@ -10,10 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-import devtrace
 from devtrace.diagnosis.findings import Finding
 from devtrace.recording.context import hooks
-from failing import edits_of, report_of
+from failing import both, edits_of
 
 TURNING = """import torch
 from torch import nn
@@ -110,21 +109,6 @@ def its_constructor_makes_it() -> None:
     shifted = Shifted(4)
     shifted.cuda()
     shifted(torch.ones(2, 4, device="cuda:0"))
-
-
-def of_traceback(program: Callable[[], None]) -> Finding:
-    with devtrace.simulate("cuda:1"), pytest.raises(RuntimeError) as caught:
-        program()
-    (finding,) = devtrace.explain(caught.value).findings
-    return finding
-
-
-def of_recording(program: Callable[[], None]) -> Finding:
-    (finding,) = (each for each in report_of(program, simulate="cuda:1").findings if each.severity == "error")
-    return finding
-
-
-both = pytest.mark.parametrize("found", [of_recording, of_traceback])
 
 
 @both

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import sys
 import threading
@@ -25,9 +26,9 @@ from devtrace.api.results import Report
 from devtrace.diagnosis.evidence.error_origins import path_to_origin
 from devtrace.diagnosis.findings import Finding
 from devtrace.recording.columns import stamps
-from failing import birth_of, culprit_of
+from failing import Text, birth_of, culprit_of, fails
 from odd_programs import Lent
-from programs import run_untraced
+from programs import run
 from warm import Warm
 
 pytestmark = pytest.mark.usefixtures("hooked")
@@ -39,6 +40,9 @@ def raised(program: Callable[[], object]) -> BaseException:
     except BaseException as error:  # noqa: BLE001
         return error
     pytest.fail("the program did not raise")
+
+
+unrecorded = functools.partial(fails, "untraced", simulate="")
 
 
 def explained(program: Callable[[], object]) -> Finding:
@@ -277,15 +281,11 @@ def test_the_error_of_a_thread_is_explained() -> None:
     assert_explains_mixed(finding)
 
 
+@unrecorded(name="table", born=Text("torch.zeros(3)"))
 def test_in_a_comprehension_the_birth_comes_from_the_list_that_it_goes_through() -> None:
-    def program() -> None:
-        x = torch.ones(3, device="cuda:0")
-        tables = [torch.zeros(3) for _ in range(2)]
-        [x + table for table in tables]
-
-    finding = explained(program)
-    assert culprit_of(finding).name == "table"
-    assert "torch.zeros(3)" in birth_of(finding).text
+    x = torch.ones(3, device="cuda:0")
+    tables = [torch.zeros(3) for _ in range(2)]
+    [x + table for table in tables]
 
 
 def test_the_turn_of_a_comprehension_that_failed_is_the_one_that_mixes_devices_on_every_python() -> None:
@@ -314,17 +314,14 @@ def test_a_comprehensions_variable_hides_one_of_the_function_on_every_python() -
     assert culprit_of(finding).device == "cpu"
 
 
-def test_the_turn_of_a_comprehension_is_the_one_whose_layer_failed_below_on_every_python() -> None:
-    def program() -> list[list[torch.Tensor]]:
-        x = torch.ones(1, 2, device="cuda:0")
-        layers = [nn.Linear(2, 2).to("cuda"), nn.Linear(2, 2)]
-        return [[layer(x) for layer in layers] for _ in range(1)]
-
-    finding = explained(program)
-    assert "layer" in culprit_of(finding).name
-    assert culprit_of(finding).device == "cpu"
+@unrecorded(name=Text("layer"), device="cpu")
+def test_the_turn_of_a_comprehension_is_the_one_whose_layer_failed_below_on_every_python() -> list[list[torch.Tensor]]:
+    x = torch.ones(1, 2, device="cuda:0")
+    layers = [nn.Linear(2, 2).to("cuda"), nn.Linear(2, 2)]
+    return [[layer(x) for layer in layers] for _ in range(1)]
 
 
+@unrecorded(name="images", born="images = torch.zeros(3)")
 def test_a_parameter_that_a_loop_gives_new_values_was_made_by_the_caller() -> None:
     def forward(x: torch.Tensor) -> torch.Tensor:
         weight = torch.ones(3, device="cuda:0")
@@ -333,26 +330,17 @@ def test_a_parameter_that_a_loop_gives_new_values_was_made_by_the_caller() -> No
         x = x * weight
         return x.mean(0)
 
-    def program() -> None:
-        images = torch.zeros(3)
-        forward(images)
-
-    finding = explained(program)
-    assert (culprit_of(finding).name, birth_of(finding).text) == ("images", "images = torch.zeros(3)")
+    images = torch.zeros(3)
+    forward(images)
 
 
+@unrecorded(name="mask", site="gradient * mask")
 def test_a_hook_in_backward_is_explained() -> None:
-    def program() -> None:
-        weight = torch.ones(3, device="cuda:0", requires_grad=True)
-        mask = torch.zeros(3)
-        loss = (weight * 2).sum()
-        weight.register_hook(lambda gradient: gradient * mask)
-        loss.backward()
-
-    finding = explained(program)
-    assert culprit_of(finding).name == "mask"
-    assert finding.site is not None
-    assert finding.site.text == "gradient * mask"
+    weight = torch.ones(3, device="cuda:0", requires_grad=True)
+    mask = torch.zeros(3)
+    loss = (weight * 2).sum()
+    weight.register_hook(lambda gradient: gradient * mask)
+    loss.backward()
 
 
 def test_an_error_of_the_native_backward_pass_is_in_torchs_words() -> None:
@@ -388,17 +376,18 @@ class Halved(torch.autograd.Function):
         return gradient / 2, back
 
 
+@unrecorded(
+    cause="wrong-device",
+    name="back",
+    devices=("cuda:0", "cpu"),
+    born="back = gradient.cpu() / 2",
+    edits=[],
+    message=Text(begins="`back` is on cpu; backward needs this gradient on cuda:0."),
+)
 def test_a_gradient_that_backward_refuses_is_the_one_that_the_users_function_returned() -> None:
-    def program() -> None:
-        x = torch.ones(3, device="cuda:0", requires_grad=True)
-        scale = torch.ones(3, device="cuda:0", requires_grad=True)
-        Halved.apply(x, scale).sum().backward()  # type: ignore[no-untyped-call]
-
-    finding = explained(program)
-    assert (culprit_of(finding).name, finding.cause, finding.devices) == ("back", "wrong-device", ("cuda:0", "cpu"))
-    assert birth_of(finding).text == "back = gradient.cpu() / 2"
-    assert finding.message.startswith("`back` is on cpu; backward needs this gradient on cuda:0.")
-    assert not finding.edits
+    x = torch.ones(3, device="cuda:0", requires_grad=True)
+    scale = torch.ones(3, device="cuda:0", requires_grad=True)
+    Halved.apply(x, scale).sum().backward()  # type: ignore[no-untyped-call]
 
 
 def test_of_autograd_functions_of_one_name_the_one_that_the_frames_know_is_read() -> None:
@@ -412,54 +401,42 @@ def test_of_autograd_functions_of_one_name_the_one_that_the_frames_know_is_read(
     assert (culprit_of(explained(program)).name, former.__name__) == ("back", "Halved")
 
 
+@unrecorded(cause="never-moved", name="w.grad", born="(w * 2).sum().backward()")
 def test_a_gradient_that_stayed_where_its_tensor_was_has_the_line_of_its_backward_pass() -> None:
-    def program() -> None:
-        w = torch.ones(3, requires_grad=True)
-        (w * 2).sum().backward()
-        w.data = w.data.to("cuda:0")
-        assert w.grad is not None
-        torch.ones(3, device="cuda:0") + w.grad
-
-    finding = explained(program)
-    assert (culprit_of(finding).name, finding.cause) == ("w.grad", "never-moved")
-    assert birth_of(finding).text == "(w * 2).sum().backward()"
+    w = torch.ones(3, requires_grad=True)
+    (w * 2).sum().backward()
+    w.data = w.data.to("cuda:0")
+    assert w.grad is not None
+    torch.ones(3, device="cuda:0") + w.grad
 
 
+@unrecorded(cause="never-moved", name="layer.weight.grad", born="layer(torch.ones(1, 3)).sum().backward()")
 def test_gradients_that_an_optimizer_finds_where_their_parameters_were_are_named() -> None:
-    def program() -> None:
-        layer = nn.Linear(3, 3)
-        layer(torch.ones(1, 3)).sum().backward()
-        for parameter in layer.parameters():
-            parameter.data = parameter.data.to("cuda:0")
-        optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
-        optimizer.step()
-
-    finding = explained(program)
-    assert (culprit_of(finding).name, finding.cause) == ("layer.weight.grad", "never-moved")
-    assert birth_of(finding).text == "layer(torch.ones(1, 3)).sum().backward()"
+    layer = nn.Linear(3, 3)
+    layer(torch.ones(1, 3)).sum().backward()
+    for parameter in layer.parameters():
+        parameter.data = parameter.data.to("cuda:0")
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    optimizer.step()
 
 
+@unrecorded(name="layer.weight", devices=("cuda:0", "meta"), help=Text("assign=True"))
 def test_a_weight_without_data_is_named() -> None:
-    def program() -> None:
-        with torch.device("meta"):
-            layer = nn.Linear(4, 2)
-        layer(torch.rand(2, 4, device="cuda:0"))
-
-    finding = explained(program)
-    assert (culprit_of(finding).name, finding.devices) == ("layer.weight", ("cuda:0", "meta"))
-    assert "assign=True" in finding.help
+    with torch.device("meta"):
+        layer = nn.Linear(4, 2)
+    layer(torch.rand(2, 4, device="cuda:0"))
 
 
+@unrecorded(
+    name="layer.weight",
+    devices=("cuda:0", "meta"),
+    message=Text(begins="`layer.weight` is on meta; this line copies it to cuda:0."),
+    help=Text("to_empty"),
+)
 def test_a_weight_without_data_that_is_moved_is_named() -> None:
-    def program() -> None:
-        with torch.device("meta"):
-            layer = nn.Linear(4, 2)
-        layer.to("cuda:0")
-
-    finding = explained(program)
-    assert (culprit_of(finding).name, finding.devices) == ("layer.weight", ("cuda:0", "meta"))
-    assert finding.message.startswith("`layer.weight` is on meta; this line copies it to cuda:0.")
-    assert "to_empty" in finding.help
+    with torch.device("meta"):
+        layer = nn.Linear(4, 2)
+    layer.to("cuda:0")
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
@@ -469,7 +446,7 @@ def test_an_error_while_torch_compile_traces_is_explained(backend: str, warm: Wa
         "def run(device):\n    table = torch.zeros(3)\n    x = torch.ones(3, device=device)\n"
         f"    torch.compile(step, backend={backend!r})(x, table)\n"
     )
-    (finding,) = run_untraced(warm, tmp_path / "bug.py").errors
+    (finding,) = run(warm, tmp_path / "bug.py", mode="untraced").errors
     assert {*finding.devices} == {"cuda:0", "cpu"}
     assert finding.site is not None
 
@@ -567,16 +544,12 @@ def test_the_error_of_a_replica_gives_what_its_text_has() -> None:
 # Births.
 
 
+@unrecorded(cause="wrong-device", born="self.rows = self.rows.cpu()")
 def test_an_attribute_that_moves_itself_was_put_there_by_that_line() -> None:
-    def program() -> None:
-        table = Lent()
-        with table:
-            pass
-        torch.ones(4, device="cuda:0") + table.rows
-
-    finding = explained(program)
-    assert finding.cause == "wrong-device"
-    assert birth_of(finding).text == "self.rows = self.rows.cpu()"
+    table = Lent()
+    with table:
+        pass
+    torch.ones(4, device="cuda:0") + table.rows
 
 
 def test_a_statement_that_was_not_confirmed_moves_nothing() -> None:
@@ -633,13 +606,11 @@ def test_a_cache_is_stale_only_if_it_was_made_before_the_move(
     assert culprit_of(finding).certainty == "inferred"
 
 
+@unrecorded(born='cache["mask"] = torch.ones(3)')
 def test_a_value_in_a_container_has_the_birth_of_what_was_put_there() -> None:
-    def program() -> None:
-        cache = {}
-        cache["mask"] = torch.ones(3)
-        torch.ones(3, device="cuda:0") * cache["mask"]
-
-    assert birth_of(explained(program)).text == 'cache["mask"] = torch.ones(3)'
+    cache = {}
+    cache["mask"] = torch.ones(3)
+    torch.ones(3, device="cuda:0") * cache["mask"]
 
 
 @dataclass
@@ -676,15 +647,11 @@ def test_a_factory_of_a_dataclass_and_a_constant_of_a_module_have_births(
 # Honest.
 
 
+@unrecorded(cause="attached-after-move", certainty="seen", message=Text(lacks=("robably",)))
 def test_what_the_hooks_saw_is_plain() -> None:
-    def program() -> None:
-        model = nn.Sequential(nn.Linear(3, 3)).to("cuda:0")
-        model.append(nn.Linear(3, 3))
-        model(torch.ones(2, 3, device="cuda:0"))
-
-    finding = explained(program)
-    assert (finding.cause, culprit_of(finding).certainty) == ("attached-after-move", "seen")
-    assert "robably" not in finding.message
+    model = nn.Sequential(nn.Linear(3, 3)).to("cuda:0")
+    model.append(nn.Linear(3, 3))
+    model(torch.ones(2, 3, device="cuda:0"))
 
 
 def test_no_edit_rests_on_a_birth_that_was_only_guessed() -> None:
@@ -701,14 +668,12 @@ def test_no_edit_rests_on_a_birth_that_was_only_guessed() -> None:
     assert not any("torch.zeros" in edit.before for edit in finding.edits)
 
 
+@unrecorded(born="y = x * 2")
 def test_a_variable_that_got_another_value_is_read_by_its_line() -> None:
-    def program() -> None:
-        x = torch.ones(3)
-        y = x * 2
-        x = torch.ones(3, device="cuda:0")
-        x + y
-
-    assert birth_of(explained(program)).text == "y = x * 2"
+    x = torch.ones(3)
+    y = x * 2
+    x = torch.ones(3, device="cuda:0")
+    x + y
 
 
 def test_a_statement_of_another_device_is_no_birth() -> None:

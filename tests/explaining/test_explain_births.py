@@ -13,7 +13,7 @@ from torch import nn
 
 import devtrace
 from devtrace.diagnosis.findings import Finding
-from failing import birth_of, culprit_of, explained
+from failing import Text, birth_of, explained, fails
 
 
 def line_of_birth(finding: Finding) -> str:
@@ -27,12 +27,10 @@ def waves(length: int) -> torch.Tensor:
     return table
 
 
+@fails("untraced", born="table = torch.zeros(length)")
 def test_a_cached_function_is_read_as_any_other() -> None:
-    def program() -> None:
-        x = torch.ones(3, device="cuda:0")
-        x + waves(3)
-
-    assert line_of_birth(explained(program)) == "table = torch.zeros(length)"
+    x = torch.ones(3, device="cuda:0")
+    x + waves(3)
 
 
 class Cells(nn.Module):
@@ -50,10 +48,9 @@ class Cells(nn.Module):
         return x
 
 
+@fails("untraced", cause="created-without-device", born="return [torch.zeros(batch, 2) for _ in self.cells]")
 def test_an_item_of_a_list_was_born_in_the_function_that_returned_the_list() -> None:
-    finding = explained(lambda: Cells().to("cuda:0")(torch.ones(1, 2, device="cuda:0")))
-    assert line_of_birth(finding) == "return [torch.zeros(batch, 2) for _ in self.cells]"
-    assert finding.cause == "created-without-device"
+    Cells().to("cuda:0")(torch.ones(1, 2, device="cuda:0"))
 
 
 MEAN = torch.tensor([0.5, 0.25])
@@ -63,9 +60,9 @@ def centred(x: torch.Tensor, mean: torch.Tensor = MEAN) -> torch.Tensor:
     return x - mean
 
 
+@fails("untraced", born="MEAN = torch.tensor([0.5, 0.25])")
 def test_a_parameter_that_was_not_given_is_born_where_its_default_is() -> None:
-    finding = explained(lambda: centred(torch.ones(2, device="cuda:0")))
-    assert line_of_birth(finding) == "MEAN = torch.tensor([0.5, 0.25])"
+    centred(torch.ones(2, device="cuda:0"))
 
 
 class Causal(nn.Module):
@@ -83,11 +80,9 @@ class Causal(nn.Module):
         return torch.as_tensor(self.layer(x) + self.mask)
 
 
+@fails("untraced", edits=["self._mask = torch.full((2, 2), -1.0, device=next(self.parameters()).device)"])
 def test_the_only_line_that_gives_an_attribute_its_value_is_edited() -> None:
-    finding = explained(lambda: Causal().to("cuda:0")(torch.ones(2, 2, device="cuda:0")))
-    assert [edit.after.strip() for edit in finding.edits] == [
-        "self._mask = torch.full((2, 2), -1.0, device=next(self.parameters()).device)"
-    ]
+    Causal().to("cuda:0")(torch.ones(2, 2, device="cuda:0"))
 
 
 class Shifted(nn.Module):
@@ -100,11 +95,9 @@ class Shifted(nn.Module):
         return torch.as_tensor(self.layer(x) + self.shift)
 
 
+@fails("untraced", edits=['self.register_buffer("shift", 0.5 ** torch.arange(2), persistent=False)'])
 def test_a_plain_attribute_is_registered_where_the_constructor_gives_it() -> None:
-    finding = explained(lambda: Shifted().to("cuda:0")(torch.ones(1, 2, device="cuda:0")))
-    assert [edit.after.strip() for edit in finding.edits] == [
-        'self.register_buffer("shift", 0.5 ** torch.arange(2), persistent=False)'
-    ]
+    Shifted().to("cuda:0")(torch.ones(1, 2, device="cuda:0"))
 
 
 class Features(nn.Module):
@@ -120,9 +113,9 @@ class Features(nn.Module):
         return torch.as_tensor(self.out(x @ self.w))
 
 
+@fails("untraced", cause="not-registered")
 def test_what_a_method_of_the_constructor_made_is_no_cache_of_an_earlier_call() -> None:
-    finding = explained(lambda: Features().to("cuda:0")(torch.ones(2, 3, device="cuda:0")))
-    assert finding.cause == "not-registered"
+    Features().to("cuda:0")(torch.ones(2, 3, device="cuda:0"))
 
 
 def test_parameters_whose_data_was_replaced_were_not_missed_by_the_move() -> None:
@@ -173,15 +166,11 @@ def test_the_states_that_a_layer_of_torchs_was_given_as_a_pair_were_born_in_the_
     assert not any(").to(" in edit.after for edit in finding.edits)  # a pair has none
 
 
+@fails("untraced", name="packed[0]", born=Text(begins="packed = nn.utils.rnn.pack_sequence("))
 def test_the_tensor_of_a_variable_was_not_born_in_the_line_that_fails_over_it() -> None:
-    def program() -> None:
-        net = nn.GRU(3, 5).to("cuda:0")
-        packed = nn.utils.rnn.pack_sequence([torch.rand(n, 3) for n in (5, 3)])
-        net(packed)
-
-    finding = explained(program)
-    assert culprit_of(finding).name == "packed[0]"
-    assert line_of_birth(finding).startswith("packed = nn.utils.rnn.pack_sequence(")
+    net = nn.GRU(3, 5).to("cuda:0")
+    packed = nn.utils.rnn.pack_sequence([torch.rand(n, 3) for n in (5, 3)])
+    net(packed)
 
 
 class Index:
@@ -195,16 +184,12 @@ class Index:
         return query @ self.rows.T
 
 
+@fails("untraced", cause="wrong-device", born="self.rows = torch.cat([self.rows, row.cpu()])")
 def test_a_method_that_was_called_since_gave_an_attribute_its_value() -> None:
-    def program() -> None:
-        index = Index()
-        for _ in range(2):
-            index.add(torch.ones(1, 3, device="cuda:0"))
-        index.search(torch.ones(1, 3, device="cuda:0"))
-
-    finding = explained(program)
-    assert line_of_birth(finding) == "self.rows = torch.cat([self.rows, row.cpu()])"
-    assert finding.cause == "wrong-device"
+    index = Index()
+    for _ in range(2):
+        index.add(torch.ones(1, 3, device="cuda:0"))
+    index.search(torch.ones(1, 3, device="cuda:0"))
 
 
 def test_a_method_that_only_a_branch_calls_may_not_have_run() -> None:
@@ -226,16 +211,12 @@ class Average:
             mine.lerp_(theirs, 0.5)
 
 
+@fails("untraced", cause="stale-copy", born="self.model = copy.deepcopy(model)")
 def test_what_the_state_dict_of_a_copy_gives_is_a_copy_too() -> None:
-    def program() -> None:
-        model = nn.Linear(2, 2)
-        average = Average(model)
-        model.to("cuda:0")
-        average.update(model)
-
-    finding = explained(program)
-    assert finding.cause == "stale-copy"
-    assert line_of_birth(finding) == "self.model = copy.deepcopy(model)"
+    model = nn.Linear(2, 2)
+    average = Average(model)
+    model.to("cuda:0")
+    average.update(model)
 
 
 def without_mask(batch: tuple[torch.Tensor, torch.Tensor], device: str) -> tuple[torch.Tensor, torch.Tensor]:
@@ -262,14 +243,10 @@ def filled(name: str, *args: int, **options: object) -> torch.Tensor:
     return FILLERS[name](*args, **options)
 
 
+@fails("untraced", name='filled("eye", 2)', born='torch.cat((x, filled("eye", 2)))')
 def test_what_a_dispatcher_makes_is_born_at_the_line_that_calls_it() -> None:
-    def program() -> None:
-        x = torch.ones(2, 2, device="cuda:0")
-        torch.cat((x, filled("eye", 2)))
-
-    finding = explained(program)
-    assert line_of_birth(finding) == 'torch.cat((x, filled("eye", 2)))'
-    assert culprit_of(finding).name == 'filled("eye", 2)'
+    x = torch.ones(2, 2, device="cuda:0")
+    torch.cat((x, filled("eye", 2)))
 
 
 def weighed(x: torch.Tensor, soft: bool) -> torch.Tensor:
@@ -281,12 +258,10 @@ def weighed(x: torch.Tensor, soft: bool) -> torch.Tensor:
     return weight
 
 
+@fails("untraced", born="weight = torch.zeros(len(x))")
 def test_a_branch_that_did_not_run_gave_nothing() -> None:
-    def program() -> None:
-        x = torch.ones(3, device="cuda:0")
-        x + weighed(x, True)
-
-    assert line_of_birth(explained(program)) == "weight = torch.zeros(len(x))"
+    x = torch.ones(3, device="cuda:0")
+    x + weighed(x, True)
 
 
 class Curve:
@@ -300,30 +275,24 @@ class Curve:
         return found
 
 
+@fails("untraced", cause="wrong-device", born="found = torch.zeros_like(times, device=self.device)")
 def test_a_parameter_that_a_function_moved_is_read_as_it_was_given() -> None:
-    def program() -> None:
-        times, curve = torch.ones(3, device="cuda:0"), Curve()
-        found = curve.at(times)
-        times * found
-
-    finding = explained(program)
-    assert line_of_birth(finding) == "found = torch.zeros_like(times, device=self.device)"
-    assert finding.cause == "wrong-device"
+    times, curve = torch.ones(3, device="cuda:0"), Curve()
+    found = curve.at(times)
+    times * found
 
 
+@fails("untraced", born="scale = torch.zeros(3)")
 def test_a_statement_over_several_lines_has_not_given_its_variable_yet() -> None:
-    def program() -> None:
-        rate = torch.ones(3, device="cuda:0")
-        scale = torch.zeros(3)
-        scale = (
-            scale
-            .add(
-                rate
-                .abs()
-            )
-        )  # fmt: skip
-
-    assert line_of_birth(explained(program)) == "scale = torch.zeros(3)"
+    rate = torch.ones(3, device="cuda:0")
+    scale = torch.zeros(3)
+    scale = (
+        scale
+        .add(
+            rate
+            .abs()
+        )
+    )  # fmt: skip
 
 
 class Momentum(torch.optim.Optimizer):
@@ -378,24 +347,17 @@ class Sampler:
         return torch.multinomial(scores.softmax(1), 1)
 
 
+@fails("untraced", edits=["sampler.sample(4).detach().cpu().numpy()"], message=Text("`sampler.sample(4)` is on cuda:0"))
 def test_what_a_call_gave_is_converted_though_nobody_read_it() -> None:
     """A weight of the model that the call used is another tensor."""
-
-    def program() -> None:
-        sampler = Sampler()
-        sampler.sample(4).numpy()
-
-    finding = explained(program)
-    assert "`sampler.sample(4)` is on cuda:0" in finding.message
-    assert [each.after.strip() for each in finding.edits] == ["sampler.sample(4).detach().cpu().numpy()"]
+    sampler = Sampler()
+    sampler.sample(4).numpy()
 
 
+@fails("untraced", born="return scores.argmax(dim=1)")
 def test_what_follows_a_branch_that_returned_gave_nothing() -> None:
-    def program() -> None:
-        sampler = Sampler()
-        sampler.pick(4).numpy()
-
-    assert line_of_birth(explained(program)) == "return scores.argmax(dim=1)"
+    sampler = Sampler()
+    sampler.pick(4).numpy()
 
 
 class Bank(nn.Module):
@@ -412,17 +374,17 @@ class Bank(nn.Module):
         return self.head(x)  # type: ignore[no-any-return]
 
 
-def test_what_layers_of_a_plain_list_computed_is_put_right_in_the_list() -> None:
-    def program() -> None:
-        bank = Bank().to("cuda:0")
-        bank(torch.ones(4, 1, 8))
-
-    finding = explained(program)
-    assert finding.cause == "not-registered"
-    assert [each.after.strip() for each in finding.edits] == [
+@fails(
+    "untraced",
+    cause="not-registered",
+    edits=[
         "self.filters = nn.ModuleList([])",
         "bank(torch.ones(4, 1, 8, device=next(bank.parameters()).device))",
-    ]
+    ],
+)
+def test_what_layers_of_a_plain_list_computed_is_put_right_in_the_list() -> None:
+    bank = Bank().to("cuda:0")
+    bank(torch.ones(4, 1, 8))
 
 
 def spread(x: torch.Tensor) -> torch.Tensor:

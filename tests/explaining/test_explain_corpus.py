@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from corpus_programs import FAILING, Program, at, one_a_cause
+from corpus_programs import FAILING, at, one_a_cause
 from devtrace.diagnosis.findings import Edit, Finding
-from programs import Outcome
+from programs import Outcome, Program
 from warm import Warm
 
 LEAST = 0.96
@@ -51,15 +51,15 @@ def _parts(name: str) -> list[str]:
 
 @failing
 def test_an_error_that_nobody_recorded_gets_no_wrong_cause(program: Program, warm: Warm) -> None:
-    outcome = program.outcome_untraced(warm)
-    assert re.search(program.expected["raised"], outcome.raised)
+    outcome = program.outcome(warm, "untraced")
+    assert program.expected["raised"] in outcome.raised
     (finding,) = outcome.errors
     assert finding.cause in (program.cause, "unknown")
 
 
 @failing
 def test_what_was_read_is_never_seen(program: Program, warm: Warm) -> None:
-    outcome = program.outcome_untraced(warm)
+    outcome = program.outcome(warm, "untraced")
     (finding,) = outcome.errors
     assert outcome.text.count("this code ran untraced") == 1
     assert _is_honest(finding)
@@ -71,7 +71,7 @@ def _is_honest(finding: Finding) -> bool:
 
 @pytest.mark.breadth
 def test_nearly_all_of_the_corpus_is_explained(warm: Warm) -> None:
-    marks = {program.name: points(program, program.outcome_untraced(warm)) for program in FAILING}
+    marks = {program.name: points(program, program.outcome(warm, "untraced")) for program in FAILING}
     earned = sum(sum(each.values()) for each in marks.values())
     missed = {name: [part for part, hit in each.items() if not hit] for name, each in marks.items()}
     assert earned >= LEAST * 5 * len(FAILING), {name: parts for name, parts in missed.items() if parts}

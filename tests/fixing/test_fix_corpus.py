@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from corpus_programs import FAILING, one_a_cause
-from corpus_programs import Program as Folder
 from devtrace.fixing.command import reasons
 from devtrace.fixing.patch import unified_diff
 from devtrace.fixing.rounds import Rounds
 from devtrace.fixing.source_text import SourceText
-from fix_rounds import Program, fixed, outcome
+from fix_rounds import fixed, outcome
+from programs import Program
 from warm import Warm
 
 pytestmark = pytest.mark.slow
@@ -22,15 +22,14 @@ pytestmark = pytest.mark.slow
 
 @one_a_cause(FAILING)
 def test_a_program_is_fixed_and_returns_what_its_authors_fix_returns_on_the_cpu(
-    program: Folder, warm: Warm, tmp_path: Path
+    program: Program, warm: Warm, tmp_path: Path
 ) -> None:
-    ours = Program(program.folder / "bug.py", program.arguments)
-    rounds, value = fixed(warm, ours)
+    rounds, value = fixed(warm, program)
     assert (rounds.is_proven, rounds.last.ending, rounds.last.raised) == (True, "ended", "")
     assert rounds.compared is not None
     assert rounds.compared.is_proof, rounds.compared
     assert_git_applies(rounds, program.folder, tmp_path / "ours")
-    on_cpu = Program(program.with_fix(tmp_path / "authors"), tuple(map(as_cpu, program.arguments)), simulate="")
+    on_cpu = Program(program.with_fix(tmp_path / "authors").path, tuple(map(as_cpu, program.arguments)), simulate="")
     assert value == outcome(warm, on_cpu, {}).value
 
 

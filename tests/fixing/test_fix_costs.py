@@ -16,8 +16,7 @@ import pytest
 import torch
 from torch import nn
 
-from corpus_programs import CORPUS
-from corpus_programs import Program as Folder
+from corpus_programs import COSTLY
 from devtrace.cli.main import main
 from devtrace.diagnosis.findings import Edit, Finding, Holder, Site
 from devtrace.diagnosis.slugs import Severity
@@ -26,24 +25,24 @@ from devtrace.fixing.costs import Costs
 from devtrace.fixing.program import ProgramRunner
 from devtrace.fixing.rounds import ProgramRun, Rounds
 from devtrace.fixing.source_text import SourceText
-from fix_rounds import Program, cheaper, story
+from fix_rounds import cheaper, story
+from programs import Program
 from warm import Warm
 
 from .test_fix_command import git_apply
 
-COSTS = [Folder(path.parent) for path in sorted(CORPUS.glob("costs/*/expected.json"))]
 OFFERED = {"full_batch": [(20, 12), (12, 4)], "hard_examples": [(21, 1)], "masked_pool": [(12, 5)]}
 """Of the programs to whose costs edits are offered: copies or waits before and after each."""
 
 
 @pytest.mark.one_in(4)
 @pytest.mark.slow
-@pytest.mark.parametrize("folder", COSTS, ids=lambda folder: folder.name)
-def test_every_edit_that_is_offered_for_a_cost_is_proven(folder: Folder, warm: Warm) -> None:
-    costs = cheaper(warm, Program(folder.folder / "bug.py", folder.arguments))
+@pytest.mark.parametrize("program", COSTLY, ids=lambda program: program.name)
+def test_every_edit_that_is_offered_for_a_cost_is_proven(program: Program, warm: Warm) -> None:
+    costs = cheaper(warm, program)
     assert costs.rejected == [], story(costs.rounds)
     assert costs.rounds.last.values
-    assert [change.counts for change in costs.rounds.changes] == OFFERED.get(folder.name, [])
+    assert [change.counts for change in costs.rounds.changes] == OFFERED.get(program.name, [])
 
 
 def cost(count: int, line: int = 1, after: str = "x = 2", severity: Severity = "warning") -> Finding:

@@ -9,7 +9,8 @@ import pytest
 
 from devtrace.fixing.compared import ReferenceRun
 from devtrace.fixing.rounds import ProgramRun, Rounds
-from fix_rounds import Program, fixed, story
+from fix_rounds import fixed, story
+from programs import Program
 from warm import Warm
 
 pytestmark = pytest.mark.slow

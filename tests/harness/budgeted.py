@@ -13,19 +13,18 @@ A program is either the loop's body (`body`), or comes once, at a step at which 
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
 import devtrace
 from devtrace.diagnosis.findings import Finding
 from folders import ROOT, TESTS
+from loaded import loaded
 from warm import Warm
 
 STEPS = int(os.environ.get("LOOP_STEPS", "100"))
@@ -71,16 +70,9 @@ def findings(path: str, way: str, budget: str, *arguments: str) -> Seen:
     """Run a program's file."""
     torch.set_num_threads(1)
     sys.path.insert(0, str(Path(path).parent))
-    spec = importlib.util.spec_from_file_location("program", path)
-    assert spec is not None
-    assert spec.loader is not None
-    program: Any = importlib.util.module_from_spec(spec)
-    sys.modules["program"] = program
-
-    loader = spec.loader
 
     def run() -> None:
-        loader.exec_module(program)
+        program = loaded(path)
         begin = getattr(program, "run", None) or program.main
         WAYS[way](lambda: begin(*arguments))
 
@@ -140,7 +132,7 @@ def programs_in(folder: Path) -> list[tuple[Path, tuple[str, ...]]]:
 def programs() -> list[tuple[Path, tuple[str, ...]]]:
     from corpus_programs import PROGRAMS
 
-    corpus = [(program.folder / "bug.py", program.arguments) for program in PROGRAMS]
+    corpus = [(program.path, program.arguments) for program in PROGRAMS]
     return corpus + programs_in(TESTS / "zoo")
 
 

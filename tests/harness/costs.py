@@ -1,14 +1,22 @@
-"""What a program pays for nothing, recorded on a simulated device."""
+"""What a program pays for nothing, recorded on a simulated device.
+
+@warns(rule="host-sync", count=20)
+def test_a_loss_that_each_step_reads() -> None:
+    ...                             # the program itself: the test is that it hears this one warning
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
 
 import devtrace
 from devtrace.diagnosis.findings import Finding
+from failing import assert_tells
 
 GPU = "cuda:0"
 
@@ -27,7 +35,7 @@ def train(each: Callable[[torch.Tensor], torch.Tensor], steps: int = 12) -> None
 
 def findings(program: Callable[[], object]) -> list[Finding]:
     torch.manual_seed(0)
-    with devtrace.record(simulate="cuda:1") as recording:
+    with devtrace.record(simulate="cuda:2") as recording:
         program()
     assert not recording.report.notes
     return list(recording.report.findings)
@@ -41,7 +49,22 @@ def warnings(program: Callable[[], object]) -> list[Finding]:
 def healthy(program: Callable[[], object]) -> Callable[[], None]:
     """Return the test that a program hears no warning."""
 
+    @functools.wraps(program)
     def test() -> None:
         assert warnings(program) == []
 
     return test
+
+
+def warns(**expected: Any) -> Callable[[Callable[[], object]], Callable[[], None]]:
+    """Make of a program the test that it hears one warning, which tells what is expected."""
+
+    def test_of(program: Callable[[], object]) -> Callable[[], None]:
+        @functools.wraps(program)
+        def test() -> None:
+            (warning,) = warnings(program)
+            assert_tells(warning, expected)
+
+        return test
+
+    return test_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import os
 import re
@@ -27,18 +26,9 @@ from devtrace.fixing.values import values_of
 from devtrace.runtime import overlay
 from devtrace.runtime.device_spec import ONE_DEVICE, with_room
 from devtrace.source.user_code import OWN_PACKAGES
+from loaded import loaded
+from programs import Program
 from warm import Warm
-
-
-@dataclass(frozen=True)
-class Program:
-    """A file, how it is run, and on which simulated devices; without arguments it is run as a script."""
-
-    path: Path
-    arguments: tuple[str, ...] = ()
-    simulate: str = "cuda:2"
-    packages: tuple[Path, ...] = ()
-    imported_before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -151,14 +141,8 @@ def prepare(program: Mapping[str, Any]) -> None:
 
 def execute(path: str, arguments: Sequence[str]) -> Any:
     """Run a file, and its `run` or `main` if there are arguments; return what that returns."""
-    name = "program" if arguments else "__main__"
     sys.argv = [path]
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module: Any = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
+    module = loaded(path, "program" if arguments else "__main__")
     return getattr(module, "run" if hasattr(module, "run") else "main")(*arguments) if arguments else None
 
 

@@ -1,40 +1,27 @@
-"""The programs of `jobs/<rule>/<program>/`: a job of several ranks with a bug, its patch, and what the report finds.
-
-bug.py          the program; each rank calls its `run()` in a process of its own, on simulated devices
-fix.patch       what its author changed
-expected.json   the finding: ranks, culprit, lines
-report.txt      the merged report's text (`make golden` writes it); report.zh.txt in Chinese
-"""
+"""Runs the programs of `jobs/programs/<rule>/<program>/`: each rank in a process of its own, on simulated devices."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import os
 import re
 import shutil
 import signal
-import sys
 import tempfile
 from contextlib import redirect_stderr, suppress
-from dataclasses import dataclass
-from functools import cached_property
 from io import StringIO
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import torch
 import torch.distributed as dist
 
 import devtrace
-from corpus_programs import patched
 from devtrace.api.results import Trace, diagnose
-from devtrace.diagnosis.findings import Finding
 from devtrace.jobs.merge import merge, with_rank
 from devtrace.report.text import text
 from devtrace.words import language
 from folders import TESTS
+from loaded import loaded
+from programs import Outcome, Program
 from warm import Warm
 
 LONGEST = 120
@@ -44,45 +31,10 @@ _IN_TIME = re.compile("failed first|最先失败")
 """Which of two ranks that fail alike is the first is not the program's doing."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """One folder of jobs."""
-
-    folder: Path
-
-    @property
-    def name(self) -> str:
-        return f"{self.folder.parent.name}/{self.folder.name}"
-
-    @cached_property
-    def expected(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "expected.json").read_text())
-        return found
-
-    def with_fix(self, folder: Path) -> Path:
-        """Write the program with its author's fix."""
-        hunks = (self.folder / "fix.patch").read_text().split("\n", 2)[2]
-        fixed = folder / "bug.py"
-        fixed.write_text(patched((self.folder / "bug.py").read_text(), hunks))
-        return fixed
-
-
-@dataclass(frozen=True)
-class JobReport:
-    """Merged report of all ranks."""
-
-    text: str
-    findings: tuple[Finding, ...]
-
-    @property
-    def alarms(self) -> list[str]:
-        bad = [finding for finding in self.findings if finding.severity != "note"]
-        return [f"{finding.rule} at {finding.site}: {finding.message}" for finding in bad]
-
-
-def run_job(warm: Warm, path: Path, ranks: int, of: str = "en") -> JobReport:
-    report = warm.call("job_programs", "report_of", str(path), str(ranks), of)
-    assert isinstance(report, JobReport)
+def run_job(warm: Warm, program: Program, of: language.Language = "en") -> Outcome:
+    """Return the merged report of all ranks of a job."""
+    report = warm.call("job_programs", "report_of", str(program.path), str(program.expected["ranks"]), of)
+    assert isinstance(report, Outcome)
     return report
 
 
@@ -96,11 +48,11 @@ def moved_traces(path: str, ranks: str, folder: str) -> list[str]:
     return [Path(shutil.move(file, folder)).name for file in _traces(path, ranks)]
 
 
-def report_of(path: str, ranks: str, of: language.Language) -> JobReport:
+def report_of(path: str, ranks: str, of: language.Language) -> Outcome:
     language.CHOICE.user = of
     report = devtrace.diagnose(devtrace.load(*_traces(path, ranks)))
     lines = text(report, 100).splitlines()
-    return JobReport("\n".join(line for line in lines if not _IN_TIME.search(line)), report.findings)
+    return Outcome(text="\n".join(line for line in lines if not _IN_TIME.search(line)), findings=report.findings)
 
 
 def page_of(path: str, ranks: str, page: str, of_ranks: str = "") -> int:
@@ -140,18 +92,8 @@ def _run_rank(rank: int, ranks: int, port: int, path: Path, folder: str) -> None
     os.chdir(folder)
     torch.set_num_threads(1)
     with redirect_stderr(StringIO()), suppress(Exception):
-        bug: Any = _module(path)
+        bug = loaded(path, "bug")
         with devtrace.record(f"cuda:{ranks}", name="bug.py", namespace=vars(bug), save="run.devtrace"):
             bug.run()
         dist.destroy_process_group()
     os._exit(0)
-
-
-def _module(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bug", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["bug"] = module
-    spec.loader.exec_module(module)
-    return module

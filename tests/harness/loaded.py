@@ -1,19 +1,29 @@
-"""Loads the text of a program as a module of a file, so that recordings find its lines."""
+"""Loads a program as a module of a file, so that recordings find its lines."""
 
 from __future__ import annotations
 
 import importlib.util
 import linecache
+import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+
+
+def loaded(path: str | Path, name: str = "program") -> Any:
+    """Return the module of a file, which has that name as long as the process lasts."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def module_of(path: Path, text: str) -> ModuleType:
+    """Return the module of a text, which nothing else can import."""
     path.write_text(text)
     linecache.checkcache()
-    spec = importlib.util.spec_from_file_location("program", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module: ModuleType = loaded(path)
+    del sys.modules["program"]
     return module

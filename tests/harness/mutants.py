@@ -20,8 +20,8 @@ import torch
 from torch import nn
 
 import devtrace
-from corpus_programs import Program
 from fix_rounds import execute, prepare
+from programs import Program
 from warm import Warm
 
 MOVES = ("to", "cuda")
@@ -64,7 +64,7 @@ def drawn(warm: Warm, programs: Iterable[Program], seed: int, count: int) -> lis
 def with_its_fix(program: Program) -> str:
     """Return a program's text with its author's fix."""
     with tempfile.TemporaryDirectory() as folder:
-        return program.with_fix(Path(folder) / "fixed").read_text()
+        return program.with_fix(Path(folder) / "fixed").path.read_text()
 
 
 def mutants(warm: Warm, program: Program) -> Iterator[Mutant]:
@@ -114,7 +114,7 @@ def _run(warm: Warm, function: str, program: Program, text: str) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / program.name
         shutil.copytree(program.folder, copy)
-        program.with_fix(copy).write_text(text)
+        program.with_fix(copy).path.write_text(text)
         return warm.call("mutants", function, str(copy / "bug.py"), json.dumps(program.arguments))
 
 

@@ -1,18 +1,35 @@
-"""Runs a program under devtrace in a process of its own; gives back what its report says, as plain data."""
+"""A program of the tests, how it is run, and what is expected of it.
+
+A program is a file whose `run(device)` is called. `run(warm, path, arguments, mode)` runs it in a process of its own,
+in any of the modes below, and gives back what its report says, as plain data: all tests of programs ask it.
+
+    bug.py          the program, in `corpus/<cause>/<name>/`, `dtypes/programs/<cause>/<name>/`, `jobs/programs/...`
+    fix.patch       what its author mended
+    expected.json   the one finding, where the program fails; how often each line costs what, in `corpus/costs/`
+    report.txt      the report's text (`make golden` writes it); report.zh.txt in Chinese
+
+`why` of expected.json says why a second answer would be right too, or why the suggested fix is not the author's. A file
+without expected.json may say the same in comments: `# cause, tensor, dtype` on top, its lines marked `# born` and
+`# failed`, and `# untraced: cause` where the source alone shows another one.
+"""
 
 from __future__ import annotations
 
+import difflib
 import hashlib
-import importlib.util
 import json
 import os
 import pickle
+import re
+import shutil
 import sys
-from contextlib import nullcontext, redirect_stderr
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext, redirect_stderr
 from dataclasses import dataclass, field
+from functools import cached_property
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy
 import torch
@@ -20,25 +37,38 @@ from torch.utils import _pytree as pytree
 
 import devtrace
 from devtrace.api.results import Report
-from devtrace.diagnosis.findings import Finding
+from devtrace.diagnosis.edits import applied
+from devtrace.diagnosis.findings import Edit, Finding
 from devtrace.recording.context import hooks
 from devtrace.report import parts
 from devtrace.report.text import text
 from devtrace.words import language
+from loaded import loaded
 from warm import SHARED, Warm
 
 WIDTHS = (60, 80, 100, 120)
+GPU = ("cuda:0",)
+Mode = Literal[
+    "recorded",  # on two simulated devices
+    "zh",  # the same, with a report in Chinese
+    "untraced",  # with the hooks alone, and its error explained afterwards
+    "installed",  # after `devtrace.install()`: the text is all that was written meanwhile
+    "plain",  # `run("cpu")` without devtrace: the values alone
+    "genuine", "genuine untraced",  # on the accelerator, where a Python has it
+]  # fmt: skip
+_HEADER = re.compile(r"^--- (\S+)\n\+\+\+ \S+\n", re.M)
+_HUNK = re.compile(r"@@ -(\d+)(,0)?")
 
 
 @dataclass(frozen=True)
 class Outcome:
     """Exception and report of a program."""
 
-    raised: str
-    text: str
-    findings: tuple[Finding, ...]
-    notes: tuple[str, ...]
-    without_line: tuple[str, ...]  # ops of the backward pass that no line of the program ran
+    raised: str = ""
+    text: str = ""
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    without_line: tuple[str, ...] = ()  # ops of the backward pass that no line of the program ran
     values: list[Any] = field(default_factory=list)
     by_width: dict[int, str] = field(default_factory=dict)  # the text in so many columns
 
@@ -53,65 +83,136 @@ class Outcome:
         return [f"{finding.rule} at {finding.site}: {finding.message}" for finding in bad]
 
 
-def run(warm: Warm, path: Path, arguments: tuple[str, ...] = ("cuda:0",)) -> Outcome:
-    """Call `run(*arguments)` of a file on simulated devices."""
-    outcome = _shared(warm, "outcome_of", path, *arguments)
-    assert isinstance(outcome, Outcome)
-    return outcome
+@dataclass(frozen=True)
+class Program:
+    """A file, how it is run, and what is expected of it; without arguments it is run as a script."""
+
+    path: Path
+    called: tuple[str, ...] | None = None
+    simulate: str = "cuda:2"
+    packages: tuple[Path, ...] = ()
+    imported_before: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+    @property
+    def cause(self) -> str:
+        return self.folder.parent.name
+
+    @property
+    def name(self) -> str:
+        return self.folder.name if self.path.stem == "bug" else self.path.stem
+
+    @cached_property
+    def expected(self) -> dict[str, Any]:
+        file = self.folder / "expected.json"
+        found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else self._expected_in_comments()
+        return found
+
+    def _expected_in_comments(self) -> dict[str, Any]:
+        lines = self.path.read_text().splitlines()
+        cause, _, rest = lines[0].removeprefix("# ").partition(", ")
+        culprit, _, dtype = rest.rpartition(", ")
+        marked = {word: at for at, line in enumerate(lines, start=1) for word in line.partition("  # ")[2].split()}
+        sites = {word: f"{self.path.name}:{marked[word]}" for word in {"born", "failed"} & marked.keys()}
+        _, _, untraced = lines[1].partition("# untraced: ")
+        return {"cause": cause, "culprit": culprit, "dtype": dtype, **sites, "untraced": untraced or cause}
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        host = ("cpu",) if "dtypes" in self.path.parts else GPU
+        return self.called if self.called is not None else tuple(self.expected.get("arguments", host))
+
+    def outcome(self, warm: Warm, mode: Mode = "recorded") -> Outcome:
+        return run(warm, self.path, self.arguments, mode)
+
+    def edited(self, edits: Iterable[Edit], folder: Path) -> Program:
+        """Copy the program, with the files of a folder of its own, with edits."""
+        for path in self.folder.glob("*.py" if self.path.stem == "bug" else self.path.name):
+            of_file = [edit for edit in edits if Path(edit.file).name == path.name]
+            (folder / path.name).write_text(applied(path.read_text(), of_file))
+        return Program(folder / self.path.name, self.arguments)
+
+    def with_fix(self, folder: Path) -> Program:
+        """Copy the program, with its author's fix."""
+        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        for name, hunks in self.patches.items():
+            (folder / name).write_text(patched((folder / name).read_text(), hunks))
+        return Program(folder / self.path.name, self.arguments)
+
+    @property
+    def patches(self) -> dict[str, str]:
+        """Return the hunks of fix.patch by file."""
+        _, *parts = _HEADER.split((self.folder / "fix.patch").read_text())
+        return dict(zip(parts[::2], parts[1::2], strict=True))
+
+    def lines_of_fix(self) -> set[str]:
+        """Return the lines that the author changed; of an insertion, its neighbours."""
+        changed: set[str] = set()
+        for name, hunks in self.patches.items():
+            old = (self.folder / name).read_text()
+            pairs = difflib.SequenceMatcher(None, old.splitlines(), patched(old, hunks).splitlines(), autojunk=False)
+            for kind, start, end, _, _ in pairs.get_opcodes():
+                if kind != "equal":
+                    first, last = (start, start + 1) if start == end else (start + 1, end)
+                    changed |= {f"{name}:{line}" for line in range(first, last + 1)}
+        return changed
 
 
-def run_in(of: language.Language, warm: Warm, path: Path, arguments: tuple[str, ...] = ("cuda:0",)) -> Outcome:
-    """Do the same in a language."""
-    outcome = run(warm, path, arguments) if of == "en" else _shared(warm, "outcome_in_chinese", path, *arguments)
-    assert isinstance(outcome, Outcome)
-    return outcome
+def patched(text: str, hunks: str) -> str:
+    """Apply the hunks of a unified diff."""
+    lines = text.splitlines(keepends=True)
+    result: list[str] = []
+    done = 0
+    for line in hunks.splitlines(keepends=True):
+        if hunk := _HUNK.match(line):
+            start = int(hunk[1]) - (hunk[2] is None)
+            result += lines[done:start]
+            done = start
+        elif line.startswith("+"):
+            result.append(line[1:])
+        else:
+            assert lines[done] == line[1:]
+            result += [line[1:]] * line.startswith(" ")
+            done += 1
+    return "".join([*result, *lines[done:]])
 
 
-def _shared(warm: Warm, function: str, path: Path, *arguments: str) -> Any:
-    """Return what a fork gives for a program, or gave before in this session, to whichever test of whichever worker."""
+def run(warm: Warm, path: Path, arguments: tuple[str, ...] = GPU, mode: Mode = "recorded") -> Outcome:
+    """Return what a program gives in a mode, or gave before in this session, to whichever test of whichever worker."""
     sources = {file.name: file.read_text(encoding="utf-8") for file in sorted(path.parent.glob("*.py"))}
-    key = hashlib.sha256(json.dumps([function, str(path), arguments, sources]).encode()).hexdigest()
+    key = hashlib.sha256(json.dumps([mode, str(path), arguments, sources]).encode()).hexdigest()
     kept = SHARED.folder / key if SHARED.folder else None
     if kept is not None and kept.exists():
-        return pickle.loads(kept.read_bytes())
-    given = warm.call("programs", function, str(path), *arguments)
-    if kept is not None:
-        part = kept.with_suffix(f".{os.getpid()}")
-        part.write_bytes(pickle.dumps(given))
-        part.replace(kept)
+        given = pickle.loads(kept.read_bytes())
+    else:
+        given = warm.call("programs", "outcome", mode, str(path), *arguments)
+        if kept is not None:
+            part = kept.with_suffix(f".{os.getpid()}")
+            part.write_bytes(pickle.dumps(given))
+            part.replace(kept)
+    assert isinstance(given, Outcome)
     return given
 
 
-def run_plain(warm: Warm, path: Path) -> list[Any]:
-    """Return what `run("cpu")` of a file gives, without devtrace."""
-    values = warm.call("programs", "plain_values", str(path))
-    assert isinstance(values, list)
-    return values
-
-
-def run_untraced(warm: Warm, path: Path, arguments: tuple[str, ...] = ("cuda:0",)) -> Outcome:
-    """Do the same with the hooks alone, and explain the error afterwards."""
-    outcome = _shared(warm, "outcome_untraced_of", path, *arguments)
-    assert isinstance(outcome, Outcome)
-    return outcome
-
-
-def outcome_of(path: str, *arguments: str) -> Outcome:
+def outcome(mode: Mode, path: str, *arguments: str) -> Outcome:
     """Do in the forked process what `run` promises."""
-    return outcome(path, arguments, simulate="cuda:2")
+    devices = nullcontext() if "genuine" in mode else devtrace.simulate("cuda:2")
+    if mode == "plain":
+        return Outcome(values=_values(program_of(path).run("cpu")))
+    if mode == "installed":
+        return _installed(path, arguments, devices)
+    if mode == "zh":
+        language.CHOICE.user = "zh"
+    return (_untraced if "untraced" in mode else _recorded)(path, arguments, devices)
 
 
-def outcome_in_chinese(path: str, *arguments: str) -> Outcome:
-    """Do the same in Chinese."""
-    language.CHOICE.user = "zh"
-    return outcome_of(path, *arguments)
-
-
-def outcome(path: str, arguments: tuple[str, ...], *, simulate: str | None) -> Outcome:
-    """Call `run(*arguments)` of a file in this process."""
+def _recorded(path: str, arguments: tuple[str, ...], devices: AbstractContextManager[object]) -> Outcome:
     raised, values = "", []
     try:
-        with devtrace.simulate(simulate) if simulate else nullcontext():
+        with devices:
             with devtrace.record() as recording:
                 result = program_of(path).run(*arguments)
             values = _values(result)
@@ -123,25 +224,23 @@ def outcome(path: str, arguments: tuple[str, ...], *, simulate: str | None) -> O
     return Outcome(raised, report.text, report.findings, report.notes, lost, values, by_width)
 
 
-def pseudo_report_of(path: str) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Return message, help and the words beside the lines of each finding, every sentence in brackets."""
-    from sentences import wrap_all
-
-    wrap_all(setattr)
-    found = outcome_of(path, "cuda:0").findings
-    return [
-        (
-            each.message,
-            each.help,
-            tuple(filter(None, (word for line in each.lines for word in (line.label, line.remark)))),
-        )
-        for each in found
-    ]
+def _untraced(path: str, arguments: tuple[str, ...], devices: AbstractContextManager[object]) -> Outcome:
+    hooks.install()
+    with devices:
+        try:
+            program_of(path).run(*arguments)
+        except Exception as error:  # noqa: BLE001 (as above)
+            report = devtrace.explain(error)
+            return Outcome(f"{type(error).__name__}: {error}", report.text, report.findings, report.notes)
+    return Outcome()
 
 
-def plain_values(path: str) -> list[Any]:
-    """Do in the forked process what `run_plain` promises."""
-    return _values(program_of(path).run("cpu"))
+def _installed(path: str, arguments: tuple[str, ...], devices: AbstractContextManager[object]) -> Outcome:
+    with redirect_stderr(StringIO()) as written, devices:
+        devtrace.install()
+        program_of(path).run(*arguments)
+        devtrace.uninstall()
+    return Outcome(text=written.getvalue())
 
 
 def program_of(path: str) -> Any:
@@ -150,13 +249,7 @@ def program_of(path: str) -> Any:
     releases = Path(sys.prefix) / "releases" / Path(path).parent.name  # a package of another version (`make real`)
     if releases.is_dir():
         sys.path.insert(0, str(releases))
-    spec = importlib.util.spec_from_file_location("program", path)
-    assert spec is not None
-    assert spec.loader is not None
-    program = importlib.util.module_from_spec(spec)
-    sys.modules["program"] = program
-    spec.loader.exec_module(program)
-    return program
+    return loaded(path)
 
 
 def _values(result: Any) -> list[Any]:
@@ -164,37 +257,20 @@ def _values(result: Any) -> list[Any]:
     return [numpy.array(leaf.detach().cpu()) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
 
 
-def run_installed(warm: Warm, path: Path, arguments: tuple[str, ...] = ("cuda:0",)) -> str:
-    """Do the same with `devtrace.install()`; return all that was written meanwhile."""
-    written = warm.call("programs", "written_installed", str(path), *arguments)
-    assert isinstance(written, str)
-    return written
+def pseudo_report_of(path: str) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Return message, help and the words beside the lines of each finding, every sentence in brackets."""
+    from sentences import wrap_all
 
-
-def written_installed(path: str, *arguments: str) -> str:
-    """Do in the forked process what `run_installed` promises."""
-    with redirect_stderr(StringIO()) as written, devtrace.simulate("cuda:2"):
-        devtrace.install()
-        program_of(path).run(*arguments)
-        devtrace.uninstall()
-    return written.getvalue()
-
-
-def outcome_untraced_of(path: str, *arguments: str) -> Outcome:
-    """Do in the forked process what `run_untraced` promises."""
-    return outcome_untraced(path, arguments, simulate="cuda:2")
-
-
-def outcome_untraced(path: str, arguments: tuple[str, ...], *, simulate: str | None) -> Outcome:
-    """Call `run(*arguments)` of a file in this process with the hooks alone, and explain its error."""
-    hooks.install()
-    with devtrace.simulate(simulate) if simulate else nullcontext():
-        try:
-            program_of(path).run(*arguments)
-        except Exception as error:  # noqa: BLE001 (as above)
-            report = devtrace.explain(error)
-            return Outcome(f"{type(error).__name__}: {error}", report.text, report.findings, report.notes, ())
-    return Outcome("", "", (), (), ())
+    wrap_all(setattr)
+    found = outcome("recorded", path, *GPU).findings
+    return [
+        (
+            each.message,
+            each.help,
+            tuple(filter(None, (word for line in each.lines for word in (line.label, line.remark)))),
+        )
+        for each in found
+    ]
 
 
 def facts_in(of: language.Language, file: str) -> tuple[str, list[str]]:

@@ -9,19 +9,23 @@ from pathlib import Path
 import pytest
 
 from devtrace.recording.columns import sites
-from fix_rounds import Program, outcome
-from programs import run_plain
+from fix_rounds import outcome
+from programs import Program, run
 from shells import new_shell
 from warm import Warm
+
+
+def _run_plain(warm: Warm, path: Path) -> list[int]:
+    return run(warm, path, mode="plain").values
 
 
 def _run_fixed(warm: Warm, path: Path) -> list[int]:
     return [int(outcome(warm, Program(path, ("cuda:0",)), {}).value)]
 
 
-@pytest.mark.parametrize("run", [run_plain, _run_fixed])
+@pytest.mark.parametrize("ran", [_run_plain, _run_fixed])
 def test_a_program_whose_lines_were_swapped_runs_as_it_is_now(
-    warm: Warm, tmp_path: Path, run: Callable[[Warm, Path], list[int]]
+    warm: Warm, tmp_path: Path, ran: Callable[[Warm, Path], list[int]]
 ) -> None:
     program = tmp_path / "bug.py"
     lines = ("    x = 1\n", "    x = 2\n")
@@ -29,7 +33,7 @@ def test_a_program_whose_lines_were_swapped_runs_as_it_is_now(
     for order in (lines, lines[::-1]):
         program.write_text(f"def run(device):\n{''.join(order)}    return x\n")
         os.utime(program, (1_000_000_000, 1_000_000_000))  # size and second are what a compiled file is told by
-        seen += run(warm, program)
+        seen += ran(warm, program)
     assert seen == [2, 1]
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -18,18 +16,10 @@ import devtrace
 import needs
 from devtrace.simulation import autocast, rules
 from folders import TESTS
+from loaded import loaded
 
 DATA = TESTS / "data"
 SIMULATE = Path(rules.__file__).parent
-
-
-def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, DATA / f"{name}.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def rows(name: str) -> list[list[str]]:
@@ -40,9 +30,10 @@ def rows(name: str) -> list[list[str]]:
 def test_the_derived_tables_have_what_the_installed_torch_answers() -> None:
     needs.imported("yaml")
     by_hand = {row[0] for row in rows("cuda_rules_by_hand.tsv")}
-    made = {op: rules.Rule(check, wrapper) for op, check, wrapper in script("cuda_rules_from_torch").rows()}
+    derived = loaded(DATA / "cuda_rules_from_torch.py").rows()
+    made = {op: rules.Rule(check, wrapper) for op, check, wrapper in derived}
     assert {op: rule for op, rule in made.items() if op not in by_hand and rules.table().get(op) != rule} == {}
-    policies = dict(script("cuda_autocast_from_torch").rows())
+    policies = dict(loaded(DATA / "cuda_autocast_from_torch.py").rows())
     assert {name: policy for name, policy in policies.items() if autocast.policies().get(name) != policy} == {}
 
 

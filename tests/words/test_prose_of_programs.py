@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from corpus_programs import SHOWN_IN_CHINESE, Program, one_a_cause
+from corpus_programs import SHOWN_IN_CHINESE, one_a_cause
 from devtrace.words import language
 from devtrace.words.wrapping import columns
 from folders import TESTS
-from programs import pseudo_report_of, run_in
+from programs import Program, pseudo_report_of
 from sentences import CLOSE, OPEN
 from warm import Warm
 
@@ -41,7 +41,7 @@ INDENT = 12
 def test_the_text_form_fits_its_width_and_breaks_no_code_that_fits_on_a_line(
     of: language.Language, program: Program, warm: Warm
 ) -> None:
-    outcome = run_in(of, warm, program.folder / "bug.py", program.arguments)
+    outcome = program.outcome(warm, "zh" if of == "zh" else "recorded")
     serious = [finding for finding in outcome.findings if finding.severity != "note"]
     sentences = [sentence for finding in serious for sentence in (finding.message, finding.help)]
     codes = {code for each in sentences for code in re.findall("`[^`\n]*`", each)}

@@ -14,19 +14,11 @@ import devtrace
 from devtrace.diagnosis import causes
 from devtrace.diagnosis.causes import ordered
 from devtrace.diagnosis.causes.ordered import PREDICATES
-from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.error_rules import rule_slugs
 from devtrace.diagnosis.slugs import CASTS, CauseSlug, RuleSlug
 from devtrace.dtypes.causes import CAUSES
 from devtrace.words.catalogue import sentence
-
-
-def error_of(program: Callable[[], object]) -> Finding:
-    """Run a program that fails on two simulated devices; the finding of its error."""
-    with pytest.raises((RuntimeError, TypeError)), devtrace.record(simulate="cuda:2") as recording:
-        program()
-    return recording.report.findings[0]
-
+from failing import error_of
 
 OF_RULES = {"host-boundary", "generator-device"}
 OF_DTYPES_ALONE = {*CASTS.values(), "numpy-boundary", "autocast-off", "python-number", "target-dtype"}

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-import devtrace
 from devtrace.diagnosis.findings import Finding
+from failing import both, error_of
 
 
 class Kept(nn.Module):
@@ -91,27 +90,12 @@ CASES = [
 ]
 
 
-def recorded(program: Callable[[], None]) -> Finding:
-    with suppress(RuntimeError), devtrace.record("cuda:2") as recording:
-        program()
-    return recording.report.findings[0]
-
-
-def untraced(program: Callable[[], None]) -> Finding:
-    with devtrace.simulate("cuda:2"):
-        try:
-            program()
-        except RuntimeError as error:
-            return devtrace.explain(error).findings[0]
-    raise AssertionError(program)
-
-
 @pytest.mark.parametrize(("program", "name", "after"), CASES, ids=[each[0].__name__ for each in CASES])
-@pytest.mark.parametrize("explained", [recorded, untraced])
+@both
 def test_an_attribute_that_no_move_changed_is_named_and_the_line_takes_another_device(
-    program: Callable[[], None], name: str, after: str, explained: Callable[[Callable[[], None]], Finding]
+    program: Callable[[], None], name: str, after: str, found: Callable[[Callable[[], None]], Finding]
 ) -> None:
-    finding = explained(program)
+    finding = found(program)
     odd, expected = ("cuda:0", "cuda:1") if program is copied else ("cpu", "cuda:0")
     words = f"`{name}` names {odd}, but the parameters of its module are on {expected}; a move of the module"
     assert (finding.cause, words in finding.message) == ("wrong-device", True), finding.message
@@ -119,7 +103,7 @@ def test_an_attribute_that_no_move_changed_is_named_and_the_line_takes_another_d
 
 
 def test_what_such_a_line_moved_away_is_left_where_it_was() -> None:
-    finding = recorded(moving)
+    finding = error_of(moving)
     assert "`self.device` names cpu" in finding.message
     assert finding.edits
     assert "self.device" not in finding.edits[0].after
@@ -127,5 +111,5 @@ def test_what_such_a_line_moved_away_is_left_where_it_was() -> None:
 
 def test_a_move_behind_a_factory_is_what_asks_for_a_device() -> None:
     """Else `device=` would come before a move that takes the tensor back."""
-    (edit,) = recorded(acting).edits
+    (edit,) = error_of(acting).edits
     assert edit.after.count("device") == edit.before.count("device")

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from devtrace.diagnosis.findings import Finding
-from failing import edits_of, explained, report_of
+from failing import edits_of, error_of, explained
 
 
 def trained(device: str, kind: Callable[..., torch.optim.Optimizer]) -> tuple[nn.Module, torch.optim.Optimizer]:
@@ -41,13 +41,9 @@ def one_of_two_sent_away() -> None:
     train(model, optimizer, "cuda:0")
 
 
-def recorded(program: Callable[[], object]) -> Finding:
-    return report_of(program).findings[0]
-
-
 @pytest.mark.parametrize("program", [state_sent_away, one_of_two_sent_away])
 def test_of_a_state_that_a_line_sent_away_that_line_is_named(program: Callable[[], object]) -> None:
-    finding = recorded(program)
+    finding = error_of(program)
     assert finding.cause == "wrong-device"
     assert edits_of(finding)
 
@@ -65,7 +61,7 @@ def state_saved_before_the_move() -> None:
     del saved
 
 
-@pytest.mark.parametrize("ask", [explained, recorded])
+@pytest.mark.parametrize("ask", [explained, error_of])
 def test_a_dictionary_that_shares_the_state_does_not_name_it_nor_move_it(
     ask: Callable[[Callable[[], object]], Finding],
 ) -> None:

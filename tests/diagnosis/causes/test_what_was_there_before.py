@@ -1,6 +1,6 @@
 """What was there before a line moved another tensor, or came after it, was not left behind by that line.
 
-Both where the program was recorded and where only the error is explained.
+Both where the program was error_of and where only the error is explained.
 """
 
 from __future__ import annotations
@@ -14,14 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from devtrace.diagnosis.findings import Finding
-from failing import edits_of, explained, report_of
-
-
-def recorded(program: Callable[[], object]) -> Finding:
-    return next(each for each in report_of(program).findings if each.severity == "error")
-
-
-BOTH = pytest.mark.parametrize("found", [recorded, explained])
+from failing import both, edits_of, explained
 
 
 def smoothed(x: Tensor, kernel: Tensor = torch.ones(3) / 3) -> Tensor:  # noqa: B008
@@ -55,7 +48,7 @@ def a_default_of_a_static_method() -> None:
     Scale.less(x)
 
 
-@BOTH
+@both
 @pytest.mark.parametrize(
     ("program", "name", "born"),
     [
@@ -71,7 +64,7 @@ def test_a_default_did_not_come_with_the_arguments(
     assert error.culprit is not None
     assert error.culprit.moved is None, error.message
     assert error.culprit.name == name
-    if found is explained:  # while nobody recorded, the file was read
+    if found is explained:  # while nobody error_of, the file was read
         assert error.culprit.born is not None
         assert error.culprit.born.text == born
 
@@ -109,7 +102,7 @@ def a_weight_that_a_function_keeps() -> None:
     weighted(x, {})
 
 
-@BOTH
+@both
 @pytest.mark.parametrize("program", [a_window_of_a_table_of_functions, a_weight_that_a_function_keeps])
 def test_what_a_function_made_was_not_left_behind_by_a_line_before_its_call(
     found: Callable[[Callable[[], None]], Finding], program: Callable[[], None]
@@ -173,7 +166,7 @@ def nothing_kept() -> None:
 
 
 @pytest.mark.usefixtures("nothing_kept")
-@BOTH
+@both
 def test_what_a_class_keeps_under_two_numbers_has_that_name(
     found: Callable[[Callable[[], None]], Finding],
 ) -> None:
@@ -184,7 +177,7 @@ def test_what_a_class_keeps_under_two_numbers_has_that_name(
 
 
 @pytest.mark.usefixtures("nothing_kept")
-@BOTH
+@both
 @pytest.mark.parametrize(
     ("program", "edit"),
     [

@@ -4,26 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 import torch
 from torch import nn
 
-import devtrace
-from devtrace.diagnosis.findings import Finding
-
-
-def error_of(program: Callable[[], object], is_recorded: bool = True) -> Finding:
-    if is_recorded:
-        with pytest.raises(RuntimeError), devtrace.record(simulate="cuda:1") as recording:
-            program()
-        return recording.report.findings[0]
-    with devtrace.simulate("cuda:1"), pytest.raises(RuntimeError) as raised:
-        program()
-    return devtrace.explain(raised.value).findings[0]
-
-
-def edits_of(finding: Finding) -> list[str]:
-    return [line.strip() for edit in finding.edits for line in edit.after.splitlines()]
+from failing import BOTH, Text, fails
 
 
 class Schedule:
@@ -40,12 +24,9 @@ def sample(device: str) -> torch.Tensor:
     return schedule.noisy(torch.rand(16, 4, device=device), torch.randint(0, 10, (16,)))
 
 
-@pytest.mark.parametrize("is_recorded", [True, False])
-def test_what_an_index_picked_was_made_of_the_table_however_many_indexes_there_are(is_recorded: bool) -> None:
-    finding = error_of(lambda: sample("cuda:0"), is_recorded)
-    assert finding.culprit is not None
-    assert finding.culprit.name == "schedule.alphas"
-    assert edits_of(finding) == ["schedule.alphas = schedule.alphas.to(device)"]
+@fails(*BOTH, name="schedule.alphas", edits=["schedule.alphas = schedule.alphas.to(device)"])
+def test_what_an_index_picked_was_made_of_the_table_however_many_indexes_there_are() -> None:
+    sample("cuda:0")
 
 
 def is_right(scores: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -60,9 +41,9 @@ def evaluated(device: str) -> torch.Tensor:
     return is_right(scores, y)
 
 
+@fails(message=Text("uses a copy of it on cuda:0; the tensor itself stayed on cpu."))
 def test_a_tensor_of_which_a_line_used_a_moved_copy_is_no_copy_itself() -> None:
-    message = error_of(lambda: evaluated("cuda:0")).message
-    assert "uses a copy of it on cuda:0; the tensor itself stayed on cpu." in message
+    evaluated("cuda:0")
 
 
 def counting_loss(classes: int) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -74,16 +55,11 @@ def counting_loss(classes: int) -> Callable[[torch.Tensor], torch.Tensor]:
     return loss
 
 
+@fails(moved=None, message=Text("Nothing moved it to cuda:0."))
 def test_an_argument_that_was_moved_left_nothing_of_a_closure_behind() -> None:
-    def program() -> None:
-        criterion = counting_loss(3)
-        labels = torch.randint(0, 3, (6,)).to("cuda:0")
-        criterion(labels)
-
-    finding = error_of(program)
-    assert "Nothing moved it to cuda:0." in finding.message
-    assert finding.culprit is not None
-    assert finding.culprit.moved is None
+    criterion = counting_loss(3)
+    labels = torch.randint(0, 3, (6,)).to("cuda:0")
+    criterion(labels)
 
 
 def uniform(count: int) -> torch.Tensor:
@@ -99,10 +75,6 @@ def transported(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return v
 
 
-@pytest.mark.parametrize("is_recorded", [True, False])
-def test_values_that_one_line_makes_alike_are_moved_there_and_what_is_made_of_them_follows(is_recorded: bool) -> None:
-    def program() -> None:
-        transported(torch.rand(4, 3, device="cuda:0"), torch.rand(5, 3, device="cuda:0"))
-
-    moved = "mu, nu = uniform(len(a)).to(a.device), uniform(len(b)).to(b.device)"
-    assert edits_of(error_of(program, is_recorded)) == [moved]
+@fails(*BOTH, edits=["mu, nu = uniform(len(a)).to(a.device), uniform(len(b)).to(b.device)"])
+def test_values_that_one_line_makes_alike_are_moved_there_and_what_is_made_of_them_follows() -> None:
+    transported(torch.rand(4, 3, device="cuda:0"), torch.rand(5, 3, device="cuda:0"))

@@ -13,49 +13,29 @@ from torch import nn
 from torch.func import functional_call, stack_module_state, vmap
 
 import devtrace
-from devtrace.diagnosis.findings import Finding
-
-
-def error_of(program: Callable[[], object]) -> Finding:
-    with pytest.raises(RuntimeError), devtrace.record(simulate="cuda:2") as recording:
-        program()
-    return recording.report.findings[0]
-
-
-def edits_of(finding: Finding) -> list[str]:
-    return [line.strip() for edit in finding.edits for line in edit.after.splitlines()]
-
-
-def name_of(finding: Finding) -> str:
-    assert finding.culprit is not None
-    return finding.culprit.name
-
+from failing import culprit_of, edits_of, error_of, fails
 
 # Two accelerators.
 
 
+@fails(name="soft")
 def test_scores_of_a_teacher_come_to_where_the_student_learns() -> None:
-    def program() -> None:
-        student, teacher = nn.Linear(4, 2).to("cuda:0"), nn.Linear(4, 2).to("cuda:1")
-        rows = torch.rand(3, 4)
-        with torch.no_grad():
-            soft = teacher(rows.to("cuda:1")).softmax(-1)
-        nn.functional.kl_div(student(rows.to("cuda:0")).log_softmax(-1), soft)
-
-    assert name_of(error_of(program)) == "soft"
+    student, teacher = nn.Linear(4, 2).to("cuda:0"), nn.Linear(4, 2).to("cuda:1")
+    rows = torch.rand(3, 4)
+    with torch.no_grad():
+        soft = teacher(rows.to("cuda:1")).softmax(-1)
+    nn.functional.kl_div(student(rows.to("cuda:0")).log_softmax(-1), soft)
 
 
+@fails(name="goal")
 def test_weights_that_were_copied_to_a_device_do_not_take_the_computation_there() -> None:
-    def program() -> None:
-        learner = nn.Linear(4, 2).to("cuda:0")
-        target = copy.deepcopy(learner).to("cuda:1")
-        rows = torch.rand(3, 4)
-        with torch.no_grad():
-            goal = target(rows.to("cuda:1")).amax(1)
-        now = learner(rows.to("cuda:0")).amax(1)
-        goal - now
-
-    assert name_of(error_of(program)) == "goal"
+    learner = nn.Linear(4, 2).to("cuda:0")
+    target = copy.deepcopy(learner).to("cuda:1")
+    rows = torch.rand(3, 4)
+    with torch.no_grad():
+        goal = target(rows.to("cuda:1")).amax(1)
+    now = learner(rows.to("cuda:0")).amax(1)
+    goal - now
 
 
 # State that is written in place.
@@ -70,14 +50,10 @@ class Momentum:
             m.mul_(0.9).add_(gradient)
 
 
+@fails(cause="never-moved", edits=['momentum.state = [each.to("cuda") for each in momentum.state]'])
 def test_a_loop_variable_that_is_written_is_not_replaced_by_a_moved_copy() -> None:
-    def program() -> None:
-        momentum = Momentum(3)
-        momentum.add([torch.ones(4, device="cuda") for _ in range(3)])
-
-    finding = error_of(program)
-    assert finding.cause == "never-moved"
-    assert edits_of(finding) == ['momentum.state = [each.to("cuda") for each in momentum.state]']
+    momentum = Momentum(3)
+    momentum.add([torch.ones(4, device="cuda") for _ in range(3)])
 
 
 class Average:
@@ -89,15 +65,11 @@ class Average:
             kept.lerp_(p.detach(), 0.1)
 
 
+@fails(cause="wrong-device", edits=["self.kept = [p.detach().clone() for p in parameters]"])
 def test_a_copy_that_was_sent_to_the_cpu_stays_a_copy_where_it_is_left_on_the_device() -> None:
-    def program() -> None:
-        model = nn.Linear(4, 2).cuda()
-        average = Average(model.parameters())
-        average.update(model.parameters())
-
-    finding = error_of(program)
-    assert finding.cause == "wrong-device"
-    assert edits_of(finding) == ["self.kept = [p.detach().clone() for p in parameters]"]
+    model = nn.Linear(4, 2).cuda()
+    average = Average(model.parameters())
+    average.update(model.parameters())
 
 
 # Calls in which the op failed.
@@ -114,7 +86,7 @@ def test_the_result_of_the_call_that_failed_is_not_moved() -> None:
         vmap(call, in_dims=(0, 0, None))(params, buffers, torch.rand(4, 3, device="cuda"))
 
     finding = error_of(program)
-    assert name_of(finding) == 'params["weight"]'
+    assert culprit_of(finding).name == 'params["weight"]'
     assert not [line for line in edits_of(finding) if "(rows,)).to(" in line]
 
 
@@ -137,16 +109,11 @@ class Bank(nn.Module):
         return made
 
 
+@fails(cause="never-moved", name="bank.tables[3]", moved=None)
 def test_no_move_missed_what_a_module_made_after_it() -> None:
-    def program() -> None:
-        bank = Bank()
-        bank.cuda()
-        bank(torch.rand(3, 4, device="cuda"))
-
-    finding = error_of(program)
-    assert (finding.cause, name_of(finding)) == ("never-moved", "bank.tables[3]")
-    assert finding.culprit is not None
-    assert finding.culprit.moved is None
+    bank = Bank()
+    bank.cuda()
+    bank(torch.rand(3, 4, device="cuda"))
 
 
 class Pruned(nn.Module):
@@ -163,15 +130,14 @@ class Pruned(nn.Module):
         return masked
 
 
+@fails(
+    cause="created-without-device",
+    edits=["self.mask = (torch.arange(4, device=next(self.parameters()).device) < keep).float()"],
+)
 def test_what_a_method_made_after_the_move_wants_a_device_and_no_buffer() -> None:
-    def program() -> None:
-        model = Pruned().cuda()
-        model.prune(2)
-        model(torch.rand(2, 4, device="cuda"))
-
-    finding = error_of(program)
-    assert finding.cause == "created-without-device"
-    assert edits_of(finding) == ["self.mask = (torch.arange(4, device=next(self.parameters()).device) < keep).float()"]
+    model = Pruned().cuda()
+    model.prune(2)
+    model(torch.rand(2, 4, device="cuda"))
 
 
 class Smooth(nn.Module):
@@ -218,14 +184,10 @@ class Experts(nn.Module):
         return self.pool[key](self.stem(x))
 
 
+@fails(cause="attached-after-move", edits=["self.pool[key] = nn.Linear(4, 4).to(next(self.parameters()).device)"])
 def test_a_part_put_into_an_empty_container_takes_the_device_of_the_whole() -> None:
-    def program() -> None:
-        experts = Experts().cuda()
-        experts(torch.rand(2, 4, device="cuda"), "first")
-
-    finding = error_of(program)
-    assert finding.cause == "attached-after-move"
-    assert edits_of(finding) == ["self.pool[key] = nn.Linear(4, 4).to(next(self.parameters()).device)"]
+    experts = Experts().cuda()
+    experts(torch.rand(2, 4, device="cuda"), "first")
 
 
 class Drop(torch.autograd.Function):
@@ -240,13 +202,11 @@ class Drop(torch.autograd.Function):
         return gradient * ctx.saved_tensors[0]
 
 
+@fails(cause="created-without-device")
 def test_what_a_function_of_autograd_made_for_its_backward_wants_a_device() -> None:
-    def program() -> None:
-        x = torch.rand(2, 4, device="cuda", requires_grad=True)
-        apply: Any = Drop.apply
-        apply(x).sum().backward()
-
-    assert error_of(program).cause == "created-without-device"
+    x = torch.rand(2, 4, device="cuda", requires_grad=True)
+    apply: Any = Drop.apply
+    apply(x).sum().backward()
 
 
 # Moved copies that nobody kept.
@@ -260,43 +220,32 @@ class Batch:
         return Batch(self.rows.to(device), self.labels.to(device))
 
 
+@fails(cause="never-moved", name="batch.rows", edits=['batch = batch.to("cuda")'])
 def test_a_batch_that_makes_a_moved_batch_is_to_be_replaced_by_it() -> None:
-    def program() -> None:
-        model = nn.Linear(4, 2).cuda()
-        batch = Batch(torch.rand(3, 4), torch.zeros(3))
-        batch.to("cuda")
-        model(batch.rows)
-
-    finding = error_of(program)
-    assert (finding.cause, name_of(finding)) == ("never-moved", "batch.rows")
-    assert edits_of(finding) == ['batch = batch.to("cuda")']
+    model = nn.Linear(4, 2).cuda()
+    batch = Batch(torch.rand(3, 4), torch.zeros(3))
+    batch.to("cuda")
+    model(batch.rows)
 
 
 # Moves that tell nothing.
 
 
+@fails(cause="never-moved", name="lengths", moved=None)
 def test_the_move_of_a_layer_left_no_tensor_behind_beside_its_result() -> None:
-    def program() -> None:
-        lengths = torch.tensor([2, 3])
-        layer = nn.Linear(4, 4).cuda()
-        scores = layer(torch.rand(2, 4, device="cuda"))
-        torch.lt(scores.sum(1), lengths)
-
-    finding = error_of(program)
-    assert (finding.cause, name_of(finding)) == ("never-moved", "lengths")
-    assert finding.culprit is not None
-    assert finding.culprit.moved is None
+    lengths = torch.tensor([2, 3])
+    layer = nn.Linear(4, 4).cuda()
+    scores = layer(torch.rand(2, 4, device="cuda"))
+    torch.lt(scores.sum(1), lengths)
 
 
+@fails(edits=["average.to(device)"])
 def test_a_copy_that_is_asked_to_be_on_the_cpu_is_not_made_later_instead() -> None:
-    def program() -> None:
-        device = "cuda"
-        model = nn.Linear(4, 2)
-        average = torch.optim.swa_utils.AveragedModel(model, device="cpu")  # type: ignore[arg-type]
-        model.to(device)
-        average(torch.rand(2, 4, device=device))
-
-    assert edits_of(error_of(program)) == ["average.to(device)"]
+    device = "cuda"
+    model = nn.Linear(4, 2)
+    average = torch.optim.swa_utils.AveragedModel(model, device="cpu")  # type: ignore[arg-type]
+    model.to(device)
+    average(torch.rand(2, 4, device=device))
 
 
 def test_no_edit_of_the_failing_line_is_for_an_op_of_another() -> None:
@@ -358,7 +307,7 @@ def test_a_tensor_that_takes_the_device_of_another_of_its_function_asks_for_none
         with devtrace.simulate("cuda:1"), pytest.raises(RuntimeError) as raised:
             program()
         finding = devtrace.explain(raised.value).findings[0]
-    assert (finding.cause, name_of(finding)) == ("never-moved", f"bins.{part}")
+    assert (finding.cause, culprit_of(finding).name) == ("never-moved", f"bins.{part}")
 
 
 # Tensors that torch makes in C++, whose device the simulation learns at their first use.
@@ -374,12 +323,9 @@ class Bag(nn.Module):
         return torch.as_tensor(self.words(ids))
 
 
+@fails(cause="created-without-device", name="ids")
 def test_sequences_that_were_padded_on_the_host_are_named() -> None:
-    def program() -> None:
-        Bag().to("cuda:0")([[1, 2], [3]])
-
-    error = error_of(program)
-    assert (name_of(error), error.cause) == ("ids", "created-without-device")
+    Bag().to("cuda:0")([[1, 2], [3]])
 
 
 def test_a_batch_that_was_padded_on_the_host_is_copied_from_there() -> None:
@@ -419,11 +365,9 @@ def test_the_device_is_the_one_that_the_work_is_sent_to_whatever_its_variable_is
     assert error_of(program).devices == ("cuda:0", "cpu")
 
 
+@fails(devices=("cuda:0", "cpu"))
 def test_a_variable_that_results_are_brought_to_the_cpu_by_is_not_the_device_of_the_work() -> None:
-    def program() -> None:
-        back = torch.device("cpu")
-        net = nn.Linear(4, 2).cuda()
-        first = net(torch.ones(3, 4, device="cuda")).to(back)
-        net(first)
-
-    assert error_of(program).devices == ("cuda:0", "cpu")
+    back = torch.device("cpu")
+    net = nn.Linear(4, 2).cuda()
+    first = net(torch.ones(3, 4, device="cuda")).to(back)
+    net(first)

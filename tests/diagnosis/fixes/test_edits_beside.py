@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from failing import edits_of, report_of
+from failing import Text, edits_of, fails, report_of
 
 
 class Retrieval:
@@ -25,10 +25,9 @@ class Retrieval:
         return self.users.weight @ self.items.weight.t() + self.bias.weight.squeeze(-1)
 
 
+@fails(edits=["self.bias = nn.Embedding(7, 1).to(device)"], help=Text(begins="move it as `self.items` is moved"))
 def test_a_layer_is_moved_where_it_is_made_as_the_layers_above_it_are() -> None:
-    error = report_of(lambda: Retrieval("cuda:0").scores()).findings[0]
-    assert edits_of(error) == ["self.bias = nn.Embedding(7, 1).to(device)"]
-    assert error.help.startswith("move it as `self.items` is moved")
+    Retrieval("cuda:0").scores()
 
 
 class Halves:
@@ -64,13 +63,10 @@ class Filter:
         return self.rate @ self.rate + self.noise
 
 
+@fails(edits=["self.noise = self.noise.to(device)"])
 def test_what_a_method_left_behind_is_moved_in_that_method() -> None:
-    def program() -> None:
-        estimate = Filter().to("cuda:0")
-        estimate.predict()
-
-    error = report_of(program).findings[0]
-    assert edits_of(error) == ["self.noise = self.noise.to(device)"]
+    estimate = Filter().to("cuda:0")
+    estimate.predict()
 
 
 class Adapter(nn.Module):
@@ -84,16 +80,16 @@ class Adapter(nn.Module):
         return torch.as_tensor(self.base(x) + x @ self.down.t() @ self.up.t())
 
 
-def test_an_attribute_that_is_trained_becomes_a_parameter() -> None:
-    def program() -> None:
-        model = Adapter(nn.Linear(4, 4))
-        model.to("cuda:0")
-        model(torch.ones(1, 4, device="cuda:0"))
-
-    assert edits_of(report_of(program).findings[0]) == [
+@fails(
+    edits=[
         "self.down = nn.Parameter(torch.randn(2, base.in_features, requires_grad=True))",
         "self.up = nn.Parameter(torch.zeros(base.out_features, 2))",
     ]
+)
+def test_an_attribute_that_is_trained_becomes_a_parameter() -> None:
+    model = Adapter(nn.Linear(4, 4))
+    model.to("cuda:0")
+    model(torch.ones(1, 4, device="cuda:0"))
 
 
 def start_anew(layer: nn.Module) -> None:
@@ -119,17 +115,16 @@ def large(layer: nn.Linear) -> torch.Tensor:
     return (layer.weight.detach().cpu().abs() > 0.1).float()
 
 
+@fails(
+    edits=['layer.register_buffer("mask", large(layer).to(device))  # type: ignore[arg-type]'],
+    message=Text("before `net.0.mask` was attached"),
+)
 def test_a_buffer_is_moved_as_it_is_registered_in_every_round() -> None:
-    def program() -> None:
-        device = "cuda:0"
-        net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1)).to(device)
-        for layer in net:
-            layer.register_buffer("mask", large(layer))  # type: ignore[arg-type]
-        net[0].get_buffer("mask") * net[0].get_parameter("weight")
-
-    error = report_of(program).findings[0]
-    assert edits_of(error) == ['layer.register_buffer("mask", large(layer).to(device))  # type: ignore[arg-type]']
-    assert "before `net.0.mask` was attached" in error.message
+    device = "cuda:0"
+    net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1)).to(device)
+    for layer in net:
+        layer.register_buffer("mask", large(layer))  # type: ignore[arg-type]
+    net[0].get_buffer("mask") * net[0].get_parameter("weight")
 
 
 def test_parameters_that_were_loaded_instead_of_others_are_moved_below_that_line() -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from devtrace.diagnosis.findings import Finding
-from failing import edits_of, explained, report_of
+from failing import both, edits_of, error_of, explained
 
 GPU = "cuda:0"
 
@@ -112,15 +112,7 @@ def pair() -> None:
     torch.dot(both.words, both.weights)
 
 
-def of_recording(program: Callable[[], None]) -> Finding:
-    (error,) = (each for each in report_of(program).findings if each.severity == "error")
-    return error
-
-
-both_ways = pytest.mark.parametrize("found", [of_recording, explained])
-
-
-@both_ways
+@both
 @pytest.mark.parametrize(
     ("program", "edit"),
     [
@@ -134,14 +126,14 @@ def test_an_attribute_that_is_set_by_name_is_registered_by_that_name(
     assert edits_of(found(program)) == [edit]
 
 
-@both_ways
+@both
 def test_a_dictionary_of_lists_made_by_a_call_becomes_containers(found: Callable[..., Finding]) -> None:
     (line,) = edits_of(found(sides))
     left, right = "left=nn.ModuleList([nn.Linear(4, 4)])", "right=nn.ModuleList([nn.Linear(4, 4), nn.Tanh()])"
     assert line.startswith(f"self.sides: Any = nn.ModuleDict(dict({left}, {right}))")
 
 
-@both_ways
+@both
 def test_of_a_dictionary_with_lists_and_layers_only_the_lists_become_lists_of_modules(
     found: Callable[..., Finding],
 ) -> None:
@@ -160,7 +152,7 @@ def test_of_a_dictionary_with_lists_and_layers_only_the_lists_become_lists_of_mo
 def test_a_record_that_copies_itself_takes_the_field_that_it_forgot_and_never_calls_itself(
     program: Callable[[], None], edit: str
 ) -> None:
-    assert edits_of(of_recording(program)) == [edit]
+    assert edits_of(error_of(program)) == [edit]
     assert "self.to(" not in "".join(edits_of(explained(program)))
 
 
@@ -201,7 +193,7 @@ def by_a_tracker() -> None:
     net.to(GPU)(torch.rand(2, 4, device=GPU))
 
 
-@both_ways
+@both
 @pytest.mark.parametrize("program", [by_hooks, by_a_tracker])
 def test_no_line_asks_a_container_for_what_is_put_in_later(
     found: Callable[..., Finding], program: Callable[[], None]

@@ -11,20 +11,9 @@ import torch
 from torch import nn
 
 from devtrace.diagnosis.findings import Finding
-from failing import edits_of, explained, report_of
+from failing import both, edits_of, error_of
 
 Ask = Callable[[Callable[[], object]], Finding]
-
-
-def unrecorded(program: Callable[[], object]) -> Finding:
-    return explained(program, "cuda:2")
-
-
-def recorded(program: Callable[[], object]) -> Finding:
-    return report_of(program, "cuda:2").findings[0]
-
-
-BOTH_WAYS = pytest.mark.parametrize("ask", [unrecorded, recorded])
 
 
 def layer() -> nn.Linear:
@@ -35,7 +24,7 @@ def ones() -> torch.Tensor:
     return torch.ones(2, 4, device="cuda:0")
 
 
-def both(x: torch.Tensor) -> list[torch.Tensor]:
+def both_layers(x: torch.Tensor) -> list[torch.Tensor]:
     return [layer()(x), torch.zeros(2, 4)]
 
 
@@ -50,11 +39,11 @@ class Branches(nn.Module):
 
 
 def joined() -> object:
-    return torch.cat(both(ones()), 1)
+    return torch.cat(both_layers(ones()), 1)
 
 
 def unpacked() -> object:
-    return torch.add(*both(ones()))
+    return torch.add(*both_layers(ones()))
 
 
 def reduced() -> object:
@@ -67,10 +56,10 @@ def summed() -> object:
 
 
 @pytest.mark.parametrize("program", [joined, unpacked, reduced, summed])
-@BOTH_WAYS
-def test_what_gives_several_tensors_is_not_moved_as_one_nor_named_so(program: Callable[[], object], ask: Ask) -> None:
-    finding = ask(program)
-    wrong = ("both(ones()).to", "both(ones())` is", "one_by_one(ones()).to", ".values()")
+@both
+def test_what_gives_several_tensors_is_not_moved_as_one_nor_named_so(program: Callable[[], object], found: Ask) -> None:
+    finding = found(program)
+    wrong = ("both_layers(ones()).to", "both_layers(ones())` is", "one_by_one(ones()).to", ".values()")
     assert not any(text in f"{finding.message} {finding.help} {edits_of(finding)}" for text in wrong), finding.help
 
 
@@ -91,12 +80,12 @@ def means_of_experts() -> object:
         (means_of_experts, ".mean().to(next(experts[0].parameters()).device)"),
     ],
 )
-@BOTH_WAYS
+@both
 def test_what_a_sum_computes_of_each_is_brought_to_where_the_first_is(
-    program: Callable[[], object], edit: str, ask: Ask
+    program: Callable[[], object], edit: str, found: Ask
 ) -> None:
-    assert edit in (ask(program).help or "")
-    assert edit in "".join(edits_of(recorded(program)))
+    assert edit in (found(program).help or "")
+    assert edit in "".join(edits_of(error_of(program)))
 
 
 def outputs_of_two() -> object:
@@ -120,7 +109,7 @@ def shards_in_turn() -> object:
 def test_a_list_of_two_devices_is_brought_to_that_of_its_first_where_a_line_takes_it_whole(
     program: Callable[[], object], edit: str
 ) -> None:
-    assert edits_of(recorded(program)) == [edit]
+    assert edits_of(error_of(program)) == [edit]
 
 
 def boxes_read_twice() -> object:
@@ -128,9 +117,9 @@ def boxes_read_twice() -> object:
     return deltas * (boxes[:, 2:] - boxes[:, :2] + 1).repeat(1, 2) + boxes
 
 
-@BOTH_WAYS
-def test_a_variable_that_is_moved_above_a_line_needs_no_other_move_in_it(ask: Ask) -> None:
-    finding = ask(boxes_read_twice)
+@both
+def test_a_variable_that_is_moved_above_a_line_needs_no_other_move_in_it(found: Ask) -> None:
+    finding = found(boxes_read_twice)
     assert sum(edit.count(".to(") for edit in edits_of(finding)) == 1
     assert " too" not in finding.help
 
@@ -146,4 +135,4 @@ def masks_that_torch_adds() -> object:
 
 
 def test_what_torch_makes_of_two_arguments_has_the_name_of_one() -> None:
-    assert recorded(masks_that_torch_adds).message.startswith("`causal(9)` is on cpu")
+    assert error_of(masks_that_torch_adds).message.startswith("`causal(9)` is on cpu")

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_sequence
 
-from failing import edits_of, report_of
+from failing import Text, edits_of, fails, report_of
 
 
 class Scale:
@@ -68,10 +68,9 @@ def packed_states(device: str) -> torch.Tensor:
     return torch.as_tensor(net(packed)[1])
 
 
+@fails(edits=["packed = packed.to(device)"], message=Text("`packed[0]` is on cpu"))
 def test_a_packed_sequence_whose_move_was_dropped_is_kept() -> None:
-    error = report_of(lambda: packed_states("cuda:0")).findings[0]
-    assert "`packed[0]` is on cpu" in error.message
-    assert edits_of(error) == ["packed = packed.to(device)"]
+    packed_states("cuda:0")
 
 
 def states(device: str) -> torch.Tensor:
@@ -80,9 +79,9 @@ def states(device: str) -> torch.Tensor:
     return torch.as_tensor(net(x)[0])
 
 
+@fails(edits=["x = torch.rand(4, 2, 3).to(device)"])
 def test_the_first_state_that_a_recurrent_layer_makes_is_where_its_moved_input_is() -> None:
-    error = report_of(lambda: states("cuda:0")).findings[0]
-    assert edits_of(error) == ["x = torch.rand(4, 2, 3).to(device)"]
+    states("cuda:0")
 
 
 def rows(count: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -135,11 +134,7 @@ class Positions(nn.Module):
         return torch.as_tensor(x + self.table(self.ids))
 
 
+@fails(cause="attached-after-move", message=Text("before `net.0.ids` was attached"))
 def test_a_buffer_that_a_call_made_is_what_was_attached_and_not_its_layer() -> None:
-    def program() -> None:
-        net = nn.Sequential(Positions(), nn.Linear(6, 1)).to("cuda")
-        net(torch.rand(2, 5, 6, device="cuda"))
-
-    error = report_of(program).findings[0]
-    assert error.cause == "attached-after-move"
-    assert "before `net.0.ids` was attached" in error.message
+    net = nn.Sequential(Positions(), nn.Linear(6, 1)).to("cuda")
+    net(torch.rand(2, 5, 6, device="cuda"))

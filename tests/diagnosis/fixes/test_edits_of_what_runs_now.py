@@ -10,14 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from devtrace.diagnosis.findings import Finding
-from failing import edits_of, explained, report_of
-
-
-def recorded(program: Callable[[], object]) -> Finding:
-    return next(each for each in report_of(program).findings if each.severity == "error")
-
-
-BOTH = pytest.mark.parametrize("found", [recorded, explained])
+from failing import both, edits_of
 
 LEVELS = torch.tensor([0.1, 0.5, 0.9])
 LOSSES = {"levels": lambda p, y: torch.maximum(LEVELS * (y - p), (LEVELS - 1) * (y - p)).mean()}
@@ -37,7 +30,7 @@ def a_lambda_of_an_object() -> None:
     Shift(LEVELS).to("cuda:0").run(torch.ones(2, 3, device="cuda:0"))
 
 
-@BOTH
+@both
 @pytest.mark.parametrize(
     ("program", "name", "uses"), [(a_lambda_of_a_table, "LEVELS", 2), (a_lambda_of_an_object, "shift", 2)]
 )
@@ -85,7 +78,7 @@ def what_a_function_moves() -> None:
     run(net, meter)
 
 
-@BOTH
+@both
 @pytest.mark.parametrize("program", [what_a_runner_moves, what_a_function_moves])
 def test_no_edit_asks_a_model_for_its_device_above_the_line_that_moves_it(
     found: Callable[[Callable[[], None]], Finding], program: Callable[[], None]

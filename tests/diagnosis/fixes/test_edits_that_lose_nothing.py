@@ -10,17 +10,11 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-import devtrace
 from devtrace.diagnosis.edits import merged
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Edit, Finding
 from devtrace.trace.ids import OpId, TensorId
-
-
-def error_of(program: Callable[[], object]) -> Finding:
-    with pytest.raises(RuntimeError), devtrace.record(simulate="cuda:2") as recording:
-        program()
-    return recording.report.findings[0]
+from failing import error_of
 
 
 def inserted(line: int, *lines: str) -> Edit:

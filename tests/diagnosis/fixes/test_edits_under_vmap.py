@@ -10,11 +10,7 @@ from torch import Tensor
 from torch.func import grad, vmap
 
 from devtrace.diagnosis.findings import Finding
-from failing import edits_of, explained, report_of
-
-
-def recorded(program: Callable[[], object]) -> Finding:
-    return next(each for each in report_of(program).findings if each.severity == "error")
+from failing import edits_of, error_of, explained
 
 
 def ridge(x: Tensor) -> Tensor:
@@ -22,7 +18,7 @@ def ridge(x: Tensor) -> Tensor:
     return x.T @ x + identity
 
 
-def error_of(x: Tensor, y: Tensor) -> Tensor:
+def loss_of(x: Tensor, y: Tensor) -> Tensor:
     weights = torch.ones(3)
     return ((x * weights).sum() - y) ** 2
 
@@ -37,14 +33,14 @@ def one() -> None:
 
 
 def of_gradients() -> None:
-    vmap(grad(error_of))(torch.ones(2, 3).to("cuda:0"), torch.zeros(2).to("cuda:0"))
+    vmap(grad(loss_of))(torch.ones(2, 3).to("cuda:0"), torch.zeros(2).to("cuda:0"))
 
 
 def of_two_axes() -> None:
     vmap(vmap(shifted))(torch.ones(2, 2, 3).to("cuda:0"))
 
 
-@pytest.mark.parametrize("found", [recorded, explained])
+@pytest.mark.parametrize("found", [error_of, explained])
 @pytest.mark.parametrize(
     ("program", "edit"),
     [

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fix_rounds import Program, fixed, story
+from fix_rounds import fixed, story
 from folders import TESTS
+from programs import Program
 from warm import Warm
 
 pytestmark = [pytest.mark.slow, pytest.mark.one_in(8)]

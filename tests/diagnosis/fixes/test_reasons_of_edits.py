@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from devtrace.words import language
-from failing import edits_of, report_of
+from failing import Text, edits_of, fails, report_of
 
 
 def weigh() -> None:
@@ -60,8 +60,6 @@ def test_the_rest_of_a_line_has_its_reason_in_chinese_too(monkeypatch: pytest.Mo
     assert "。`share` 也在 cpu 上；" in error.help
 
 
+@fails(help=Text(lacks=(". ",)))
 def test_a_fix_of_one_edit_has_no_reason_beside_it() -> None:
-    def program() -> None:
-        torch.ones(3, device="cuda:0") + torch.ones(3)
-
-    assert ". " not in report_of(program).findings[0].help
+    torch.ones(3, device="cuda:0") + torch.ones(3)

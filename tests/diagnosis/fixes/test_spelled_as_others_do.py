@@ -11,17 +11,7 @@ import torch
 from torch import nn
 
 import devtrace
-from devtrace.diagnosis.findings import Finding
-from failing import edits_of, report_of
-
-
-def error_of(program: Callable[[], object]) -> Finding:
-    return report_of(program).findings[0]
-
-
-def name_of(finding: Finding) -> str:
-    return finding.culprit.name if finding.culprit is not None else ""
-
+from failing import Text, culprit_of, edits_of, error_of, fails
 
 # Which device is meant: a module that was moved computes where its parameters are.
 
@@ -74,7 +64,7 @@ class Clock(nn.Module):
 
 def test_most_of_the_work_on_the_cpu_does_not_turn_what_a_moved_model_means() -> None:
     error = error_of(lambda: Clock().to("cuda:0")(torch.ones(3, device="cuda:0")))
-    assert (name_of(error), error.devices) == ("steps", ("cuda:0", "cpu"))
+    assert (culprit_of(error).name, error.devices) == ("steps", ("cuda:0", "cpu"))
     assert len(edits_of(error)) == 1
 
 
@@ -98,14 +88,12 @@ class Labelled:
         return Labelled(self.data.to(device), self.dims)
 
 
+@fails(edits=['table["shift"] = table["shift"].to(device)'])
 def test_what_is_beside_a_moved_tensor_in_another_call_is_not_moved_for_it() -> None:
-    def program() -> None:
-        device = "cuda:0"
-        table = {"shift": torch.ones(3)}
-        rows = Labelled(torch.ones(2, 3), ("row",)).to(device)
-        torch.add(rows, table["shift"])  # type: ignore[call-overload]
-
-    assert edits_of(error_of(program)) == ['table["shift"] = table["shift"].to(device)']
+    device = "cuda:0"
+    table = {"shift": torch.ones(3)}
+    rows = Labelled(torch.ones(2, 3), ("row",)).to(device)
+    torch.add(rows, table["shift"])  # type: ignore[call-overload]
 
 
 class Interval:
@@ -146,12 +134,10 @@ class Projected(nn.Module):
         return torch.as_tensor(self.inner(values))
 
 
+@fails(edits=["self.inner.to(values.device)"])
 def test_a_layer_that_the_first_call_builds_is_moved_to_what_it_is_called_with() -> None:
-    def program() -> None:
-        model = nn.Sequential(nn.Linear(5, 7), Projected()).to("cuda:0")
-        model(torch.ones(2, 5, device="cuda:0"))
-
-    assert edits_of(error_of(program)) == ["self.inner.to(values.device)"]
+    model = nn.Sequential(nn.Linear(5, 7), Projected()).to("cuda:0")
+    model(torch.ones(2, 5, device="cuda:0"))
 
 
 class Pool(nn.Module):
@@ -183,9 +169,9 @@ class Direct(nn.Module):
         return torch.as_tensor(self.head(batch))
 
 
+@fails(edits=["self.head = nn.Linear(batch.size(1), 2).to(batch.device)"])
 def test_a_layer_that_forward_itself_makes_is_moved_to_its_input() -> None:
-    error = error_of(lambda: Direct().to("cuda:0")(torch.ones(2, 5, device="cuda:0")))
-    assert edits_of(error) == ["self.head = nn.Linear(batch.size(1), 2).to(batch.device)"]
+    Direct().to("cuda:0")(torch.ones(2, 5, device="cuda:0"))
 
 
 # Parameters in a list.
@@ -211,23 +197,20 @@ class Heads(nn.Module):
         return x / self.temperatures[task]
 
 
+@fails(
+    edits=["self.factors = nn.ParameterList([nn.Parameter(torch.ones(size, 2)) for size in sizes])"],
+    help=Text(begins="keep the parameters in a ParameterList"),
+)
 def test_parameters_in_a_list_are_kept_in_a_list_of_torchs() -> None:
-    def program() -> None:
-        model = Factors([3, 4])
-        model.to("cuda:0")
-        model(torch.zeros(2, dtype=torch.long, device="cuda:0"))
-
-    error = error_of(program)
-    assert edits_of(error) == ["self.factors = nn.ParameterList([nn.Parameter(torch.ones(size, 2)) for size in sizes])"]
-    assert error.help.startswith("keep the parameters in a ParameterList")
+    model = Factors([3, 4])
+    model.to("cuda:0")
+    model(torch.zeros(2, dtype=torch.long, device="cuda:0"))
 
 
+@fails(edits=["self.temperatures = nn.ParameterDict()"])
 def test_parameters_in_a_dictionary_are_kept_in_one_of_torchs() -> None:
-    def program() -> None:
-        model = Heads().to("cuda:0")
-        model(torch.ones(3, 2, device="cuda:0"), "b")
-
-    assert edits_of(error_of(program)) == ["self.temperatures = nn.ParameterDict()"]
+    model = Heads().to("cuda:0")
+    model(torch.ones(3, 2, device="cuda:0"), "b")
 
 
 # A line is not written above what makes the tensor.
@@ -308,15 +291,14 @@ def lower(count: int) -> torch.Tensor:
     return torch.ones(count, count).tril() == 0
 
 
+@fails(
+    name="make_mask(scores.size(0))",
+    edits=['(scores * 2).masked_fill(make_mask(scores.size(0)).to(scores.device), float("-inf"))'],
+)
 def test_what_a_lambda_made_is_moved_where_it_is_called() -> None:
-    def program() -> None:
-        make_mask: Callable[[int], torch.Tensor] = lambda n: torch.tril(torch.ones(n, n)) == 0  # noqa: E731
-        scores = torch.ones(3, 3, device="cuda:0")
-        (scores * 2).masked_fill(make_mask(scores.size(0)), float("-inf"))
-
-    error = error_of(program)
-    assert name_of(error) == "make_mask(scores.size(0))"
-    assert edits_of(error) == ['(scores * 2).masked_fill(make_mask(scores.size(0)).to(scores.device), float("-inf"))']
+    make_mask: Callable[[int], torch.Tensor] = lambda n: torch.tril(torch.ones(n, n)) == 0  # noqa: E731
+    scores = torch.ones(3, 3, device="cuda:0")
+    (scores * 2).masked_fill(make_mask(scores.size(0)), float("-inf"))
 
 
 def test_what_a_function_made_is_moved_where_it_is_called_by_another_name() -> None:
@@ -341,21 +323,17 @@ class Meter:
         return float(np.mean(np.array(self.seen)))
 
 
+@fails(edits=["return float(np.mean(np.array([each.cpu() for each in self.seen])))"])
 def test_the_tensors_of_a_list_that_numpy_reads_are_copied_one_by_one() -> None:
-    def program() -> None:
-        meter = Meter()
-        meter.seen += [torch.ones((), device="cuda:0"), torch.zeros((), device="cuda:0")]
-        meter.mean()
-
-    assert edits_of(error_of(program)) == ["return float(np.mean(np.array([each.cpu() for each in self.seen])))"]
+    meter = Meter()
+    meter.seen += [torch.ones((), device="cuda:0"), torch.zeros((), device="cuda:0")]
+    meter.mean()
 
 
+@fails(edits=["np.asarray([each.cpu() for each in list(losses.values())])"])
 def test_what_a_call_lists_for_numpy_is_copied_one_by_one() -> None:
-    def program() -> None:
-        losses = {"a": torch.ones((), device="cuda:0"), "b": torch.zeros((), device="cuda:0")}
-        np.asarray(list(losses.values()))
-
-    assert edits_of(error_of(program)) == ["np.asarray([each.cpu() for each in list(losses.values())])"]
+    losses = {"a": torch.ones((), device="cuda:0"), "b": torch.zeros((), device="cuda:0")}
+    np.asarray(list(losses.values()))
 
 
 # One bug that several tasks ran into is one finding.
@@ -373,4 +351,4 @@ def test_an_error_that_the_same_line_raised_again_is_counted_in_one_finding() ->
     with devtrace.record(simulate="cuda:1") as recording:
         asyncio.run(serve())
     (error,) = [each for each in recording.report.findings if each.severity == "error"]
-    assert (name_of(error), error.count) == ("scale", 3)
+    assert (culprit_of(error).name, error.count) == ("scale", 3)

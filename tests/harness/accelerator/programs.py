@@ -1,7 +1,7 @@
 """Runs the corpora's programs on the accelerator: `cuda` in their text is `accel` for it.
 
     with Runner() as runner:
-        runner.outcome(folder / "bug.py", ("cuda:0",))      # as programs.run, which runs it on simulated devices
+        runner.outcome(runner.prepared(program))      # as program.outcome, which runs it on simulated devices
 
 One Python loads torch and the backend; each program runs in a fork of it.
 """
@@ -20,7 +20,7 @@ import torch
 
 from accelerator import NAME
 from devtrace.report.mime import MIME_TYPE
-from programs import Outcome, outcome, outcome_untraced
+from programs import Mode, Outcome, Program
 from shells import new_shell
 from warm import Warm
 
@@ -63,22 +63,15 @@ class Runner:
         self._warm.__exit__(*error)
         self._folder.cleanup()
 
-    def prepared(self, source: Path) -> Path:
+    def prepared(self, program: Program) -> Program:
         """Return a copy of a program, and of the files beside it, for the accelerator."""
         self._programs += 1
-        return copied(source, Path(self._folder.name) / str(self._programs) / source.parent.name)
+        folder = Path(self._folder.name) / str(self._programs) / program.folder.name
+        return Program(copied(program.path, folder), tuple(map(spelled, program.arguments)))
 
-    def outcome(self, program: Path, arguments: tuple[str, ...] = ("cuda:0",)) -> Outcome:
+    def outcome(self, program: Program, mode: Mode = "genuine") -> Outcome:
         """Run a prepared program."""
-        called = [spelled(argument) for argument in arguments]
-        found = self._warm.call("accelerator.programs", "outcome_of", str(program), *called)
-        assert isinstance(found, Outcome)
-        return found
-
-    def outcome_untraced(self, program: Path, arguments: tuple[str, ...] = ("cuda:0",)) -> Outcome:
-        """Run a prepared program with the hooks alone, and explain its error."""
-        called = [spelled(argument) for argument in arguments]
-        found = self._warm.call("accelerator.programs", "outcome_untraced_of", str(program), *called)
+        found = self._warm.call("programs", "outcome", mode, str(program.path), *program.arguments)
         assert isinstance(found, Outcome)
         return found
 
@@ -101,13 +94,3 @@ def cells_of(path: str) -> list[Cell]:
             reports = [report[MIME_TYPE]["findings"] for report in ran.reports]
             cells.append(Cell("" if ran.error is None else type(ran.error).__name__, ran.stdout, reports))
     return cells
-
-
-def outcome_of(path: str, *arguments: str) -> Any:
-    """Do in the forked process what `Runner.outcome` promises."""
-    return outcome(path, arguments, simulate=None)
-
-
-def outcome_untraced_of(path: str, *arguments: str) -> Any:
-    """Do in the forked process what `Runner.outcome_untraced` promises."""
-    return outcome_untraced(path, arguments, simulate=None)
