@@ -23,26 +23,31 @@ import pickle
 import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, redirect_stderr
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, Literal
 
 import numpy
 import torch
 from torch.utils import _pytree as pytree
 
+import cases
 import devtrace
-from devtrace.api.results import Report
+from devtrace.api.results import Report, Trace
 from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.findings import Edit, Finding
+from devtrace.diagnosis.saved_case import of_json
 from devtrace.recording.context import hooks
 from devtrace.report import parts
 from devtrace.report.text import text
+from devtrace.trace.format import decode
 from devtrace.words import language
+from folders import TESTS
 from loaded import loaded
 from warm import SHARED, Warm
 
@@ -180,36 +185,68 @@ def patched(text: str, hunks: str) -> str:
     return "".join([*result, *lines[done:]])
 
 
+@dataclass(frozen=True)
+class Ran:
+    """A program that ran: what its process knows, and the text of the file of its case, of which its report is made."""
+
+    raised: str
+    case: str
+    without_line: tuple[str, ...] = ()
+    values: list[Any] = field(default_factory=list)
+
+
+_outcomes: dict[tuple[str, Mode], Outcome] = {}
+
+
 def run(warm: Warm, path: Path, arguments: tuple[str, ...] = GPU, mode: Mode = "recorded") -> Outcome:
-    """Return what a program gives in a mode, or gave before in this session, to whichever test of whichever worker."""
+    """Return what a program gives in a mode, made of its case: it runs again when what records it has changed."""
+    as_run = "recorded" if mode == "zh" else mode
     sources = {file.name: file.read_text(encoding="utf-8") for file in sorted(path.parent.glob("*.py"))}
-    key = hashlib.sha256(json.dumps([mode, str(path), arguments, sources]).encode()).hexdigest()
-    kept = SHARED.folder / key if SHARED.folder else None
-    if kept is not None and kept.exists():
-        given = pickle.loads(kept.read_bytes())
-    else:
-        given = warm.call("programs", "outcome", mode, str(path), *arguments)
-        if kept is not None:
-            part = kept.with_suffix(f".{os.getpid()}")
-            part.write_bytes(pickle.dumps(given))
-            part.replace(kept)
-    assert isinstance(given, Outcome)
-    return given
+    key = hashlib.sha256(json.dumps([as_run, str(path), arguments, sources]).encode()).hexdigest()
+    if (key, mode) not in _outcomes:
+        is_kept = path.is_relative_to(TESTS) and as_run in ("recorded", "untraced")
+        kept = (cases.folder() if is_kept else SHARED.folder or Path(mkdtemp())) / key
+        given = _made(kept, lambda: warm.call("programs", "ran", as_run, str(path), *arguments))
+        _outcomes[key, mode] = outcome_of(given, mode)
+    return _outcomes[key, mode]
 
 
-def outcome(mode: Mode, path: str, *arguments: str) -> Outcome:
+def _made(file: Path, make: Callable[[], Ran | Outcome]) -> Ran | Outcome:
+    """Return what a file has, which whichever worker needs it first makes."""
+    if not file.exists():
+        part = file.with_suffix(f".{os.getpid()}")
+        part.write_bytes(pickle.dumps(make()))
+        part.replace(file)
+    found: Ran | Outcome = pickle.loads(file.read_bytes())
+    return found
+
+
+def outcome_of(given: Ran | Outcome, mode: Mode) -> Outcome:
+    """Diagnose the case of a program that ran elsewhere."""
+    if isinstance(given, Outcome):
+        return given
+    data = json.loads(given.case)
+    before, language.CHOICE.user = language.CHOICE.user, "zh" if mode == "zh" else language.CHOICE.user
+    try:
+        report = devtrace.diagnose(replace(Trace.of(decode(data)), case=of_json(data["case"])))
+        by_width = {width: text(report, width) for width in WIDTHS}
+        said = report.text, report.findings, report.notes
+    finally:
+        language.CHOICE.user = before
+    return Outcome(given.raised, *said, given.without_line, given.values, by_width)
+
+
+def ran(mode: Mode, path: str, *arguments: str) -> Ran | Outcome:
     """Do in the forked process what `run` promises."""
     devices = nullcontext() if "genuine" in mode else devtrace.simulate("cuda:2")
     if mode == "plain":
         return Outcome(values=_values(program_of(path).run("cpu")))
     if mode == "installed":
         return _installed(path, arguments, devices)
-    if mode == "zh":
-        language.CHOICE.user = "zh"
     return (_untraced if "untraced" in mode else _recorded)(path, arguments, devices)
 
 
-def _recorded(path: str, arguments: tuple[str, ...], devices: AbstractContextManager[object]) -> Outcome:
+def _recorded(path: str, arguments: tuple[str, ...], devices: AbstractContextManager[object]) -> Ran:
     raised, values = "", []
     try:
         with devices:
@@ -218,21 +255,30 @@ def _recorded(path: str, arguments: tuple[str, ...], devices: AbstractContextMan
             values = _values(result)
     except Exception as error:  # noqa: BLE001 (the program's own failure is what is studied)
         raised = f"{type(error).__name__}: {error}"
-    report: Report = devtrace.diagnose(recording.trace)
     lost = tuple(op.name for op in recording.trace.ops if op.phase == "backward" and op.site is None)
-    by_width = {width: text(report, width) for width in WIDTHS}
-    return Outcome(raised, report.text, report.findings, report.notes, lost, values, by_width)
+    return Ran(raised, saved(recording.report), lost, values)
 
 
-def _untraced(path: str, arguments: tuple[str, ...], devices: AbstractContextManager[object]) -> Outcome:
+def _untraced(path: str, arguments: tuple[str, ...], devices: AbstractContextManager[object]) -> Ran | Outcome:
     hooks.install()
     with devices:
         try:
             program_of(path).run(*arguments)
         except Exception as error:  # noqa: BLE001 (as above)
-            report = devtrace.explain(error)
-            return Outcome(f"{type(error).__name__}: {error}", report.text, report.findings, report.notes)
+            raised, report = f"{type(error).__name__}: {error}", devtrace.explain(error)
+            if report.trace.case is None:  # nothing is said of it
+                return Outcome(raised, report.text, report.findings, report.notes)
+            return Ran(raised, saved(report))
     return Outcome()
+
+
+def saved(report: Report) -> str:
+    """Return the text of the file of a report's case, which gives the same report to the letter."""
+    with TemporaryDirectory() as folder:
+        file = report.trace.save(Path(folder) / "case.devtrace", case=True)
+        again = devtrace.diagnose(devtrace.load(file))
+        assert (again.text, again.findings, again.notes) == (report.text, report.findings, report.notes)
+        return file.read_text(encoding="utf-8")
 
 
 def _installed(path: str, arguments: tuple[str, ...], devices: AbstractContextManager[object]) -> Outcome:
@@ -262,7 +308,7 @@ def pseudo_report_of(path: str) -> list[tuple[str, str, tuple[str, ...]]]:
     from sentences import wrap_all
 
     wrap_all(setattr)
-    found = outcome("recorded", path, *GPU).findings
+    found = outcome_of(ran("recorded", path, *GPU), "recorded").findings
     return [
         (
             each.message,

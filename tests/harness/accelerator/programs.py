@@ -20,7 +20,7 @@ import torch
 
 from accelerator import NAME
 from devtrace.report.mime import MIME_TYPE
-from programs import Mode, Outcome, Program
+from programs import Mode, Outcome, Program, outcome_of
 from shells import new_shell
 from warm import Warm
 
@@ -71,9 +71,7 @@ class Runner:
 
     def outcome(self, program: Program, mode: Mode = "genuine") -> Outcome:
         """Run a prepared program."""
-        found = self._warm.call("programs", "outcome", mode, str(program.path), *program.arguments)
-        assert isinstance(found, Outcome)
-        return found
+        return outcome_of(self._warm.call("programs", "ran", mode, str(program.path), *program.arguments), mode)
 
     def cells(self, sources: Sequence[str]) -> list[Cell]:
         """Run the cells of a notebook."""
