@@ -23,13 +23,12 @@ from devtrace.recording.columns.process_history import States, history
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.recording.context.happenings import follow, site_of
-from devtrace.recording.context.module_tree import class_name
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet
 from devtrace.runtime.tracebacks import outward
 from devtrace.runtime.watching import STATES
 from devtrace.source.object_walk import states_of
-from devtrace.source.safe_values import class_dict, classes_of
+from devtrace.source.safe_values import class_dict, classes_of, full_name_of
 
 
 class Optimizers:
@@ -59,7 +58,7 @@ class Optimizers:
         self.seen[id(optimizer)] = weakref.ref(optimizer)
         state.begin_step()
         # Without a closure torch's own optimizers run none of the user's code: all ops are at the line of `step`.
-        if not has_closure(args, kwargs) and class_name(type(optimizer), "__module__").startswith("torch.optim"):
+        if not has_closure(args, kwargs) and full_name_of(type(optimizer))[0].startswith("torch.optim"):
             state.fixed = state.find(frame)
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:

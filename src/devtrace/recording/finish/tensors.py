@@ -31,9 +31,6 @@ class Tensors:
         devices = _table([device_row(device) for _, _, device in rows.layouts])
         self.device: Array = devices[self.layout]
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
     def rows_of(self, rows: Array) -> Array:
         """Return the rows of the table for the recorder's rows; -1 for none."""
         return indexes_in(self.rows, rows)
