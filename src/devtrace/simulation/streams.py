@@ -13,7 +13,6 @@ import threading
 import time
 from bisect import bisect
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
 import torch
@@ -241,17 +240,6 @@ def _on(stream: Any, hook: Call) -> Call:
             return hook(*args)
 
     return run
-
-
-@contextmanager
-def kept() -> Iterator[None]:
-    """Come out of a backward on the stream that it began on, also where a function's own raised."""
-    before = torch.cuda.current_stream()
-    try:
-        yield
-    finally:
-        if torch.cuda.current_stream() != before:
-            torch.cuda.set_stream(before)
 
 
 def follow(node: Any) -> None:
