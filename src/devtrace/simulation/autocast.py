@@ -63,7 +63,8 @@ def register(casts: Casts, undo: ExitStack) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a kernel is replaced is what we want
         for name, policy in policies().items():
-            op = _overload(name)
+            packet, _, overload = name.partition(".")
+            op = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
             if op is not None:
                 library.impl(name, _kernel(op, getattr(casts, policy)), _KEY, allow_override=True)
 
@@ -72,12 +73,6 @@ def register(casts: Casts, undo: ExitStack) -> None:
 def policies() -> dict[str, str]:
     """Operator with overload -> the name of its policy, a method of Casts."""
     return dict(rows_of("simulation/cuda_autocast.tsv"))
-
-
-def _overload(name: str) -> Op | None:
-    packet, _, overload = name.partition(".")
-    found: Op | None = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
-    return found
 
 
 def _kernel(op: Op, policy: Call) -> Call:

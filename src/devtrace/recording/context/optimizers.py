@@ -88,16 +88,6 @@ def install(patches: Patches) -> None:
     patches.wrap(Optimizer, "load_state_dict", partial(follow, STATES, _take_loaded))
 
 
-def settle(optimizer: Optimizer) -> None:
-    """Give state without a birth that of its optimizer's last known work: a step that raised, its constructor.
-
-    State that a user filled in stays without one.
-    """
-    found = _known(optimizer)
-    if found is not None and found.site >= 0:
-        _take(optimizer, found.site)
-
-
 def _note_constructor(optimizer: Optimizer, _: None, caller: FrameType) -> None:
     own = _constructors(type(optimizer))
     if any("state" in code.co_names for code in own):  # an `__init__` of the user's is no line of a birth
@@ -113,13 +103,17 @@ def _constructors(kind: type) -> list[CodeType]:
 
 
 def _begin_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-    """A step begins: state without a birth is of the constructor, or of a step that raised."""
+    """A step begins: state without a birth is of the constructor, or of a step that raised.
+
+    State that a user filled in stays without one.
+    """
     if is_compiling():
         return
     try:
         found, size = _known(optimizer), len(_states(optimizer))
         if found is None or found.known != size:
-            settle(optimizer)
+            if found is not None and found.site >= 0:
+                _take(optimizer, found.site)
             _note(optimizer, size, site_of(sys._getframe(2)))
         elif size == 0:
             found.site = site_of(sys._getframe(2))
