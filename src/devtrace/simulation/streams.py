@@ -58,7 +58,10 @@ def install(patches: Patches, devices: Devices) -> None:
 
     def set_stream(made: Any) -> None:
         _of_thread.current[made.device_index] = made
-        _note_switch(made)
+        if made.stream_id or _of_thread.numbers:  # a switch to be remembered
+            _of_thread.numbers.append(_next_node())
+            _of_thread.streams.append(made)
+            del _of_thread.numbers[:-_MOST], _of_thread.streams[:-_MOST]
         devices.set_current(made.device_index)
 
     def describe(index: int) -> tuple[int, int, int]:
@@ -216,14 +219,6 @@ def _register_hook(own: Call, tensor: torch.Tensor, hook: Any) -> Any:
     """Let a tensor's hook find the stream on which the tensor was made."""
     stream = _stream_of(tensor.grad_fn) if _of_thread.numbers and tensor.grad_fn is not None else None
     return own(tensor, hook if stream is None else _on(stream, hook))
-
-
-def _note_switch(stream: Any) -> None:
-    """Remember that a stream has become current."""
-    if stream.stream_id or _of_thread.numbers:
-        _of_thread.numbers.append(_next_node())
-        _of_thread.streams.append(stream)
-        del _of_thread.numbers[:-_MOST], _of_thread.streams[:-_MOST]
 
 
 def _stream_of(node: Any) -> Any:
