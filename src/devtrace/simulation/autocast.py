@@ -49,7 +49,7 @@ def install(patches: Patches, undo: ExitStack) -> None:
 
     def clear(own: Call) -> None:
         own()
-        casts.clear()
+        casts.weights.clear()
 
     patches.wrap(torch, "set_autocast_enabled", set_enabled)
     patches.wrap(torch, "clear_autocast_cache", clear)
@@ -89,10 +89,7 @@ class Casts:
     """Policies, one a method: each gets an operator and its arguments with autocast off, and calls it."""
 
     def __init__(self) -> None:
-        self._weights: dict[int, tuple[weakref.ref[torch.Tensor], torch.Tensor]] = {}
-
-    def clear(self) -> None:
-        self._weights.clear()
+        self.weights: dict[int, tuple[weakref.ref[torch.Tensor], torch.Tensor]] = {}
 
     def lower(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Matrix products and convolutions: in autocast's own precision."""
@@ -143,9 +140,9 @@ class Casts:
         """A parameter is cast once until autocast ends, as torch's cache has it."""
         if not torch.is_autocast_cache_enabled() or _is_cached_tensor(weight):
             return weight.to(dtype)
-        known = self._weights.get(id(weight))
+        known = self.weights.get(id(weight))
         if known is None or known[0]() is not weight:
-            known = self._weights[id(weight)] = weakref.ref(weight), weight.to(dtype)
+            known = self.weights[id(weight)] = weakref.ref(weight), weight.to(dtype)
         return known[1]
 
 

@@ -101,11 +101,7 @@ class SimulatedStream:
     def device(self) -> torch.device:
         return torch.device("cuda", self.device_index)
 
-    @property
-    def cuda_stream(self) -> int:
-        return self.stream_id
-
-    native_handle = cuda_stream
+    cuda_stream = native_handle = property(lambda self: self.stream_id)
 
     @staticmethod
     def priority_range() -> tuple[int, int]:
@@ -197,9 +193,8 @@ class SimulatedEvent:
         event._number = int.from_bytes(handle, "little")
         return event
 
-    def __reduce__(self) -> Any:
-        """Be sent to another process by torch's own way, which knows the class that this one stands for."""
-        return reduce_event(self)
+    # By torch's own way to another process, which knows the class that this one stands for.
+    __reduce__ = reduce_event
 
     def elapsed_time(self, end_event: Any) -> float:
         """Milliseconds between two recorded events."""

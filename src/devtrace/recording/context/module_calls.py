@@ -40,7 +40,7 @@ def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
         error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
         raise
     finally:
-        if without is None:
-            state.close(before)
-        else:
+        if without is not None:
             without.end_call()
+        elif state is not None:
+            state.close(before)
