@@ -73,7 +73,7 @@ INSIDE = {
         "stack", "reading", "worker_text", "kept_copies", "explanation", "explain", "installation",
         "failed_cells", "run_untraced", "command", "feature",
     ],
-    "fixing": ["values", "source_text", "program_run", "rounds", "notebooks", "command", "feature"],
+    "fixing": ["values", "source_text", "program", "rounds", "notebooks", "command", "feature"],
     "notebook": [
         "usage", "inventory", "left_on_devices", "cells", "companion", "earlier_cells", "device_list", "kept_traces",
         "commands", "panel", "panel_comm", "live_view", "magic",

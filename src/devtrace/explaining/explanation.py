@@ -18,7 +18,6 @@ from time import perf_counter_ns
 from types import FrameType
 from typing import Any, Final
 
-import numpy as np
 import torch
 
 from devtrace.diagnosis.evidence import access_paths
@@ -51,7 +50,6 @@ from devtrace.source.flow import statements
 from devtrace.source.live_objects import Evidence
 from devtrace.source.matching import alone, called_name, owner_of
 from devtrace.source.object_walk import ReferenceKind, members
-from devtrace.source.snapshot import Snapshot
 from devtrace.source.vocabulary import is_move
 from devtrace.words.catalogue import sentence
 
@@ -153,7 +151,9 @@ class Explanation:
                 simulated=simulated,
                 extra_sites=[site for site, _ in self.frames] + ([self.worker.site] if self.worker else []),
             )
-        return Recorded(done.trace, self._snapshot(walk, done))
+            births = (done.row_of(each) for each in self.reader.born_before())
+            evidence = Evidence(births=frozenset(row for row in births if row is not None))
+        return Recorded(done.trace, done.snapshot(self.frames, None, evidence))
 
     def _roots(self, frame: FrameType) -> dict[str, tuple[Any, ReferenceKind]]:
         """Return the variables of a frame, and those of a comprehension that failed in it."""
@@ -211,20 +211,6 @@ class Explanation:
         for module in roots:
             self.modules.take(module, sites.NOWHERE)
         return roots
-
-    def _snapshot(self, walk: Walk, done: Assembly) -> Snapshot:
-        row_of, known = done.tensors.row_of, self.recorder.rows.row_of
-        born = self.reader.born_before()
-        of_interest = {id(each): each for each in (*walk.tensors, *born)}
-        recorded = [-1 if (row := known(each)) is None else row for each in of_interest.values()]
-        walked = done.tensors.rows_of(np.array(recorded, dtype=np.int64)).tolist()
-        found = {key: None if row < 0 else row for key, row in zip(of_interest, walked, strict=True)}
-        evidence = Evidence(births=frozenset(row for each in born if (row := found[id(each)]) is not None))
-
-        def row_in_trace(tensor: object) -> int | None:
-            return found[id(tensor)] if id(tensor) in of_interest else row_of(known(tensor))
-
-        return done.snapshot(self.frames, None, row_in_trace, evidence)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,9 @@ def run_untraced(program: Program, options: Options) -> None:
     _refuse_what_needs_a_trace(options)
     _, run = program.prepare()
     installation.install()
-    explained = _Explained(options.json, program.name)
+    ended: list[tuple[BaseException, ReportData | None]] = []
     if options.json:
-        atexit.register(explained.write)
+        atexit.register(_write, options.json, program.name, Path.cwd(), ended)
     if options.simulate:
         devices = options.simulate
         ImportWatcher("torch").call_when_imported(lambda: begin(lambda: simulate(devices).start(), ends_program=True))
@@ -49,36 +49,25 @@ def run_untraced(program: Program, options: Options) -> None:
         run()
     except BaseException as error:
         if options.json:
-            explained.explain(error)
+            ended.append((error, installation.report_on(error)))  # while its frames are there
         print_as_its_own(error)
         raise
 
 
-class _Explained:
-    """Report for `--json` of a program without a trace, written when it has ended."""
+def _write(json: str, title: str, folder: Path, ended: list[tuple[BaseException, ReportData | None]]) -> None:
+    """Write the report for `--json` of a program without a trace, which has ended, perhaps by an error."""
+    from devtrace.api.recording import outcome_of
+    from devtrace.contract.entries import entries_of
+    from devtrace.contract.forms import Forms
+    from devtrace.explaining.explain import without_findings
 
-    def __init__(self, json: str | None, title: str) -> None:
-        self._json, self._title, self._folder = json, title, Path.cwd()
-        self._error: BaseException | None = None
-        self._report: ReportData | None = None
-
-    def explain(self, error: BaseException) -> None:
-        """Explain an error while its frames are there."""
-        self._error, self._report = error, installation.report_on(error)
-
-    def write(self) -> None:
-        from devtrace.api.recording import outcome_of
-        from devtrace.contract.entries import entries_of
-        from devtrace.contract.forms import Forms
-        from devtrace.explaining.explain import without_findings
-
-        report = self._report or without_findings()
-        trace = replace(report.trace, title=self._title, outcome=outcome_of(self._error))
-        report = replace(report, trace=trace)
-        forms = Forms(report, entries_of(report.findings), self._folder, error=self._error)
-        for form in forms.files(self._json, None):
-            print_line(write_somewhere(self._folder, Path(form.path), sentence("cli.findings"), form.write)[1])
-        print_line(forms.line(self._json), sys.stdout, but_not_empty=True)
+    error, found = ended[0] if ended else (None, None)
+    report = found or without_findings()
+    report = replace(report, trace=replace(report.trace, title=title, outcome=outcome_of(error)))
+    forms = Forms(report, entries_of(report.findings), folder, error=error)
+    for form in forms.files(json, None):
+        print_line(write_somewhere(folder, Path(form.path), sentence("cli.findings"), form.write)[1])
+    print_line(forms.line(json), sys.stdout, but_not_empty=True)
 
 
 def _refuse_what_needs_a_trace(options: Options) -> None:

@@ -93,14 +93,17 @@ class Stack:
         return Scope({**inherited, **own.locals, **lost}, own.globals) if is_part or lost else own
 
     def turn(self, depth: int, trait: Callable[[Any], object]) -> dict[str, Any]:
-        """Return the variables of comprehensions that a level has lost, by the frame below; numbers have no trait."""
+        """Return the variables of comprehensions that a level has lost, by the frame below.
+
+        A tensor without sizes, which goes with those of any device, has no trait.
+        """
         if not comprehension_iteration.ARE_LOST:
             return {}
         below = self.levels[depth + 1].frame if depth + 1 < len(self.levels) else None
         level = self.levels[depth]
         at = parsing.node_of(level.frame.f_code, level.instruction)
         return comprehension_iteration.lost_variables(
-            level.frame, at, below, lambda each: trait(each) if _has_sizes(each) else None
+            level.frame, at, below, lambda each: trait(each) if is_tensor(each) and shape_of(each) else None
         )
 
     def forget_locals(self) -> None:
@@ -132,8 +135,3 @@ def module_of_method(code: CodeType, variables: Mapping[str, Any]) -> Any:
     """Return the module whose method a frame runs; None for no method, and for a constructor."""
     first = variables.get(code.co_varnames[0]) if code.co_argcount and code.co_name != "__init__" else None
     return first if is_module(first) else None
-
-
-def _has_sizes(value: Any) -> bool:
-    """Return whether a value is a tensor with sizes: one without goes with tensors of any device."""
-    return is_tensor(value) and len(shape_of(value)) > 0

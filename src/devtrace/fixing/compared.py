@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from devtrace.fixing import values
-from devtrace.fixing.program_run import ProgramRun
+from devtrace.fixing.program import ProgramRun
 from devtrace.runtime.observers import LEAST
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.text_format import format_memory

@@ -9,13 +9,13 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final, Literal
 
 from devtrace.contract import findings_json
+from devtrace.diagnosis.findings import Finding
 from devtrace.fixing import values
-from devtrace.fixing.program_run import Ending, ProgramRun
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime import overlay
 from devtrace.runtime.device_spec import NO_REAL_DEVICES, ONE_DEVICE
@@ -28,6 +28,31 @@ PATIENCE: Final = 30.0
 """Seconds that a program gets, after SIGTERM at its time limit, to save what was seen."""
 MOST_OUTPUT: Final = 1 << 22
 """Bytes of a program's output that are kept, to compare those of two runs."""
+Ending = Literal["ended", "raised", "time", "signal"]
+
+
+@dataclass(frozen=True)
+class ProgramRun:
+    """One run: how it ended, the exception if one ended it, and what devtrace found, in the order of the program."""
+
+    ending: Ending
+    findings: tuple[Finding, ...]
+    raised: str = ""
+    lines: tuple[tuple[str, int], ...] = ()  # where the exception passed through: files and lines
+    values: Mapping[str, Any] = field(default_factory=dict)  # that the program left
+    output: str = ""
+    crossings: int = 0  # copies between devices and waits for one
+    peaks: Mapping[str, int] = field(default_factory=dict)  # bytes of each device when it had most
+
+    @property
+    def comparable(self) -> int:
+        """Return how much another run can be held against: each value, and what was printed."""
+        return len(self.values) + bool(self.output)
+
+    @property
+    def error(self) -> Finding | None:
+        """Return the first device error."""
+        return next((finding for finding in self.findings if finding.severity == "error"), None)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Final
 
 from devtrace.diagnosis.findings import Finding, Grade, Site
 from devtrace.fixing.compared import Compared, ReferenceRun
-from devtrace.fixing.program_run import ProgramRun as ProgramRun
+from devtrace.fixing.program import ProgramRun as ProgramRun
 from devtrace.fixing.source_text import SourceText
 from devtrace.source.user_code import import_name_of, owner_of, package_of
 from devtrace.words.catalogue import sentence

@@ -141,15 +141,14 @@ class Recording:
                 *around,
             ],
         )
-        row_of, known = done.tensors.row_of, self.recorder.rows.row_of
         late = {
             row: (done.op_of(op), own)
-            for tensor, (op, own) in self.recorder.late.items()
-            if (row := row_of(tensor)) is not None
+            for its, (op, own) in self.recorder.late.items()
+            if (row := done.tensors.row_of(its)) is not None
         }
         evidence = Evidence(self._end_of_gap(done), late)
         snapshot = replace(
-            done.snapshot(frames, self.namespace, lambda tensor: row_of(known(tensor)), evidence),
+            done.snapshot(frames, self.namespace, evidence),
             around=tuple(done.site_rows[site] for site in around),
             went_on=frozenset(map(done.op_of, self.recorder.went_on(ended_by))),
         )

@@ -49,7 +49,7 @@ def install(patches: Patches, undo: ExitStack) -> None:
 
     def clear(own: Call) -> None:
         own()
-        casts.clear()
+        casts.weights.clear()
 
     patches.wrap(torch, "set_autocast_enabled", set_enabled)
     patches.wrap(torch, "clear_autocast_cache", clear)
@@ -63,7 +63,8 @@ def register(casts: Casts, undo: ExitStack) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a kernel is replaced is what we want
         for name, policy in policies().items():
-            op = _overload(name)
+            packet, _, overload = name.partition(".")
+            op = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
             if op is not None:
                 library.impl(name, _kernel(op, getattr(casts, policy)), _KEY, allow_override=True)
 
@@ -72,12 +73,6 @@ def register(casts: Casts, undo: ExitStack) -> None:
 def policies() -> dict[str, str]:
     """Operator with overload -> the name of its policy, a method of Casts."""
     return dict(rows_of("simulation/cuda_autocast.tsv"))
-
-
-def _overload(name: str) -> Op | None:
-    packet, _, overload = name.partition(".")
-    found: Op | None = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
-    return found
 
 
 def _kernel(op: Op, policy: Call) -> Call:
@@ -94,10 +89,7 @@ class Casts:
     """Policies, one a method: each gets an operator and its arguments with autocast off, and calls it."""
 
     def __init__(self) -> None:
-        self._weights: dict[int, tuple[weakref.ref[torch.Tensor], torch.Tensor]] = {}
-
-    def clear(self) -> None:
-        self._weights.clear()
+        self.weights: dict[int, tuple[weakref.ref[torch.Tensor], torch.Tensor]] = {}
 
     def lower(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Matrix products and convolutions: in autocast's own precision."""
@@ -148,9 +140,9 @@ class Casts:
         """A parameter is cast once until autocast ends, as torch's cache has it."""
         if not torch.is_autocast_cache_enabled() or _is_cached_tensor(weight):
             return weight.to(dtype)
-        known = self._weights.get(id(weight))
+        known = self.weights.get(id(weight))
         if known is None or known[0]() is not weight:
-            known = self._weights[id(weight)] = weakref.ref(weight), weight.to(dtype)
+            known = self.weights[id(weight)] = weakref.ref(weight), weight.to(dtype)
         return known[1]
 
 

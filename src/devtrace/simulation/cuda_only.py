@@ -7,6 +7,7 @@ from typing import Any, Final, NoReturn
 import torch
 from torch.autograd import profiler
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.torch_names import replace, returning
@@ -98,11 +99,5 @@ def _attend_with_a_kernel(attend: Call, query: torch.Tensor, *args: Any, **kwarg
     only_cuda = cuda.mem_efficient_sdp_enabled() or cuda.cudnn_sdp_enabled()
     if cuda.math_sdp_enabled() or not only_cuda or tag_of(query).owner.device is None:
         return attend(query, *args, **kwargs)
-    flash = cuda.flash_sdp_enabled()
-    cuda.enable_math_sdp(True)
-    cuda.enable_flash_sdp(True)  # what the CPU takes by itself
-    try:
+    with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]):  # what the CPU takes by itself
         return attend(query, *args, **kwargs)
-    finally:
-        cuda.enable_math_sdp(False)
-        cuda.enable_flash_sdp(flash)

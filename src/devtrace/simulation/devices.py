@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from devtrace.runtime.device_spec import MOST
-from devtrace.runtime.quiet import Quiet, function_modes
+from devtrace.runtime.quiet import Quiet
 from devtrace.simulation.storage_tags import MEMORY, SimulatedDevice
 
 _Device = torch.device  # the class itself: while a simulation runs, `torch.device` is ours
@@ -55,14 +55,9 @@ class Devices:
 
     def resolve(self, device: Any) -> torch.device:
         """A torch.device with its index, as torch's C++ makes it before it looks for the device."""
-        if function_modes():
-            with Quiet():  # what makes a torch.device is a call that they see
-                return self._resolved(device)
-        return self._resolved(device)
-
-    def _resolved(self, device: Any) -> torch.device:
-        found = device if isinstance(device, _Device) else _device(device)
-        return (self.find(found).device or found) if found.type == "cuda" else found
+        with Quiet():  # what makes a torch.device is a call that modes see
+            found = device if isinstance(device, _Device) else _device(device)
+            return (self.find(found).device or found) if found.type == "cuda" else found
 
     def _check(self, index: int) -> None:
         if self.refusal:

@@ -34,10 +34,10 @@ def install(patches: Patches, resolve: Resolve) -> None:
     for name in ("nested_tensor", "as_nested_tensor"):
         patches.wrap(torch.nested, name, partial(_make_of_parts, resolve))
     patches.wrap(DeviceContext, "__torch_function__", partial(_give_device, resolve))
-    patches.set(torch, "device", _device_type(resolve))
+    patches.set(torch, "device", _device_type())
 
 
-def _device_type(resolve: Resolve) -> type:
+def _device_type() -> type:
     """`torch.device`, for which a number is a CUDA device; everything else about it is torch's own."""
     own = torch.device
 

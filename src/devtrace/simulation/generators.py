@@ -34,9 +34,6 @@ class DeviceGenerator(_Generator):
         _known[_address(made)] = made
         return made
 
-    def __init__(self, device: torch.device) -> None:
-        super().__init__()
-
     @property
     def device(self) -> torch.device:  # type: ignore[override]
         return self._device

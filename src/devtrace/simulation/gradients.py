@@ -42,7 +42,7 @@ def _run_backward(
     if started_in != [os.getpid()]:
         raise RuntimeError(FORKED)
     expected = [device(tensor) if isinstance(tensor, torch.Tensor) else None for tensor in tensors]
-    with streams.kept():
+    with torch.cuda.stream(torch.cuda.current_stream()):  # on which it ends too, also where a function raises
         found = own(tensors, on_devices(grads, expected, ""), *args, **kwargs)
     for grad, asked in zip(found or (), args[2] if len(args) > 2 else (), strict=False):
         if isinstance(grad, torch.Tensor) and isinstance(asked, torch.Tensor):

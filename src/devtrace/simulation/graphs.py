@@ -7,7 +7,6 @@ same tensors and writes its results into the tensors that the capture made.
 from __future__ import annotations
 
 import itertools
-import threading
 import warnings
 from typing import Any, Final
 
@@ -15,25 +14,19 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from devtrace.runtime.mode_stack import push_under, take_out
-from devtrace.runtime.patches import Patches
+from devtrace.runtime.patches import Depth, Patches
 from devtrace.simulation import generators
 from devtrace.simulation.storage_tags import tensors_in, written_by
 from devtrace.simulation.tensors import device
 
 _Call = tuple[Any, tuple[Any, ...], dict[str, Any], Any]
 _pools = itertools.count(1)
+_capturing = Depth()
 _WAITS: Final = ("aten::_local_scalar_dense", "aten::nonzero", "aten::item")
 """Operators for which the CPU waits, which no capture allows."""
 _EMPTY: Final = (
     "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong device or stream."
 )
-
-
-class _Capturing(threading.local):
-    graph: CapturedGraph | None = None
-
-
-_capturing = _Capturing()
 
 
 def install(patches: Patches) -> None:
@@ -49,7 +42,7 @@ def install(patches: Patches) -> None:
 
 def is_capturing() -> bool:
     """Return whether this thread captures a graph."""
-    return _capturing.graph is not None
+    return _capturing.now > 0
 
 
 def _new_pool() -> tuple[int, int]:
@@ -66,20 +59,20 @@ class CapturedGraph:
         self._is_ready = False
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global", **options: Any) -> None:
-        if _capturing.graph is not None or self._is_ready:
+        if is_capturing() or self._is_ready:
             raise RuntimeError(
                 "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance."
             )
         self._pool = pool or _new_pool()
         self._mode = _Capture(self._calls)
-        _capturing.graph = self
+        _capturing.now = 1
         push_under(self._mode, 0)
 
     def capture_end(self) -> None:
         mode, self._mode = self._mode, None
         if mode is None:
             raise RuntimeError("capture_end() called before capture_begin().")
-        _capturing.graph = None
+        _capturing.now = 0
         mode.end()
         self._is_ready = True
         if not self._calls:

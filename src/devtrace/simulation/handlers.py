@@ -301,7 +301,8 @@ def factory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
     elif device is not None and owner is None:
         owner = FLOATING
     if kwargs.get("pin_memory"):
-        special.check_pinned(owner)
+        if owner is not None and owner.device is not None and not MEMORY.is_one:
+            raise RuntimeError("Only dense CPU tensors can be pinned")
         return special.pinned(func(*args, **{**kwargs, "pin_memory": False}))
     out = func(*args, **kwargs)
     if owner is not None and owner is not HOST:

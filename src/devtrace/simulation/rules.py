@@ -13,7 +13,7 @@ import torch
 
 from devtrace.runtime.requirements import release_of
 from devtrace.runtime.tables import rows_of
-from devtrace.runtime.torch_names import take
+from devtrace.runtime.torch_names import returning, take
 from devtrace.simulation.storage_tags import CPU, HOST, MEMORY, SimulatedDevice, given_to, tag_of, type_name
 
 
@@ -45,8 +45,6 @@ class Rule(NamedTuple):
 
 
 _MADE = "cuda_rules.tsv"
-_NO_ROW = Rule("inner", "")
-_FOREIGN = Rule("none", "")
 
 
 @functools.cache
@@ -64,9 +62,9 @@ def table() -> dict[str, Rule]:
 def rule_of(func: torch._ops.OpOverload) -> Rule:
     """Return the rule of an operator; one that is not torch's own may mix what it likes."""
     if func.namespace != "aten":
-        return _FOREIGN
+        return Rule("none", "")
     name, overload = func._schema.name.partition("::")[2], func._schema.overload_name
-    return table().get(f"{name}.{overload}" if overload else name, _NO_ROW)
+    return table().get(f"{name}.{overload}" if overload else name, Rule("inner", ""))
 
 
 def arguments(func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Arg]:
@@ -198,10 +196,6 @@ def two_devices(one: torch.device, other: torch.device) -> RuntimeError:
     )
 
 
-def anything(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
-    """Copies, views, operators that are not torch's own; and where all joins the `leading` tensor."""
-
-
 def index(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
     """Values follow TensorIterator. Indices may be on the host; others must be on the device of the indexed tensor."""
     first = found[0]
@@ -307,7 +301,8 @@ CHECKS: dict[str, Callable[[torch._ops.OpOverload, Rule, list[Arg]], None]] = {
         check.__name__: check
         for check in (exact, iterator, output, index, pairs, same, convolution, masked_fill, sparse)
     },
-    **dict.fromkeys(("none", "inner", "leading"), anything),
+    # Copies, views, operators that are not torch's own; and where all joins the `leading` tensor.
+    **dict.fromkeys(("none", "inner", "leading"), returning(None)),
 }
 
 

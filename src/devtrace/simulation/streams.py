@@ -13,7 +13,6 @@ import threading
 import time
 from bisect import bisect
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
 import torch
@@ -59,7 +58,10 @@ def install(patches: Patches, devices: Devices) -> None:
 
     def set_stream(made: Any) -> None:
         _of_thread.current[made.device_index] = made
-        _note_switch(made)
+        if made.stream_id or _of_thread.numbers:  # a switch to be remembered
+            _of_thread.numbers.append(_next_node())
+            _of_thread.streams.append(made)
+            del _of_thread.numbers[:-_MOST], _of_thread.streams[:-_MOST]
         devices.set_current(made.device_index)
 
     def describe(index: int) -> tuple[int, int, int]:
@@ -99,11 +101,7 @@ class SimulatedStream:
     def device(self) -> torch.device:
         return torch.device("cuda", self.device_index)
 
-    @property
-    def cuda_stream(self) -> int:
-        return self.stream_id
-
-    native_handle = cuda_stream
+    cuda_stream = native_handle = property(lambda self: self.stream_id)
 
     @staticmethod
     def priority_range() -> tuple[int, int]:
@@ -195,9 +193,8 @@ class SimulatedEvent:
         event._number = int.from_bytes(handle, "little")
         return event
 
-    def __reduce__(self) -> Any:
-        """Be sent to another process by torch's own way, which knows the class that this one stands for."""
-        return reduce_event(self)
+    # By torch's own way to another process, which knows the class that this one stands for.
+    __reduce__ = reduce_event
 
     def elapsed_time(self, end_event: Any) -> float:
         """Milliseconds between two recorded events."""
@@ -219,14 +216,6 @@ def _register_hook(own: Call, tensor: torch.Tensor, hook: Any) -> Any:
     return own(tensor, hook if stream is None else _on(stream, hook))
 
 
-def _note_switch(stream: Any) -> None:
-    """Remember that a stream has become current."""
-    if stream.stream_id or _of_thread.numbers:
-        _of_thread.numbers.append(_next_node())
-        _of_thread.streams.append(stream)
-        del _of_thread.numbers[:-_MOST], _of_thread.streams[:-_MOST]
-
-
 def _stream_of(node: Any) -> Any:
     """Return the stream on which a node was made; None for the default one."""
     at = bisect(_of_thread.numbers, node._sequence_nr()) - 1
@@ -241,17 +230,6 @@ def _on(stream: Any, hook: Call) -> Call:
             return hook(*args)
 
     return run
-
-
-@contextmanager
-def kept() -> Iterator[None]:
-    """Come out of a backward on the stream that it began on, also where a function's own raised."""
-    before = torch.cuda.current_stream()
-    try:
-        yield
-    finally:
-        if torch.cuda.current_stream() != before:
-            torch.cuda.set_stream(before)
 
 
 def follow(node: Any) -> None:

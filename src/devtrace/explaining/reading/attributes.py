@@ -147,7 +147,7 @@ def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> I
     fields = constructor_fields(type(owner))
     if name in fields:
         own = filter(None, [_file_of(type(owner), activation)])
-        yield from of_only_call_of(reader, class_name(type(owner), "__name__"), name, fields, others=own)
+        yield from of_only_call_of(reader, class_name(type(owner)), name, fields, others=own)
     yield from _of_frames(reader, owner, name)
     if not is_module(owner):
         yield from one_of(reader, lambda source: named(source, name).attributes)
@@ -238,7 +238,7 @@ def _in_class_body(kind: type, name: str, activation: Activation) -> Iterator[De
     if run is None:
         return
     for node in nodes_of(ast.ClassDef, run.source.tree):
-        if node.name == class_name(kind, "__name__"):
+        if node.name == class_name(kind):
             for each in bindings(run.source, node, name):
                 if not each.loops:
                     yield Definition(each.value, each.position, run.at(each.line))
@@ -247,7 +247,7 @@ def _in_class_body(kind: type, name: str, activation: Activation) -> Iterator[De
 def _file_of(kind: type, activation: Activation) -> Activation | None:
     """Return a run of the file with a class."""
     functions = _methods(kind)
-    module = sys.modules.get(class_name(kind, "__module__"))
+    module = sys.modules.get(class_dict(kind).get("__module__", ""))
     known = vars(module) if type(module) is ModuleType else activation.globals
     file = functions[0].__code__.co_filename if functions else known.get("__file__", activation.source.file)
     return run_of_file(file, known, activation.level)

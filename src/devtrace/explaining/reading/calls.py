@@ -195,7 +195,8 @@ def read_call(reader: Reader, node: ast.Call, activation: Activation) -> Value |
             return _call_container(reader, owner, node.func.attr, node, activation)
         name = node.func.attr
         if isinstance(owner, KnownValue) and type(owner.value) in (list, deque) and name in ("pop", "popleft"):
-            return _popped(reader, owner.value)
+            runs = reader.user_activations()  # which put into it what is popped
+            return reader.first(made for run in runs for made in stored_in(reader, run, owner.value))
         if isinstance(owner, KnownValue) and is_module(owner.value) and (name in OF_MODULES or gives_itself(name)):
             return _of_module(reader, owner, name)
     if variable(node.func) in ("getattr", "next"):
@@ -303,11 +304,6 @@ def _call_container(
             return Several(tuple(Several((None, each)) for each in seen))
         return Several(tuple(seen), owner.keys if isinstance(owner, Several) and name == "copy" else ())
     return None
-
-
-def _popped(reader: Reader, owner: Any) -> Value | None:
-    """Return an element that was popped from a list: one that the frames put into it."""
-    return reader.first(made for run in reader.user_activations() for made in stored_in(reader, run, owner))
 
 
 def _of_module(reader: Reader, owner: KnownValue, name: str) -> Value:

@@ -158,7 +158,7 @@ def refused_gradient(reader: Reader, text: str) -> FailedOp | None:
 
 def _function(reader: Reader, name: str) -> type | None:
     """Return the autograd function of a name; of several the one that the error's frames refer to."""
-    found = [kind for kind in _autograd_functions() if class_name(kind, "__name__") == name]
+    found = [kind for kind in _autograd_functions() if class_name(kind) == name]
     if len(found) > 1:
         known = [run.scope.lookup(name) for run in reader.user_activations() if run.scope is not None]
         found = [kind for kind in found if any(kind is each for each in known)]

@@ -12,10 +12,9 @@ import torch
 from devtrace.explaining.reading.values import ReadOp, TensorValue
 from devtrace.recording.columns import stamps
 from devtrace.recording.columns.operator_info import COPY, VIEW
-from devtrace.recording.columns.process_history import ErrorMark, MovedModule, Past, Stamp, history
+from devtrace.recording.columns.process_history import ErrorMark, MovedModule, Past, history
 from devtrace.recording.columns.tensor_rows import Rows
 from devtrace.recording.context.module_tree import subtree
-from devtrace.runtime.quiet import device_of, dtype_of, shape_of
 from devtrace.source.object_walk import registered
 
 BEFORE_ALL: Final = -1
@@ -61,16 +60,13 @@ class Pasts:
         if op.name == "aten._to_copy" and inputs:
             self.formers[op.row] = Former(inputs[0].row, inputs[0].device, inputs[0].dtype, op)
 
-    def row_after_moves(self, tensor: Any, stamp: Stamp) -> int:
+    def row_after_moves(self, past: Past, shape: Any) -> int:
         """Return a new row for a tensor that the hooks saw moving, after ops for its moves."""
-        return self._row_of((stamp[2], device_of(tensor), dtype_of(tensor), stamp[3]), shape_of(tensor))
-
-    def _row_of(self, past: Past, shape: Any) -> int:
         site, device, dtype, earlier = past
         layout = self._rows.layout_of(shape, dtype, device)[2]
         if earlier is None:
             return self._rows.add(layout, -1, -1, site)
-        before = self._row_of(earlier, shape)
+        before = self.row_after_moves(earlier, shape)
         row, tick = next(self._rows.next), self._ticks.get(site, 0)
         depth = AFTER_ALL if site in self._after else BEFORE_ALL
         op = ReadOp("aten._to_copy", COPY, site, [before], row, layout, depth, tick=tick, is_seen=True)

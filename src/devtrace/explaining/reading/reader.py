@@ -210,7 +210,7 @@ class Reader:
         stamp = self._keep_stamp(tensor)
         if stamp[0] == self.rows.epoch or stamp[3] is None:
             return self.rows.row_for_input(tensor)
-        row = self.pasts.row_after_moves(tensor, stamp)
+        row = self.pasts.row_after_moves((stamp[2], device_of(tensor), dtype_of(tensor), stamp[3]), shape_of(tensor))
         stamps.put(tensor, (self.rows.epoch, {shape_of(tensor): row}, -1, None))
         return row
 

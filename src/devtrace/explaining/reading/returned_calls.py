@@ -109,15 +109,11 @@ def arguments(
     function: FunctionType, given: list[Value | None], words: Mapping[str, Value | None]
 ) -> dict[str, Value | None]:
     """Return the arguments of a call by parameter, defaults included."""
-    code = function.__code__
-    positional = code.co_varnames[: code.co_argcount]
-    bound: dict[str, Value | None] = {**dict(zip(positional, given, strict=False)), **words}
-    defaults = function.__defaults__ or ()
-    for name, value in zip(positional[len(positional) - len(defaults) :], defaults, strict=False):
-        bound.setdefault(name, KnownValue(value))
-    for name, value in (function.__kwdefaults__ or {}).items():
-        bound.setdefault(name, KnownValue(value))
-    return bound
+    positional = function.__code__.co_varnames[: function.__code__.co_argcount]
+    last = zip(reversed(positional), reversed(function.__defaults__ or ()), strict=False)
+    defaults = {**dict(last), **(function.__kwdefaults__ or {})}
+    known = {name: KnownValue(value) for name, value in defaults.items()}
+    return {**known, **dict(zip(positional, given, strict=False)), **words}
 
 
 def given_by_call(

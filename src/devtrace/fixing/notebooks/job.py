@@ -25,7 +25,7 @@ from devtrace.fixing.notebooks.runner import NotebookRunner
 from devtrace.fixing.notebooks.state import Bug, Changed, Fixing, Hunk, PageCell, beginning
 from devtrace.fixing.notebooks.text import NotebookText, runs
 from devtrace.fixing.rounds import Change, Rounds
-from devtrace.fixing.program_run import ProgramRun
+from devtrace.fixing.program import ProgramRun
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime.device_spec import count_of, with_room
 from devtrace.words import language

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from devtrace.fixing.notebooks.text import NotebookText
-from devtrace.fixing.program_run import Ending
+from devtrace.fixing.program import Ending
 from devtrace.runtime import overlay
 from devtrace.runtime.device_spec import NO_REAL_DEVICES
 from devtrace.words.errors import UsageError

@@ -27,20 +27,12 @@ def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
     if is_compiling() or recording is None:
         return original(self, *args, **kwargs)
     ident = get_ident()
-    if sampler is not None and ident == sampler.ident:
-        if ident == sampler.inside:
-            return original(self, *args, **kwargs)
-        if sampler.leaves_out(self):
-            try:
-                return original(self, *args, **kwargs)
-            except BaseException as error:
-                error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-                raise
-            finally:
-                sampler.end_call()
-    state = recording.recorder.states.get(ident)
+    if sampler is not None and ident == sampler.inside:
+        return original(self, *args, **kwargs)
+    without = sampler if sampler is not None and ident == sampler.ident and sampler.leaves_out(self) else None
+    state = recording.recorder.states.get(ident) if without is None else None
     before = None if state is None else recording.open(self, state)
-    if before is None:
+    if before is None and without is None:
         return original(self, *args, **kwargs)
     try:
         return original(self, *args, **kwargs)
@@ -48,4 +40,7 @@ def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
         error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
         raise
     finally:
-        state.close(before)
+        if without is not None:
+            without.end_call()
+        elif state is not None:
+            state.close(before)

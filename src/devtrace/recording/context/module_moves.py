@@ -19,10 +19,11 @@ from devtrace.recording.columns import stamps
 from devtrace.recording.columns.module_notes import Happening
 from devtrace.recording.columns.process_history import UNCOUNTED, MovedModule, Stamp, history, mark_of
 from devtrace.recording.context.happenings import next_op, site_of
-from devtrace.recording.context.module_tree import class_name, count_registered, kept_tensors
+from devtrace.recording.context.module_tree import count_registered, kept_tensors
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import PLAIN, Quiet, dtype_of, function_modes, storage_of
 from devtrace.runtime.watching import MOVES
+from devtrace.source.safe_values import full_name_of
 from devtrace.source.vocabulary import is_move
 
 Module = torch.nn.Module
@@ -79,7 +80,7 @@ class _Move:
         """Mark a module's plain attributes as older than this move. Torch's own modules have none."""
         kind = type(module)
         with MOVES:
-            if class_name(kind, "__module__").partition(".")[0] == "torch":
+            if full_name_of(kind)[0].partition(".")[0] == "torch":
                 self.classes_of_torch.add(id(kind))
                 return
             with Quiet():

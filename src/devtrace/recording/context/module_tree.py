@@ -1,15 +1,15 @@
 """A module's parts, read from its tables: no method, property or `__getattr__` of the user's runs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from devtrace.runtime.quiet import is_tensor
 from devtrace.runtime.torch_names import take
 from devtrace.source.object_walk import beside_torchs
-from devtrace.source.safe_values import class_dict, classes_of, instance_dict
+from devtrace.source.safe_values import class_dict, classes_of, full_name_of, instance_dict
 
 Module = torch.nn.Module
 _TABLES = ("_parameters", "_buffers", "_modules")
@@ -81,7 +81,7 @@ def _table(module: Module, name: str) -> list[tuple[str, Any]]:
     if issubclass(type(entries), dict):
         return list(dict.items(entries))
     # A module of TorchScript keeps its parts in C++, behind tables of torch's own.
-    return list(entries.items()) if class_name(type(entries), "__module__") == "torch.jit._script" else []
+    return list(entries.items()) if full_name_of(type(entries))[0] == "torch.jit._script" else []
 
 
 def attributes(module: Module) -> Mapping[str, Any]:
@@ -108,9 +108,5 @@ def class_attribute(kind: type, name: str) -> Any:
     return next((class_dict(each)[name] for each in classes_of(kind) if name in class_dict(each)), None)
 
 
-def class_name(kind: type, name: str = "__qualname__") -> str:
-    """Return `__name__`, `__qualname__` or `__module__` of a class without asking its metaclass."""
-    if name == "__module__":
-        found = class_dict(kind).get(name)
-        return found if type(found) is str else ""
-    return str(type.__dict__[name].__get__(kind))
+class_name: Final[Callable[[type], str]] = type.__dict__["__name__"].__get__
+"""Reads the name of a class without asking its metaclass."""

@@ -32,7 +32,7 @@ from devtrace.runtime.quiet import Quiet
 from devtrace.runtime.torch_names import take
 from devtrace.runtime.tracebacks import outward
 from devtrace.runtime.watching import NAMES
-from devtrace.source.safe_values import class_dict, classes_of, instance_dict
+from devtrace.source.safe_values import class_dict, classes_of, full_name_of, instance_dict
 from devtrace.source.user_code import is_torch_or_ours
 
 Module = torch.nn.Module
@@ -161,7 +161,7 @@ class Modules:
         if row < 0:
             row = len(self.known)
             reference = weakref.ref(module)
-            self.known.append(KnownModule(reference, "", class_name(type(module), "__name__"), -1, row))
+            self.known.append(KnownModule(reference, "", class_name(type(module)), -1, row))
             self._rows[id(module)] = reference, row
             self._by_reference[id(reference)] = row
         self.known[row].attached = history.modules.attached_at(module)
@@ -212,7 +212,7 @@ def _is_method(module: Module, code: CodeType) -> bool:
 
 def _plain(module: Module) -> bool:
     """Return whether a module's forward runs only torch's code, so that its ops are at the line that called it."""
-    if not class_name(type(module), "__module__").startswith("torch.nn.modules."):
+    if not full_name_of(type(module))[0].startswith("torch.nn.modules."):
         return False
     functions: list[Any] = [value for value in instance_dict(module).values() if type(value) is FunctionType]
     functions.append(class_attribute(type(module), "forward"))

@@ -23,13 +23,12 @@ from devtrace.recording.columns.process_history import States, history
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.recording.context.happenings import follow, site_of
-from devtrace.recording.context.module_tree import class_name
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet
 from devtrace.runtime.tracebacks import outward
 from devtrace.runtime.watching import STATES
 from devtrace.source.object_walk import states_of
-from devtrace.source.safe_values import class_dict, classes_of
+from devtrace.source.safe_values import class_dict, classes_of, full_name_of
 
 
 class Optimizers:
@@ -59,7 +58,7 @@ class Optimizers:
         self.seen[id(optimizer)] = weakref.ref(optimizer)
         state.begin_step()
         # Without a closure torch's own optimizers run none of the user's code: all ops are at the line of `step`.
-        if not has_closure(args, kwargs) and class_name(type(optimizer), "__module__").startswith("torch.optim"):
+        if not has_closure(args, kwargs) and full_name_of(type(optimizer))[0].startswith("torch.optim"):
             state.fixed = state.find(frame)
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -89,16 +88,6 @@ def install(patches: Patches) -> None:
     patches.wrap(Optimizer, "load_state_dict", partial(follow, STATES, _take_loaded))
 
 
-def settle(optimizer: Optimizer) -> None:
-    """Give state without a birth that of its optimizer's last known work: a step that raised, its constructor.
-
-    State that a user filled in stays without one.
-    """
-    found = _known(optimizer)
-    if found is not None and found.site >= 0:
-        _take(optimizer, found.site)
-
-
 def _note_constructor(optimizer: Optimizer, _: None, caller: FrameType) -> None:
     own = _constructors(type(optimizer))
     if any("state" in code.co_names for code in own):  # an `__init__` of the user's is no line of a birth
@@ -114,13 +103,17 @@ def _constructors(kind: type) -> list[CodeType]:
 
 
 def _begin_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-    """A step begins: state without a birth is of the constructor, or of a step that raised."""
+    """A step begins: state without a birth is of the constructor, or of a step that raised.
+
+    State that a user filled in stays without one.
+    """
     if is_compiling():
         return
     try:
         found, size = _known(optimizer), len(_states(optimizer))
         if found is None or found.known != size:
-            settle(optimizer)
+            if found is not None and found.site >= 0:
+                _take(optimizer, found.site)
             _note(optimizer, size, site_of(sys._getframe(2)))
         elif size == 0:
             found.site = site_of(sys._getframe(2))

@@ -100,20 +100,13 @@ class Assembly:
         return self.builder.build()
 
     def snapshot(
-        self,
-        frames: Sequence[tuple[int, FrameType]],
-        names: Mapping[str, Any] | None,
-        row_of: Callable[[object], int | None],
-        evidence: Evidence,
+        self, frames: Sequence[tuple[int, FrameType]], names: Mapping[str, Any] | None, evidence: Evidence
     ) -> Snapshot:
-        """Return what is there beside the trace, frozen when a rule first asks.
-
-        `frames`: of the error, each with its site. `row_of`: the row of a tensor in the trace, else None.
-        """
+        """Return what is there beside the trace, frozen when a rule first asks. `frames`: the error's, with sites."""
 
         def row(tensor: object) -> int | None:
-            found = row_of(tensor)
-            return row_of(untransformed(tensor)) if found is None else found
+            found = self.row_of(tensor)
+            return self.row_of(untransformed(tensor)) if found is None else found
 
         def freeze() -> Objects:
             with Quiet():
@@ -147,6 +140,10 @@ class Assembly:
                 if len(lines) == 1:
                     site[same & merged.backward & (merged.sequence >= 0)] = lines[0]
         return site
+
+    def row_of(self, tensor: object) -> int | None:
+        """Return the row of a live tensor in the trace; None if it has none."""
+        return self.tensors.row_of(self.recorder.rows.row_of(tensor))
 
     def op_of(self, op: int) -> int:
         """Return the first op of the trace that has an op's number or a later one; -1 for -1."""

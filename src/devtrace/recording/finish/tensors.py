@@ -31,16 +31,13 @@ class Tensors:
         devices = _table([device_row(device) for _, _, device in rows.layouts])
         self.device: Array = devices[self.layout]
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
     def rows_of(self, rows: Array) -> Array:
         """Return the rows of the table for the recorder's rows; -1 for none."""
         return indexes_in(self.rows, rows)
 
     def row_of(self, row: int | None) -> int | None:
-        found = -1 if row is None else int(self.rows_of(np.array([row]))[0])
-        return None if found < 0 else found
+        at = len(self.rows) if row is None else int(np.searchsorted(self.rows, row))
+        return at if at < len(self.rows) and self.rows[at] == row else None
 
     def lists(self, lists: Lists) -> Lists:
         """Map lists of the recorder's rows; an unknown one (a race with a fold) is left out."""

@@ -14,7 +14,6 @@ from devtrace.simulation.storage_tags import (
     HOST,
     MEMORY,
     TAG,
-    SimulatedDevice,
     anchor_floating,
     claim,
     claim_all,
@@ -61,12 +60,6 @@ def set_(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
             f'device "{there.device or CPU}".  This is no longer allowed; the devices must match.'
         )
     return keeps_owner(mode, func, args, kwargs)
-
-
-def check_pinned(owner: SimulatedDevice | None) -> None:
-    """Raise for a new tensor of a device: page-locked memory is the host's."""
-    if owner is not None and owner.device is not None and not MEMORY.is_one:
-        raise RuntimeError("Only dense CPU tensors can be pinned")
 
 
 def pinned(out: torch.Tensor) -> torch.Tensor:
