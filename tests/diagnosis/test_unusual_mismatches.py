@@ -17,7 +17,7 @@ import devtrace
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.findings import Site
 from devtrace.source.parsing import parse
-from failing import Text, error_of, fails, report_of
+from failing import Text, culprit_of, error_of, fails, report_of
 from odd_programs import Lent, Painted
 
 # Which device is meant.
@@ -468,10 +468,9 @@ def test_the_state_that_an_optimizer_loaded_is_followed_to_what_read_it() -> Non
         model.weight.detach().add_(optimizer.param_groups[0]["lr"].expand(2, 4))
 
     found = error_of(program)
-    assert found.culprit is not None
-    assert found.culprit.chain[0].text.startswith("saved = ")
+    assert culprit_of(found).chain[0].text.startswith("saved = ")
     assert "below `" not in found.help
-    assert (found.edits[0].line, found.edits[0].before) == (found.culprit.chain[1].line, "")
+    assert (found.edits[0].line, found.edits[0].before) == (culprit_of(found).chain[1].line, "")
 
 
 def test_state_that_was_loaded_before_the_model_moved_is_moved_below_the_move() -> None:
@@ -490,10 +489,10 @@ def test_state_that_was_loaded_before_the_model_moved_is_moved_below_the_move() 
         resumed.step()
 
     found = error_of(program)
-    assert found.culprit is not None
-    assert found.culprit.moved is not None
-    assert found.culprit.moved.text == "model.to(device)"
-    assert found.edits[0].line == found.culprit.moved.line
+    moved = culprit_of(found).moved
+    assert moved is not None
+    assert moved.text == "model.to(device)"
+    assert found.edits[0].line == moved.line
     assert "for state in resumed.state.values():" in found.edits[0].after
 
 
@@ -517,8 +516,7 @@ def test_a_gradient_that_went_back_to_its_tensor_was_put_there_by_nobody() -> No
 
     found = error_of(program)
     assert found.cause == "never-moved"
-    assert found.culprit is not None
-    assert found.culprit.name == "weights.grad"
+    assert culprit_of(found).name == "weights.grad"
     assert not any("weights.to(" in edit.before for edit in found.edits)
 
 
