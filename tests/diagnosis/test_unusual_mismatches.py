@@ -16,9 +16,9 @@ from torch.utils.checkpoint import checkpoint
 import devtrace
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.findings import Site
-from devtrace.source.parsing import parse
 from failing import Text, culprit_of, error_of, fails, report_of
 from odd_programs import Lent, Painted
+from trees import parsed
 
 # Which device is meant.
 
@@ -521,8 +521,7 @@ def test_a_gradient_that_went_back_to_its_tensor_was_put_there_by_nobody() -> No
 
 
 def test_an_edit_that_changes_nothing_is_none() -> None:
-    source = parse("y = x.to(device)\n")
-    assert source is not None
+    source = parsed("y = x.to(device)\n")
     code = Code(source, Site("a.py", 1))
     statement = source.tree.body[0]
     assert code.replaced(statement, "y = x.to( device )") is None
@@ -557,8 +556,7 @@ def test_a_trainer_that_clears_up_after_the_error_changes_nothing_of_its_cause()
 
 
 def test_a_part_of_a_call_over_several_lines_is_replaced_in_its_text() -> None:
-    source = parse("x = torch.ones(\n    3, device=d,\n    dtype=t)", "a.py")
-    assert source is not None
+    source = parsed("x = torch.ones(\n    3, device=d,\n    dtype=t)", "a.py")
     call = next(node for node in ast.walk(source.tree) if isinstance(node, ast.Call))
     code = Code(source, Site("a.py", 1))
     whole = code.text_with(call, (call.keywords[0].value, "y.device"))
