@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import devtrace
 from devtrace.api.expect import Expectation, check
 from devtrace.words.errors import DeviceError, UsageError
+from failing import birth_of, culprit_of
 
 pytestmark = pytest.mark.usefixtures("two")
 
@@ -307,8 +308,7 @@ def test_a_recording_that_expects_a_device_reports_each_tensor_computed_with_els
     [finding] = [finding for finding in recording.report.findings if finding.rule == "expectation"]
     assert finding.severity == "error"
     assert finding.message == "`torch.ones(4)` is on cpu; all computation was expected on cuda:0."
-    assert finding.culprit is not None
-    assert (finding.culprit.born and finding.culprit.born.text) == "torch.ones(4)"
+    assert (culprit_of(finding).born and birth_of(finding).text) == "torch.ones(4)"
     assert "expected on cuda:0" in recording.report.text
     assert "Created  test_expect.py line" in recording.report.text
 

@@ -11,7 +11,7 @@ from devtrace.costs.loops import counter
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Site
-from devtrace.source.parsing import parse
+from trees import parsed
 
 LOOP = """
 import math
@@ -24,8 +24,7 @@ for step in range(9):
 
 def found(line: str, read: str) -> SourceNode:
     """Return the code `read` of a line in a loop."""
-    source = parse(LOOP.format(line=line.replace("\n", "\n    ")))
-    assert source is not None
+    source = parsed(LOOP.format(line=line.replace("\n", "\n    ")))
     nodes = [node for node in ast.walk(source.tree) if isinstance(node, ast.expr) and source.segment(node) == read]
     statement = source.statement(nodes[0])
     assert statement is not None

@@ -17,6 +17,7 @@ from accelerator.programs import Runner, spelled
 from corpus_programs import COSTLY, FAILING, PROGRAMS, assert_explains, at, costs_of, one_a_cause
 from devtrace.diagnosis.findings import Finding
 from devtrace.report.mime import MIME_TYPE
+from failing import culprit_of
 from folders import ROOT, TESTS
 from needs import installed
 from programs import Outcome, Program
@@ -129,8 +130,7 @@ def test_a_healthy_program_raises_no_alarm(name: str, runner: Runner, tmp_path: 
 def test_a_bug_of_a_real_system_is_explained(name: str, culprit: str, cause: str, runner: Runner) -> None:
     program = runner.prepared(Program(SYSTEMS / f"{name}.py"))
     (finding,) = runner.outcome(program).errors
-    assert finding.culprit is not None
-    assert (finding.culprit.name, finding.cause, set(finding.devices)) == (culprit, cause, {"accel:0", "cpu"})
+    assert (culprit_of(finding).name, finding.cause, set(finding.devices)) == (culprit, cause, {"accel:0", "cpu"})
     if finding.edits and {Path(edit.file) for edit in finding.edits} == {program.path}:
         repaired = runner.outcome(edited(program, finding))
         assert (repaired.raised, repaired.errors) == ("", [])

@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from torch.utils.data import DataLoader, TensorDataset
 
 import devtrace
-from failing import error_of
+from failing import culprit_of, error_of
 
 
 def model() -> Any:
@@ -113,8 +113,7 @@ def test_a_tensor_that_must_be_on_the_cpu_is_named_and_brought_there(
 ) -> None:
     finding = error_of(program)
     assert (finding.rule, finding.cause) == ("host-conversion", "host-boundary")
-    assert finding.culprit is not None
-    assert finding.culprit.name == name
+    assert culprit_of(finding).name == name
     assert finding.site is not None
     assert finding.site.file == __file__
     assert [edit.after.strip() for edit in finding.edits] == [edited]

@@ -14,17 +14,16 @@ from torch import nn
 from torch.nn.parallel import replicate
 
 import devtrace
-from costs import healthy, warns
+from costs import GPU, healthy, warnings, warns
 from devtrace.api.results import Report
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules import device_mismatch
 from devtrace.diagnosis.rules.error_rules import device_errors
 from devtrace.diagnosis.store import report_of
 from devtrace.recording.context import hooks
 from devtrace.report.html import fragment
-from failing import Text
+from failing import Text, assert_tells, fails
 
 
 def failing() -> devtrace.record:
@@ -71,11 +70,7 @@ def test_a_layer_attached_before_the_recording_began_is_known_to_be_later_than_t
             finding = recording.report.findings[0]
     finally:
         hooks.uninstall()
-    assert finding.cause == "attached-after-move"
-    assert finding.culprit is not None
-    assert finding.culprit.certainty == "seen"
-    assert finding.culprit.moved is not None
-    assert finding.culprit.moved.text == 'model.to("cuda")'
+    assert_tells(finding, cause="attached-after-move", certainty="seen", moved='model.to("cuda")')
 
 
 def test_a_cast_before_the_recording_began_is_known_to_have_missed_what_was_attached_after_it() -> None:
@@ -89,11 +84,9 @@ def test_a_cast_before_the_recording_began_is_known_to_have_missed_what_was_atta
         finding = recording.report.findings[0]
     finally:
         hooks.uninstall()
-    assert finding.cause == "attached-after-cast"
-    assert finding.culprit is not None
-    assert (finding.culprit.dtype, finding.culprit.certainty) == ("float32", "seen")
-    assert finding.culprit.moved is not None
-    assert finding.culprit.moved.text == "model.to(torch.bfloat16)"
+    assert_tells(
+        finding, cause="attached-after-cast", dtype="float32", certainty="seen", moved="model.to(torch.bfloat16)"
+    )
 
 
 def test_a_cast_before_the_recording_began_is_known_to_have_missed_a_plain_attribute() -> None:
@@ -106,11 +99,7 @@ def test_a_cast_before_the_recording_began_is_known_to_have_missed_a_plain_attri
         finding = recording.report.findings[0]
     finally:
         hooks.uninstall()
-    assert finding.cause == "not-registered"
-    assert finding.culprit is not None
-    assert (finding.culprit.name, finding.culprit.dtype) == ("layer.scale", "float32")
-    assert finding.culprit.moved is not None
-    assert finding.culprit.moved.text == "layer.half()"
+    assert_tells(finding, cause="not-registered", name="layer.scale", dtype="float32", moved="layer.half()")
 
 
 class Scaled(nn.Linear):
@@ -161,26 +150,20 @@ def test_without_live_objects_the_recorded_names_are_used() -> None:
     assert found[0].culprit.born is not None
 
 
-def warnings_of(recording: devtrace.record) -> list[str]:
-    return [finding.rule for finding in recording.report.findings if finding.severity != "note"]
-
-
+@healthy
 def test_modules_called_by_one_name_are_no_split_module() -> None:
-    with devtrace.record(simulate="cuda:2") as recording:
-        blocks = [nn.Linear(4, 4).to("cuda:0"), nn.Linear(4, 4, bias=False).to("cuda:1")]
-        x = torch.rand(2, 4)
-        for index, block in enumerate(blocks):
-            x = block(x.to(f"cuda:{index}"))
-    assert warnings_of(recording) == []
+    blocks = [nn.Linear(4, 4).to("cuda:0"), nn.Linear(4, 4, bias=False).to("cuda:1")]
+    x = torch.rand(2, 4)
+    for index, block in enumerate(blocks):
+        x = block(x.to(f"cuda:{index}"))
 
 
+@healthy
 def test_a_replaced_layer_and_its_successor_are_no_split_module() -> None:
-    with devtrace.record(simulate="cuda:2") as recording:
-        model = nn.Sequential(nn.Linear(4, 4)).to("cuda:0")
-        model(torch.rand(2, 4, device="cuda:0"))
-        old, model[0] = model[0], nn.Linear(4, 2, bias=False).to("cuda:1")
-        model(torch.rand(2, 4, device="cuda:1"))
-    assert warnings_of(recording) == []
+    model = nn.Sequential(nn.Linear(4, 4)).to("cuda:0")
+    model(torch.rand(2, 4, device="cuda:0"))
+    old, model[0] = model[0], nn.Linear(4, 2, bias=False).to("cuda:1")
+    model(torch.rand(2, 4, device="cuda:1"))
     assert old.bias is not None
 
 
@@ -206,12 +189,11 @@ class Replicated(nn.Sequential):
             thread.join()
 
 
+@healthy
 def test_replicas_are_no_split_module() -> None:
-    with devtrace.record(simulate="cuda:2") as recording:
-        model, x = Replicated(Average()), torch.rand(2, 4, device="cuda:0")
-        model(x)
-        Replicated(Average())(x)  # which is gone when the recording ends
-    assert warnings_of(recording) == []
+    model, x = Replicated(Average()), torch.rand(2, 4, device="cuda:0")
+    model(x)
+    Replicated(Average())(x)  # which is gone when the recording ends
 
 
 class Late(nn.Module):
@@ -225,24 +207,11 @@ class Late(nn.Module):
         return x @ self.weight + self.bias.to(x.device)
 
 
+@warns(rule="split-module")
 def test_a_module_with_one_tensor_here_and_one_there_is_split() -> None:
-    with devtrace.record(simulate="cuda:2") as recording:
-        late = Late()
-        late.weight = nn.Parameter(late.weight.detach().to("cuda:0"))
-        late(torch.rand(2, 4, device="cuda:0"))
-    assert warnings_of(recording) == ["split-module"]
-
-
-GPU = "cuda:0"
-
-
-def traced(program: Callable[[], object]) -> list[Finding]:
-    """Return the warnings of a program on two simulated devices."""
-    with devtrace.record(simulate="cuda:2") as recording:
-        program()
-    report = recording.report
-    assert not report.notes
-    return [finding for finding in report.findings if finding.severity != "note"]
+    late = Late()
+    late.weight = nn.Parameter(late.weight.detach().to("cuda:0"))
+    late(torch.rand(2, 4, device="cuda:0"))
 
 
 def train(loss_of: Callable[[nn.Module], torch.Tensor], steps: int = 12) -> None:
@@ -256,7 +225,7 @@ def train(loss_of: Callable[[nn.Module], torch.Tensor], steps: int = 12) -> None
 
 def test_a_loss_on_the_cpu_is_a_round_trip_of_its_gradient() -> None:
     criterion = nn.CrossEntropyLoss(weight=torch.ones(4))
-    (found,) = traced(
+    (found,) = warnings(
         lambda: train(lambda net: criterion(net(torch.rand(16, 8, device=GPU)).cpu(), torch.arange(16) % 4))
     )
     assert (found.rule, found.count) == ("device-to-host-copy", 12)
@@ -268,7 +237,7 @@ def test_a_layer_on_the_cpu_is_named() -> None:
         head = nn.Linear(4, 2)
         train(lambda net: head(net(torch.rand(16, 8, device=GPU)).cpu()).square().mean())
 
-    found = {finding.rule: finding for finding in traced(program)}
+    found = {finding.rule: finding for finding in warnings(program)}
     assert "`head` works there" in found["cpu-compute"].message
     assert "move `head` to the device" in found["cpu-compute"].help
 
@@ -372,7 +341,7 @@ def test_the_objects_of_a_program_are_walked_once_for_all_its_comparisons(monkey
     begin = access_paths.Walk.__post_init__
     monkeypatch.setattr(access_paths.Walk, "__post_init__", lambda walk: walks.append(begin(walk)))
     pool = Pool()
-    assert traced(lambda: (pool.one() + pool.two(), torch.ones(2, device=GPU) * 2)) == []
+    assert warnings(lambda: (pool.one() + pool.two(), torch.ones(2, device=GPU) * 2)) == []
     assert len(walks) == 1
 
 
@@ -388,7 +357,7 @@ def test_devices_that_may_be_strings_are_compared_in_peace() -> None:
                 x = self.norm(x)
             return x
 
-    assert traced(Runner().run) == []
+    assert warnings(Runner().run) == []
 
 
 @healthy
@@ -410,14 +379,6 @@ def test_a_tensor_that_is_sent_on_its_own_and_comes_back_unused_is_worth_a_warni
         tags.cpu()
 
 
-def cause_of(program: Callable[[], object]) -> tuple[str, str]:
-    with pytest.raises(RuntimeError), devtrace.record(simulate="cuda:2") as recording:
-        program()
-    finding = recording.report.findings[0]
-    assert finding.culprit is not None
-    return finding.culprit.name, finding.cause
-
-
 def unnamed(height: int) -> torch.Tensor:
     return torch.zeros(height, device=GPU) + torch.arange(height)
 
@@ -427,9 +388,14 @@ def named(height: int) -> torch.Tensor:
     return torch.zeros(height, device=GPU) + steps
 
 
+@fails(cause="created-without-device", name="torch.arange(height)")
 def test_a_factory_that_has_no_name_and_fails_in_its_own_line_lacks_a_device() -> None:
-    assert cause_of(lambda: unnamed(4)) == ("torch.arange(height)", "created-without-device")
-    assert cause_of(lambda: named(4)) == ("steps", "never-moved")
+    unnamed(4)
+
+
+@fails(cause="never-moved", name="steps")
+def test_a_factory_that_has_a_name_was_never_moved() -> None:
+    named(4)
 
 
 @warns(rule="idle-optimizer", count=4, site="optimizer.step()")
@@ -454,6 +420,12 @@ def test_an_optimizer_built_before_the_model_moved_is_well() -> None:
         optimizer.step()
 
 
+@fails(
+    cause="never-moved",
+    name="model.head.weight",
+    moved=None,
+    message=Text("; 2 other tensors of `model` are on cuda:1. Probably nothing moved it to cuda:1."),
+)
 def test_a_part_left_on_the_cpu_beside_parts_on_two_devices_is_not_given_a_move_that_was_not_its_own() -> None:
     class Pipeline(nn.Module):
         def __init__(self) -> None:
@@ -466,16 +438,11 @@ def test_a_part_left_on_the_cpu_beside_parts_on_two_devices_is_not_given_a_move_
             made: torch.Tensor = self.head(self.second(self.first(x).to("cuda:1")))
             return made
 
-    with pytest.raises(RuntimeError, match="same device"), devtrace.record(simulate="cuda:2") as recording:  # noqa: PT012
-        model = Pipeline()
-        model(torch.rand(2, 4, device="cuda:0"))
-    finding = recording.report.findings[0]
-    assert finding.cause == "never-moved"
-    assert "; 2 other tensors of `model` are on cuda:1. Probably nothing moved it to cuda:1." in finding.message
-    assert finding.culprit is not None
-    assert (finding.culprit.name, finding.culprit.moved) == ("model.head.weight", None)
+    model = Pipeline()
+    model(torch.rand(2, 4, device="cuda:0"))
 
 
+@fails(cause="never-moved", name="batch", born="batch = torch.rand(2, 3, 4)")
 def test_a_state_that_a_layer_of_torchs_makes_where_its_input_is_leads_to_that_input() -> None:
     class Steps(nn.Module):
         def __init__(self) -> None:
@@ -489,13 +456,6 @@ def test_a_state_that_a_layer_of_torchs_makes_where_its_input_is_leads_to_that_i
             assert state is not None
             return state[0]
 
-    with pytest.raises(RuntimeError, match="same device"), devtrace.record(simulate="cuda:1") as recording:  # noqa: PT012
-        model = Steps().to("cuda:0")
-        batch = torch.rand(2, 3, 4)
-        model(batch)
-    finding = recording.report.findings[0]
-    assert finding.cause == "never-moved"
-    assert finding.culprit is not None
-    assert finding.culprit.name == "batch"
-    assert finding.culprit.born is not None
-    assert finding.culprit.born.text == "batch = torch.rand(2, 3, 4)"
+    model = Steps().to("cuda:0")
+    batch = torch.rand(2, 3, 4)
+    model(batch)

@@ -13,6 +13,7 @@ import pytest
 
 import needs
 from devtrace.diagnosis.findings import Finding, Site
+from failing import birth_of, culprit_of
 from folders import TESTS
 from programs import Outcome, run
 from warm import Warm
@@ -146,10 +147,8 @@ def test_a_released_device_bug_is_explained(bug: Bug, warm: Warm) -> None:
     finding = finding_of(run(warm, REAL / "releases" / f"{bug.name}.py"), bug)
     assert (finding.rule, finding.cause, finding.count) == (bug.rule, bug.cause, bug.times)
     if bug.culprit:
-        assert finding.culprit is not None
-        assert bug.culprit in finding.culprit.name
-        assert finding.culprit.born is not None
-        assert bug.born in finding.culprit.born.text
+        assert bug.culprit in culprit_of(finding).name
+        assert bug.born in birth_of(finding).text
 
 
 def assert_healthy(warm: Warm, path: Path) -> None:
@@ -236,6 +235,5 @@ def test_what_a_framework_runs_is_explained_without_a_trace_as_with_one(
         (finding,) = outcome.errors
         assert (finding.cause, {*finding.devices}) == ("not-registered", {"cpu", "cuda:0"})
         assert is_at(finding.site, path.name, failed)
-        assert finding.culprit is not None
-        assert finding.culprit.name == culprit
-        assert is_at(finding.culprit.born, path.name, born)
+        assert culprit_of(finding).name == culprit
+        assert is_at(culprit_of(finding).born, path.name, born)

@@ -16,9 +16,9 @@ from torch.utils.checkpoint import checkpoint
 import devtrace
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.findings import Site
-from devtrace.source.parsing import parse
-from failing import Text, error_of, fails, report_of
+from failing import Text, culprit_of, error_of, fails, report_of
 from odd_programs import Lent, Painted
+from trees import parsed
 
 # Which device is meant.
 
@@ -468,10 +468,9 @@ def test_the_state_that_an_optimizer_loaded_is_followed_to_what_read_it() -> Non
         model.weight.detach().add_(optimizer.param_groups[0]["lr"].expand(2, 4))
 
     found = error_of(program)
-    assert found.culprit is not None
-    assert found.culprit.chain[0].text.startswith("saved = ")
+    assert culprit_of(found).chain[0].text.startswith("saved = ")
     assert "below `" not in found.help
-    assert (found.edits[0].line, found.edits[0].before) == (found.culprit.chain[1].line, "")
+    assert (found.edits[0].line, found.edits[0].before) == (culprit_of(found).chain[1].line, "")
 
 
 def test_state_that_was_loaded_before_the_model_moved_is_moved_below_the_move() -> None:
@@ -490,10 +489,10 @@ def test_state_that_was_loaded_before_the_model_moved_is_moved_below_the_move() 
         resumed.step()
 
     found = error_of(program)
-    assert found.culprit is not None
-    assert found.culprit.moved is not None
-    assert found.culprit.moved.text == "model.to(device)"
-    assert found.edits[0].line == found.culprit.moved.line
+    moved = culprit_of(found).moved
+    assert moved is not None
+    assert moved.text == "model.to(device)"
+    assert found.edits[0].line == moved.line
     assert "for state in resumed.state.values():" in found.edits[0].after
 
 
@@ -517,14 +516,12 @@ def test_a_gradient_that_went_back_to_its_tensor_was_put_there_by_nobody() -> No
 
     found = error_of(program)
     assert found.cause == "never-moved"
-    assert found.culprit is not None
-    assert found.culprit.name == "weights.grad"
+    assert culprit_of(found).name == "weights.grad"
     assert not any("weights.to(" in edit.before for edit in found.edits)
 
 
 def test_an_edit_that_changes_nothing_is_none() -> None:
-    source = parse("y = x.to(device)\n")
-    assert source is not None
+    source = parsed("y = x.to(device)\n")
     code = Code(source, Site("a.py", 1))
     statement = source.tree.body[0]
     assert code.replaced(statement, "y = x.to( device )") is None
@@ -559,8 +556,7 @@ def test_a_trainer_that_clears_up_after_the_error_changes_nothing_of_its_cause()
 
 
 def test_a_part_of_a_call_over_several_lines_is_replaced_in_its_text() -> None:
-    source = parse("x = torch.ones(\n    3, device=d,\n    dtype=t)", "a.py")
-    assert source is not None
+    source = parsed("x = torch.ones(\n    3, device=d,\n    dtype=t)", "a.py")
     call = next(node for node in ast.walk(source.tree) if isinstance(node, ast.Call))
     code = Code(source, Site("a.py", 1))
     whole = code.text_with(call, (call.keywords[0].value, "y.device"))

@@ -14,6 +14,7 @@ from torch import nn
 
 import devtrace
 from devtrace.diagnosis.findings import Finding
+from failing import culprit_of
 from warm import Warm
 
 CAUGHT = "The program caught the error and went on."
@@ -60,8 +61,7 @@ def test_an_error_that_the_program_goes_on_from_is_a_note(program: Callable[[], 
     assert outcome == "ended"
     assert found.severity == "note"
     assert found.message.endswith(CAUGHT)
-    assert found.culprit is not None
-    assert found.culprit.name
+    assert culprit_of(found).name
 
 
 def test_the_report_names_what_ends_the_program_later_and_the_caught_error_stays_a_note() -> None:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from failing import edits_of, explained
+from failing import Text, assert_tells, culprit_of, explained
 
 
 class Step(NamedTuple):
@@ -68,10 +68,7 @@ def of_a_file_of_arrays() -> None:
 )
 def test_the_line_that_moved_its_neighbour_left_it_behind(program: Callable[[], None], moved: str, edit: str) -> None:
     error = explained(program)
-    assert error.culprit is not None
-    assert error.culprit.moved is not None, error.message
-    assert error.culprit.moved.text.endswith(moved)
-    assert edits_of(error) == [edit]
+    assert_tells(error, moved=Text(ends=moved), edits=[edit])
 
 
 def scaled(x: Tensor) -> Tensor:
@@ -82,8 +79,7 @@ def scaled(x: Tensor) -> Tensor:
 
 def test_a_line_above_its_birth_left_nothing_behind() -> None:
     error = explained(lambda: scaled(torch.ones(3)))
-    assert error.culprit is not None
-    assert error.culprit.moved is None, error.message
+    assert culprit_of(error).moved is None, error.message
 
 
 def test_what_a_line_below_gives_a_later_round_comes_before_what_is_made_of_it() -> None:
@@ -95,5 +91,4 @@ def test_what_a_line_below_gives_a_later_round_comes_before_what_is_made_of_it()
         x * y
 
     error = explained(rounds)
-    assert error.culprit is not None
-    assert error.culprit.name == "y"
+    assert culprit_of(error).name == "y"

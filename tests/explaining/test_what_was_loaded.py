@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from failing import explained
+from failing import birth_of, culprit_of, explained
 
 
 def saved() -> io.BytesIO:
@@ -58,7 +58,6 @@ def of_a_variable() -> None:
 )
 def test_a_tensor_that_was_loaded_was_made_by_that_line(program: Callable[[], None], line: str) -> None:
     error = explained(program)
-    assert error.culprit is not None
-    assert error.culprit.born is not None, error.message
-    assert error.culprit.born.text == line
-    assert not any("torch.zeros" in name for name in error.culprit.names)
+    assert culprit_of(error).born is not None, error.message
+    assert birth_of(error).text == line
+    assert not any("torch.zeros" in name for name in culprit_of(error).names)

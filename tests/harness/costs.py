@@ -63,7 +63,7 @@ def warns(**expected: Any) -> Callable[[Callable[[], object]], Callable[[], None
         @functools.wraps(program)
         def test() -> None:
             (warning,) = warnings(program)
-            assert_tells(warning, expected)
+            assert_tells(warning, **expected)
 
         return test
 

@@ -63,14 +63,14 @@ def fails(
         @functools.wraps(program)
         def test(*args: P.args, **kwargs: P.kwargs) -> None:
             for mode in modes or BOTH[:1]:
-                assert_tells(error_of(lambda: program(*args, **kwargs), simulate, mode), expected)
+                assert_tells(error_of(lambda: program(*args, **kwargs), simulate, mode), **expected)
 
         return test
 
     return test_of
 
 
-def assert_tells(finding: Finding, expected: dict[str, Any]) -> None:
+def assert_tells(finding: Finding, **expected: Any) -> None:
     found = told(finding)
     assert {word: found[word] for word in expected} == expected
 

@@ -6,6 +6,8 @@ import ast
 from functools import cache
 from pathlib import Path
 
+from devtrace.source.parsing import Source, parse
+
 
 @cache
 def tree(path: Path) -> ast.Module:
@@ -15,3 +17,10 @@ def tree(path: Path) -> ast.Module:
 @cache
 def nodes(path: Path) -> tuple[ast.AST, ...]:
     return tuple(ast.walk(tree(path)))
+
+
+def parsed(text: str, file: str = "") -> Source:
+    """Return a text as devtrace reads it."""
+    source = parse(text, file)
+    assert source is not None
+    return source

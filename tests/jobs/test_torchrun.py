@@ -15,6 +15,7 @@ import devtrace
 from devtrace.api.results import diagnose
 from devtrace.jobs.launched import Job
 from devtrace.runtime.rank import ranked_path
+from failing import culprit_of
 from folders import TESTS
 from warm import LIMIT
 
@@ -110,8 +111,7 @@ def test_of_a_job_in_which_one_rank_fails_every_rank_is_saved_and_the_report_nam
     [finding] = [finding for finding in report.findings if finding.severity == "error"]
     assert finding.message.startswith("On rank 1: `mask` is on cpu")
     assert finding.rule == "device-mismatch"
-    assert finding.culprit is not None
-    assert finding.culprit.name == "mask"
+    assert culprit_of(finding).name == "mask"
     assert report.trace.ops[finding.op].thread.rank == 1
     assert {thread.rank for thread in report.trace.threads} == set(range(ranks))
 

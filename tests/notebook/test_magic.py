@@ -26,6 +26,7 @@ from devtrace.api import options
 from devtrace.notebook import cells, commands, display_language, magic, usage
 from devtrace.report import renderer
 from devtrace.report.mime import MIME_TYPE
+from failing import culprit_of
 from shells import Ran, Shell, new_shell
 
 
@@ -179,9 +180,8 @@ def test_the_lines_of_cells_that_were_not_traced_explain_the_failure(shell: Shel
 def born_of_the_last(shell: Shell) -> tuple[str, str, str]:
     """Birth, certainty and message of the last finding's culprit."""
     (finding,) = shell.traced[-1].report.findings
-    assert finding.culprit is not None
-    born = finding.culprit.born
-    return f"{born} {born.text}" if born else "", finding.culprit.certainty, finding.message
+    born = culprit_of(finding).born
+    return f"{born} {born.text}" if born else "", culprit_of(finding).certainty, finding.message
 
 
 def test_the_birth_of_what_an_untraced_cell_made_is_where_its_source_makes_it(shell: Shell) -> None:

@@ -9,13 +9,12 @@ import pytest
 
 from devtrace.source import flow
 from devtrace.source.branches import is_on_every_way, was_passed_by
-from devtrace.source.parsing import parse
 from devtrace.source.safe_values import Scope
+from trees import parsed
 
 
 def bound_and_last(text: str) -> tuple[Any, list[ast.stmt], ast.stmt]:
-    source = parse(text)
-    assert source is not None
+    source = parsed(text)
     *_, last = flow.statements(source.tree)
     return source, [each for each in flow.statements(source.tree) if "x" in flow.binds(each)], last
 

@@ -16,6 +16,7 @@ from torch import nn
 from devtrace.runtime import overlay
 from devtrace.source.parsing import MOST_TEXT, Source, Span, lines_of, lines_of_statement, parse, read, span_at
 from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict, values
+from trees import parsed
 
 
 def value(text: str, **names: Any) -> Any:
@@ -23,8 +24,7 @@ def value(text: str, **names: Any) -> Any:
 
 
 def paths(text: str, **names: Any) -> list[str]:
-    source = parse(text)
-    assert source is not None
+    source = parsed(text)
     return [found.text for found in values(source.tree, source, Scope(names, {}))]
 
 
@@ -167,8 +167,7 @@ def outer(x):
 
 
 def test_an_instruction_leads_to_its_node() -> None:
-    source = parse(CODE, "a.py")
-    assert source is not None
+    source = parsed(CODE, "a.py")
     code = compile(CODE, "a.py", "exec").co_consts[0]
     wanted = {span_at(code, 2 * index) for index in range(len(list(code.co_positions())))}
     nodes = {source.segment(node) for span in wanted if (node := source.node_at(span))}
@@ -177,8 +176,7 @@ def test_an_instruction_leads_to_its_node() -> None:
 
 
 def test_nodes_know_what_is_around_them() -> None:
-    source = parse("class A:\n    def f(self):\n        return [g(i) for i in self.x]\n")
-    assert source is not None
+    source = parsed("class A:\n    def f(self):\n        return [g(i) for i in self.x]\n")
     node = source.node_at(Span(3, 16, 3, 20))
     assert isinstance(node, ast.Call)
     function = source.function(node)
@@ -188,8 +186,7 @@ def test_nodes_know_what_is_around_them() -> None:
 
 
 def test_what_is_around_a_node_ends_below_another() -> None:
-    source = parse("while a:\n    b = f(c + 1)")
-    assert source is not None
+    source = parsed("while a:\n    b = f(c + 1)")
     loop, assigned = source.tree.body[0], source.statement(source.node_at(Span(2, 10, 2, 11)) or source.tree)
     (c,) = (each for each in ast.walk(loop) if getattr(each, "id", "") == "c")
     assert [type(each).__name__ for each in source.below(c, loop)] == ["Name", "BinOp", "Call", "Assign"]
@@ -198,8 +195,7 @@ def test_what_is_around_a_node_ends_below_another() -> None:
 
 
 def test_without_columns_the_line_decides() -> None:
-    source = parse(CODE)
-    assert source is not None
+    source = parsed(CODE)
     node = source.node_at(Span(3, -1, -1, -1))
     assert node is not None
     assert source.segment(node).startswith("y = (x")
@@ -245,8 +241,7 @@ ODD_LINES = 'a = "\x0c \u2028 \x85"\n\x0cif a:\r\n    b = f(\n        "é\x1c", 
 
 
 def test_lines_are_those_of_the_parser_whatever_else_ends_one_for_str_splitlines() -> None:
-    source = parse(ODD_LINES)
-    assert source is not None
+    source = parsed(ODD_LINES)
     assert [source.line(node.lineno).strip(" \x0c")[:2] for node in source.tree.body] == ["a ", "if", "c "]
     for node in ast.walk(source.tree):
         assert source.segment(node) == (ast.get_source_segment(ODD_LINES, node) or "")
@@ -255,8 +250,7 @@ def test_lines_are_those_of_the_parser_whatever_else_ends_one_for_str_splitlines
 
 
 def test_every_node_is_found_again_by_its_span() -> None:
-    source = parse(Path(__file__).read_text())
-    assert source is not None
+    source = parsed(Path(__file__).read_text())
     for node in ast.walk(source.tree):
         if isinstance(node, ast.expr | ast.stmt) and not isinstance(source.parent(node), ast.JoinedStr):
             found = source.node_at(source.span(node))
@@ -316,8 +310,7 @@ LONG = "import torch\n" + "\n".join(f"def f{n}(x):\n    y = [x + {n} for x in x]
 
 @pytest.mark.parametrize("asked_first", [(), (40, 120), (150, 3)])
 def test_a_node_is_found_and_has_its_surroundings_whatever_was_asked_for_before(asked_first: tuple[int, ...]) -> None:
-    source = parse(f"{LONG}# {asked_first}\n")
-    assert source is not None
+    source = parsed(f"{LONG}# {asked_first}\n")
     for line in asked_first:
         source.node_at(Span(line, -1, -1, -1))
     for node in ast.walk(source.tree):
@@ -330,8 +323,7 @@ def test_a_node_is_found_and_has_its_surroundings_whatever_was_asked_for_before(
 
 def test_a_part_is_the_function_or_class_of_the_file_around_lines_of_a_function() -> None:
     text = "a = 1\n@wrapped\nclass C:\n    b = a\n    def run(self):\n        c = b\n        return c\n\nd = 2\n"
-    source = parse(text, "f.py")
-    assert source is not None
+    source = parsed(text, "f.py")
     part = source.part(6, 6)
     assert part is not None
     assert (part.first, part.text) == (2, "".join(text.splitlines(keepends=True)[1:7]))
@@ -347,6 +339,7 @@ def test_a_part_is_the_function_or_class_of_the_file_around_lines_of_a_function(
     ],
 )
 def test_a_name_is_looked_for_in_the_statements_that_mention_it(name: str, lines: list[int]) -> None:
-    source = parse("import torch\nx.ｔａｂｌｅ = 1\n@table\ndef f(): pass\nmodel.ﬁt(x)\ny = 2\ndef g():\n    table()\n")
-    assert source is not None
+    source = parsed(
+        "import torch\nx.ｔａｂｌｅ = 1\n@table\ndef f(): pass\nmodel.ﬁt(x)\ny = 2\ndef g():\n    table()\n"
+    )
     assert [lines_of_statement(each)[0] for each in source.mentioning(name)] == lines

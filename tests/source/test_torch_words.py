@@ -15,7 +15,7 @@ import torch
 from torch.nn import functional
 
 from devtrace.source import vocabulary
-from devtrace.source.parsing import parse
+from trees import parsed
 
 SOURCES: Final = Path(__file__).parents[2] / "src" / "devtrace"
 NO_QUESTION: Final = (
@@ -170,8 +170,7 @@ def test_a_word_is_of_these_kinds(name: str, does: str) -> None:
     ],
 )
 def test_a_name_is_what_its_import_makes_of_it_and_not_how_it_is_spelled(text: str, name: str) -> None:
-    source = parse(text)
-    assert source is not None
+    source = parsed(text)
     variables = {"arrays": np, "make": torch.zeros, "math": 3, "model": torch.nn.ReLU()}
     last = source.tree.body[-1]
     assert isinstance(last, ast.Expr)
@@ -181,4 +180,4 @@ def test_a_name_is_what_its_import_makes_of_it_and_not_how_it_is_spelled(text: s
 def test_a_function_of_torchs_has_its_own_name_and_others_have_none() -> None:
     names = map(vocabulary.torch_name, (torch.zeros, torch.Tensor.to, torch.stack, functional.relu, torch.ones(1).sum))
     assert list(names) == ["zeros", "to", "stack", "relu", "sum"]
-    assert {vocabulary.torch_name(each) for each in (math.sin, np.zeros, len, parse, torch, 3)} == {""}
+    assert {vocabulary.torch_name(each) for each in (math.sin, np.zeros, len, parsed, torch, 3)} == {""}

@@ -18,7 +18,7 @@ from devtrace.diagnosis.rules.error_rules import rule_slugs
 from devtrace.diagnosis.slugs import CASTS, CauseSlug, RuleSlug
 from devtrace.dtypes.causes import CAUSES
 from devtrace.words.catalogue import sentence
-from failing import error_of
+from failing import culprit_of, error_of
 
 OF_RULES = {"host-boundary", "generator-device"}
 OF_DTYPES_ALONE = {*CASTS.values(), "numpy-boundary", "autocast-off", "python-number", "target-dtype"}
@@ -180,8 +180,7 @@ def a_generator_of_the_host() -> None:
 )
 def test_a_small_program_has_its_cause(program: Callable[[], object], cause: str, certainty: str) -> None:
     finding = error_of(program)
-    assert finding.culprit is not None
-    assert (finding.cause, finding.culprit.certainty) == (cause, certainty)
+    assert (finding.cause, culprit_of(finding).certainty) == (cause, certainty)
 
 
 def test_a_remark_of_the_cause_is_beside_the_line_that_created_the_tensor() -> None:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 import devtrace
 from devtrace.diagnosis.findings import Finding
+from failing import culprit_of
 
 
 class Settings:
@@ -53,9 +54,8 @@ def test_a_factory_with_a_device_is_no_move_that_missed_a_neighbour(
     kind: Callable[[nn.Module, Settings], Loop], moved: str
 ) -> None:
     error = found(kind)
-    assert error.culprit is not None
-    assert error.culprit.name == "loop.shift"
-    site = error.culprit.moved
+    assert culprit_of(error).name == "loop.shift"
+    site = culprit_of(error).moved
     assert (moved in site.text) if site is not None else not moved
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from devtrace.diagnosis.findings import Finding
-from failing import both, edits_of, explained
+from failing import birth_of, both, culprit_of, edits_of, explained
 
 
 def smoothed(x: Tensor, kernel: Tensor = torch.ones(3) / 3) -> Tensor:  # noqa: B008
@@ -61,12 +61,10 @@ def test_a_default_did_not_come_with_the_arguments(
     found: Callable[[Callable[[], None]], Finding], program: Callable[[], None], name: str, born: str
 ) -> None:
     error = found(program)
-    assert error.culprit is not None
-    assert error.culprit.moved is None, error.message
-    assert error.culprit.name == name
+    assert culprit_of(error).moved is None, error.message
+    assert culprit_of(error).name == name
     if found is explained:  # while nobody error_of, the file was read
-        assert error.culprit.born is not None
-        assert error.culprit.born.text == born
+        assert birth_of(error).text == born
 
 
 WINDOWS = {"hann": partial(torch.hann_window, periodic=False)}
@@ -108,8 +106,7 @@ def test_what_a_function_made_was_not_left_behind_by_a_line_before_its_call(
     found: Callable[[Callable[[], None]], Finding], program: Callable[[], None]
 ) -> None:
     error = found(program)
-    assert error.culprit is not None
-    assert error.culprit.moved is None, error.message
+    assert culprit_of(error).moved is None, error.message
 
 
 class Coordinates(nn.Module):
@@ -171,8 +168,7 @@ def test_what_a_class_keeps_under_two_numbers_has_that_name(
     found: Callable[[Callable[[], None]], Finding],
 ) -> None:
     error = found(a_grid_from_before_the_move)
-    assert error.culprit is not None
-    assert error.culprit.name == "layer.grids[(2, 3)]"
+    assert culprit_of(error).name == "layer.grids[(2, 3)]"
     assert error.cause in ("stale-copy", "not-registered")
 
 

@@ -17,9 +17,9 @@ from devtrace.diagnosis.evidence.origins import factory_call, find_origin, linea
 from devtrace.diagnosis.evidence.source_text import assigned_names
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.source.parsing import parse
 from devtrace.trace.ids import OpId
 from samples import Sample
+from trees import parsed
 
 CPU, FIRST, SECOND = "cpu", "cuda:0", "cuda:1"
 
@@ -36,8 +36,7 @@ def case_of(asked: TraceQueries, op: OpId) -> Case:
 
 def code(text: str) -> SourceNode:
     """Return the first call in a line of code."""
-    source = parse(text, "<test>")
-    assert source is not None
+    source = parsed(text, "<test>")
     found = next(each for each in ast.walk(source.tree) if isinstance(each, ast.Call))
     return SourceNode(Code(source, Site("<test>", 1)), found, source.tree.body[0])
 

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from devtrace.diagnosis.fixes.replay import is_combined
-from devtrace.source.parsing import parse
+from trees import parsed
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,6 @@ from devtrace.source.parsing import parse
 def test_a_tensor_is_combined_as_it_is_unless_code_moves_it_first_or_takes_no_tensor_of_it(
     code: str, combined: bool
 ) -> None:
-    source = parse(code)
-    assert source is not None
+    source = parsed(code)
     names = (node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and node.id == "x")
     assert is_combined(next(names), source) is combined

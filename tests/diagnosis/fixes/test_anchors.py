@@ -16,15 +16,14 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.changes import Anchor, of_binding
-from devtrace.source.parsing import parse
 from devtrace.source.safe_values import Scope
 from devtrace.trace.builder import TraceBuilder
+from trees import parsed
 
 
 def failing_at_the_end(text: str) -> FailingFrame:
     """Return the frame of a program that fails in the last statement of its text."""
-    source = parse(textwrap.dedent(text), "train.py")
-    assert source is not None
+    source = parsed(textwrap.dedent(text), "train.py")
     statements = [node for node in ast.walk(source.tree) if isinstance(node, ast.stmt)]
     last = max(statements, key=lambda node: (node.lineno, node.col_offset))
     nothing_ran = TraceQueries(TraceBuilder().build())

@@ -10,14 +10,13 @@ import torch
 from devtrace.diagnosis.edits import Code, applied
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within
-from devtrace.source.parsing import parse
+from trees import parsed
 
 X = torch.ones(1)
 
 
 def code(text: str) -> Code:
-    source = parse(text, "train.py")
-    assert source is not None
+    source = parsed(text, "train.py")
     return Code(source, Site("train.py", 1))
 
 

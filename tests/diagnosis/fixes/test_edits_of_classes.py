@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from devtrace.diagnosis.findings import Finding
-from failing import both, edits_of, error_of, explained
+from failing import both, culprit_of, edits_of, error_of, explained
 
 GPU = "cuda:0"
 
@@ -226,5 +226,4 @@ def joined() -> None:
 @pytest.mark.parametrize(("program", "name"), [(a_cell, "memory.h"), (joined, "state.keys")])
 def test_the_fields_of_a_named_tuple_are_named_where_nobody_recorded(program: Callable[[], None], name: str) -> None:
     found = explained(program)
-    assert found.culprit is not None
-    assert found.culprit.name == name
+    assert culprit_of(found).name == name

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from devtrace.diagnosis.findings import Finding
-from failing import edits_of, explained, report_of
+from failing import culprit_of, edits_of, explained, report_of
 
 
 class Tagger(nn.Module):
@@ -265,7 +265,6 @@ class Parallel(nn.Module):
 
 def test_what_is_handed_to_a_layer_of_another_device_is_moved_to_where_that_layer_is() -> None:
     finding = report_of(lambda: Parallel().spread()(torch.ones(2, 4, device="cuda:0")), "cuda:2").findings[0]
-    assert finding.culprit is not None
-    assert finding.culprit.name == "hidden"
+    assert culprit_of(finding).name == "hidden"
     (edit,) = edits_of(finding)
     assert "hidden.to(next(self.second.parameters()).device)" in edit

@@ -13,8 +13,8 @@ import pytest
 import devtrace
 from devtrace.diagnosis.edits import Code, applied
 from devtrace.diagnosis.findings import Finding, Site
-from devtrace.source.parsing import parse
 from shells import new_shell
+from trees import parsed
 
 HEAD = "import numpy as np\nimport torch\nfrom torch import nn\n\n\n"
 STORE = """\
@@ -273,8 +273,7 @@ def test_a_fix_uses_the_names_of_an_earlier_cell(cell: str, fix: str, magic: str
 
 
 def code(text: str) -> Code:
-    source = parse(text, "a.py")
-    assert source is not None
+    source = parsed(text, "a.py")
     return Code(source, Site("a.py", 1))
 
 

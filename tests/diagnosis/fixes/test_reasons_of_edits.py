@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from devtrace.words import language
-from failing import Text, edits_of, fails, report_of
+from failing import Text, culprit_of, edits_of, fails, report_of
 
 
 def weigh() -> None:
@@ -42,8 +42,7 @@ def smooth() -> None:
 
 def test_an_edit_that_another_edit_makes_necessary_names_the_line_that_needs_it() -> None:
     (error,) = (each for each in report_of(smooth).findings if each.severity == "error")
-    assert error.culprit is not None
-    assert error.culprit.name == "heights"
+    assert culprit_of(error).name == "heights"
     assert re.search(r"`floor` is used with it at .*line 37 and is on cpu too; ", error.help)
     assert [line.partition(" =")[0] for line in edits_of(error)] == ["heights", "floor"]
 
