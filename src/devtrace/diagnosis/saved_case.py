@@ -10,7 +10,7 @@
 import base64
 import json
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
@@ -55,7 +55,8 @@ def to_json(case: Case) -> dict[str, Any]:
         snapshot = {name: getattr(case.snapshot, name) for name in _KEPT}
         found = to_rows(snapshot | {"objects": case.snapshot.objects}, _records())
         ran = {str(site.file) for site in case.trace.sites}
-        files = {file: _file(file, ran) for file in sorted(ran.union(_files_of(found)))}
+        made = {parts[0][2] for kind, *parts in found["rows"] if kind in ("code", "class")}
+        files = {file: _file(file, ran) for file in sorted(ran | made)}
         found |= {"files": files, "kinds": kinds(), "trace": encode(case.trace)}
     packed = zlib.compress(json.dumps(found, separators=(",", ":")).encode())
     return {"version": VERSION, "data": base64.b64encode(packed).decode("ascii")}
@@ -95,10 +96,3 @@ def _file(file: str, ran: Collection[str]) -> File:
     owner = owner_of(file)
     has_text = owner == "user" or (owner == "package" and file in ran)
     return File(owner, is_torch_or_ours(file), text_of(file) if has_text else "")
-
-
-def _files_of(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the files of functions and classes."""
-    for kind, *parts in found["rows"]:
-        if kind in ("code", "class"):
-            yield parts[0][2]

@@ -115,14 +115,5 @@ def is_of_program(value: Any, *, is_variable: bool) -> bool:
     return type(module) is not str or OF_HOSTS.match(module) is None
 
 
-def is_generator(value: object) -> bool:
-    return type(value) is stand_ins.Generator
-
-
-def stays_on_host(value: object) -> bool:
-    """Return whether an object's tensors belong on the CPU: a data set, or its loader."""
-    return issubclass(type(value), stand_ins.HostData)
-
-
 def requires_grad(tensor: Any) -> bool:
     return bool(tensor._needs_gradient)

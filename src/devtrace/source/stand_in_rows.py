@@ -39,14 +39,6 @@ _KNOWN: Final[Mapping[str, Any]] = {
 _NAMES: Final = {id(each): name for name, each in _KNOWN.items()}
 
 
-def _nothing(_: Any) -> Iterable[Any]:
-    return ()
-
-
-def _no_members(_: Any) -> Mapping[str, Any]:
-    return {}
-
-
 def _give(made: Any, items: list[Any], members: Mapping[str, Any]) -> None:
     instance_dict(made).update(members)  # type: ignore[attr-defined]
 
@@ -56,8 +48,8 @@ class _Kind(NamedTuple):
 
     parts: Callable[[Any], Iterable[Any]]
     make: Callable[..., Any]
-    items: Callable[[Any], Iterable[Any]] = _nothing
-    members: Callable[[Any], Mapping[str, Any]] = _no_members
+    items: Callable[[Any], Iterable[Any]] = lambda _: ()
+    members: Callable[[Any], Mapping[str, Any]] = lambda _: {}
     give: Callable[[Any, list[Any], Mapping[str, Any]], None] = _give
 
 
@@ -121,10 +113,6 @@ def _give_dict(made: Any, items: list[Any], members: Mapping[str, Any]) -> None:
     _give(made, [], members)
 
 
-def _give_partial(made: partial[Any], items: list[Any], members: Mapping[str, Any]) -> None:
-    made.keywords.update(members)
-
-
 def _tensor(kind: Any, row: int, shape: tuple[int, ...], device: str, dtype: str, needs: bool, is_leaf: bool) -> Any:
     made = object.__new__(kind)
     made._row, made._shape, made._device, made._dtype = row, shape, device, dtype
@@ -156,7 +144,10 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     ),
     "method": _Kind(lambda value: [value.__func__, value.__self__], MethodType),
     "partial": _Kind(
-        lambda value: [value.func, *value.args], partial, _nothing, lambda value: value.keywords, _give_partial
+        lambda value: [value.func, *value.args],
+        partial,
+        members=lambda value: value.keywords,
+        give=lambda made, _, members: made.keywords.update(members),
     ),
     "property": _Kind(lambda value: [value.fget], property),
     "staticmethod": _Kind(lambda value: [value.__func__], staticmethod),
@@ -165,9 +156,8 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     "class": _Kind(
         _parts_of_class,
         _class,
-        _nothing,
-        lambda value: {name: each for name, each in class_dict(value).items() if name not in _OF_CLASSES},
-        _give_class,
+        members=lambda value: {name: each for name, each in class_dict(value).items() if name not in _OF_CLASSES},
+        give=_give_class,
     ),
     "named": _Kind(lambda value: [type(value), str(value)], lambda kind, name: kind(name)),
     "tensor": _Kind(
@@ -176,15 +166,13 @@ _KINDS: Final[Mapping[str, _Kind]] = {
             *(value._needs_gradient, value._is_leaf),
         ],
         _tensor,
-        _nothing,
-        instance_dict,
+        members=instance_dict,
     ),
-    "module": _Kind(lambda value: [type(value), value.__name__], _module, _nothing, instance_dict),
+    "module": _Kind(lambda value: [type(value), value.__name__], _module, members=instance_dict),
     "tuple": _Kind(
         lambda value: [type(value), *tuple.__iter__(value)],
         lambda kind, *items: tuple.__new__(kind, items),
-        _nothing,
-        instance_dict,
+        members=instance_dict,
     ),
     "frozenset": _Kind(lambda value: value, lambda *items: frozenset(items)),
     "list": _Kind(_class_of, list.__new__, list.__iter__, instance_dict, _give_list),
@@ -192,7 +180,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     "dict": _Kind(
         _class_of, dict.__new__, lambda value: chain.from_iterable(dict.items(value)), instance_dict, _give_dict
     ),
-    "object": _Kind(_class_of, object.__new__, _nothing, instance_dict),
+    "object": _Kind(_class_of, object.__new__, members=instance_dict),
 }
 _EXACT: Final[Mapping[type, str]] = {
     **dict.fromkeys((int, float, complex), "number"),

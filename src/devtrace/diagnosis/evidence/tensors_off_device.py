@@ -16,9 +16,10 @@ from devtrace.diagnosis.findings import Site
 from devtrace.source import kinds
 from devtrace.source.freeze import Freezer
 from devtrace.source.object_walk import ReferenceKind
+from devtrace.source.stand_ins import HostData
 from devtrace.words.catalogue import sentence
 
-_NOT_FOLLOWED: Final = (types.FunctionType, types.MethodType, types.ModuleType, type)
+_NOT_FOLLOWED: Final = (types.FunctionType, types.MethodType, types.ModuleType, type, HostData)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def elsewhere(
 
 
 def _is_followed(value: object) -> bool:
-    return not issubclass(type(value), _NOT_FOLLOWED) and not kinds.stays_on_host(value)
+    return not issubclass(type(value), _NOT_FOLLOWED)
 
 
 def _registering_modules(path: AccessPath) -> list[str]:

@@ -22,6 +22,7 @@ from devtrace.diagnosis.fixes.fix import Fix, suggested
 from devtrace.diagnosis.slugs import Certainty
 from devtrace.source import kinds
 from devtrace.source.matching import called_name, calls_in, keyword, nodes_of, variable
+from devtrace.source.stand_ins import Generator
 from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
 
@@ -63,7 +64,7 @@ def _full_device(queries: TraceQueries, kind: str) -> str:
 
 def _generators_on(snapshot: FailureSnapshot, odd: str) -> list[AccessPath]:
     """Return the names of generators on the odd device that the failing frames lead to."""
-    generators = [value for value in snapshot.walk.objects.values() if kinds.is_generator(value)]
+    generators = [value for value in snapshot.walk.objects.values() if type(value) is Generator]
     wrong = [value for value in generators if kinds.device_named_by(value).split(":")[0] == odd.split(":")[0]]
     return sorted((name for value in wrong for name in snapshot.walk.names(value)), key=lambda name: name.rank)
 
