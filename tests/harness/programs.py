@@ -1,7 +1,7 @@
 """A program of the tests, how it is run, and what is expected of it.
 
 A program is a file whose `run(device)` is called. `run(warm, path, arguments, mode)` runs it in a process of its own,
-in any of the modes below, and gives back what its report says, as plain data: all tests of programs ask it.
+in one of the modes below. It gives back what the report says, as plain data: all tests of programs ask it.
 
     bug.py          the program, in `corpus/<cause>/<name>/`, `dtypes/programs/<cause>/<name>/`, `jobs/programs/...`
     fix.patch       what its author mended
