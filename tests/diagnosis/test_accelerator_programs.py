@@ -19,6 +19,7 @@ from devtrace.diagnosis.findings import Finding
 from devtrace.report.mime import MIME_TYPE
 from failing import culprit_of
 from folders import ROOT, TESTS
+from kept_cases import assert_diagnosed_alone
 from needs import installed
 from programs import Outcome, Program
 
@@ -60,6 +61,15 @@ def edited(program: Program, finding: Finding) -> Program:
     """Write the edits of a finding into a program's own copy."""
     assert all(edit.before != edit.after for edit in finding.edits)
     return program.edited(finding.edits, program.folder)
+
+
+@pytest.mark.breadth
+def test_a_case_of_a_genuine_device_gets_its_report_without_it_and_without_torch(
+    runner: Runner, tmp_path: Path
+) -> None:
+    copies = [outcome_of(program, runner) for program in FAILING]
+    outcomes = [outcome for _, outcome in copies]
+    assert_diagnosed_alone([*outcomes, *(runner.outcome(copy, "genuine untraced") for copy, _ in copies)], tmp_path)
 
 
 @failing

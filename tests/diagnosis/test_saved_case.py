@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import subprocess
-import sys
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -17,20 +14,13 @@ import pytest
 import trace_schema
 
 import devtrace
+from corpus_programs import COSTLY, FAILING, OF_DTYPES
 from devtrace.diagnosis.saved_case import of_json
 from devtrace.words.errors import FormatError
-from folders import ROOT
-from kept_cases import KEPT, PROGRAMS
+from kept_cases import KEPT, PROGRAMS, assert_diagnosed_alone, read_alone
 from shells import new_shell
 from warm import Warm
 
-ALONE = """
-import sys
-sys.modules["torch"] = sys.modules["IPython"] = None  # importing them is an error
-import devtrace
-for file in sys.argv[1:]:
-    print(devtrace.diagnose(devtrace.load(file)), end="\\n\\n")
-"""
 PROGRAM = """import torch
 secret = "correct horse battery staple"
 table = torch.ones(4)
@@ -48,13 +38,6 @@ def unpacked(file: Path) -> dict[str, Any]:
     return found
 
 
-def read_alone(*files: Path, language: str = "en") -> str:
-    """Return the reports of cases in a process of its own, in which torch cannot be imported."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "DEVTRACE_LANGUAGE": language}
-    command = [sys.executable, "-c", ALONE, *map(str, files)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
-
-
 def test_a_case_of_each_kind_that_an_older_devtrace_saved_is_diagnosed_as_then() -> None:
     files = sorted(KEPT.glob("*.devtrace"))
     assert [file.stem for file in files] == sorted(PROGRAMS)
@@ -67,6 +50,12 @@ def test_a_case_of_each_kind_that_an_older_devtrace_saved_is_diagnosed_as_then()
 def test_a_case_is_diagnosed_in_the_language_of_its_reader() -> None:
     expected = PROGRAMS["recorded"].with_name("report.zh.txt")
     assert read_alone(KEPT / "recorded.devtrace", language="zh").strip() == expected.read_text().strip()
+
+
+@pytest.mark.breadth
+def test_each_program_of_the_corpora_gets_its_report_from_its_file_without_torch(tmp_path: Path, warm: Warm) -> None:
+    outcomes = [each.outcome(warm) for each in (*FAILING, *COSTLY, *OF_DTYPES)]
+    assert_diagnosed_alone([*outcomes, *(each.outcome(warm, "untraced") for each in (*FAILING, *OF_DTYPES))], tmp_path)
 
 
 def test_the_command_line_saves_a_case_and_diagnoses_it_again(tmp_path: Path, warm: Warm) -> None:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import subprocess
 import sys
 import zlib
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,7 @@ from devtrace.api.results import Report
 from devtrace.recording.context import hooks
 from folders import ROOT, TESTS
 from goldens import GOLDEN
-from programs import program_of
+from programs import Outcome, program_of
 from warm import Warm
 
 KEPT = GOLDEN / "cases"
@@ -32,6 +35,14 @@ PROGRAMS = {
     "of-an-optimizer": TESTS / "findings" / "idle-optimizer.py",
 }
 """The kinds of cases, each with the program that its case is of."""
+
+ALONE = """
+import sys
+sys.modules["torch"] = sys.modules["IPython"] = None  # importing them is an error
+import devtrace
+for file in sys.argv[1:]:
+    print(devtrace.diagnose(devtrace.load(file)), end="\\n\\n")
+"""
 
 
 def save(kind: str, path: str, file: str) -> None:
@@ -67,6 +78,23 @@ def _without_places(text: str) -> str:
     for place, name in (places | {str(ROOT): "/devtrace"}).items():
         text = text.replace(place, name)
     return text
+
+
+def read_alone(*files: Path, language: str = "en") -> str:
+    """Return the reports of cases in a process of its own, in which torch cannot be imported."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "DEVTRACE_LANGUAGE": language}
+    command = [sys.executable, "-c", ALONE, *map(str, files)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
+
+
+def assert_diagnosed_alone(outcomes: Iterable[Outcome], folder: Path) -> None:
+    """Hold the reports of programs that ran to those that a process without torch makes of their files."""
+    expected = {}
+    for number, outcome in enumerate(each for each in outcomes if each.case):
+        file = folder / f"{number}.devtrace"
+        file.write_text(outcome.case)
+        expected[file] = f"{outcome.text}\n\n"
+    assert read_alone(*expected) == "".join(expected.values())
 
 
 if __name__ == "__main__":

@@ -76,6 +76,7 @@ class Outcome:
     without_line: tuple[str, ...] = ()  # ops of the backward pass that no line of the program ran
     values: list[Any] = field(default_factory=list)
     by_width: dict[int, str] = field(default_factory=dict)  # the text in so many columns
+    case: str = ""  # the text of the file of its case
 
     @property
     def errors(self) -> list[Finding]:
@@ -233,7 +234,7 @@ def outcome_of(given: Ran | Outcome, mode: Mode) -> Outcome:
         said = report.text, report.findings, report.notes
     finally:
         language.CHOICE.user = before
-    return Outcome(given.raised, *said, given.without_line, given.values, by_width)
+    return Outcome(given.raised, *said, given.without_line, given.values, by_width, given.case)
 
 
 def ran(mode: Mode, path: str, *arguments: str) -> Ran | Outcome:
