@@ -129,10 +129,12 @@ ts: $(READY) ## TypeScript tests
 	$(JLPM) test
 
 wheel: $(READY) ## the wheel works where there is neither Node nor a build
-	$(PYTEST) -m wheel $(OF_WHEEL)
+	@[ -z "$$($(BIN)/python tools/asked.py wheel)" ] || $(PYTEST) -m wheel $(OF_WHEEL)
+	@$(BIN)/python tools/asked.py wheel --passed
 
 notebooks: $(READY) $(SYSTEMS) ## run every notebook from top to bottom
-	$(PYTEST) -n 2 -m "notebook and not breadth" $(OF_NOTEBOOKS)
+	@[ -z "$$($(BIN)/python tools/asked.py notebooks)" ] || $(PYTEST) -n 2 -m "notebook and not breadth" $(OF_NOTEBOOKS)
+	@$(BIN)/python tools/asked.py notebooks --passed
 
 e2e: $(READY) chromium ## drive a real JupyterLab in a real Chromium, where what is seen there has changed since it passed
 	@[ -z "$$($(BIN)/python tools/asked.py e2e)" ] || timeout -k 30 1800 $(PYTEST_APART) -m "e2e and not breadth" $(OF_E2E)

@@ -30,36 +30,37 @@ OF_TESTS: Final = [each for each in TESTS if any(each.rglob("test_*.py"))]
 PROGRAMS: Final = tuple(f"tests/{each.name}" for each in TESTS if each not in OF_TESTS and each.name != "actual")
 COMMON: Final = (*PROGRAMS, "tests/conftest.py", "requirements", "pyproject.toml")
 SOURCES: Final = "src/devtrace"
-# What runs a browser asks what is seen there, and not each rule that a report may have.
-OF_BROWSER: Final = (
-    *PAGE,
-    *(f"{SOURCES}/{name}" for name in ("notebook", "report", "api", "cli", "fixing", "drawing")),
-)
+DOORS: Final = ("api", "budget", "cli", "fixing", "notebook", "project", "notebooks", "wheel")
+"""What a user starts: its tests run whole programs, kernels and servers, and ask what a report is put into."""
+RULES: Final = ("rules", "causes", "evidence", "fixes")
+"""Folders of what a report says: a change there is asked of who makes reports, and of the doors in CI."""
+SEEN: Final = tuple(f"{SOURCES}/{name}" for name in ("notebook", "report", "api", "cli", "fixing", "drawing"))
 ENDINGS: Final = (
-    ".py",
-    ".json",
-    ".tsv",
-    ".txt",
-    ".toml",
-    ".ts",
-    ".tsx",
-    ".css",
-    ".ipynb",
-    ".devtrace",
-    ".patch",
-    ".md",
+    ".py", ".json", ".tsv", ".txt", ".toml", ".ts", ".tsx", ".css", ".ipynb", ".devtrace", ".patch", ".md"
+)  # fmt: skip
+    f".{each}" for each in ["py", "json", "tsv", "txt", "toml", "ts", "tsx", "css", "ipynb", "devtrace", "patch", "md"]
 )
 
 
 def under(folder: str) -> tuple[str, ...]:
-    """Return the files and folders that the tests of a folder stand on."""
+    """Return the files and folders that the tests of a folder, or target, stand on."""
     if folder == "e2e":
-        return (*OF_BROWSER, *COMMON)
-    if folder not in ALLOWED:
-        return (SOURCES, "tools", "docs", "notebooks", *PAGE, *COMMON)
-    packages = below(folder)
+        return (*SEEN, *PAGE, *COMMON)
+    here = {each.name for each in (ROOT / SOURCES).iterdir()} - {"__pycache__"}
+    packages = below(folder) if folder in ALLOWED else here
+    places = [place for name in sorted(packages) for place in inside(name, with_rules=folder not in DOORS)]
     page = PAGE if packages & {"report", "notebook"} else ()
-    return (*(f"{SOURCES}/{name}" for name in sorted(packages)), f"{SOURCES}/features.py", *page, *COMMON)
+    beside = () if folder in ALLOWED else ("tools", "docs", "notebooks")
+    return (*places, f"{SOURCES}/features.py", *beside, *page, *COMMON)
+
+
+def inside(package: str, *, with_rules: bool) -> list[str]:
+    """Return what a package consists of, whole or without its rules."""
+    folder = ROOT / SOURCES / package
+    if with_rules or not folder.is_dir():
+        return [f"{SOURCES}/{package}"]
+    parts = sorted(each.name for each in folder.iterdir())
+    return [f"{SOURCES}/{package}/{name}" for name in parts if name not in (*RULES, "__pycache__")]
 
 
 def below(package: str) -> set[str]:
@@ -91,7 +92,7 @@ def state(folders: Iterable[str]) -> dict[str, str]:
 
 
 def folders_of(target: str) -> list[str]:
-    return [each.name for each in OF_TESTS if (each.name == "e2e") == (target == "e2e")]
+    return [each.name for each in OF_TESTS if each.name != "e2e"] if target == "unit" else [target]
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -9,16 +9,22 @@ import pytest
 @pytest.mark.parametrize(
     ("package", "reached", "spared"),
     [
-        ("diagnosis", "diagnosis report costs notebook explaining project", "simulation recording source runtime e2e"),
-        ("simulation", "simulation project", "recording diagnosis report costs"),
-        ("words", "simulation runtime trace diagnosis cli notebook", "source"),
-        ("notebook", "notebook e2e project", "report recording diagnosis"),
+        ("diagnosis/ending.py", "report notebook explaining project", "simulation recording source runtime e2e"),
+        (
+            "diagnosis/rules",
+            "diagnosis report costs explaining jobs",
+            "notebook cli fixing project notebooks recording",
+        ),
+        ("simulation/simulation.py", "simulation project", "recording diagnosis report costs"),
+        ("words/errors.py", "simulation runtime trace diagnosis cli notebook", "source"),
+        ("notebook/magic.py", "notebook e2e project wheel", "report recording diagnosis"),
     ],
 )
 def test_a_change_reaches_the_tests_of_what_stands_above_it(package: str, reached: str, spared: str) -> None:
     place = f"{asked.SOURCES}/{package}"
-    stand_on_it = {folder.name for folder in asked.OF_TESTS if place in asked.under(folder.name)}
-    assert set(reached.split()) <= stand_on_it | ({"project"} if asked.SOURCES in asked.under("project") else set())
+    names = {*(folder.name for folder in asked.OF_TESTS), "notebooks", "wheel"}
+    stand_on_it = {name for name in names if any(f"{place}/".startswith(f"{each}/") for each in asked.under(name))}
+    assert set(reached.split()) <= stand_on_it
     assert not set(spared.split()) & stand_on_it
 
 
