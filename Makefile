@@ -100,7 +100,7 @@ quick: $(READY) ## layers, words, vocabulary, one-liners, names in the docs
 	$(PYTEST_APART) $(QUICK)
 
 unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser, of what has changed since they passed
-	@asked=$$($(BIN)/python tools/asked.py unit); echo "asked: $${asked:-nothing, all have passed}"; [ -z "$$asked" ] || \
+	@asked=$$($(BIN)/python tools/asked.py unit) || exit 1; echo "asked: $${asked:-nothing, all have passed}"; [ -z "$$asked" ] || \
 	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not foreign and not notebook and not wheel and not real and not breadth" \
 		$(addprefix --ignore=,$(QUICK)) $(ARGS) $$asked
 	@$(BIN)/python tools/asked.py unit --passed
@@ -129,15 +129,15 @@ ts: $(READY) ## TypeScript tests
 	$(JLPM) test
 
 wheel: $(READY) ## the wheel works where there is neither Node nor a build
-	@[ -z "$$($(BIN)/python tools/asked.py wheel)" ] || $(PYTEST) -m wheel $(OF_WHEEL)
+	@asked=$$($(BIN)/python tools/asked.py wheel) || exit 1; [ -z "$$asked" ] || $(PYTEST) -m wheel $(OF_WHEEL)
 	@$(BIN)/python tools/asked.py wheel --passed
 
 notebooks: $(READY) $(SYSTEMS) ## run every notebook from top to bottom
-	@[ -z "$$($(BIN)/python tools/asked.py notebooks)" ] || $(PYTEST) -n 2 -m "notebook and not breadth" $(OF_NOTEBOOKS)
+	@asked=$$($(BIN)/python tools/asked.py notebooks) || exit 1; [ -z "$$asked" ] || $(PYTEST) -n 2 -m "notebook and not breadth" $(OF_NOTEBOOKS)
 	@$(BIN)/python tools/asked.py notebooks --passed
 
 e2e: $(READY) chromium ## drive a real JupyterLab in a real Chromium, where what is seen there has changed since it passed
-	@[ -z "$$($(BIN)/python tools/asked.py e2e)" ] || timeout -k 30 1800 $(PYTEST_APART) -m "e2e and not breadth" $(OF_E2E)
+	@asked=$$($(BIN)/python tools/asked.py e2e) || exit 1; [ -z "$$asked" ] || timeout -k 30 1800 $(PYTEST_APART) -m "e2e and not breadth" $(OF_E2E)
 	@$(BIN)/python tools/asked.py e2e --passed
 
 vscode: $(READY) ## build the renderer extension for VS Code, build/devtrace.vsix

@@ -38,8 +38,6 @@ SEEN: Final = tuple(f"{SOURCES}/{name}" for name in ("notebook", "report", "api"
 ENDINGS: Final = (
     ".py", ".json", ".tsv", ".txt", ".toml", ".ts", ".tsx", ".css", ".ipynb", ".devtrace", ".patch", ".md"
 )  # fmt: skip
-    f".{each}" for each in ["py", "json", "tsv", "txt", "toml", "ts", "tsx", "css", "ipynb", "devtrace", "patch", "md"]
-)
 
 
 def under(folder: str) -> tuple[str, ...]:
