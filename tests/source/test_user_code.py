@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from devtrace.source import user_code
+from devtrace.source.saved_files import CodeOwner
 from devtrace.source.user_code import import_name_of, owner_of
-from devtrace.source.written import CodeOwner
 from warm import LIMIT
 
 

@@ -136,7 +136,7 @@ def diagnose(trace: TraceData, snapshot: Snapshot | None = None) -> Report:
     expect_kind("diagnose", trace, TraceData, error="wrong-argument.trace")
     given = Trace.of(trace)
     if not given._report:
-        saved = given.case if given.case is not None and given.case.written is not None else None
+        saved = given.case if given.case is not None and given.case.files is not None else None
         case = saved if snapshot is None else Case(given, snapshot)
         try:
             report = Report.of(diagnosis.diagnose(case or Case(given)), case)

@@ -20,15 +20,15 @@ from devtrace.diagnosis.saved_case import Case
 from devtrace.diagnosis.silence import unsilenced
 from devtrace.diagnosis.store import report_of, with_report
 from devtrace.features import offered, offers
+from devtrace.source.saved_files import reading
 from devtrace.source.snapshot import Snapshot
-from devtrace.source.written import reading
 from devtrace.trace.subset import cut
 from devtrace.trace.tables import TraceData
 
 
 def diagnose(case: Case) -> ReportData:
     """Return the report of a case; of a trace alone, that carries its findings, it gives those."""
-    with reading(case.written):
+    with reading(case.files):
         report = _report_of(case)
     for add in offered("report").values():
         report = add(report)

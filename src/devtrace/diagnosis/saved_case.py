@@ -1,6 +1,6 @@
 """A case: all that a report is made of, and the part of a saved trace's file that has it.
 
-    case = Case(trace, snapshot)        # what ran, what was there; `written` is what was written
+    case = Case(trace, snapshot)        # what ran, what was there; of a file `files`, what was written
     of_json(to_json(case))              # the same findings, on a machine without torch
 
 {"version": 1, "data": "<base64>"}: `data` is zlib over {"value": ..., "rows": [...], "files": {...}, "kinds": [...],
@@ -19,11 +19,11 @@ from devtrace.features import offered
 from devtrace.runtime.whole_files import put
 from devtrace.source.live_objects import CellText, Evidence
 from devtrace.source.parsing import text_of
+from devtrace.source.saved_files import File, SavedFiles, reading
 from devtrace.source.snapshot import Objects, Snapshot
 from devtrace.source.stand_in_rows import of_rows, to_rows
 from devtrace.source.user_code import is_torch_or_ours, owner_of
 from devtrace.source.vocabulary import kinds
-from devtrace.source.written import File, Written, reading
 from devtrace.trace.format import decode, encode
 from devtrace.trace.subset import without_source
 from devtrace.trace.tables import TraceData
@@ -42,7 +42,7 @@ class Case:
 
     trace: TraceData
     snapshot: Snapshot = field(default_factory=Snapshot)
-    written: Written | None = None
+    files: SavedFiles | None = None
 
 
 def save(trace: TraceData, case: Case, path: str | Path) -> Path:
@@ -51,7 +51,7 @@ def save(trace: TraceData, case: Case, path: str | Path) -> Path:
 
 
 def to_json(case: Case) -> dict[str, Any]:
-    with reading(case.written):
+    with reading(case.files):
         snapshot = {name: getattr(case.snapshot, name) for name in _KEPT}
         found = to_rows(snapshot | {"objects": case.snapshot.objects}, _records())
         ran = {str(site.file) for site in case.trace.sites}
@@ -78,13 +78,13 @@ def _read(data: dict[str, Any]) -> Case:
     kept = of_rows(found, _records())
     objects = kept.pop("objects")
     files = {file: File(*parts) for file, parts in found["files"].items()}
-    return Case(decode(found["trace"]), Snapshot(lambda: objects, **kept), Written(files, tuple(found["kinds"])))
+    return Case(decode(found["trace"]), Snapshot(lambda: objects, **kept), SavedFiles(files, tuple(found["kinds"])))
 
 
 def without_names(case: Case) -> Case:
     """Return a case without the program's source and the names of its objects."""
     snapshot = Snapshot(evidence=case.snapshot.evidence, went_on=case.snapshot.went_on)
-    return Case(without_source(case.trace), snapshot, Written(kinds=kinds()))
+    return Case(without_source(case.trace), snapshot, SavedFiles(kinds=kinds()))
 
 
 def _records() -> dict[str, type]:

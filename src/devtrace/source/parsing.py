@@ -17,7 +17,7 @@ from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 from unicodedata import normalize
 
 from devtrace.source.matching import nodes_of
-from devtrace.source.written import given_file
+from devtrace.source.saved_files import given_file
 
 P = ParamSpec("P")
 T = TypeVar("T")

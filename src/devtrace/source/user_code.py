@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from devtrace.source.saved_files import CodeOwner, given_file
 from devtrace.source.stand_ins import TORCHS
-from devtrace.source.written import CodeOwner, given_file
 
 OWN_PACKAGES: Final = "DEVTRACE_OWN_PACKAGES"
 """Environment variable: installed packages by their import names, whose code counts as the user's own."""

@@ -17,8 +17,8 @@ from typing import Any, Final
 from devtrace.source.element_types import CASTS
 from devtrace.source.matching import variable
 from devtrace.source.parsing import Source
+from devtrace.source.saved_files import given
 from devtrace.source.stand_ins import Builtin
-from devtrace.source.written import given
 
 HOST: Final = "cpu"
 _KINDS: Final = (HOST, "cuda", "meta", "mps", "xpu", "hpu", "npu", "xla")

@@ -1,6 +1,6 @@
-"""What was written: files, their texts and whose they are, as a saved case has them; else this machine is asked.
+"""Files of a saved case: their texts, and whose they are. Without one this machine is asked.
 
-with reading(Written({"<cell 3>": File("user", False, "x = y.cuda()\\n")})):
+with reading(SavedFiles({"<cell 3>": File("user", False, "x = y.cuda()\\n")})):
     text_of("<cell 3>")
 """
 
@@ -22,27 +22,27 @@ class File(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Written:
+class SavedFiles:
     """`kinds`: of devices."""
 
-    files: Mapping[str, File] = field(default_factory=dict)
+    by_name: Mapping[str, File] = field(default_factory=dict)
     kinds: tuple[str, ...] = ()
 
 
-_GIVEN: Final[ContextVar[Written | None]] = ContextVar("written", default=None)
+_GIVEN: Final[ContextVar[SavedFiles | None]] = ContextVar("files", default=None)
 given: Final = _GIVEN.get
 
 
 def given_file(file: str) -> File | None:
     """Return what a case has of a file; None where this machine is asked."""
-    written = given()
-    return None if written is None else written.files.get(file, File())
+    files = given()
+    return None if files is None else files.by_name.get(file, File())
 
 
 @contextmanager
-def reading(written: Written | None) -> Iterator[None]:
+def reading(files: SavedFiles | None) -> Iterator[None]:
     """Read from a case; None: from this machine."""
-    token = _GIVEN.set(written)
+    token = _GIVEN.set(files)
     try:
         yield
     finally:
