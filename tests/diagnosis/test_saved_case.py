@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
+import pickle
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -96,6 +98,13 @@ def test_a_notebook_saves_the_case_of_its_last_trace(tmp_path: Path) -> None:
     (found,) = (each for each in devtrace.diagnose(loaded).findings if each.severity == "error")
     assert found.culprit is not None
     assert found.culprit.name == "table"
+
+
+def test_a_report_that_is_copied_or_sent_to_another_process_goes_without_its_case() -> None:
+    report = devtrace.diagnose(devtrace.load(KEPT / "recorded.devtrace"))
+    for same in (copy.deepcopy(report), pickle.loads(pickle.dumps(report))):
+        assert (same.text, same.findings, same.trace.case) == (report.text, report.findings, None)
+    assert report.trace.case is not None
 
 
 def test_a_case_can_be_saved_again(tmp_path: Path) -> None:

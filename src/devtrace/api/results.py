@@ -58,6 +58,9 @@ class Trace(TraceData):
             raise UsageError.of("case-missing")
         return saved_case.save(shown, self.case if source else saved_case.without_names(self.case), path)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "case": None}  # stand-ins are of this process
+
     def to_pandas(self) -> dict[str, pandas.DataFrame]:
         found: dict[str, pandas.DataFrame] = need("export", "pandas")(self)
         return found
