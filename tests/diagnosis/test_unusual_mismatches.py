@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 import devtrace
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.findings import Site
-from failing import Text, culprit_of, error_of, fails, report_of
+from failing import BOTH, Text, culprit_of, error_of, fails, report_of
 from odd_programs import Lent, Painted
 from trees import parsed
 
@@ -156,12 +156,12 @@ def training(reraise: Callable[[Exception], Exception]) -> None:
         raise reraise(error) from error
 
 
-@fails(name="model.weight", edits=["model.to(device)"])
+@fails(raises=StepFailedError, name="model.weight", edits=["model.to(device)"])
 def test_the_frames_of_the_cause_are_read_where_another_error_replaced_it() -> None:
     training(lambda _: StepFailedError("step 3"))
 
 
-@fails(rule="host-conversion", name="scores")
+@fails(raises=StepFailedError, rule="host-conversion", name="scores")
 def test_a_call_that_torch_refused_is_found_behind_the_error_raised_from_it() -> None:
     scores = torch.rand(3, device="cuda:0")
     try:
@@ -542,6 +542,7 @@ class Scaled(nn.Module):
 
 
 @fails(
+    *BOTH,
     cause="not-registered",
     moved='model.to("cuda:0")',
     edits=['self.register_buffer("table", torch.arange(3.0), persistent=False)'],

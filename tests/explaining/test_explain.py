@@ -489,22 +489,6 @@ def test_a_module_is_read_through_a_wrapper(wrap: Callable[[nn.Module], nn.Modul
     assert birth_of(finding).text == "self.table = torch.arange(3.0)"
 
 
-def test_a_trainer_that_clears_up_after_the_error_changes_nothing_of_its_cause() -> None:
-    def program() -> None:
-        model = Scaled()
-        model.to("cuda:0")
-        try:
-            model(torch.ones(2, 3, device="cuda:0"))
-        finally:
-            model.cpu()
-
-    finding = explained(program)
-    moved = culprit_of(finding).moved
-    assert moved is not None
-    assert finding.cause == "not-registered"
-    assert moved.text == 'model.to("cuda:0")'
-
-
 class Rows(Dataset[torch.Tensor]):
     """A data set whose items mix devices."""
 

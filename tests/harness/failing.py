@@ -24,26 +24,30 @@ from devtrace.diagnosis.findings import Culprit, Finding, Site
 P = ParamSpec("P")
 Mode = Literal["recorded", "untraced"]
 BOTH: tuple[Mode, ...] = ("recorded", "untraced")
+Raised = type[Exception] | tuple[type[Exception], ...]
+OF_TORCH: Raised = (RuntimeError, TypeError)
 
 
-def report_of(program: Callable[[], object], simulate: str = "cuda:2") -> Report:
+def report_of(program: Callable[[], object], simulate: str = "cuda:2", raises: Raised = OF_TORCH) -> Report:
     """Return the report of a program that was recorded."""
-    with pytest.raises(Exception, match=r".*"), devtrace.record(simulate=simulate) as recording:
+    with pytest.raises(raises), devtrace.record(simulate=simulate) as recording:
         program()
     return recording.report
 
 
-def untraced(program: Callable[[], object], simulate: str = "cuda:2") -> Report:
+def untraced(program: Callable[[], object], simulate: str = "cuda:2", raises: Raised = OF_TORCH) -> Report:
     """Return the report on a program's error that nobody recorded."""
     with devtrace.simulate(simulate) if simulate else nullcontext():
-        with pytest.raises(Exception, match=r".*") as raised:
+        with pytest.raises(raises) as raised:
             program()
         return devtrace.explain(raised.value)
 
 
-def error_of(program: Callable[[], object], simulate: str = "cuda:2", mode: Mode = "recorded") -> Finding:
+def error_of(
+    program: Callable[[], object], simulate: str = "cuda:2", mode: Mode = "recorded", raises: Raised = OF_TORCH
+) -> Finding:
     """Return what is said of a program's error: the first finding, and the only error."""
-    report = report_of(program, simulate) if mode == "recorded" else untraced(program, simulate)
+    report = (report_of if mode == "recorded" else untraced)(program, simulate, raises)
     (error,) = [finding for finding in report.findings if finding.severity == "error"]
     assert error is report.findings[0]
     return error
@@ -55,7 +59,7 @@ both = pytest.mark.parametrize("found", [error_of, explained])
 
 
 def fails(
-    *modes: Mode, simulate: str = "cuda:2", **expected: Any
+    *modes: Mode, simulate: str = "cuda:2", raises: Raised = OF_TORCH, **expected: Any
 ) -> Callable[[Callable[P, object]], Callable[P, None]]:
     """Make of a program the test that what is said of its error is what is expected, recorded or in these modes."""
 
@@ -63,7 +67,7 @@ def fails(
         @functools.wraps(program)
         def test(*args: P.args, **kwargs: P.kwargs) -> None:
             for mode in modes or BOTH[:1]:
-                assert_tells(error_of(lambda: program(*args, **kwargs), simulate, mode), **expected)
+                assert_tells(error_of(lambda: program(*args, **kwargs), simulate, mode, raises), **expected)
 
         return test
 
