@@ -18,6 +18,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 PYTEST := $(BIN)/python -m pytest -q
 # Two at a time, a file staying with one worker: what a file shares (a kernel, a model) is made once.
 PYTEST_APART := $(PYTEST) -n 2 --dist loadfile
+# Runs the tests of a target, where something has changed since they passed.
+ASKED := $(BIN)/python tools/asked.py
 # What is longer than a worker's share of `breadth`; its two workers share it.
 ACCELERATED := tests/diagnosis/test_accelerator_programs.py
 # Where the tests of a kind are: each pytest would else import all tests, in both of its workers, to find a few.
@@ -100,10 +102,9 @@ quick: $(READY) ## layers, words, vocabulary, one-liners, names in the docs
 	$(PYTEST_APART) $(QUICK)
 
 unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser, of what has changed since they passed
-	@asked=$$($(BIN)/python tools/asked.py unit) || exit 1; echo "asked: $${asked:-nothing, all have passed}"; [ -z "$$asked" ] || \
-	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not foreign and not notebook and not wheel and not real and not breadth" \
-		$(addprefix --ignore=,$(QUICK)) $(ARGS) $$asked
-	@$(BIN)/python tools/asked.py unit --passed
+	$(ASKED) unit $(PYTEST_APART) --no-loadscope-reorder \
+		-m "not e2e and not foreign and not notebook and not wheel and not real and not breadth" \
+		$(addprefix --ignore=,$(QUICK)) $(ARGS)
 
 breadth: $(READY) $(SYSTEMS) compiler chromium ## what make test asks of one of each kind, asked of all (after make test in CI)
 	$(PYTEST) -n 2 -m "breadth and not e2e and not foreign and not notebook and not wheel and not real" $(ACCELERATED)
@@ -129,16 +130,13 @@ ts: $(READY) ## TypeScript tests
 	$(JLPM) test
 
 wheel: $(READY) ## the wheel works where there is neither Node nor a build
-	@asked=$$($(BIN)/python tools/asked.py wheel) || exit 1; [ -z "$$asked" ] || $(PYTEST) -m wheel $(OF_WHEEL)
-	@$(BIN)/python tools/asked.py wheel --passed
+	$(ASKED) wheel $(PYTEST) -m wheel $(OF_WHEEL)
 
 notebooks: $(READY) $(SYSTEMS) ## run every notebook from top to bottom
-	@asked=$$($(BIN)/python tools/asked.py notebooks) || exit 1; [ -z "$$asked" ] || $(PYTEST) -n 2 -m "notebook and not breadth" $(OF_NOTEBOOKS)
-	@$(BIN)/python tools/asked.py notebooks --passed
+	$(ASKED) notebooks $(PYTEST) -n 2 -m "notebook and not breadth" $(OF_NOTEBOOKS)
 
 e2e: $(READY) chromium ## drive a real JupyterLab in a real Chromium, where what is seen there has changed since it passed
-	@asked=$$($(BIN)/python tools/asked.py e2e) || exit 1; [ -z "$$asked" ] || timeout -k 30 1800 $(PYTEST_APART) -m "e2e and not breadth" $(OF_E2E)
-	@$(BIN)/python tools/asked.py e2e --passed
+	$(ASKED) e2e timeout -k 30 1800 $(PYTEST_APART) -m "e2e and not breadth" $(OF_E2E)
 
 vscode: $(READY) ## build the renderer extension for VS Code, build/devtrace.vsix
 	$(BIN)/python tools/make_vscode.py

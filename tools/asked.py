@@ -1,7 +1,7 @@
-"""The test folders that `make test` asks: those under which something has changed since they last passed.
+"""Asks the tests under which something has changed since they last passed, for `make test`.
 
-    python tools/asked.py unit            the folders, for pytest
-    python tools/asked.py unit --passed   they have passed, as they were then
+    python tools/asked.py unit pytest -q     runs the command with these folders of tests behind it
+    python tools/asked.py wheel make ...     runs the command, if one of the target's is asked
 
 The tests of a package stand on it and on all that it may import (the layers of `tests/project/test_layers.py`), on the
 harness and on what is installed. On a clean checkout, as CI has it, nothing has passed, and all are asked.
@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
 import sys
 from collections.abc import Iterable
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +22,7 @@ ROOT: Final = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "project"), str(ROOT / "tests" / "harness")]
 
 ALLOWED: Final[dict[str, set[str]]] = import_module("test_layers").ALLOWED
+digest: Final = import_module("cases").digest
 
 PASSED: Final = ROOT / "build" / "passed.json"
 PAGE: Final = ("labextension", "src/devtrace/labextension", "src/devtrace/static")
@@ -35,9 +36,6 @@ DOORS: Final = ("api", "budget", "cli", "fixing", "notebook", "project", "notebo
 RULES: Final = ("rules", "causes", "evidence", "fixes")
 """Folders of what a report says: a change there is asked of who makes reports, and of the doors in CI."""
 SEEN: Final = tuple(f"{SOURCES}/{name}" for name in ("notebook", "report", "api", "cli", "fixing", "drawing"))
-ENDINGS: Final = (
-    ".py", ".json", ".tsv", ".txt", ".toml", ".ts", ".tsx", ".css", ".ipynb", ".devtrace", ".patch", ".md"
-)  # fmt: skip
 
 
 def under(folder: str) -> tuple[str, ...]:
@@ -72,16 +70,6 @@ def below(package: str) -> set[str]:
     return found
 
 
-@cache
-def digest(place: str) -> str:
-    path = ROOT / place
-    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.suffix in ENDINGS)
-    found = hashlib.sha256()
-    for file in files:
-        found.update(str(file.relative_to(ROOT)).encode() + file.read_bytes())
-    return found.hexdigest()
-
-
 def state(folders: Iterable[str]) -> dict[str, str]:
     """Return for each folder of tests what it stands on now."""
     places = {folder: (f"tests/{folder}", *under(folder)) for folder in folders}
@@ -98,17 +86,17 @@ def read(path: Path) -> dict[str, Any]:
     return found
 
 
-def main() -> None:
-    target, *flags = sys.argv[1:]
-    asked = PASSED.with_name(f"asked-{target}.json")
-    if "--passed" in flags:
-        PASSED.write_text(json.dumps(read(PASSED) | {target: read(asked)}))
-        return
+def main() -> int:
+    target, *command = sys.argv[1:]
     now, passed = state(folders_of(target)), read(PASSED).get(target, {})
-    asked.parent.mkdir(exist_ok=True)
-    asked.write_text(json.dumps(now))
-    print(*(f"tests/{folder}" for folder, each in now.items() if passed.get(folder) != each))
+    asked = [f"tests/{folder}" for folder, each in now.items() if passed.get(folder) != each]
+    print("asked:", *(asked or ["nothing, all have passed"]), flush=True)
+    code = subprocess.run([*command, *(asked if target == "unit" else ())], check=False).returncode if asked else 0
+    if not code:
+        PASSED.parent.mkdir(exist_ok=True)
+        PASSED.write_text(json.dumps(read(PASSED) | {target: now}))
+    return code
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import copy
 import json
 import pickle
-import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ import devtrace
 from corpus_programs import COSTLY, FAILING, OF_DTYPES
 from devtrace.diagnosis.saved_case import of_json
 from devtrace.words.errors import FormatError
-from kept_cases import KEPT, PROGRAMS, assert_diagnosed_alone, read_alone
+from kept_cases import KEPT, PROGRAMS, assert_diagnosed_alone, packed, read_alone, unpacked
 from shells import new_shell
 from warm import Warm
 
@@ -35,8 +33,8 @@ net(torch.randn(2, 4).cuda()) + table
 """
 
 
-def unpacked(file: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(json.loads(file.read_text())["case"]["data"])))
+def case_in(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(file.read_text())["case"]
     return found
 
 
@@ -66,7 +64,7 @@ def test_the_command_line_saves_a_case_and_diagnoses_it_again(tmp_path: Path, wa
     file = tmp_path / "run.devtrace"
     assert len(devtrace.load(file).ops) > 400
     assert file.stat().st_size < 100_000
-    assert "correct horse" not in json.dumps(unpacked(file) | {"files": {}, "trace": {}})
+    assert "correct horse" not in json.dumps(unpacked(case_in(file)) | {"files": {}, "trace": {}})
     (tmp_path / "mine.py").unlink()
     again = warm.devtrace(tmp_path, "report", "run.devtrace", "--again")
     assert again.stdout == warm.devtrace(tmp_path, "report", "run.devtrace").stdout
@@ -77,7 +75,7 @@ def test_a_case_without_source_has_no_object_and_no_text(tmp_path: Path, warm: W
     (tmp_path / "mine.py").write_text(PROGRAM)
     flags = ("--simulate", "cuda:1", "--save", "run.devtrace", "--case", "--no-source")
     warm.devtrace(tmp_path, "run", *flags, "mine.py")
-    found = unpacked(tmp_path / "run.devtrace")
+    found = unpacked(case_in(tmp_path / "run.devtrace"))
     assert "optimizer" not in json.dumps(found["rows"])
     assert [file for file, (_, _, text) in found["files"].items() if text] == []
     assert "table = torch.ones(4)" not in json.dumps(found)
@@ -118,7 +116,7 @@ def test_a_case_can_be_saved_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", [{"data": "AAAA"}, {"data": None}, {"data": "eJyrrgUAAXUA+Q=="}, {"version": "1"}])
 def test_a_damaged_case_is_refused_in_a_sentence(change: dict[str, Any]) -> None:
-    data = json.loads((KEPT / "recorded.devtrace").read_text())["case"]
+    data = case_in(KEPT / "recorded.devtrace")
     with pytest.raises(FormatError, match="a case that cannot be read"):
         of_json(data | change)
     with pytest.raises(FormatError, match="newer"):
@@ -126,12 +124,11 @@ def test_a_damaged_case_is_refused_in_a_sentence(change: dict[str, Any]) -> None
 
 
 def test_a_fact_of_a_feature_that_is_gone_is_left_out() -> None:
-    data = json.loads((KEPT / "of-memory.devtrace").read_text())["case"]
-    found = json.loads(zlib.decompress(base64.b64decode(data["data"])))
+    data = case_in(KEPT / "of-memory.devtrace")
+    found = unpacked(data)
     gone = dict.fromkeys(("Height", "Holding", "Shortage"), "Gone")
     found["rows"] = [[gone.get(row[0], row[0]), *row[1:]] for row in found["rows"]]
-    packed = base64.b64encode(zlib.compress(json.dumps(found).encode())).decode()
-    case = of_json(data | {"data": packed})
+    case = of_json(data | packed(found))
     assert case is not None
     report = devtrace.diagnose(replace(devtrace.load(KEPT / "of-memory.devtrace"), case=case))
     assert "out-of-memory" not in [each.rule for each in report.findings]

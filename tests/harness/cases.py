@@ -21,15 +21,28 @@ RECORDS: Final = (
 """What a case depends on, beside its program: a change in a rule runs no program again."""
 
 
+ENDINGS: Final = (
+    ".py", ".json", ".tsv", ".txt", ".toml", ".ts", ".tsx", ".css", ".ipynb", ".devtrace", ".patch", ".md"
+)  # fmt: skip
+"""Of files that a person wrote."""
+
+
+@cache
+def digest(place: str) -> str:
+    """Return a hash of a file, or of the files in a folder."""
+    path = ROOT / place
+    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.suffix in ENDINGS)
+    found = hashlib.sha256()
+    for file in files:
+        found.update(str(file.relative_to(ROOT)).encode() + file.read_bytes())
+    return found.hexdigest()
+
+
 @cache
 def folder() -> Path:
     """Return the folder for cases that are recorded as now; those that were recorded otherwise go."""
-    found = hashlib.sha256(f"{sys.version} {version('torch')}".encode())
-    for place in RECORDS:
-        path = ROOT / "src" / "devtrace" / place
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            found.update(str(file.relative_to(ROOT)).encode() + file.read_bytes())
-    mine = CASES / found.hexdigest()[:16]
+    parts = (sys.version, version("torch"), *(digest(f"src/devtrace/{place}") for place in RECORDS))
+    mine = CASES / hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
     for other in CASES.glob("*"):
         if other != mine:
             shutil.rmtree(other, ignore_errors=True)

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -50,10 +50,19 @@ def save(kind: str, path: str, file: str) -> None:
     report = _report_of(kind, path)
     report.trace.save(file, case=True)
     data = json.loads(_without_places(Path(file).read_text()))
-    unpacked = _without_places(zlib.decompress(base64.b64decode(data["case"]["data"])).decode())
-    data["case"]["data"] = base64.b64encode(zlib.compress(unpacked.encode(), 9)).decode()
+    data["case"] |= packed(json.loads(_without_places(json.dumps(unpacked(data["case"])))))
     Path(file).write_text(json.dumps(data, separators=(",", ":")))
     Path(file).with_suffix(".txt").write_text(f"{report.text}\n")
+
+
+def unpacked(case: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(case["data"])))
+    return found
+
+
+def packed(found: Mapping[str, Any]) -> dict[str, str]:
+    text = json.dumps(found, separators=(",", ":"))
+    return {"data": base64.b64encode(zlib.compress(text.encode(), 9)).decode()}
 
 
 def _report_of(kind: str, path: str) -> Report:

@@ -47,7 +47,6 @@ class Trace(TraceData):
 
         With `case=True` the file also has what the report was made of: `devtrace.diagnose` makes it anew from there.
         """
-        from devtrace.diagnosis import saved_case
         from devtrace.trace.format import save
         from devtrace.trace.subset import without_source
 
@@ -56,7 +55,9 @@ class Trace(TraceData):
             return save(shown, path)
         if self.case is None:
             raise UsageError.of("case-missing")
-        return saved_case.save(shown, self.case if source else saved_case.without_names(self.case), path)
+        from devtrace.diagnosis.saved_case import to_json, without_names
+
+        return save(shown, path, case=to_json(self.case if source else without_names(self.case)))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "case": None}  # stand-ins are of this process

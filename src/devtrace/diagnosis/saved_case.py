@@ -12,11 +12,9 @@ import json
 import zlib
 from collections.abc import Collection
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any, Final
 
 from devtrace.features import offered
-from devtrace.runtime.whole_files import put
 from devtrace.source.live_objects import CellText, Evidence
 from devtrace.source.parsing import text_of
 from devtrace.source.saved_files import File, SavedFiles, reading
@@ -43,11 +41,6 @@ class Case:
     trace: TraceData
     snapshot: Snapshot = field(default_factory=Snapshot)
     files: SavedFiles | None = None
-
-
-def save(trace: TraceData, case: Case, path: str | Path) -> Path:
-    """Write a trace with its case."""
-    return put(path, json.dumps({**encode(trace), "case": to_json(case)}, separators=(",", ":")))
 
 
 def to_json(case: Case) -> dict[str, Any]:

@@ -174,29 +174,23 @@ class Freezer:
             items = islice(tuple.__iter__(value), MOST_PLAIN if depth < 2 * MOST_DEPTH else 0)
             return self._keep(value, tuple.__new__(own, (self.of(each, depth + 1) for each in items)))
         if issubclass(kind, ModuleType):
-            made = ModuleType.__new__(own)
-            ModuleType.__init__(made, str(instance_dict(value).get("__name__")))
-            return self._later(value, made, depth)
+            return self._later(value, new_module(own, str(instance_dict(value).get("__name__"))), depth)
         return self._later(value, base.__new__(own), depth)
 
     def _tensor(self, kind: type, value: Any) -> Any:
-        made: Any = object.__new__(self.class_of(kind))
-        self.live[id(made)] = value
         row = self._row_of(value)
-        made._row = -1 if row is None else row
-        made._device, made._shape, made._dtype, made._needs_gradient, made._is_leaf = described(value)
+        made = new_tensor(self.class_of(kind), -1 if row is None else row, *described(value))
+        self.live[id(made)] = value
         return made
 
     # Functions and what is made of them.
 
     def _function(self, value: FunctionType, depth: int) -> Any:
-        code = self.code(value.__code__)
-        cells = tuple(CellType() for _ in code.co_freevars)
         file = value.__globals__.get("__file__")  # a notebook's names have none
         names = self.namespace(value.__globals__, whole=type(file) is not str or owner_of(file) == "user")
-        made = self._keep(value, FunctionType(code, names, value.__name__, None, cells))
+        made = self._keep(value, new_function(self.code(value.__code__), names, value.__name__))
         made.__module__ = str(value.__module__)
-        for cell, own in zip(cells, value.__closure__ or (), strict=True):
+        for cell, own in zip(made.__closure__ or (), value.__closure__ or (), strict=True):
             try:
                 cell.cell_contents = self.of(own.cell_contents, depth + 1)
             except ValueError:  # not bound yet
@@ -297,6 +291,24 @@ def new_class(module: str, name: str, file: str, bases: tuple[type, ...]) -> typ
         return type(name.rpartition(".")[2], (object,), own)
 
 
+def new_function(code: CodeType, names: dict[str, Any], name: str) -> FunctionType:
+    """Return a function, which has closed over nothing yet."""
+    return FunctionType(code, names, name, None, tuple(CellType() for _ in code.co_freevars))
+
+
+def new_module(kind: Any, name: str) -> Any:
+    made = ModuleType.__new__(kind)
+    ModuleType.__init__(made, name)
+    return made
+
+
+def new_tensor(kind: Any, row: int, shape: tuple[int, ...], device: str, dtype: str, needs: bool, leaf: bool) -> Any:
+    made = object.__new__(kind)
+    made._row, made._shape, made._device, made._dtype = row, shape, device, dtype
+    made._needs_gradient, made._is_leaf = needs, leaf
+    return made
+
+
 def accelerators() -> tuple[str, ...]:
     """Return the accelerators that this process has, simulated ones too."""
     torch = sys.modules["torch"]
@@ -308,12 +320,12 @@ def accelerators() -> tuple[str, ...]:
     return ()
 
 
-def described(tensor: Any) -> tuple[str, tuple[int, ...], str, bool, bool]:
-    """Return a tensor's device, shape and dtype, whether it requires a gradient, and whether it is a leaf."""
+def described(tensor: Any) -> tuple[tuple[int, ...], str, str, bool, bool]:
+    """Return a tensor's shape, device and dtype, whether it requires a gradient, and whether it is a leaf."""
     kind = sys.modules["torch"].Tensor
     named = ("device", "shape", "dtype", "requires_grad", "is_leaf")
     device, shape, dtype, needs, leaf = (getattr(kind, name).__get__(tensor) for name in named)
-    return str(device), tuple(map(int, shape)), str(dtype).removeprefix("torch."), needs, leaf
+    return tuple(map(int, shape)), str(device), str(dtype).removeprefix("torch."), needs, leaf
 
 
 def _items(items: Iterable[Any], count: int) -> Iterator[Any]:

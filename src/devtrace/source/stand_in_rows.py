@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from functools import partial
 from itertools import chain
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, Final, NamedTuple
 
 from devtrace.source import stand_ins
-from devtrace.source.freeze import OF_CODE, inert, new_class, no_code
+from devtrace.source.freeze import OF_CODE, inert, new_class, new_function, new_module, new_tensor, no_code
 from devtrace.source.safe_values import FIELD, bases_of, class_dict, full_name_of, instance_dict
 from devtrace.source.vocabulary import READ_OF_CLASSES
 
@@ -78,10 +78,6 @@ def _pairs(flat: list[Any]) -> Iterator[tuple[Any, Any]]:
     return zip(flat[::2], flat[1::2], strict=True)
 
 
-def _function(code: CodeType, names: dict[str, Any], name: str) -> FunctionType:
-    return FunctionType(code, names, name, None, tuple(CellType() for _ in code.co_freevars))
-
-
 def _closed_over(function: FunctionType) -> Iterator[Any]:
     for number, cell in enumerate(function.__closure__ or ()):
         try:
@@ -113,19 +109,6 @@ def _give_dict(made: Any, items: list[Any], members: Mapping[str, Any]) -> None:
     _give(made, [], members)
 
 
-def _tensor(kind: Any, row: int, shape: tuple[int, ...], device: str, dtype: str, needs: bool, is_leaf: bool) -> Any:
-    made = object.__new__(kind)
-    made._row, made._shape, made._device, made._dtype = row, shape, device, dtype
-    made._needs_gradient, made._is_leaf = needs, is_leaf
-    return made
-
-
-def _module(kind: Any, name: str) -> Any:
-    made = ModuleType.__new__(kind)
-    ModuleType.__init__(made, name)
-    return made
-
-
 _KINDS: Final[Mapping[str, _Kind]] = {
     "known": _Kind(lambda value: [_NAMES[id(value)]], _KNOWN.__getitem__),
     "number": _Kind(lambda value: [hex(value) if type(value) is int else repr(value)], _number),
@@ -137,7 +120,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     "frame": _Kind(lambda value: [value.f_code, value.f_locals, value.f_globals], stand_ins.Frame),
     "function": _Kind(
         lambda value: [value.__code__, value.__globals__, value.__name__],
-        _function,
+        new_function,
         _closed_over,
         lambda value: {name: getattr(value, name) for name in _OF_FUNCTIONS} | value.__dict__,
         _give_function,
@@ -165,10 +148,10 @@ _KINDS: Final[Mapping[str, _Kind]] = {
             *(type(value), value._row, value._shape, value._device, value._dtype),
             *(value._needs_gradient, value._is_leaf),
         ],
-        _tensor,
+        new_tensor,
         members=instance_dict,
     ),
-    "module": _Kind(lambda value: [type(value), value.__name__], _module, members=instance_dict),
+    "module": _Kind(lambda value: [type(value), value.__name__], new_module, members=instance_dict),
     "tuple": _Kind(
         lambda value: [type(value), *tuple.__iter__(value)],
         lambda kind, *items: tuple.__new__(kind, items),

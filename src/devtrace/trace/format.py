@@ -126,8 +126,9 @@ def _upgraded(data: object) -> dict[str, Any]:
     return data
 
 
-def save(trace: TraceData, path: str | Path) -> Path:
-    return put(path, json.dumps(encode(trace), separators=(",", ":")))
+def save(trace: TraceData, path: str | Path, **beside: Any) -> Path:
+    """Write a trace, and what the file has beside it."""
+    return put(path, json.dumps(encode(trace) | beside, separators=(",", ":")))
 
 
 def load(path: str | Path) -> TraceData:
