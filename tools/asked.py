@@ -33,8 +33,12 @@ COMMON: Final = (*PROGRAMS, "tests/conftest.py", "requirements", "pyproject.toml
 SOURCES: Final = "src/devtrace"
 DOORS: Final = ("api", "budget", "cli", "fixing", "notebook", "project", "notebooks", "wheel")
 """What a user starts: its tests run whole programs, kernels and servers, and ask what a report is put into."""
-RULES: Final = ("rules", "causes", "evidence", "fixes")
-"""Folders of what a report says: a change there is asked of who makes reports, and of the doors in CI."""
+SAYS: Final = ("rules", "causes")
+"""Folders of what a report says, a finding each: a change there is asked of its judges, and of all others in CI."""
+JUDGES: Final = {"diagnosis": ("diagnosis", "dtypes", "explaining")}
+"""Who asserts what is said; of another package its own tests."""
+SHARED: Final = ("evidence", "fixes")
+"""Folders that all findings stand on: a change there is asked of who makes reports, and of the doors in CI."""
 SEEN: Final = tuple(f"{SOURCES}/{name}" for name in ("notebook", "report", "api", "cli", "fixing", "drawing"))
 
 
@@ -44,19 +48,20 @@ def under(folder: str) -> tuple[str, ...]:
         return (*SEEN, *PAGE, *COMMON)
     here = {each.name for each in (ROOT / SOURCES).iterdir()} - {"__pycache__"}
     packages = below(folder) if folder in ALLOWED else here
-    places = [place for name in sorted(packages) for place in inside(name, with_rules=folder not in DOORS)]
+    places = [place for name in sorted(packages) for place in inside(name, folder)]
     page = PAGE if packages & {"report", "notebook"} else ()
     beside = () if folder in ALLOWED else ("tools", "docs", "notebooks")
     return (*places, f"{SOURCES}/features.py", *beside, *page, *COMMON)
 
 
-def inside(package: str, *, with_rules: bool) -> list[str]:
-    """Return what a package consists of, whole or without its rules."""
+def inside(package: str, tests: str) -> list[str]:
+    """Return what of a package a folder of tests stands on: whole, or without what it does not judge."""
     folder = ROOT / SOURCES / package
-    if with_rules or not folder.is_dir():
+    is_judge = tests in JUDGES.get(package, (package,))
+    left_out = {*(() if is_judge else SAYS), *(SHARED if tests in DOORS else ()), "__pycache__"}
+    if not folder.is_dir() or len(left_out) == 1:
         return [f"{SOURCES}/{package}"]
-    parts = sorted(each.name for each in folder.iterdir())
-    return [f"{SOURCES}/{package}/{name}" for name in parts if name not in (*RULES, "__pycache__")]
+    return [f"{SOURCES}/{package}/{each.name}" for each in sorted(folder.iterdir()) if each.name not in left_out]
 
 
 def below(package: str) -> set[str]:

@@ -12,9 +12,11 @@ import pytest
         ("diagnosis/ending.py", "report notebook explaining project", "simulation recording source runtime e2e"),
         (
             "diagnosis/rules",
-            "diagnosis report costs explaining jobs",
-            "notebook cli fixing project notebooks recording",
+            "diagnosis explaining dtypes",
+            "report costs jobs notebook cli fixing project notebooks recording",
         ),
+        ("diagnosis/evidence", "diagnosis report costs explaining jobs", "notebook cli fixing project recording"),
+        ("memory/rules", "memory", "diagnosis explaining jobs cli"),
         ("simulation/simulation.py", "simulation project", "recording diagnosis report costs"),
         ("words/errors.py", "simulation runtime trace diagnosis cli notebook", "source"),
         ("notebook/magic.py", "notebook e2e project wheel", "report recording diagnosis"),

@@ -4,7 +4,7 @@ import ast
 from typing import Final
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.source_text import only_assignment, statement_site
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Site
@@ -22,13 +22,13 @@ _BY_HOOKS: Final[tuple[CauseSlug, ...]] = ("attached-after-move", "not-registere
 """Causes whose moves and attachments the hooks see, recorded or not."""
 
 
-def is_only_read(case: Case, verdict: Verdict) -> bool:
+def is_only_read(case: MismatchCase, verdict: Verdict) -> bool:
     """Return whether a verdict rests on the source alone, without evidence from hooks."""
     may_be_read = verdict.kind not in _BY_HOOKS or case.queries.certainty(case.row) == "inferred"
     return may_be_read and not case.queries.evidence.saw_ops
 
 
-def changes_a_guess(case: Case, verdict: Verdict, fix: Fix) -> bool:
+def changes_a_guess(case: MismatchCase, verdict: Verdict, fix: Fix) -> bool:
     """Return whether a fix edits a creation line that is only inferred from the source.
 
     No guess: a line of a function that still runs, of a module's hook, or of a function without branches that one of
@@ -40,7 +40,7 @@ def changes_a_guess(case: Case, verdict: Verdict, fix: Fix) -> bool:
         return False
     lines = range(born.line, max(born.end_line, born.line) + 1)
     guessed = any(edit.file == born.file and edit.cell == born.cell and edit.line in lines for edit in fix.edits)
-    if not guessed or case.snapshot.frame_of(born) is not None or _is_in_a_hook(case, born):
+    if not guessed or case.moment.frame_of(born) is not None or _is_in_a_hook(case, born):
         return False
     if _is_of_a_plain_call(case, verdict):
         return False
@@ -48,7 +48,7 @@ def changes_a_guess(case: Case, verdict: Verdict, fix: Fix) -> bool:
     return given is None or (given.code.site.file, given.source.span(given.statement).line) != (born.file, born.line)
 
 
-def _is_of_a_plain_call(case: Case, verdict: Verdict) -> bool:
+def _is_of_a_plain_call(case: MismatchCase, verdict: Verdict) -> bool:
     """Return whether a function without branches created it, called by the variable's only assignment.
 
     hidden = net.begin(len(x))     # a line of a live frame; a property that such a line reads counts as well
@@ -75,22 +75,22 @@ def _has_one_way(function: NamedFunction) -> bool:
     return not any(type(each) in _WAYS for each in (*found, *nodes_of(ast.expr, function))) and len({*returns}) == 1
 
 
-def _is_in_a_hook(case: Case, site: Site) -> bool:
+def _is_in_a_hook(case: MismatchCase, site: Site) -> bool:
     """Return whether a line is in a hook of a live module, which torch has called."""
-    modules = [each for each in case.snapshot.walk.objects.values() if is_module(each)]
+    modules = [each for each in case.moment.walk.objects.values() if is_module(each)]
     hooks = [hook for each in modules for before in (True, False) for hook, _ in hooks_of(each, before=before)]
     name = site.function.rpartition(".")[2]
     return any(is_around(function, name, site.file, site.line) for hook in hooks for function in run_by(hook))
 
 
-def _only_assignment(case: Case, name: AccessPath | None) -> SourceNode | None:
+def _only_assignment(case: MismatchCase, name: AccessPath | None) -> SourceNode | None:
     """Return the only assignment of the named attribute in its class; None if there are several."""
     last = name.last if name is not None else None
     is_own = last is not None and last.kind == "attribute"
     return only_assignment(case.queries, last.owner, last.key) if last is not None and is_own else None
 
 
-def birth_by_name(case: Case) -> Site | None:
+def birth_by_name(case: MismatchCase) -> Site | None:
     """Return the line that assigned a tensor's name, as `x = load(file)`, if its creation is unknown."""
     queries = case.queries
     if queries.of == "device" or queries.evidence.saw_ops:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from math import isinf
 from typing import Final
 
-from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes import at_binding
 from devtrace.diagnosis.fixes.changes import Anchor, Proposal, Within
@@ -34,7 +34,7 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
 
-def cast_what_numpy_gives(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def cast_what_numpy_gives(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `torch.from_numpy(state)` into `torch.from_numpy(state).float()`."""
     found = case.queries.own_node(case.queries.op_site(case.origin.op))
     calls = calls_in(found.node) if found is not None else ()
@@ -47,7 +47,7 @@ def cast_what_numpy_gives(case: Case, verdict: Verdict) -> Iterator[Fix]:
     yield from proposal.fixes(sentence("fixed.where-made", code=one_line(proposal.code)), moved)
 
 
-def cast_for_numpy(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def cast_for_numpy(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `out.numpy()` into `out.float().numpy()`; other uses keep their dtype."""
     frame = failing_frame(case)
     node = frame.node_of(case.odd_tensor) if frame is not None and case.mismatch.of == "numpy" else None
@@ -58,7 +58,7 @@ def cast_for_numpy(case: Case, verdict: Verdict) -> Iterator[Fix]:
         yield from proposal.fixes(sentence("fixed.at-use", code=one_line(proposal.code)), moved)
 
 
-def fill_with_what_fits(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def fill_with_what_fits(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `scores.masked_fill(mask, -1e9)` into one with `torch.finfo(scores.dtype).min`."""
     frame = failing_frame(case)
     node = frame.node_of(case.odd_tensor) if frame is not None else None
@@ -83,7 +83,7 @@ def numbers_that_fit(frame: FailingFrame, dtype: str, code: str = "") -> Iterato
         yield new, frame.code.replaced(given, new)
 
 
-def invert_mask(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def invert_mask(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `1 - mask` into `~mask`."""
     frame = failing_frame(case)
     if case.mismatch.of != "whole" or frame is None:
@@ -97,7 +97,7 @@ def invert_mask(case: Case, verdict: Verdict) -> Iterator[Fix]:
         yield from suggested(sentence("fixed.invert", code=new), edit, moved=[Moved(case.odd_tensor, case.op)])
 
 
-def cast_what_a_hook_returns(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def cast_what_a_hook_returns(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn a hook's `return out` into `return out.bfloat16()`: no line hands it over to the layer that failed."""
     queries, frame = case.queries, failing_frame(case)
     op = queries.producer(queries.base(case.odd_tensor))
@@ -118,7 +118,7 @@ def cast_what_a_hook_returns(case: Case, verdict: Verdict) -> Iterator[Fix]:
             yield from proposal.fixes(help, [Moved(case.odd_tensor, OpId(op + 1))])
 
 
-def cast_below(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def cast_below(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Write `head.float()` below `head = build(...)`, whose layers a default dtype or an argument made otherwise."""
     return at_binding.move_below_binding(case, verdict) if case.queries.of == "dtype" else iter(())
 
@@ -135,7 +135,7 @@ def _number(node: ast.expr, scope: object) -> float | None:
     return float(value) if type(value) in (int, float) else None
 
 
-def leave_out_cast(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def leave_out_cast(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Take out `model.half()`: autocast and a scaler replace it."""
     found = case.queries.own_node(verdict.sent_by.site) if verdict.sent_by is not None else None
     if case.mismatch.of != "gradients" or found is None or verdict.sent_by is None:
@@ -149,7 +149,7 @@ def leave_out_cast(case: Case, verdict: Verdict) -> Iterator[Fix]:
     yield from suggested(sentence("fixed.leave-out-cast", code=text), edit, moved=[Moved(move.result, move.op)])
 
 
-def compute_under_autocast(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def compute_under_autocast(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Put `with torch.autocast("cpu", dtype=torch.bfloat16):` around the line that left such a region.
 
     It is for a line whose result goes into nothing that would fail next: what a cast gives has the dtype of all else.
@@ -166,7 +166,7 @@ def compute_under_autocast(case: Case, verdict: Verdict) -> Iterator[Fix]:
     function = found.source.function(entered)
     header = f"with {found.source.segment(manager)}:"
     rows = (case.odd_tensor, *case.mismatch.others_on_odd_device)
-    for frame in FailingFrame.all_of(case.snapshot, case.expected_device):
+    for frame in FailingFrame.all_of(case.moment, case.expected_device):
         line, statement = frame.code.site, frame.source_node.statement
         is_there = frame.source.text == found.source.text and frame.function is function
         if is_there and _is_for_promoting_ops(frame, statement):

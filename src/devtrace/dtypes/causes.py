@@ -6,7 +6,7 @@ from typing import Final
 from devtrace.diagnosis.causes import created_without_device, ordered
 from devtrace.diagnosis.causes.default_device import was_made_by_default
 from devtrace.diagnosis.causes.ordered import Causes
-from devtrace.diagnosis.evidence.case import Case, Predicate, Verdict
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Predicate, Verdict
 from devtrace.diagnosis.evidence.moves import moves_from
 from devtrace.diagnosis.evidence.origins import factory_call, is_like_data, is_of_an_array
 from devtrace.dtypes import autocast_regions
@@ -16,17 +16,17 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
 
 
-def number_does_not_fit(case: Case) -> Verdict | None:
+def number_does_not_fit(case: MismatchCase) -> Verdict | None:
     return Verdict("python-number", case.born, case.name) if case.mismatch.of == "number" else None
 
 
-def op_takes_another(case: Case) -> Verdict | None:
+def op_takes_another(case: MismatchCase) -> Verdict | None:
     if case.mismatch.of in ("inputs", "number", "gradients"):
         return None
     return Verdict("target-dtype", case.queries.born(_carried_from(case)), case.name)
 
 
-def _carried_from(case: Case) -> TensorId:
+def _carried_from(case: MismatchCase) -> TensorId:
     """Return the origin of a tensor's values, through views, copies and concatenations only."""
     queries, found, path = case.queries, case.row, case.origin.path
     for row in path[path.index(case.row) if case.row in path else 0 :]:
@@ -37,14 +37,14 @@ def _carried_from(case: Case) -> TensorId:
     return found
 
 
-def model_was_cast_beside_a_scaler(case: Case) -> Verdict | None:
+def model_was_cast_beside_a_scaler(case: MismatchCase) -> Verdict | None:
     """A scaler needs the model in float32; a line cast it to half precision."""
     if case.mismatch.of != "gradients":
         return None
     return Verdict("wrong-device", case.born, case.name, sent_by=case.arriving_move)
 
 
-def region_was_left(case: Case) -> Verdict | None:
+def region_was_left(case: MismatchCase) -> Verdict | None:
     """An op under autocast made it, and the failing op is outside."""
     origin, found = case.origin, case.queries.source_node(case.born) or case.queries.op_node(case.op)
     if case.queries.evidence.saw_ops:
@@ -55,7 +55,7 @@ def region_was_left(case: Case) -> Verdict | None:
     return Verdict("autocast-off", case.born, case.name) if is_left else None
 
 
-def model_was_cast_later(case: Case) -> Verdict | None:
+def model_was_cast_later(case: MismatchCase) -> Verdict | None:
     """A model computed it before the model was cast."""
     queries = case.queries
     weights = {queries.base(row) for row in case.queries.ancestors(case.row) if queries.is_of_a_module(row)}
@@ -64,7 +64,7 @@ def model_was_cast_later(case: Case) -> Verdict | None:
     return Verdict("stale-copy", case.born, case.name, move=later) if later is not None else None
 
 
-def came_from_numpy(case: Case) -> Verdict | None:
+def came_from_numpy(case: MismatchCase) -> Verdict | None:
     if case.origin.arrival not in ("given", "made"):
         return None
     if _is_collated(case):
@@ -73,7 +73,7 @@ def came_from_numpy(case: Case) -> Verdict | None:
     return Verdict("numpy-boundary", case.born, case.name) if is_array else None
 
 
-def _is_collated(case: Case) -> bool:
+def _is_collated(case: MismatchCase) -> bool:
     """Return whether a loop gets it in float64 from a loader, in a program with arrays: these have that dtype."""
     bound = case.binding_of(case.name) if case.odd_device == "float64" else None
     if bound is None or not isinstance(bound[1], ast.For):
@@ -81,18 +81,18 @@ def _is_collated(case: Case) -> bool:
     return not {each.partition(".")[0] for each in bound[0].source.imports.values()}.isdisjoint(("numpy", "pandas"))
 
 
-def array_was_float64(case: Case) -> Verdict | None:
+def array_was_float64(case: MismatchCase) -> Verdict | None:
     """It has numpy's float64, while all else is float32."""
     is_usual = case.odd_device == "float64" and case.expected_device == "float32"
     return came_from_numpy(case) if is_usual else None
 
 
-def default_dtype_was_set(case: Case) -> Verdict | None:
+def default_dtype_was_set(case: MismatchCase) -> Verdict | None:
     """A factory without a dtype, or a layer, made it in another dtype than torch's own default."""
     return Verdict("wrong-device", case.born, case.name) if was_made_by_default(case) else None
 
 
-def number_became_a_tensor(case: Case) -> Verdict | None:
+def number_became_a_tensor(case: MismatchCase) -> Verdict | None:
     found = case.queries.source_node(case.queries.born(case.origin.row)) if case.origin.op >= 0 else None
     call = factory_call(found) if found is not None else None
     if call is None or case.origin.arrival not in ("given", "made") or case.queries.dims[case.origin.row] != 0:
@@ -101,7 +101,7 @@ def number_became_a_tensor(case: Case) -> Verdict | None:
     return Verdict("python-number", case.born, case.name) if is_number else None
 
 
-def factory_had_no_dtype(case: Case) -> Verdict | None:
+def factory_had_no_dtype(case: MismatchCase) -> Verdict | None:
     """A factory used the default dtype, or an op on whole numbers did."""
     origin = case.origin
     if origin.arrival not in ("made", "computed"):
@@ -112,14 +112,14 @@ def factory_had_no_dtype(case: Case) -> Verdict | None:
     return Verdict("created-without-device", case.queries.born(origin.row), case.name)
 
 
-def another_dtype_was_computed(case: Case) -> Verdict | None:
+def another_dtype_was_computed(case: MismatchCase) -> Verdict | None:
     """An op made it of another dtype than its inputs have, as a line asks: `x.sum(0, dtype=torch.float32)`."""
     if case.origin.arrival != "computed":
         return None
     return Verdict("wrong-device", case.queries.born(case.origin.row), case.name)
 
 
-def reason(case: Case, verdict: Verdict) -> str:
+def reason(case: MismatchCase, verdict: Verdict) -> str:
     if case.mismatch.of == "number":
         return ""
     if verdict.cause == "autocast-off":
@@ -128,7 +128,7 @@ def reason(case: Case, verdict: Verdict) -> str:
     return sentence(key, odd=case.odd_device, expected=case.expected_device)
 
 
-def _of_autocast(case: Case) -> str:
+def _of_autocast(case: MismatchCase) -> str:
     """Say what autocast did to the tensor, and why it did nothing for the op that failed."""
     queries, origin = case.queries, case.origin
     made, here = (autocast_regions.region_of(queries, op) for op in (origin.op, case.op))

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Final
 
 from devtrace.diagnosis.evidence import mismatch
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.moves import moves_from, moves_of
 from devtrace.diagnosis.evidence.origins import Origin, find_origin, is_like_data, lineage
@@ -30,13 +30,13 @@ _INDEX: Final = ("int64", "int32", "uint8", "bool")
 _HALVES: Final = ("float16", "bfloat16")
 
 
-def find_dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Mismatch | None:
+def find_dtype_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Mismatch | None:
     """Return the mismatch of an op that failed with torch's text; None if that is about something else."""
     error = dtype_error(text)
     if error is None:
         return None
     if error.refused == "gradients":
-        return _half_gradients(snapshot, op)
+        return _half_gradients(moment, op)
     if error.refused != "same" and not (error.refused == "index" and _takes_one(queries.op_name(op))):
         return _refused(queries, op, error)
     rows = compared(queries, op)
@@ -45,7 +45,7 @@ def find_dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: Op
     dtypes = list(dict.fromkeys(queries.trait(row) for row in rows))
     if len(dtypes) < 2:
         return _only_one(queries, op, rows, error)
-    odd = _of_the_argument(queries, op, error) or _odd(queries, snapshot, op, rows, dtypes)
+    odd = _of_the_argument(queries, op, error) or _odd(queries, moment, op, rows, dtypes)
     return mismatch.of_inputs(queries, op, rows, odd)
 
 
@@ -163,21 +163,21 @@ def _taken(queries: TraceQueries, rows: list[TensorId], error: DtypeError) -> st
     return DEFAULT
 
 
-def _half_gradients(snapshot: FailureSnapshot, op: OpId) -> Mismatch | None:
+def _half_gradients(moment: FailingMoment, op: OpId) -> Mismatch | None:
     """Return the first parameter in half precision of an optimizer, whose gradients a scaler refuses."""
-    optimizers = filter(kinds.is_optimizer, snapshot.walk.objects.values() if snapshot.frames else ())
-    rows = (snapshot.row(parameter) for optimizer in optimizers for parameter in parameters_of(optimizer))
-    half = next((row for row in rows if row is not None and snapshot.queries.trait(row) == "float16"), None)
+    optimizers = filter(kinds.is_optimizer, moment.walk.objects.values() if moment.frames else ())
+    rows = (moment.row(parameter) for optimizer in optimizers for parameter in parameters_of(optimizer))
+    half = next((row for row in rows if row is not None and moment.queries.trait(row) == "float16"), None)
     return Mismatch(op, half, "float16", DEFAULT, of="gradients") if half is not None else None
 
 
 # Which of several dtypes is the odd one.
 
 
-def _odd(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, rows: list[TensorId], dtypes: list[str]) -> str:
+def _odd(queries: TraceQueries, moment: FailingMoment, op: OpId, rows: list[TensorId], dtypes: list[str]) -> str:
     return (
         _of_whole_numbers(queries, op, rows, dtypes)
-        or _of_the_model(queries, snapshot, op, rows, dtypes)
+        or _of_the_model(queries, moment, op, rows, dtypes)
         or _by_autocast(queries, op, rows)
         or _beside_a_gradient(queries, rows, dtypes)
         or mismatch.left_behind({dtype: _cast_from(queries, rows, dtype) for dtype in dtypes})
@@ -206,7 +206,7 @@ def _of_whole_numbers(queries: TraceQueries, op: OpId, rows: list[TensorId], dty
 
 
 def _of_the_model(
-    queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, rows: list[TensorId], dtypes: list[str]
+    queries: TraceQueries, moment: FailingMoment, op: OpId, rows: list[TensorId], dtypes: list[str]
 ) -> str:
     """Return the dtype of a layer that the cast of its model missed, else that of what the model is given."""
     owned = [row for row in rows if mismatch.is_owned(queries, row)]
@@ -217,14 +217,14 @@ def _of_the_model(
     early = next((row for row in owned if any(_is_an_early_copy(queries, op, row, other) for other in dtypes)), None)
     if early is not None:
         return queries.trait(early)
-    rest = _rest_of_the_model(queries, snapshot, owned[0])
+    rest = _rest_of_the_model(queries, moment, owned[0])
     if not rest and all(queries.trace.tensors.raw("role", queries.base(row)) == "buffer" for row in owned):
         return ""  # of a loss: class weights
     if len(theirs) > 1:
         return min(theirs, key=lambda dtype: rest[dtype])
     is_missed = rest[given[0]] > rest[theirs[0]] and not _was_cast_by_itself(queries, owned, given[0])
     asked = [row for row in rows if row not in owned and queries.trait(row) == given[0]]
-    is_left = theirs[0] == DEFAULT and _is_left_among_models(queries, snapshot, owned, asked, rest)
+    is_left = theirs[0] == DEFAULT and _is_left_among_models(queries, moment, owned, asked, rest)
     return theirs[0] if is_missed or is_left else given[0]
 
 
@@ -242,15 +242,15 @@ def _by_autocast(queries: TraceQueries, op: OpId, rows: list[TensorId]) -> str:
     return made[0] if len(made) == 1 else ""
 
 
-def _rest_of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, row: TensorId) -> Counter[str]:
+def _rest_of_the_model(queries: TraceQueries, moment: FailingMoment, row: TensorId) -> Counter[str]:
     """Return how many tensors of the outermost module around a parameter have which dtype, its own layer left out."""
     base = queries.base(row)
-    names = [name for name in snapshot.names(base) if name.last.kind in ("parameter", "buffer") and name.modules()]
+    names = [name for name in moment.names(base) if name.last.kind in ("parameter", "buffer") and name.modules()]
     if names:
         name = max(names, key=lambda each: len(each.references))
         layer = {id(tensor) for _, tensor in registered(name.last.owner, depth=0)}
         tensors = [tensor for _, tensor in registered(name.modules()[0][1]) if id(tensor) not in layer]
-        found = [each for each in map(snapshot.row, tensors) if each is not None]
+        found = [each for each in map(moment.row, tensors) if each is not None]
     else:
         found = _outside_the_layer(queries, row, str(queries.trace.tensors.raw("name", base)).split(".")[0])
     if not found and queries.trait(row) == "float64":  # a layer alone: that of all modules
@@ -259,20 +259,20 @@ def _rest_of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, row: Te
 
 
 def _is_left_among_models(
-    queries: TraceQueries, snapshot: FailureSnapshot, owned: list[TensorId], given: list[TensorId], rest: Counter[str]
+    queries: TraceQueries, moment: FailingMoment, owned: list[TensorId], given: list[TensorId], rest: Counter[str]
 ) -> bool:
     """Return whether the other models have the dtype of this model's input, which none of them computed.
 
     A trained model may be meant to stay in full precision.
     """
-    walk = list(snapshot.walk.objects.values()) if snapshot.frames else []
+    walk = list(moment.walk.objects.values()) if moment.frames else []
     own = {queries.base(row) for row in owned}
     optimizers = [value for value in walk if kinds.is_optimizer(value)]
-    trained = {snapshot.row(each) for optimizer in optimizers for each in parameters_of(optimizer)}
+    trained = {moment.row(each) for optimizer in optimizers for each in parameters_of(optimizer)}
     if not own.isdisjoint(trained) or any(_is_computed_by_a_model(queries, row) for row in given):
         return False
     models = [value for value in walk if kinds.is_module(value)]
-    alive = {snapshot.row(each) for model in models for _, each in registered(model)} - own
+    alive = {moment.row(each) for model in models for _, each in registered(model)} - own
     others = Counter(queries.trait(row) for row in alive if row is not None) - rest
     return others[queries.trait(given[0])] > others[queries.trait(owned[0])]
 

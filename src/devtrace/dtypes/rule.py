@@ -5,10 +5,10 @@ model.head = nn.Linear(8, 2)            # bad: attached after the cast
 model.head = nn.Linear(8, 2).half()     # good
 """
 
-from devtrace.diagnosis.evidence.case import Case
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.finding_parts import of_error
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.diagnosis.evidence.source_text import assigned_names
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
@@ -21,21 +21,21 @@ from devtrace.words.catalogue import sentence, speaking_of
 from devtrace.words.text_format import one_line
 
 
-def dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
+def dtype_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Finding | None:
     of_dtypes = queries.of_dtypes
-    moment = snapshot.of(of_dtypes)
+    moment = moment.of(of_dtypes)
     mismatch = find_dtype_mismatch(of_dtypes, moment, op, text)
     if mismatch is None:
         return _in_a_new_tensor(of_dtypes, moment, op, text)
     with speaking_of("dtype"):
-        return explained(Case.of(of_dtypes, moment, mismatch), "dtype-mismatch")
+        return explained(MismatchCase.of(of_dtypes, moment, mismatch), "dtype-mismatch")
 
 
-def _in_a_new_tensor(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
+def _in_a_new_tensor(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Finding | None:
     """Explain a number that the dtype of a new tensor cannot hold: `limit = torch.full((2,), 1e6, dtype=half)`."""
     error, found = dtype_error(text), queries.op_node(op)
     site = queries.site(queries.op_site(op))
-    frame = FailingFrame.of(snapshot, 0, "") if snapshot.frames else None
+    frame = FailingFrame.of(moment, 0, "") if moment.frames else None
     if error is None or error.refused != "number" or queries.inputs(op) or found is None or frame is None:
         return None
     names = tuple(assigned_names(found)) or (one_line(found.source.segment(found.node)),)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.findings import Edit
 from devtrace.memory.holdings import Group, Memory
 from devtrace.memory.retaining_line import WRITTEN, Keeper, has_no_graph, parts_of
@@ -168,7 +168,7 @@ def copies_to_the_host(memory: Memory, group: Group) -> Remedy | None:
 # Variables that hold memory and that nothing reads any more: `del narrow, trained` below their last use.
 
 
-def deleted(memory: Memory, snapshot: FailureSnapshot) -> Remedy | None:
+def deleted(memory: Memory, moment: FailingMoment) -> Remedy | None:
     """Delete what a running function will not read again, where that is worth it."""
     queries = memory.queries
     for row, frame in queries.frames:
@@ -181,8 +181,8 @@ def deleted(memory: Memory, snapshot: FailureSnapshot) -> Remedy | None:
         code = frame.f_code
         scope = code.co_filename, code.co_qualname, code.co_firstlineno
         groups = [group for group in memory.groups if group.root in last and group.scope == scope]
-        unread = {name for name in {group.root for group in groups} if not _is_led_to(snapshot, frame, name, set(last))}
-        groups = [group for group in groups if not _is_led_to_otherwise(group, snapshot, set(last))]
+        unread = {name for name in {group.root for group in groups} if not _is_led_to(moment, frame, name, set(last))}
+        groups = [group for group in groups if not _is_led_to_otherwise(group, moment, set(last))]
         names = sorted({group.root for group in groups} & unread)
         size = sum(group.bytes for group in groups if group.root in names)
         if names and size >= max(0.1 * memory.total, 1):
@@ -247,9 +247,9 @@ def _is_plain(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Assign) and all(map(variable, statement.targets))
 
 
-def _is_led_to(snapshot: FailureSnapshot, owner: Frame, name: str, unread: set[str]) -> bool:
+def _is_led_to(moment: FailingMoment, owner: Frame, name: str, unread: set[str]) -> bool:
     """Return whether a variable that is still read leads to what a name is of, or to a part of that model."""
-    variables = ((frame, *each) for frame in snapshot.frames for each in frame.f_locals.items())
+    variables = ((frame, *each) for frame in moment.frames for each in frame.f_locals.items())
     rest = [value for frame, key, value in variables if frame is not owner or key not in unread]
     return _leads(rest, _with_parts(owner.f_locals.get(name)))
 
@@ -277,8 +277,8 @@ def _leads(rest: list[Any], wanted: set[int]) -> bool:
     return bool(rest)
 
 
-def _is_led_to_otherwise(group: Group, snapshot: FailureSnapshot, unread: set[str]) -> bool:
+def _is_led_to_otherwise(group: Group, moment: FailingMoment, unread: set[str]) -> bool:
     """Return whether a variable that is still read leads to the largest of what a name holds."""
     largest = max(group.holdings, key=lambda each: each.bytes)
-    paths = snapshot.names(largest.tensor) if largest.tensor >= 0 else []
+    paths = moment.names(largest.tensor) if largest.tensor >= 0 else []
     return any(path.texts[0] not in unread for path in paths)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Final
 
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.memory import release_advice
 from devtrace.memory.holdings import Group, Memory
@@ -28,7 +28,7 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
 
 
-def remedy(memory: Memory, snapshot: FailureSnapshot) -> Remedy:
+def remedy(memory: Memory, moment: FailingMoment) -> Remedy:
     """Return what helps most: first what is held for nothing, then what the largest part is."""
     for group in memory.worth:
         if group.kind in _WASTE:
@@ -36,8 +36,8 @@ def remedy(memory: Memory, snapshot: FailureSnapshot) -> Remedy:
     return (
         release_advice.loaded_to_the_host(memory)
         or made_double(memory)
-        or without_graph(memory, snapshot)
-        or release_advice.deleted(memory, snapshot)
+        or without_graph(memory, moment)
+        or release_advice.deleted(memory, moment)
         or one_hot(memory)
         or outer_product(memory)
         or made_float(memory)
@@ -98,9 +98,9 @@ _WASTE: Final[dict[str, Callable[[Memory, Group], Remedy]]] = {
 _HEADER = "with torch.no_grad():"
 
 
-def without_graph(memory: Memory, snapshot: FailureSnapshot) -> Remedy | None:
+def without_graph(memory: Memory, moment: FailingMoment) -> Remedy | None:
     """Compute under `torch.no_grad()` what such a model gives, where no input of its needs a gradient either."""
-    optimizers = [each for each in snapshot.walk.objects.values() if is_optimizer(each)]
+    optimizers = [each for each in moment.walk.objects.values() if is_optimizer(each)]
     trained = {id(parameter) for each in optimizers for parameter in parameters_of(each)}
     for group in memory.worth if trained else ():
         is_made_here = group.kind == "activation"
@@ -108,7 +108,7 @@ def without_graph(memory: Memory, snapshot: FailureSnapshot) -> Remedy | None:
         if made is None:
             continue
         function = made.source.function(made.statement)
-        frame = next((each for each in snapshot.frames if made.source.body_of(each.f_code) is function), None)
+        frame = next((each for each in moment.frames if made.source.body_of(each.f_code) is function), None)
         if frame is None:
             continue
         scope = Scope.of(frame)

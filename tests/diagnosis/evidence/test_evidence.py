@@ -8,9 +8,9 @@ import pytest
 
 from devtrace.api.results import Trace
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.case import Case
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.mismatch import Mismatch, find_mismatch
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.diagnosis.evidence.missed_moves import moves_of_lineage
 from devtrace.diagnosis.evidence.moves import move_of, moves_from, moves_of
 from devtrace.diagnosis.evidence.origins import factory_call, find_origin, lineage, trait_argument
@@ -28,10 +28,10 @@ def queries(sample: Sample) -> TraceQueries:
     return TraceQueries(Trace.of(sample.builder.build()))
 
 
-def case_of(asked: TraceQueries, op: OpId) -> Case:
+def case_of(asked: TraceQueries, op: OpId) -> MismatchCase:
     mismatch = find_mismatch(asked, op)
     assert mismatch is not None
-    return Case.of(asked, FailureSnapshot(asked), mismatch)
+    return MismatchCase.of(asked, FailingMoment(asked), mismatch)
 
 
 def code(text: str) -> SourceNode:
@@ -174,7 +174,7 @@ def test_the_last_move_comes_first_and_a_view_is_moved_with_its_base() -> None:
 # Who owns it, by recorded names.
 
 
-def partly_moved(role: str) -> Case:
+def partly_moved(role: str) -> MismatchCase:
     """A model whose weight moved, and whose other tensor was made after that."""
     sample = Sample()
     site = sample.site(1, "model.to(device)")

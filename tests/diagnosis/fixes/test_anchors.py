@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
@@ -30,7 +30,7 @@ def failing_at_the_end(text: str) -> FailingFrame:
     frame = sys._getframe()
     of_source = SimpleNamespace(queries=nothing_ran, frames=[frame], scope=lambda _: Scope.of(frame))
     failed = SourceNode(Code(source, Site("train.py", 1)), last, last)
-    return FailingFrame(cast(FailureSnapshot, of_source), 0, "cuda:0", failed)
+    return FailingFrame(cast(FailingMoment, of_source), 0, "cuda:0", failed)
 
 
 def shown(anchor: Anchor) -> str:

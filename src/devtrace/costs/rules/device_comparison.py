@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from types import FunctionType
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.diagnosis.ledger import Tally
@@ -29,7 +29,7 @@ from devtrace.words.catalogue import sentence
 
 def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     """Find the comparisons in functions of the user's that ran."""
-    snapshot = FailureSnapshot(queries)
+    moment = FailingMoment(queries)
     for nodes in _nodes_by_function(queries):
         code, source, function = nodes[0].code, nodes[0].source, nodes[0].function
         for node in nodes_of(ast.Compare, function or source.tree):
@@ -37,7 +37,7 @@ def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Find
             if owner is None or source.function(node) is not function:
                 continue
             is_operand = any(same_code(owner, operand) for other in nodes for operand in _operands(other.node))
-            if is_operand or any(_answers(evaluate(owner, scope)) for scope in _scopes(snapshot, code.site)):
+            if is_operand or any(_answers(evaluate(owner, scope)) for scope in _scopes(moment, code.site)):
                 yield _finding(code, node, owner, device)
 
 
@@ -64,14 +64,14 @@ def _operands(node: ast.AST) -> list[ast.expr]:
     return [each for each in operands(node) if each is not owner_of(node)] if called_name(node) not in MAKES else []
 
 
-def _scopes(snapshot: FailureSnapshot, site: Site) -> Iterator[Scope]:
+def _scopes(moment: FailingMoment, site: Site) -> Iterator[Scope]:
     """Yield a function's variables that are still there: of frames that run it, of a cell, of its class's objects."""
-    frames = [frame for frame in snapshot.frames if frame.f_code.co_filename == site.file]
+    frames = [frame for frame in moment.frames if frame.f_code.co_filename == site.file]
     yield from (Scope.of(frame) for frame in frames if frame.f_code.co_qualname == site.function)
-    names, (class_name, _, method) = snapshot.queries.snapshot.objects.names, site.function.rpartition(".")
+    names, (class_name, _, method) = moment.queries.snapshot.objects.names, site.function.rpartition(".")
     if names is not None and not site.function:
         yield Scope({}, names)
-    for value in snapshot.walk.objects.values() if class_name else ():
+    for value in moment.walk.objects.values() if class_name else ():
         if type(value).__qualname__ == class_name:
             function = class_dict(type(value)).get(method)
             own = function.__code__.co_varnames[:1] if type(function) is FunctionType else ()

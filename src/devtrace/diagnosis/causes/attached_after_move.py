@@ -1,13 +1,13 @@
 """A part was attached to a module after the module had moved."""
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.case import Case, Verdict, owned
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, owned
 from devtrace.source.flow import path_of, targets
 from devtrace.source.object_walk import registered
 from devtrace.words.catalogue import sentence
 
 
-def part_is_newer_than_the_move(case: Case) -> Verdict | None:
+def part_is_newer_than_the_move(case: MismatchCase) -> Verdict | None:
     owner = case.ownership
     if owner is None or owner.last_move is None or not owner.is_registered:
         return None
@@ -17,14 +17,14 @@ def part_is_newer_than_the_move(case: Case) -> Verdict | None:
     return owned("attached-after-move", case, owner, "seen" if is_seen else "inferred")
 
 
-def part_was_attached_after_the_move(case: Case) -> Verdict | None:
+def part_was_attached_after_the_move(case: MismatchCase) -> Verdict | None:
     """Its module was attached after the move; the tensor may be older."""
     owner = case.ownership
     is_newer = owner is not None and owner.is_live and owner.is_newer_than_the_move
     return part_is_newer_than_the_move(case) if is_newer else None
 
 
-def reason(case: Case, verdict: Verdict) -> str:
+def reason(case: MismatchCase, verdict: Verdict) -> str:
     part = _attached_part(case, verdict)
     return sentence(
         "attached-after-move.reason",
@@ -35,7 +35,7 @@ def reason(case: Case, verdict: Verdict) -> str:
     )
 
 
-def _attached_part(case: Case, verdict: Verdict) -> str:
+def _attached_part(case: MismatchCase, verdict: Verdict) -> str:
     """Return the layer that holds the tensor: `model.head` of `model.head.weight`.
 
     Where others of the layer moved, its call made the tensor, or it is the model itself, the tensor alone was attached.
@@ -45,13 +45,13 @@ def _attached_part(case: Case, verdict: Verdict) -> str:
         return ""
     is_own = len(name.references) - 1 <= len(module.references)
     beside = registered(name.last.owner, depth=0)
-    has_moved = any(case.is_expected(case.snapshot.row(tensor)) for _, tensor in beside)
+    has_moved = any(case.is_expected(case.moment.row(tensor)) for _, tensor in beside)
     is_late = case.was_made_in_a_call or _is_given_by_a_method(case, name)
     is_alone = is_own or not verdict.others or is_late or has_moved
     return name.text if is_alone else name.prefix(len(name.references) - 1).text
 
 
-def _is_given_by_a_method(case: Case, name: AccessPath) -> bool:
+def _is_given_by_a_method(case: MismatchCase, name: AccessPath) -> bool:
     """Return whether `self.pe = table(n)` made it in another method than the constructor: the layer was there."""
     found = case.queries.source_node(case.born)
     function = getattr(found.function, "name", "__init__") if found is not None else "__init__"

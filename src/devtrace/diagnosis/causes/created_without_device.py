@@ -1,6 +1,6 @@
 """A factory made a tensor during the computation, without a device."""
 
-from devtrace.diagnosis.evidence.case import Case, Verdict, move_of_its_parameter, outlives_the_call
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, move_of_its_parameter, outlives_the_call
 from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.source import kinds
@@ -8,7 +8,7 @@ from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
 
 
-def module_made_a_cache(case: Case) -> Verdict | None:
+def module_made_a_cache(case: MismatchCase) -> Verdict | None:
     """A module keeps it as a plain attribute, and made it in a call or method after its own move."""
     passing = case.passing_move
     if passing is None or case.origin.arrival != "made" or case.former_state >= 0:
@@ -20,7 +20,7 @@ def module_made_a_cache(case: Case) -> Verdict | None:
     return Verdict("created-without-device", born=case.born, name=passing.name, module=passing.module)
 
 
-def optimizer_made_it_in_its_step(case: Case) -> Verdict | None:
+def optimizer_made_it_in_its_step(case: MismatchCase) -> Verdict | None:
     """An optimizer's step made state for a parameter that was on the expected device by then."""
     kept = [name for name in case.names if name.is_state_of_an_optimizer]
     site = case.queries.site(case.queries.born(case.origin.row))
@@ -33,7 +33,7 @@ def optimizer_made_it_in_its_step(case: Case) -> Verdict | None:
     return Verdict("created-without-device", born=case.queries.born(case.origin.row), name=kept[0])
 
 
-def factory_ran_during_the_computation(case: Case) -> Verdict | None:
+def factory_ran_during_the_computation(case: MismatchCase) -> Verdict | None:
     if case.origin.arrival != "made" or any(outlives_the_call(name) for name in case.names):
         return None
     if not _ran_during_the_computation(case, case.origin.op):
@@ -41,9 +41,9 @@ def factory_ran_during_the_computation(case: Case) -> Verdict | None:
     return Verdict("created-without-device", born=case.queries.born(case.origin.row), name=case.name)
 
 
-def _ran_during_the_computation(case: Case, op: OpId) -> bool:
+def _ran_during_the_computation(case: MismatchCase, op: OpId) -> bool:
     """Return whether an op ran in a module's call, or in a function with an argument on the expected device."""
-    queries, snapshot, device = case.queries, case.snapshot, case.expected_device
+    queries, snapshot, device = case.queries, case.moment, case.expected_device
     ops = queries.trace.ops
     if ops.number("call", op) >= 0 or ops.raw("phase", op) in ("backward", "optimizer"):
         return True
@@ -64,7 +64,7 @@ def _is_of_a_module(queries: TraceQueries, function: str) -> bool:
     return bool(kind) and (is_known or method == "forward")  # that of a torch.autograd.Function
 
 
-def reason(case: Case, verdict: Verdict) -> str:
+def reason(case: MismatchCase, verdict: Verdict) -> str:
     found = case.queries.source_node(case.queries.born(case.origin.row))
     call = factory_call(found) if found is not None else None
     if found is None or call is None:

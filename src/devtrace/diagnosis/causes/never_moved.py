@@ -1,6 +1,6 @@
 """Nothing moved a tensor to the device of the computation."""
 
-from devtrace.diagnosis.evidence.case import Case, Verdict, move_of_its_parameter, owned
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, move_of_its_parameter, owned
 from devtrace.diagnosis.evidence.missed_moves import dropped_result, moves_of_lineage
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.findings import Site
@@ -8,7 +8,7 @@ from devtrace.source.matching import alone, called_names, match_code
 from devtrace.words.catalogue import sentence
 
 
-def owner_was_not_moved_with_it(case: Case) -> Verdict | None:
+def owner_was_not_moved_with_it(case: MismatchCase) -> Verdict | None:
     """Its owner moved in part, or not at all."""
     owner = case.ownership
     if owner is None or (owner.is_live and owner.last_move is None and not case.begins_so):
@@ -17,7 +17,7 @@ def owner_was_not_moved_with_it(case: Case) -> Verdict | None:
     return owned("never-moved", case, owner, "inferred" if is_unexplained or not owner.is_live else "seen")
 
 
-def optimizer_keeps_it(case: Case) -> Verdict | None:
+def optimizer_keeps_it(case: MismatchCase) -> Verdict | None:
     """An optimizer keeps it as state, and no line moved it."""
     if case.origin.arrival == "copied":
         return None
@@ -27,14 +27,14 @@ def optimizer_keeps_it(case: Case) -> Verdict | None:
     return Verdict("never-moved", case.born, found[0], move=found[1]) if found[0] is not None else None
 
 
-def it_was_computed_from_what_stayed(case: Case) -> Verdict | None:
+def it_was_computed_from_what_stayed(case: MismatchCase) -> Verdict | None:
     if not case.root_cases or case.origin.arrival == "copied":
         return None
     root = case.root_cases[0]
     return Verdict("never-moved", born=root.born, name=root.name)
 
 
-def nobody_kept_the_moved_copy(case: Case) -> Verdict | None:
+def nobody_kept_the_moved_copy(case: MismatchCase) -> Verdict | None:
     """A line is `x.to(device)` alone: it returns the moved copy and leaves x."""
     move = next(moves_of_lineage(case), None)
     found = case.queries.source_node(move.site) if move is not None else None
@@ -43,7 +43,7 @@ def nobody_kept_the_moved_copy(case: Case) -> Verdict | None:
     return Verdict("never-moved", case.born, case.name, move=move, dropped=True)
 
 
-def nobody_kept_the_moved_whole(case: Case) -> Verdict | None:
+def nobody_kept_the_moved_whole(case: MismatchCase) -> Verdict | None:
     """A line is `batch.to(device)` alone, which made another batch of moved copies."""
     move, dropped = next(moves_of_lineage(case), None), dropped_result(case)
     if move is None or dropped is None:
@@ -51,13 +51,13 @@ def nobody_kept_the_moved_whole(case: Case) -> Verdict | None:
     return Verdict("never-moved", case.born, dropped.name, move=move, dropped=True)
 
 
-def nothing_moved_it(case: Case) -> Verdict | None:
+def nothing_moved_it(case: MismatchCase) -> Verdict | None:
     if not case.begins_so or (not case.names and case.born < 0):
         return None
     return Verdict("never-moved", born=case.born, name=case.name, move=case.move_of_a_neighbour)
 
 
-def _came_from_numpy_past_the_default_device(case: Case) -> bool:
+def _came_from_numpy_past_the_default_device(case: MismatchCase) -> bool:
     found = case.queries.source_node(case.born) if case.queries.of == "device" else None
     if found is None or not called_names(found.node) & {"from_numpy", "frombuffer"}:
         return False
@@ -65,7 +65,7 @@ def _came_from_numpy_past_the_default_device(case: Case) -> bool:
     return any(find_origin(case.queries, row).arrival == "made" for row in others)
 
 
-def reason(case: Case, verdict: Verdict) -> str:
+def reason(case: MismatchCase, verdict: Verdict) -> str:
     odd, expected = case.odd_device, case.expected_device
     if verdict.dropped:
         return sentence("never-moved.reason-dropped", odd=odd)
@@ -81,7 +81,7 @@ def reason(case: Case, verdict: Verdict) -> str:
     return sentence("never-moved.reason-inferred" if is_inferred else "never-moved.reason", expected=expected)
 
 
-def _moved_neighbour(case: Case, verdict: Verdict) -> tuple[Site, str] | None:
+def _moved_neighbour(case: MismatchCase, verdict: Verdict) -> tuple[Site, str] | None:
     """Return the line that moved the tensor's neighbour, and the neighbour's code: `x` of `x = x.to(device)`."""
     found = case.queries.source_node(verdict.moved)
     moved = match_code("$x.to(...)", found.node) or match_code("$x.cuda(...)", found.node) if found else None

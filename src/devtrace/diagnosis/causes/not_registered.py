@@ -2,20 +2,20 @@
 
 from typing import Final
 
-from devtrace.diagnosis.evidence.case import Case, Verdict, owned, passed_by
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, owned, passed_by
 from devtrace.diagnosis.evidence.ownership import find_passing_move
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
 from devtrace.words.catalogue import sentence
 
 
-def was_recorded_as_an_attribute(case: Case) -> Verdict | None:
+def was_recorded_as_an_attribute(case: MismatchCase) -> Verdict | None:
     owner = case.ownership
     if owner is None or owner.is_registered or owner.last_move is None:
         return None
     return owned("not-registered", case, owner)
 
 
-def owner_is_in_a_plain_container(case: Case) -> Verdict | None:
+def owner_is_in_a_plain_container(case: MismatchCase) -> Verdict | None:
     """A module further out was moved, and reaches the owner only through a list or a dict."""
     owner = case.ownership
     if owner is None or owner.others:
@@ -24,7 +24,7 @@ def owner_is_in_a_plain_container(case: Case) -> Verdict | None:
     return passed_by("not-registered", case, passing) if passing is not None else None
 
 
-def module_has_it_unregistered(case: Case) -> Verdict | None:
+def module_has_it_unregistered(case: MismatchCase) -> Verdict | None:
     """It existed when its module moved, or its source did; no call of the module made it."""
     passing = case.passing_move
     if passing is None or (case.was_made_after(passing.moves[-1].op) and case.former_state < 0):
@@ -34,7 +34,7 @@ def module_has_it_unregistered(case: Case) -> Verdict | None:
     return passed_by("not-registered", case, passing)
 
 
-def reason(case: Case, verdict: Verdict) -> str:
+def reason(case: MismatchCase, verdict: Verdict) -> str:
     step = unregistered_step(verdict)
     if step is None or verdict.name is None:
         return sentence("not-registered.reason-unnamed")

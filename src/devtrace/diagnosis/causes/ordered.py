@@ -17,11 +17,11 @@ from devtrace.diagnosis.causes import (
     stale_copy,
     wrong_device,
 )
-from devtrace.diagnosis.evidence.case import Case, Predicate, Verdict
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Predicate, Verdict
 from devtrace.diagnosis.slugs import CASTS, CauseSlug
 from devtrace.features import find
 
-_REASONS: Final[Mapping[CauseSlug, Callable[[Case, Verdict], str]]] = {
+_REASONS: Final[Mapping[CauseSlug, Callable[[MismatchCase, Verdict], str]]] = {
     "attached-after-move": attached_after_move.reason,
     "not-registered": not_registered.reason,
     "created-without-device": created_without_device.reason,
@@ -48,7 +48,7 @@ A_MODULE_KEEPS_IT: Final[tuple[Predicate, ...]] = (
 )
 
 
-def a_root_explains_it(case: Case) -> Verdict | None:
+def a_root_explains_it(case: MismatchCase) -> Verdict | None:
     """Look for a module that owns one of the tensors that this one was computed from."""
     for predicates in (A_MODULE_OWNS_IT, A_MODULE_KEEPS_IT):
         for root in case.root_cases:
@@ -87,7 +87,7 @@ class Causes(NamedTuple):
     """Causes of another trait than the device, in their order, and the sentence on those that it alone has."""
 
     predicates: tuple[Predicate, ...]
-    reason: Callable[[Case, Verdict], str]
+    reason: Callable[[MismatchCase, Verdict], str]
     own: tuple[CauseSlug, ...]
 
 
@@ -95,13 +95,13 @@ WITHOUT_BIRTHS: Final[tuple[Predicate, ...]] = (attached_after_move.part_was_att
 """Claims that hold whenever the tensor was made: that was while nothing was recorded."""
 
 
-def find_verdict(case: Case) -> Verdict:
+def find_verdict(case: MismatchCase) -> Verdict:
     """Return the verdict of the first predicate with evidence, for a dtype under the cause's name there."""
     found = _first(_predicates(case), case) or Verdict("unknown", born=case.born, name=case.name)
     return replace(found, cause=CASTS.get(found.cause, found.cause)) if case.queries.of == "dtype" else found
 
 
-def _predicates(case: Case) -> tuple[Predicate, ...]:
+def _predicates(case: MismatchCase) -> tuple[Predicate, ...]:
     """Return the predicates for a case; if births may be missing, none that depends on one."""
     if case.is_undated:
         return WITHOUT_BIRTHS
@@ -111,11 +111,11 @@ def _predicates(case: Case) -> tuple[Predicate, ...]:
     return PREDICATES if found is None else found.predicates
 
 
-def _first(predicates: Iterable[Predicate], case: Case) -> Verdict | None:
+def _first(predicates: Iterable[Predicate], case: MismatchCase) -> Verdict | None:
     return next((verdict for predicate in predicates if (verdict := predicate(case)) is not None), None)
 
 
-def reason(case: Case, verdict: Verdict) -> str:
+def reason(case: MismatchCase, verdict: Verdict) -> str:
     """Return the sentence on why; empty where there is none."""
     of_trait: Causes | None = find("cause", case.queries.of)
     is_own = of_trait is not None and verdict.kind in of_trait.own

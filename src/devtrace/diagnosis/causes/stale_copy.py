@@ -1,11 +1,11 @@
 """A copy, a view or a cache was taken before the original moved."""
 
-from devtrace.diagnosis.evidence.case import Case, Verdict, passed_by
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, passed_by
 from devtrace.diagnosis.evidence.missed_moves import move_of_the_original, moves_of_lineage
 from devtrace.words.catalogue import sentence
 
 
-def owner_has_an_early_copy(case: Case) -> Verdict | None:
+def owner_has_an_early_copy(case: MismatchCase) -> Verdict | None:
     """A parameter was copied from one that moved later; its own module did not move."""
     owner = case.ownership
     if owner is None or owner.others or not owner.is_live:
@@ -13,13 +13,13 @@ def owner_has_an_early_copy(case: Case) -> Verdict | None:
     return was_copied_before_the_move(case)
 
 
-def was_copied_before_the_move(case: Case) -> Verdict | None:
+def was_copied_before_the_move(case: MismatchCase) -> Verdict | None:
     """A parameter was copied (clone, zeros_like) before it moved."""
     move = move_of_the_original(case)
     return Verdict("stale-copy", born=case.born, name=case.name, move=move) if move is not None else None
 
 
-def module_kept_a_cache(case: Case) -> Verdict | None:
+def module_kept_a_cache(case: MismatchCase) -> Verdict | None:
     """A module made it in a call, keeps it as a plain attribute, and moved afterwards."""
     passing = case.passing_move
     birth = case.queries.producer(case.former_state) if case.former_state >= 0 else case.birth
@@ -30,21 +30,21 @@ def module_kept_a_cache(case: Case) -> Verdict | None:
     return passed_by("stale-copy", case, passing)
 
 
-def original_moved_without_it(case: Case) -> Verdict | None:
+def original_moved_without_it(case: MismatchCase) -> Verdict | None:
     """A copy is on the expected device, but the op got the original, or an older view."""
     move = next(moves_of_lineage(case), None)
     return Verdict("stale-copy", case.born, case.name, move=move) if move is not None else None
 
 
-def reason(case: Case, verdict: Verdict) -> str:
+def reason(case: MismatchCase, verdict: Verdict) -> str:
     site = case.queries.site(verdict.moved)
     if site is not None and _is_the_original(case, verdict):
         return sentence("stale-copy.reason-itself", line=site, odd=case.odd_device, expected=case.expected_device)
     return sentence("stale-copy.reason", odd=case.odd_device, expected=case.expected_device)
 
 
-def _is_the_original(case: Case, verdict: Verdict) -> bool:
+def _is_the_original(case: MismatchCase, verdict: Verdict) -> bool:
     """Return whether it is the original of a copy that another line moved for its own use."""
     if verdict.move is None or verdict.name is None:
         return False
-    return case.snapshot.row(verdict.name.last.value) == verdict.move.source
+    return case.moment.row(verdict.name.last.value) == verdict.move.source

@@ -4,7 +4,7 @@ import ast
 
 from devtrace.diagnosis.causes.default_device import was_made_by_default
 from devtrace.diagnosis.evidence.accelerate_hooks import owner_without_data
-from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.origins import trait_argument
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.slugs import Certainty
@@ -14,7 +14,7 @@ from devtrace.source.safe_values import Scope, evaluate
 from devtrace.words.catalogue import sentence
 
 
-def module_was_sent_away(case: Case) -> Verdict | None:
+def module_was_sent_away(case: MismatchCase) -> Verdict | None:
     owner = case.ownership
     sent = owner.sent_away if owner is not None else None
     if owner is None or sent is None:
@@ -22,7 +22,7 @@ def module_was_sent_away(case: Case) -> Verdict | None:
     return Verdict("wrong-device", sent.site, owner.name, owner.module, sent_by=sent, others=len(owner.others))
 
 
-def module_is_on_another_device(case: Case) -> Verdict | None:
+def module_is_on_another_device(case: MismatchCase) -> Verdict | None:
     owner = case.ownership
     if owner is None:
         return None
@@ -31,11 +31,11 @@ def module_is_on_another_device(case: Case) -> Verdict | None:
     return Verdict("wrong-device", case.born, owner.name, owner.module, others=others, certainty=certainty)
 
 
-def it_has_no_data(case: Case) -> Verdict | None:
+def it_has_no_data(case: MismatchCase) -> Verdict | None:
     return Verdict("wrong-device", case.born, case.name) if case.mismatch.of == "copy" else None
 
 
-def it_was_put_on_this_device(case: Case) -> Verdict | None:
+def it_was_put_on_this_device(case: MismatchCase) -> Verdict | None:
     if case.origin.arrival not in ("copied", "made-there"):
         return None
     in_backward = case.queries.trace.ops.raw("phase", case.origin.op) == "backward"
@@ -46,7 +46,7 @@ def it_was_put_on_this_device(case: Case) -> Verdict | None:
     return Verdict("wrong-device", born=born, name=case.name, sent_by=case.arriving_move)
 
 
-def reason(case: Case, verdict: Verdict) -> str:
+def reason(case: MismatchCase, verdict: Verdict) -> str:
     if case.in_a_replica:
         return ""
     if case.odd_device == META:
@@ -69,16 +69,16 @@ def reason(case: Case, verdict: Verdict) -> str:
     return sentence("wrong-device.reason", odd=case.odd_device)
 
 
-def _attribute_that_stayed(case: Case) -> str:
+def _attribute_that_stayed(case: MismatchCase) -> str:
     """Return `self.device`, if a line asks for it and its module is elsewhere: no move changes a plain attribute."""
     found = case.queries.op_node(case.origin.op)
-    frame = case.snapshot.frame_of(found.code.site) if found is not None else None
+    frame = case.moment.frame_of(found.code.site) if found is not None else None
     if found is None or frame is None:
         return ""
     asked = trait_argument(found, "device") or next(filter(None, map(given_trait, calls_in(found.node))), None)
-    scope = Scope.of(case.snapshot.frames[frame])
+    scope = Scope.of(case.moment.frames[frame])
     owner = evaluate(asked.value, scope) if isinstance(asked, ast.Attribute) else None
     if asked is None or not kinds.is_module(owner):
         return ""
     is_named = kinds.device_named_by(evaluate(asked, scope)) == case.odd_device
-    return found.source.segment(asked) if is_named and case.snapshot.trait_of(owner) == case.expected_device else ""
+    return found.source.segment(asked) if is_named and case.moment.trait_of(owner) == case.expected_device else ""

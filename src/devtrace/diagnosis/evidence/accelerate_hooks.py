@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.case import Case
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.source.kinds import device_named_by, is_module
 from devtrace.source.safe_values import instance_dict
 
@@ -24,21 +24,21 @@ def is_dispatched(module: object) -> bool:
     return type(parts) is dict and len({str(device) for device in parts.values()}) > 1
 
 
-def owner_with_hook(case: Case) -> AccessPath | None:
+def owner_with_hook(case: MismatchCase) -> AccessPath | None:
     """Return the module that owns the odd tensor and whose inputs a hook brings to the expected device."""
     named = ((owner, _named(hook.get("execution_device"))) for owner, hook in _hooked(case))
     return next((owner for owner, device in named if device == case.expected_device), None)
 
 
-def owner_without_data(case: Case) -> AccessPath | None:
+def owner_without_data(case: MismatchCase) -> AccessPath | None:
     """Return the module that owns what is on meta, and whose data a hook loads for the time in which it runs."""
     return next((owner for owner, hook in _hooked(case) if hook.get("offload") is True), None)
 
 
-def _hooked(case: Case) -> Iterator[tuple[AccessPath, Any]]:
+def _hooked(case: MismatchCase) -> Iterator[tuple[AccessPath, Any]]:
     """Yield the modules that own the odd tensor, or what it was made of, each with the attributes of its hooks."""
     computed_from = case.queries.ancestors(case.odd_tensor, _MOST_ANCESTORS)
-    for name in (*case.names, *(name for row in computed_from for name in case.snapshot.names(row))):
+    for name in (*case.names, *(name for row in computed_from for name in case.moment.names(row))):
         owner = name.prefix(len(name.references) - 1)
         if owner.references and is_module(owner.last.value):
             yield from ((owner, hook) for hook in _hooks(owner.last.value))

@@ -98,7 +98,7 @@ def _numbers(node: ast.AST, frame: FailingFrame) -> list[int]:
 
 def accelerator(frame: FailingFrame) -> str:
     """Return the kind of device that a number alone stands for."""
-    return next(iter(frame.snapshot.queries.snapshot.objects.accelerators), "cuda").partition(":")[0]
+    return next(iter(frame.moment.queries.snapshot.objects.accelerators), "cuda").partition(":")[0]
 
 
 def _head(frame: FailingFrame) -> list[ast.AST]:
@@ -205,7 +205,7 @@ def _of_attribute(asked: AskedDevice, owned: ast.expr, attribute: str) -> Iterat
     """Yield what the class of an object, or the class itself, gives an attribute."""
     frame = asked.frame
     owner = evaluate(owned, frame.scope())
-    yield from ((each.code, each.node) for each in assignments(frame.snapshot.queries, owner, attribute))
+    yield from ((each.code, each.node) for each in assignments(frame.moment.queries, owner, attribute))
     kind = owner if issubclass(type(owner), type) else type(owner)
     yield from ((frame.code, each) for each in _defaults_of_flags(asked, kind, attribute))
     for body in nodes_of(ast.ClassDef, frame.source.tree):
@@ -221,6 +221,6 @@ def _defaults_of_flags(asked: AskedDevice, kind: type, attribute: str) -> Iterat
         long = (each.lstrip("-").replace("-", "_") for each in flags if each.startswith("--"))
         stored = getattr(keyword(call, "dest"), "value", None) or next(long, None)
         default = keyword(call, "default")
-        is_given = not set(flags).isdisjoint(asked.frame.snapshot.queries.snapshot.flags)
+        is_given = not set(flags).isdisjoint(asked.frame.moment.queries.snapshot.flags)
         if stored == attribute and default is not None and not is_given:
             yield default

@@ -50,7 +50,7 @@ class Passed:
 
     def _left_by_its_maker(self, birth: OpId) -> OpId:
         """Return the first op after the last one of the function that created a tensor: `collate(rows)`."""
-        queries = self.frame.snapshot.queries
+        queries = self.frame.moment.queries
         made, here = queries.site(queries.op_site(birth)), self.frame.code.site
         if made is None or (made.file, made.function) == (here.file, here.function):
             return OpId(birth + 1)
@@ -59,7 +59,7 @@ class Passed:
 
     def _is_made_below(self, birth: OpId) -> bool:
         """Return whether the creator of a tensor is called only below the line."""
-        queries, here = self.frame.snapshot.queries, self.frame.code.site
+        queries, here = self.frame.moment.queries, self.frame.code.site
         site = queries.site(queries.op_site(birth))
         if site is None or (site.file, site.function) == (here.file, here.function):
             return site is not None and site.line > self.line
@@ -68,7 +68,7 @@ class Passed:
 
     def has_run(self, op: OpId) -> bool:
         """Return whether `op` ran in a function called only above this line, such as a trainer's constructor."""
-        queries, here = self.frame.snapshot.queries, self.frame.code.site
+        queries, here = self.frame.moment.queries, self.frame.code.site
         site = queries.site(queries.op_user(op)) if op >= 0 and queries.evidence.saw_ops else None
         if site is None or (site.file, site.function) == (here.file, here.function):
             return False
@@ -77,7 +77,7 @@ class Passed:
 
     def may_have_left(self, site: Site) -> bool:
         """Return whether a function may have run by this line, if none of its ops was recorded."""
-        queries, here = self.frame.snapshot.queries, self.frame.code.site
+        queries, here = self.frame.moment.queries, self.frame.code.site
         source = queries.read(site.file, site.line)
         if source is None or (site.file, site.function) == (here.file, here.function):
             return source is None or site.line <= self.line
@@ -109,11 +109,11 @@ def _way(frame: FailingFrame) -> tuple[Ints, Ints]:
 
     An op of the backward pass counts to the line that called `backward()`.
     """
-    queries, here = frame.snapshot.queries, frame.code.site
-    ways = frame.snapshot.ways
+    queries, here = frame.moment.queries, frame.code.site
+    ways = frame.moment.ways
     if (here.file, here.function) not in ways:
         own, rows = np.full(len(queries.trace.sites) + 1, -1), queries.sites_beside(here)
-        for outer in FailingFrame.all_of(frame.snapshot, "", to_read=True)[frame.number + 1 :]:
+        for outer in FailingFrame.all_of(frame.moment, "", to_read=True)[frame.number + 1 :]:
             own[queries.sites_beside(outer.code.site)] = 0  # it called the function anew after this
         own[rows] = queries.trace.sites.ints("line")[rows]
         # Of what was read from the source, who called it is not known: a package's `__init__` ran further up.

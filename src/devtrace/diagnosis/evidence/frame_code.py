@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import Any
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.source_text import makes_another_dtype, stays_there
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit
@@ -44,30 +44,30 @@ from devtrace.trace.ids import NO_OP, CallId, TensorId
 class FailingFrame:
     """A frame of the error, at the line that it runs."""
 
-    snapshot: FailureSnapshot
+    moment: FailingMoment
     number: int
     expected_device: str
     source_node: SourceNode
 
     @classmethod
-    def of(cls, snapshot: FailureSnapshot, number: int, expected_device: str) -> FailingFrame | None:
+    def of(cls, moment: FailingMoment, number: int, expected_device: str) -> FailingFrame | None:
         """Return a frame of the user's own code, which a fix may change."""
-        frame = cls.reading(snapshot, number, expected_device)
-        return None if frame is None or snapshot.queries.package(snapshot.queries.frame_sites[number]) else frame
+        frame = cls.reading(moment, number, expected_device)
+        return None if frame is None or moment.queries.package(moment.queries.frame_sites[number]) else frame
 
     @classmethod
-    def reading(cls, snapshot: FailureSnapshot, number: int, expected_device: str) -> FailingFrame | None:
+    def reading(cls, moment: FailingMoment, number: int, expected_device: str) -> FailingFrame | None:
         """Return a frame of anybody's code, to be read."""
-        if not 0 <= number < len(snapshot.frames):
+        if not 0 <= number < len(moment.frames):
             return None
-        found = snapshot.queries.source_node(snapshot.queries.frame_sites[number])
-        return cls(snapshot, number, expected_device, found) if found is not None else None
+        found = moment.queries.source_node(moment.queries.frame_sites[number])
+        return cls(moment, number, expected_device, found) if found is not None else None
 
     @classmethod
-    def all_of(cls, snapshot: FailureSnapshot, expected_device: str, *, to_read: bool = False) -> list[FailingFrame]:
+    def all_of(cls, moment: FailingMoment, expected_device: str, *, to_read: bool = False) -> list[FailingFrame]:
         """Return the frames of the user's own code, innermost first; those of anybody's only to be read."""
         find = cls.reading if to_read else cls.of
-        found = (find(snapshot, number, expected_device) for number in range(len(snapshot.frames)))
+        found = (find(moment, number, expected_device) for number in range(len(moment.frames)))
         return [frame for frame in found if frame is not None]
 
     def has(self, edit: Edit) -> bool:
@@ -76,7 +76,7 @@ class FailingFrame:
 
     @property
     def variables(self) -> dict[str, Any]:
-        return self.snapshot.variables(self.number)
+        return self.moment.variables(self.number)
 
     @property
     def code(self) -> Code:
@@ -107,7 +107,7 @@ class FailingFrame:
         return self.source.span(self.source_node.node).line
 
     def scope(self) -> Scope:
-        return self.snapshot.scope(self.number)
+        return self.moment.scope(self.number)
 
     # Bindings.
 
@@ -122,13 +122,13 @@ class FailingFrame:
             return []
         found = flow.bindings(self.source, self.body, variable)
         above = [each.statement for each in found if not each.is_inner and each.line <= self.line]
-        queries, node, scope = self.snapshot.queries, self.source_node.node, self.scope()
+        queries, node, scope = self.moment.queries, self.source_node.node, self.scope()
         ran = set(queries.trace.sites.ints("line")[queries.sites_beside(self.code.site)].tolist())
         return [each for each in above if not was_passed_by(each, self.source, node, ran, scope)]
 
     def bound(self, before: int) -> list[str]:
         """Return the variables that have a value above a line: parameters first."""
-        code = self.snapshot.frames[self.number].f_code
+        code = self.moment.frames[self.number].f_code
         parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         given = [pair for each in flow.statements(self.body) for pair in flow.given_by(self.source, each)]
         above = [path for path, each in given if each.line < before and path.isidentifier()]
@@ -172,7 +172,7 @@ class FailingFrame:
 
     @property
     def _trait(self) -> Trait:
-        return self.snapshot.queries.of
+        return self.moment.queries.of
 
     @property
     def _is_usual(self) -> bool:
@@ -202,7 +202,7 @@ class FailingFrame:
         return next((f"{name}.{self._trait}" for name in there if among is None or name in among), "")
 
     def _on_expected_device(self, value: object) -> bool:
-        return is_tensor(value) and self.snapshot.trait_of(value) == self.expected_device
+        return is_tensor(value) and self.moment.trait_of(value) == self.expected_device
 
     def _device_of_self(self) -> str:
         module = self.variables.get(self.own)
@@ -215,7 +215,7 @@ class FailingFrame:
         """Return `x.device` for a live tensor or module on the expected device; empty for any other."""
         if self._on_expected_device(value):
             return f"{code}.{self._trait}"
-        is_there = kinds.is_module(value) and self.snapshot.trait_of(value) == self.expected_device
+        is_there = kinds.is_module(value) and self.moment.trait_of(value) == self.expected_device
         return f"next({code}.parameters()).{self._trait}" if is_there and not self._may_have_none(code) else ""
 
     def _may_have_none(self, variable: str) -> bool:
@@ -259,7 +259,7 @@ class FailingFrame:
         """Return a global that names the expected device: one that the function reads, or a cell's `device`."""
         own = {name for each in flow.statements(self.body) for name in flow.binds(each)} | set(self.bound(0))
         read = (name.id for name in nodes_of(ast.Name, self.body) if is_read(name))
-        namespace = self.snapshot.frames[self.number].f_globals
+        namespace = self.moment.frames[self.number].f_globals
         of_notebook = (self._trait, self._trait.upper()) if self.code.site.cell is not None else ()
         others = (name for name in (*read, *of_notebook) if name not in own)
         return next((name for name in others if names_trait(namespace.get(name), self.expected_device)), "")
@@ -307,8 +307,8 @@ class FailingFrame:
     def node_of(self, row: TensorId) -> ast.expr | None:
         """Return the line's expression for a tensor: a path to it, else the only operand that may be it."""
         found = self._path_to(row)
-        has_none = self.snapshot.is_registered(row) or self.snapshot.is_of_backward or self._made_within(row)
-        if found is not None or has_none or self.snapshot.queries.is_undated(row):  # made between operand and op
+        has_none = self.moment.is_registered(row) or self.moment.is_of_backward or self._made_within(row)
+        if found is not None or has_none or self.moment.queries.is_undated(row):  # made between operand and op
             return found
         found = self._made_here(row) or self._called_here(row) or self._operand(row)
         is_one = found is not None and not means_several(found, self.source, self.scope())
@@ -316,17 +316,17 @@ class FailingFrame:
 
     def _path_to(self, row: TensorId) -> ast.expr | None:
         """Return the path whose value is the tensor, else one whose value shares its storage."""
-        base_of = self.snapshot.queries.base
+        base_of = self.moment.queries.base
         scope = self.scope()
         found = [each for node in (self.source_node.node, self.expression) for each in values(node, self.source, scope)]
-        rows = [(value.node, self.snapshot.row(value.value)) for value in found if is_tensor(value.value)]
+        rows = [(value.node, self.moment.row(value.value)) for value in found if is_tensor(value.value)]
         exact = next((node for node, other in rows if other == row), None)
         sharing = (node for node, other in rows if other is not None and base_of(other) == base_of(row))
         return exact or next(sharing, None)
 
     def _made_here(self, row: TensorId) -> ast.expr | None:
         """Return the expression of the failing statement that made the tensor."""
-        queries = self.snapshot.queries
+        queries = self.moment.queries
         made = queries.op_node(queries.producer(row))
         if made is None or made.statement is not self.source_node.statement or made.node is self.source_node.node:
             return None  # a call within which the op failed, too
@@ -334,23 +334,23 @@ class FailingFrame:
 
     def _made_within(self, row: TensorId) -> bool:
         """Return whether a module within the failing call made it, or a hook: the line does not pass it."""
-        queries = self.snapshot.queries
+        queries = self.moment.queries
         op = queries.producer(queries.base(row)) if self._trait == "dtype" else NO_OP
         return op >= 0 and not self._calls_below.isdisjoint(queries.calls_around(op))
 
     @cached_property
     def _calls_below(self) -> set[CallId]:
         """Return the line's unfinished calls, inside that of the running module."""
-        modules, calls = self.snapshot.queries.trace.modules, self.snapshot.queries.trace.calls
-        around = (each for each in FailingFrame.all_of(self.snapshot, "", to_read=True) if each.number >= self.number)
+        modules, calls = self.moment.queries.trace.modules, self.moment.queries.trace.calls
+        around = (each for each in FailingFrame.all_of(self.moment, "", to_read=True) if each.number >= self.number)
         owners = (each.variables.get(each.own) for each in around)
         own = next((type(each).__name__ for each in owners if kinds.is_module(each)), "")
-        chain = self.snapshot.queries.calls_around(self.snapshot.queries.failed)
+        chain = self.moment.queries.calls_around(self.moment.queries.failed)
         return set(takewhile(lambda call: modules.raw("type", calls.number("module", call)) != own, chain))
 
     def _called_here(self, row: TensorId) -> ast.expr | None:
         """Return the line's only call of the function that made the tensor, or returns it."""
-        queries = self.snapshot.queries
+        queries = self.moment.queries
         site = queries.site(queries.op_site(queries.producer(row)))
         if site is None or not site.function:
             return None
@@ -358,17 +358,17 @@ class FailingFrame:
         found = [call for call in calls if called_name(call) == maker] or [
             call for call in calls if is_around(evaluate(call.func, scope), maker, site.file, site.line)
         ]
-        found = found or [x for x in calls if self.snapshot.row(returned_by_call(x, scope)) == row]
+        found = found or [x for x in calls if self.moment.row(returned_by_call(x, scope)) == row]
         return found[0] if len(found) == 1 else None
 
     def _operand(self, row: TensorId) -> ast.expr | None:
         """Return the side of a binary operation by its inputs, else the one operand that look-ups cannot tell."""
-        node, queries = self.source_node.node, self.snapshot.queries
+        node, queries = self.source_node.node, self.moment.queries
         inputs = queries.inputs(queries.failed)
         if isinstance(node, ast.BinOp) and len(inputs) == 2 and inputs[0] != inputs[1]:
             return {inputs[0]: node.left, inputs[1]: node.right}.get(row)
         read = [(each, self._found(each)) for each in self._operands()]
-        is_part = any(self.snapshot.is_in(value, row) for _, value in read)
+        is_part = any(self.moment.is_in(value, row) for _, value in read)
         left = [x for x, value in read if value is MISSING and not isinstance(getattr(x, "operand", x), ast.Constant)]
         is_other = is_part or len(left) != 1 or makes_another_dtype(left[0], self.scope(), queries, row)
         return None if is_other else left[0]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from devtrace.diagnosis.evidence import access_paths
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import Mismatch, combined, not_of_the_module, rarest_of_recent_ops, turned
 from devtrace.diagnosis.evidence.moves import move_of
@@ -29,17 +29,17 @@ from devtrace.source.vocabulary import BY_NUMBER, is_move
 from devtrace.trace.ids import TensorId
 
 
-def intended(queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatch) -> Mismatch:
+def intended(queries: TraceQueries, moment: FailingMoment, mismatch: Mismatch) -> Mismatch:
     """Return the mismatch with the accelerator as the odd device, if the user's code asks for the CPU and no other."""
     if HOST not in (mismatch.odd_device, mismatch.expected_device) and mismatch.odd_device != META:
-        return _among_accelerators(queries, snapshot, mismatch)
+        return _among_accelerators(queries, moment, mismatch)
     if mismatch.odd_device != HOST or move_of(queries, mismatch.odd_tensor) is not None:
         return mismatch
-    frames = FailingFrame.all_of(snapshot, HOST)
+    frames = FailingFrame.all_of(moment, HOST)
     named = [each for frame in frames for each in _named_by_variables(frame)]
     if any(device != HOST for device, _ in named):
         return mismatch
-    words = next(_asked_for(snapshot, mismatch), None)
+    words = next(_asked_for(moment, mismatch), None)
     if words is None and any(map(_objects_name_an_accelerator, frames)):
         return mismatch
     if words is None and named:
@@ -50,12 +50,12 @@ def intended(queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatc
     return replace(mismatch, is_undecided=bool(frames))
 
 
-def _among_accelerators(queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatch) -> Mismatch:
+def _among_accelerators(queries: TraceQueries, moment: FailingMoment, mismatch: Mismatch) -> Mismatch:
     """Return the mismatch with one accelerator as expected: the only one that the program's variables name.
 
     No code of the program may name the other.
     """
-    frames = FailingFrame.all_of(snapshot, "")
+    frames = FailingFrame.all_of(moment, "")
     named = {device for frame in frames for device, _ in _named_by_variables(frame) if ":" in device}
     if named not in ({mismatch.odd_device}, {mismatch.expected_device}):
         return mismatch
@@ -112,7 +112,7 @@ def _names(node: ast.AST, device: str) -> bool:
 def _works_there(frames: list[FailingFrame], device: str) -> bool:
     """Return whether a running module has parameters on a device."""
     owners = [frame.variables.get(frame.own) for frame in frames]
-    return any(kinds.is_module(each) and frames[0].snapshot.trait_of(each) == device for each in owners)
+    return any(kinds.is_module(each) and frames[0].moment.trait_of(each) == device for each in owners)
 
 
 def _is_alone_on_its_device(queries: TraceQueries, mismatch: Mismatch) -> bool:
@@ -135,10 +135,10 @@ def _is_of_a_moved_module(queries: TraceQueries, row: TensorId) -> bool:
     return any(move is not None and queries.trace.ops.number("call", move.op) < 0 for move in moves)
 
 
-def _asked_for(snapshot: FailureSnapshot, mismatch: Mismatch) -> Iterator[Site]:
+def _asked_for(moment: FailingMoment, mismatch: Mismatch) -> Iterator[Site]:
     """Yield the statements that ask for a parameter's owner to be on the CPU."""
-    for name in snapshot.names(mismatch.odd_tensor):
-        frame = FailingFrame.of(snapshot, name.frame, HOST)
+    for name in moment.names(mismatch.odd_tensor):
+        frame = FailingFrame.of(moment, name.frame, HOST)
         if frame is None or name.last.kind not in ("parameter", "buffer"):
             continue
         for statement in frame.bindings(name.references[0].text)[-1:]:
@@ -153,7 +153,7 @@ def _named_by_variables(frame: FailingFrame) -> Iterator[tuple[str, Site]]:
     A parameter with a default may have been forgotten.
     """
     forgotten = dict(defaults(frame.function)) if isinstance(frame.function, NamedFunction) else {}
-    for variable, (value, _) in access_paths.roots(frame.snapshot.frames[frame.number]).items():
+    for variable, (value, _) in access_paths.roots(frame.moment.frames[frame.number]).items():
         device = kinds.device_named_by(value)
         if device and variable not in forgotten and (_is_for_any_device(variable) or _goes_to(frame, variable, device)):
             yield device, frame.code.site_of([frame.source_node.statement, *frame.bindings(variable)][-1])

@@ -27,7 +27,7 @@ def moves_of_lineage(subject: Subject, first: int = 0) -> Iterator[Move]:
 def move_of_the_original(subject: Subject) -> Move | None:
     """Return the first move, after the tensor was made, of the parameter or buffer that it is a copy of."""
     for move in moves_of_lineage(subject, 1):
-        is_owned = subject.queries.is_of_a_module(move.result) or subject.snapshot.is_registered(move.result)
+        is_owned = subject.queries.is_of_a_module(move.result) or subject.moment.is_registered(move.result)
         if move.op > subject.birth and is_owned:
             return move
     return None
@@ -38,8 +38,8 @@ def move_of_a_neighbour(subject: Subject) -> Move | None:
     has_owner = any(name.last.owner is not None for name in subject.names)
     if subject.names and all(_was_there_before(subject, name) for name in subject.names):
         return None
-    for neighbour in subject.snapshot.siblings(subject.names):
-        row = subject.snapshot.row(neighbour)
+    for neighbour in subject.moment.siblings(subject.names):
+        row = subject.moment.row(neighbour)
         if row is None or not subject.is_expected(row):
             continue
         move = move_of(subject.queries, row)
@@ -54,14 +54,14 @@ def _was_there_before(subject: Subject, name: AccessPath) -> bool:
     """Return whether a named value is older than the arguments of its function; a default is, too."""
     if name.last.kind in ("closure", "global"):
         return True
-    frame = subject.snapshot.frames[name.frame] if len(name.references) == 1 and name.frame >= 0 else None
+    frame = subject.moment.frames[name.frame] if len(name.references) == 1 and name.frame >= 0 else None
     return frame is not None and kept_defaults(frame.f_code, frame.f_globals).get(name.text) is name.last.value
 
 
 def _may_be_younger(subject: Subject, move: Move) -> bool:
     """Return whether a variable of unknown birth may be younger than a move: assigned in a call after it."""
     site = subject.queries.site(move.site)
-    moved_in = subject.snapshot.frame_of(site) if site is not None and subject.birth < 0 else None
+    moved_in = subject.moment.frame_of(site) if site is not None and subject.birth < 0 else None
     if site is None or moved_in is None:
         return False
     bound = filter(None, map(subject.binding_of, subject.names))

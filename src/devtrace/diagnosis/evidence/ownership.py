@@ -107,7 +107,7 @@ def find_ownership(subject: Subject) -> Ownership | None:
     owned = [name for name in subject.names if name.last.kind in ("parameter", "buffer")]
     owned = [name for name in owned if any(name.registered_from(index) for index, _ in name.modules())]
     if not owned:
-        return None if subject.snapshot.frames else _recorded_ownership(subject)
+        return None if subject.moment.frames else _recorded_ownership(subject)
     owners = [_owner(subject, name) for name in owned]
     name, module, others = next((each for each in owners if each[2]), owners[0])
     names = (name, *(each for each in owned if each is not name))
@@ -154,7 +154,7 @@ def find_passing_move(subject: Subject, names: Iterable[AccessPath]) -> PassingM
             if name.registered_from(index):
                 continue
             moves = moves_of(subject.queries, (row for _, row in expected_tensors(subject, module)))
-            if not moves and not any(subject.snapshot.row(tensor) is not None for _, tensor in registered(module)):
+            if not moves and not any(subject.moment.row(tensor) is not None for _, tensor in registered(module)):
                 moves = _moves_of_unused(subject, name.prefix(index + 1))
             if moves:
                 return PassingMove(name, name.prefix(index + 1), tuple(moves))
@@ -182,7 +182,7 @@ def _was_read_in_a_constructor(subject: Subject) -> bool:
 
 def expected_tensors(subject: Subject, module: Any) -> tuple[tuple[str, TensorId], ...]:
     """Return path and row of a module's own tensors that are on the expected device."""
-    rows = ((path, _when_it_failed(subject, subject.snapshot.row(tensor))) for path, tensor in registered(module))
+    rows = ((path, _when_it_failed(subject, subject.moment.row(tensor))) for path, tensor in registered(module))
     return tuple((path, row) for path, row in rows if row is not None and subject.is_expected(row))
 
 

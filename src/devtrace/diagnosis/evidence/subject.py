@@ -4,7 +4,7 @@ import ast
 from dataclasses import dataclass
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
@@ -16,7 +16,7 @@ class Subject:
     """A tensor of the mismatch's odd device, with the names that lead to it, best first."""
 
     queries: TraceQueries
-    snapshot: FailureSnapshot
+    moment: FailingMoment
     mismatch: Mismatch
     row: TensorId
     names: list[AccessPath]
@@ -73,7 +73,7 @@ class Subject:
 
     def frame_of(self, name: AccessPath | None) -> FailingFrame | None:
         """Return the frame of the user's whose variable an access path starts from."""
-        return FailingFrame.of(self.snapshot, name.frame, self.expected_device) if name is not None else None
+        return FailingFrame.of(self.moment, name.frame, self.expected_device) if name is not None else None
 
     def binding_of(self, name: AccessPath | None) -> tuple[FailingFrame, ast.stmt] | None:
         """Return the last assignment of that variable, with its frame."""
@@ -83,7 +83,7 @@ class Subject:
 
     def odd_row(self, value: object) -> TensorId | None:
         """Return the row of a live tensor that is on the odd device; None for anything else."""
-        row = self.snapshot.row(value)
+        row = self.moment.row(value)
         return row if row is not None and self.queries.trait(row) == self.odd_device else None
 
     def is_expected(self, row: TensorId | None) -> bool:

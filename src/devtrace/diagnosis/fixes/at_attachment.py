@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.execution_order import maker_at
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.source_text import only_assignment
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Site
@@ -25,7 +25,7 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
 
-def move_below_attachment(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_below_attachment(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `model.head = nn.Linear(8, 2)` add `model.to(device)`, in the frame that holds the model, not its own."""
     frame = case.frame_of(verdict.name)
     if frame is None or verdict.name is None or verdict.module is None or verdict.move is None:
@@ -43,7 +43,7 @@ def move_below_attachment(case: Case, verdict: Verdict) -> Iterator[Fix]:
 class _Attaching:
     """Statement that attached a part to a module, in the frame that holds that: by itself, or by what it calls."""
 
-    case: Case
+    case: MismatchCase
     verdict: Verdict
     frame: FailingFrame
     name: AccessPath
@@ -115,7 +115,7 @@ class _Attaching:
         return False
 
 
-def move_as_attached(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Write `owner.head = nn.Linear(...).to(device)`, with the device of an earlier cell or of the owner."""
     found = case.queries.own_node(verdict.born)
     if found is None or verdict.name is None or getattr(found.function, "name", "") == "__init__":
@@ -141,7 +141,7 @@ def move_as_attached(case: Case, verdict: Verdict) -> Iterator[Fix]:
     yield from proposal.fixes(help, anchor.moved(case, *_parts_attached(case, found.code.text(target))))
 
 
-def move_where_it_is_built(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_where_it_is_built(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `self._build(x.shape[-1])`, which made a layer in a call, add `self.layer.to(x.device)`."""
     born, found = case.queries.site(verdict.born), case.queries.own_node(verdict.born)
     made = match_code("$self.$name = $value", found.statement) if found is not None else None
@@ -160,7 +160,7 @@ def move_where_it_is_built(case: Case, verdict: Verdict) -> Iterator[Fix]:
             yield from proposal.fixes(help, anchor.moved(case, part))
 
 
-def _parts_attached(case: Case, target: str) -> Iterator[AccessPath]:
+def _parts_attached(case: MismatchCase, target: str) -> Iterator[AccessPath]:
     """Yield the attached parts of the case's names, else the named objects."""
     step = target.rpartition(".")[2]
     for name in case.names:
@@ -177,7 +177,7 @@ def _parameter_data(node: ast.expr) -> ast.expr | None:
     return node.args[0] if isinstance(node, ast.Call) and node.args and "Parameter" in called_names(node) else None
 
 
-def move_as_registered(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_as_registered(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Write `layer.register_buffer("mask", keep(layer).to(device))`, which holds in each round of a loop."""
     frame = case.frame_of(verdict.name)
     if frame is None or verdict.name is None or verdict.name.last.kind != "buffer":
@@ -196,7 +196,7 @@ def move_as_registered(case: Case, verdict: Verdict) -> Iterator[Fix]:
                 yield from proposal.fixes(sentence("fixed.as-registered", code=new), moved)
 
 
-def move_as_sibling(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_as_sibling(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Beside `self.x = nn.Embedding(n, 1).to(device)` write `self.y = nn.Embedding(n, 1).to(device)`."""
     lengths = range(2, len(verdict.name.references) + 1) if verdict.name is not None else ()
     for part in (verdict.name.prefix(length) for length in lengths if verdict.name is not None):

@@ -8,9 +8,9 @@ from typing import Final
 
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.execution_order import Passed
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.source_text import makes_another_dtype
 from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, of_binding
 from devtrace.diagnosis.fixes.fix import Fix, is_assignable, reads, registering_root, siblings_on_odd_device
@@ -26,7 +26,7 @@ FEW: Final = 3
 """So many items of a dict get a line each, which leaves it the same dict."""
 
 
-def move_below_binding(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_below_binding(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Write `model.to(device)` below `model = build()`; `batch["x"] = batch["x"].to(d)` atop `for batch in loader:`."""
     for name in [verdict.name, *case.names, *(root for names in case.roots.values() for root in names)]:
         if name is None or len(name.references) < 2 or _made_in_a_call(case, name):
@@ -37,7 +37,7 @@ def move_below_binding(case: Case, verdict: Verdict) -> Iterator[Fix]:
             yield from _moved_with(case, name, kin)
 
 
-def _moved_with(case: Case, name: AccessPath, kin: list[AccessPath]) -> Iterator[Fix]:
+def _moved_with(case: MismatchCase, name: AccessPath, kin: list[AccessPath]) -> Iterator[Fix]:
     names = _moved_names(kin)
     for anchor in of_binding(case.frame_of(name), name.references[0].text) if names else ():
         anchor = _filling(case, name, anchor) or anchor
@@ -53,13 +53,13 @@ def _moved_with(case: Case, name: AccessPath, kin: list[AccessPath]) -> Iterator
         yield from proposal.fixes(help, anchor.moved(case, *names))
 
 
-def _may_come_later(case: Case, name: AccessPath, anchor: Anchor) -> bool:
+def _may_come_later(case: MismatchCase, name: AccessPath, anchor: Anchor) -> bool:
     """Return whether a tensor of unknown birth may have been added after its variable's assignment.
 
     means = {}                          # an item is put in later
     net = Net()                         # the first call of `forward` gives `net.table` its tensor
     """
-    row, steps = case.snapshot.row(name.last.value), [each.kind for each in name.references[1:]]
+    row, steps = case.moment.row(name.last.value), [each.kind for each in name.references[1:]]
     if row is None or case.queries.producer(case.queries.base(row)) >= 0:
         return False
     born = case.queries.site(case.queries.born(case.queries.base(row)))
@@ -72,15 +72,15 @@ def _may_come_later(case: Case, name: AccessPath, anchor: Anchor) -> bool:
     return begins_empty or steps[0] == "attribute"
 
 
-def _binds_where_it_moves(case: Case, verdict: Verdict, name: AccessPath) -> bool:
+def _binds_where_it_moves(case: MismatchCase, verdict: Verdict, name: AccessPath) -> bool:
     """Return whether the variable's assignment already moves it: the odd part was attached later."""
     bound, moved = case.binding_of(name), case.queries.source_node(verdict.moved)
     return bound is not None and moved is not None and bound[1] is moved.statement
 
 
-def _made_in_a_call(case: Case, name: AccessPath) -> bool:
+def _made_in_a_call(case: MismatchCase, name: AccessPath) -> bool:
     """Return whether a module's call made the named tensor, as a cache; a lazy parameter existed before."""
-    row = case.snapshot.row(name.last.value)
+    row = case.moment.row(name.last.value)
     if row is None or (name.last.kind in ("parameter", "buffer") and origins.was_materialized(case.queries, row)):
         return False
     op = case.queries.producer(case.queries.base(row))
@@ -101,12 +101,12 @@ def _is_of_each(anchor: Anchor, name: AccessPath) -> bool:
     return len({type(each) for each in items}) == 1
 
 
-def _filling(case: Case, name: AccessPath, anchor: Anchor) -> Anchor | None:
+def _filling(case: MismatchCase, name: AccessPath, anchor: Anchor) -> Anchor | None:
     """Return the later statement of the same block that put the tensor there.
 
     `optimizer.load_state_dict(saved)`; of a dtype also `model.head = restored`.
     """
-    row, frame, source = case.snapshot.row(name.last.value), anchor.frame, anchor.code.source
+    row, frame, source = case.moment.row(name.last.value), anchor.frame, anchor.code.source
     found = case.queries.source_node(case.queries.born(case.queries.base(row))) if row is not None else None
     put = [found.statement] if found is not None and found.source is source else []
     later: list[ast.stmt] = [each for each in put if isinstance(each, ast.Expr)]
@@ -127,7 +127,7 @@ def _moved_names(kin: list[AccessPath]) -> list[AccessPath]:
     return [each for each in kin if each.code] if is_assignable(kin[0]) else []
 
 
-def _as_container(case: Case, anchor: Anchor, names: list[AccessPath]) -> Proposal | None:
+def _as_container(case: MismatchCase, anchor: Anchor, names: list[AccessPath]) -> Proposal | None:
     """Return the one line that moves all items of a list, tuple or dict, if all of them stayed behind."""
     owner = names[0].prefix(len(names[0].references) - 1) if len(names) > 1 else None
     if owner is None or names[0].last.kind != "item" or not owner.code or not is_assignable(owner):
@@ -139,7 +139,7 @@ def _as_container(case: Case, anchor: Anchor, names: list[AccessPath]) -> Propos
     return proposal if proposal.code else None
 
 
-def move_in_loop(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_in_loop(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Write `inputs = inputs.to(device)` atop `for inputs, targets in loader:`, for all that it computes with."""
     for name in case.names:
         frame = case.frame_of(name) if len(name.references) == 1 else None
@@ -154,7 +154,7 @@ def move_in_loop(case: Case, verdict: Verdict) -> Iterator[Fix]:
             yield from proposal.fixes(sentence("fixed.in-loop", code=proposal.code), anchor.moved(case, *names))
 
 
-def _others(case: Case, frame: FailingFrame, loop: ast.For, name: AccessPath) -> Iterator[AccessPath]:
+def _others(case: MismatchCase, frame: FailingFrame, loop: ast.For, name: AccessPath) -> Iterator[AccessPath]:
     """Yield the loop's other variables on the odd device that the rest of the round computes with."""
     for variable in dict.fromkeys(assigned_names(loop.target)):
         path = _stayed_behind(case, frame, variable) if variable != name.text else None
@@ -163,14 +163,14 @@ def _others(case: Case, frame: FailingFrame, loop: ast.For, name: AccessPath) ->
             yield path
 
 
-def _stayed_behind(case: Case, frame: FailingFrame, variable: str) -> AccessPath | None:
+def _stayed_behind(case: MismatchCase, frame: FailingFrame, variable: str) -> AccessPath | None:
     """Return the name of a variable whose tensor is on the odd device too."""
     row = case.odd_row(frame.variables.get(variable))
-    names = case.snapshot.names(row) if row is not None and case.queries.dims[row] > 0 else []
+    names = case.moment.names(row) if row is not None and case.queries.dims[row] > 0 else []
     return next((each for each in names if each.text == variable and each.frame == frame.number), None)
 
 
-def move_where_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_where_made(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `kernel = tapered(size)` into `kernel = tapered(size).to(signal.device)`.
 
     Of `mu, nu = uniform(n), uniform(m)` both are moved, where both stayed behind; below it of `cos, sin = table(n)`.
@@ -195,7 +195,7 @@ def move_where_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
             yield from proposal.fixes(help, anchor.moved(case, *names))
 
 
-def _unpacked(case: Case, frame: FailingFrame, name: AccessPath, anchor: Anchor) -> Iterator[Fix]:
+def _unpacked(case: MismatchCase, frame: FailingFrame, name: AccessPath, anchor: Anchor) -> Iterator[Fix]:
     """Yield the moves of several results of one call, if more than one is on the odd device."""
     found = match_code("$targets = $call", anchor.node)
     given = assigned_names(found["targets"]) if found is not None and case.mismatch.of == "inputs" else ()

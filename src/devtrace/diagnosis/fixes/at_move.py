@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import assignments
@@ -47,10 +47,10 @@ Group = dict[Any, Any]
 """Values that were given on together, in their order, by index, key, or name of a variable, field or parameter."""
 
 
-def move_beside_neighbour(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_beside_neighbour(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `x = x.to(device)` repeat it: `y = y.to(device)`; in a method, below `self.x = self.x.to(device)`."""
     name, found = verdict.name, case.queries.own_node(verdict.moved)
-    frame, row = case.frame_of(name), case.snapshot.row(name.last.value) if name is not None else None
+    frame, row = case.frame_of(name), case.moment.row(name.last.value) if name is not None else None
     if name is None or found is None or frame is None or row is None or verdict.move is None:
         return
     call = found.code.method_call(found.node)
@@ -68,7 +68,7 @@ def move_beside_neighbour(case: Case, verdict: Verdict) -> Iterator[Fix]:
     yield from proposal.fixes(sentence("fixed.beside", code=proposal.code), moved)
 
 
-def _path_in_method(case: Case, name: AccessPath, found: SourceNode) -> str | None:
+def _path_in_method(case: MismatchCase, name: AccessPath, found: SourceNode) -> str | None:
     """Return `self.y` in a method of the object that holds both: `to()` of the user's class, which has returned."""
     neighbour = match_code("$self.$name = $self.$name.$move(...)", found.statement)
     if neighbour is None or name.last.kind != "attribute" or kinds.is_trained_leaf(name.last.value):
@@ -79,7 +79,7 @@ def _path_in_method(case: Case, name: AccessPath, found: SourceNode) -> str | No
     return f"{found.code.text(neighbour['self'])}.{name.last.key}" if is_there else None
 
 
-def move_what_a_call_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_what_a_call_made(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `net.cuda()` write `net.table = net.table.cuda()` for what a call above made; the class is a package's."""
     name, moving, frame = verdict.name, case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
     if name is None or moving is None or frame is None or not case.queries.package(verdict.born):
@@ -100,7 +100,7 @@ def _is_called_above(move: SourceNode) -> bool:
     return any(called and path_of(call.func) == called for call in calls)
 
 
-def move_container(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_container(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `model.to(device)` write `model.state = [each.to(device) for each in model.state]`."""
     step, moving = unregistered_step(verdict), case.queries.own_node(verdict.moved)
     frame = case.frame_of(verdict.name)
@@ -118,18 +118,18 @@ def move_container(case: Case, verdict: Verdict) -> Iterator[Fix]:
         yield from proposal.fixes(help, anchor.moved_rows(case, rows))
 
 
-def _rows_at(case: Case, value: Any, op: OpId) -> Iterator[TensorId]:
+def _rows_at(case: MismatchCase, value: Any, op: OpId) -> Iterator[TensorId]:
     """Yield the tensors of a container as they were at an op, before later ones were made of them."""
     if not is_tensor(value):
         for part in value.values() if type(value) is dict else value:
             yield from _rows_at(case, part, op)
         return
-    row = case.snapshot.row(value)
+    row = case.moment.row(value)
     made = find_origin(case.queries, row).path if row is not None else ()
     yield from (each for each in made if case.queries.producer(case.queries.base(each)) < op)
 
 
-def move_optimizer_state(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_optimizer_state(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below the line that moved an optimizer's parameters add a loop over its state.
 
     The count of steps stays where the optimizer reads it.
@@ -155,7 +155,7 @@ def move_optimizer_state(case: Case, verdict: Verdict) -> Iterator[Fix]:
             yield from suggested(sentence("fixed.optimizer-state"), edit, moved=anchor.moved_rows(case, rows))
 
 
-def bring_module_back(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def bring_module_back(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """After the line that sent a module away, or the call of the function that did: `model.to(device)`."""
     sent = case.queries.site(verdict.sent_by.site) if verdict.sent_by is not None else None
     if sent is None or verdict.module is None:
@@ -191,10 +191,10 @@ def _builds_one(frame: FailingFrame, statement: ast.stmt, sent: Site) -> bool:
     return any(f"{each.__qualname__}.__init__".endswith(sent.function) for each in classes if "." in sent.function)
 
 
-def move_with_others(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_with_others(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `return x.to(device), y` into `return x.to(device), y.to(device)`; so for a dictionary or a call."""
     for name in case.names:
-        row = case.snapshot.row(name.last.value)
+        row = case.moment.row(name.last.value)
         for group, key in _groups(case, name) if row is not None else ():
             for found, move in _moves_of_others(case, group, key):
                 assert row is not None
@@ -219,7 +219,7 @@ def _given_too(found: SourceNode, key: Any, moved: list[Moved]) -> Iterator[Fix]
         yield from suggested(sentence("fixed.beside", code=f"{key}={code}"), edit, moved=moved)
 
 
-def _groups(case: Case, name: AccessPath) -> Iterator[tuple[Group, Any]]:
+def _groups(case: MismatchCase, name: AccessPath) -> Iterator[tuple[Group, Any]]:
     """Yield the group of values that were passed on together, in order, and the odd one's key."""
     owner, key = name.last.owner, name.last.key
     if owner is not None:
@@ -240,10 +240,10 @@ def _groups(case: Case, name: AccessPath) -> Iterator[tuple[Group, Any]]:
         yield {each: variables.get(each) for each in given}, key
 
 
-def _moves_of_others(case: Case, group: Group, key: Any) -> Iterator[tuple[SourceNode, Move]]:
+def _moves_of_others(case: MismatchCase, group: Group, key: Any) -> Iterator[tuple[SourceNode, Move]]:
     """Yield the written moves of a group's other values: `x.to(device)`."""
     for other, value in group.items():
-        row = case.snapshot.row(value) if is_tensor(value) and other != key else None
+        row = case.moment.row(value) if is_tensor(value) and other != key else None
         move = move_of(case.queries, row) if row is not None and case.is_expected(row) else None
         found = case.queries.own_node(move.site) if move is not None else None
         by = called_name(found.node) if found is not None and owner_of(found.node) is not None else ""
@@ -251,7 +251,7 @@ def _moves_of_others(case: Case, group: Group, key: Any) -> Iterator[tuple[Sourc
             yield found, move
 
 
-def _left_out(case: Case, group: Group, key: Any, found: SourceNode, move: Move) -> Iterator[ast.expr]:
+def _left_out(case: MismatchCase, group: Group, key: Any, found: SourceNode, move: Move) -> Iterator[ast.expr]:
     """Yield the element beside the move of another that is the odd tensor, or may be it."""
     frame = frame_at(case, move.site)
     for elements in _around(found, list(group)):

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import written_into
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, odd_rows, registering_root, siblings_on_odd_device
@@ -24,13 +24,13 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
 
-def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_at_use(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `deep + stem` into `deep + stem.to(deep.device)`; above the line, if the function reads it again."""
     frame = failing_frame(case)
     is_lost = written_into(case.queries, case.op) == case.odd_tensor  # what is written would be of a moved copy
     node = frame.node_of(case.odd_tensor) if frame is not None and not is_lost else None
     may_go = case.queries.of == "device" or is_floating(case.odd_device)  # a cast of a module skips whole numbers
-    if (may_go and case.snapshot.is_registered(case.odd_tensor)) or _takes_the_work_away(case):
+    if (may_go and case.moment.is_registered(case.odd_tensor)) or _takes_the_work_away(case):
         return
     if frame is None or node is None or _gets_an_item(frame.source_node.statement, node):
         return
@@ -49,7 +49,7 @@ def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
     yield from proposal.fixes(sentence("fixed.at-use", code=one_line(proposal.code)), moved)
 
 
-def _device_of_another_item(case: Case, frame: FailingFrame, node: ast.expr) -> str:
+def _device_of_another_item(case: MismatchCase, frame: FailingFrame, node: ast.expr) -> str:
     """Return `group[0].device` for `p.grad` of `[p.grad for p in group]`: of the first item that is as expected.
 
     Of what is computed with the item, `net.w.pow(2)`, the first tensor or module that the item leads to.
@@ -82,14 +82,14 @@ def _made_alike(frame: FailingFrame, node: ast.expr) -> Iterator[ast.Call]:
 
 
 def _returns_a_new_tensor(call: ast.Call, frame: FailingFrame) -> bool:
-    code, trait = code_run_by(call.func, frame.scope()), frame.snapshot.queries.of
+    code, trait = code_run_by(call.func, frame.scope()), frame.moment.queries.of
     returned = list(returned_by(code)) if code is not None else []
     made = [(calls_in(value) if value is not None else (), source) for source, value in returned]
     are_new = (any(origins.is_factory_without(trait, x, source) for x in calls) for calls, source in made)
     return bool(made) and all(are_new)
 
 
-def _takes_the_work_away(case: Case) -> bool:
+def _takes_the_work_away(case: MismatchCase) -> bool:
     """Return whether the edit would bring the last tensor from the accelerator to an unintended CPU."""
     words, frame = case.mismatch.words, failing_frame(case)
     return case.expected_device == HOST and (words is None or frame is None or words.file != frame.code.site.file)
@@ -102,7 +102,7 @@ def _gets_an_item(statement: ast.stmt, node: ast.expr) -> bool:
     return any(item is not None and same_code(item["owner"], node) for item in items)
 
 
-def move_before_update(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_before_update(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Above `self.sum += x` write `self.sum = self.sum.to(x.device)`, and so its siblings: it does nothing later on."""
     frame = failing_frame(case)
     node = frame.node_of(case.odd_tensor) if frame is not None else None
@@ -117,13 +117,13 @@ def move_before_update(case: Case, verdict: Verdict) -> Iterator[Fix]:
     yield from proposal.fixes(sentence("fixed.before-update", code=proposal.code), [Moved(case.odd_tensor, case.op)])
 
 
-def move_each_before_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_each_before_use(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Above `torch.stack(outs)` write `outs = [each.to(outs[0].device) for each in outs]`: some of it is elsewhere."""
     frame = failing_frame(case)
     if frame is None or _takes_the_work_away(case):
         return
     for path in values(frame.source_node.node, frame.source, frame.scope()):
-        if not variable(path.node) or not case.snapshot.is_in(path.value, case.odd_tensor):
+        if not variable(path.node) or not case.moment.is_in(path.value, case.odd_tensor):
             continue
         items = dict(enumerate(items_of(path.value)))
         devices = (frame.device_of(f"{path.text}[{index}]", item) for index, item in items.items())
@@ -132,7 +132,7 @@ def move_each_before_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
         yield from proposal.fixes(sentence("fixed.before-use", code=proposal.code), moved)
 
 
-def move_above_in_cell(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Above the failing statement of a cell write `model.to(device)`, where another cell made the model.
 
     That cell may come before the one that has the device.
@@ -149,9 +149,9 @@ def move_above_in_cell(case: Case, verdict: Verdict) -> Iterator[Fix]:
         yield from proposal.fixes(help, anchor.moved(case, root))
 
 
-def _cells_frame(case: Case, name: AccessPath) -> FailingFrame | None:
+def _cells_frame(case: MismatchCase, name: AccessPath) -> FailingFrame | None:
     """Return the frame of the variable; for a global, that of the running cell."""
-    frames = FailingFrame.all_of(case.snapshot, case.expected_device)
+    frames = FailingFrame.all_of(case.moment, case.expected_device)
     cell = next((frame for frame in frames if frame.function is None), None)
     is_there = cell is not None and cell.variables.get(name.texts[0]) is name.objects[0]
     return cell if name.references[0].kind == "global" and is_there else case.frame_of(name)

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.missed_moves import dropped_result
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.changes import Anchor, Proposal, Within
@@ -34,7 +34,7 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
 
-def keep_moved_result(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def keep_moved_result(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `x.to(device)` on a line of its own into `x = x.to(device)`, and so the lines beside it."""
     if not verdict.dropped or verdict.move is None:
         return
@@ -47,7 +47,7 @@ def keep_moved_result(case: Case, verdict: Verdict) -> Iterator[Fix]:
         yield from _kept(found.code, [(each, found.code.text(owner)) for each, owner in moved], since)
     dropped = dropped_result(case)
     if dropped is not None and verdict.name is not None:  # an object's own `to`: `batch.to(device)`
-        code, names = dropped.frame.code, (verdict.name, *case.snapshot.beside(verdict.name))
+        code, names = dropped.frame.code, (verdict.name, *case.moment.beside(verdict.name))
         since = list(Anchor(code, dropped.statement, "below", dropped.frame).moved(case, *names))
         yield from _kept(code, [(dropped.statement, verdict.name.references[0].text)], since)
 
@@ -82,7 +82,7 @@ def _is_loop_variable(found: SourceNode, node: ast.expr, frame: FailingFrame | N
     return any(variable(node) in assigned_names(loop.target) for loop in loops)
 
 
-def leave_out_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def leave_out_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `[p.clone().cpu() for p in params]` into `[p.clone() for p in params]`: it stays a copy, where it was."""
     move = verdict.sent_by
     if move is None or verdict.module is not None or case.origin.row != case.row:
@@ -98,7 +98,7 @@ def leave_out_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
     yield from suggested(sentence("fixed.left-there", code=one_line(new)), edit, moved=[Moved(move.result, move.op)])
 
 
-def move_to_expected_device(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_to_expected_device(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `y = x.to(first)`, which sent the tensor away, into `y = x.to(second)`; so `.cuda()` and `.cpu()`."""
     if verdict.sent_by is None or verdict.module is not None:
         return
@@ -117,7 +117,7 @@ def move_to_expected_device(case: Case, verdict: Verdict) -> Iterator[Fix]:
     yield from suggested(sentence("fixed.put-there", code=one_line(new)), edit, moved=moved)
 
 
-def change_the_word(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def change_the_word(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn the one `"cuda:1"` of a program whose variables name `cuda:0` into their variable."""
     found = case.queries.own_node(verdict.born) if case.mismatch.is_meant else None
     frame = frame_at(case, verdict.born) if found is not None else None
@@ -131,7 +131,7 @@ def change_the_word(case: Case, verdict: Verdict) -> Iterator[Fix]:
     yield from suggested(sentence("fixed.put-there", code=one_line(new)), edit, moved=moved)
 
 
-def change_device_variable(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def change_device_variable(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `device = "cuda"` into `device = x.device`, where all that the function makes with it belongs there."""
     site = case.queries.op_site(case.origin.op)
     found, frame = case.queries.own_node(site), frame_at(case, site)
@@ -165,7 +165,7 @@ def _is_a_device(name: ast.Name, frame: FailingFrame) -> bool:
     return any(isinstance(each, ast.Call) and _device_of(each) is name for each in around)
 
 
-def copy_after_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def copy_after_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Put the line that copies below the line that moves, where nothing between them needs the copy."""
     found, is_state = case.queries.own_node(verdict.moved), case.name is not None and case.name.is_state_of_an_optimizer
     for frame, early in filter(None, map(case.binding_of, case.names[:1] if is_state else case.names)):
@@ -183,11 +183,11 @@ def copy_after_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
             yield from suggested(help, *edits, moved=moved)
 
 
-def _made_at(case: Case, frame: FailingFrame, early: ast.stmt) -> Iterator[TensorId]:
+def _made_at(case: MismatchCase, frame: FailingFrame, early: ast.stmt) -> Iterator[TensorId]:
     """Yield the tensors that a variable of the statement leads to and that are on the odd device."""
     names = set(assigned_names(early))
-    for row in case.snapshot.by_row:
-        paths = case.snapshot.names(row) if case.queries.trait(row) == case.odd_device else []
+    for row in case.moment.by_row:
+        paths = case.moment.names(row) if case.queries.trait(row) == case.odd_device else []
         if any(path.frame == frame.number and path.references[0].key in names for path in paths):
             yield row
 

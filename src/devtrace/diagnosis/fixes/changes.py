@@ -20,9 +20,9 @@ from typing import Any, Final, Literal
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.execution_order import Passed
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.source import kinds
@@ -71,11 +71,11 @@ class Anchor:
             return self.code.into(self.node, *texts)
         return (self.code.above if self.kind == "above" else self.code.below)(self.statement, *texts)
 
-    def moved(self, case: Case, *names: AccessPath) -> Iterator[Moved]:
+    def moved(self, case: MismatchCase, *names: AccessPath) -> Iterator[Moved]:
         """Yield the moved tensors, if the named object is moved here."""
         return self.moved_rows(case, [row for name in names for row in odd_rows(case, name.last.value)])
 
-    def moved_rows(self, case: Case, rows: Iterable[TensorId]) -> Iterator[Moved]:
+    def moved_rows(self, case: MismatchCase, rows: Iterable[TensorId]) -> Iterator[Moved]:
         """Yield the rows that are moved here, with those that a lazy module makes later."""
         passed = Passed.below(self.frame, self.line) if self.frame is not None else None
         for row in rows:

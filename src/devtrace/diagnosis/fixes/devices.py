@@ -13,8 +13,8 @@ import ast
 from typing import Final
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.fix import frame_at
 from devtrace.source import kinds
@@ -29,14 +29,14 @@ from devtrace.trace.ids import OpId, SiteId
 _NEAR: Final = 50
 
 
-def of_move(case: Case, verdict: Verdict, frame: FailingFrame) -> str:
+def of_move(case: MismatchCase, verdict: Verdict, frame: FailingFrame) -> str:
     """Return `device` of `model.to(device)`, where the move is in the frame's own function."""
     moved = case.queries.own_node(verdict.moved)
     device = _argument(moved, frame) if moved is not None and moved.function is frame.function else None
     return moved.code.text(device) if moved is not None and device is not None else ""
 
 
-def of_earlier_cell(case: Case, verdict: Verdict, born: SourceNode) -> str:
+def of_earlier_cell(case: MismatchCase, verdict: Verdict, born: SourceNode) -> str:
     """Return the device variable of a move in another cell: `device`."""
     moved, frame = case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
     if moved is None or frame is None:
@@ -51,21 +51,21 @@ def _argument(move: SourceNode, frame: FailingFrame) -> ast.expr | None:
     return given[0] if len(given) == 1 and frame.names_expected_device(given[0]) else None
 
 
-def of_owner(case: Case, owner: ast.expr, code: Code) -> str:
+def of_owner(case: MismatchCase, owner: ast.expr, code: Code) -> str:
     """Return the device of the nearest owner with other tensors: `self` of `self.pool["a"] = ...`.
 
     Without a live frame the owner is assumed to have some.
     """
-    scopes = [Scope.of(frame) for frame in case.snapshot.frames]
+    scopes = [Scope.of(frame) for frame in case.moment.frames]
     owners = {id(owner) for name in case.names for _, owner in name.modules()}
     for around in chain(owner):
         modules = [each for each in (evaluate(around, scope) for scope in scopes) if id(each) in owners]
-        if not modules or any(case.is_expected(case.snapshot.row(tensor)) for _, tensor in registered(modules[0])):
+        if not modules or any(case.is_expected(case.moment.row(tensor)) for _, tensor in registered(modules[0])):
             return f"next({code.text(around)}.parameters()).{case.queries.of}"
     return ""
 
 
-def at(case: Case, site: SiteId, call: ast.AST) -> str:
+def at(case: MismatchCase, site: SiteId, call: ast.AST) -> str:
     """Return the expected device as the function around a call can write it.
 
     Either the function still runs, or it is a method of an object that the variables lead to.
@@ -81,7 +81,7 @@ def at(case: Case, site: SiteId, call: ast.AST) -> str:
     return _of_self(case, site, found.source, function) or (_of_parameter(case, function) if in_body else "")
 
 
-def _of_self(case: Case, site: SiteId, source: Source, function: NamedFunction) -> str:
+def _of_self(case: MismatchCase, site: SiteId, source: Source, function: NamedFunction) -> str:
     """Return `self.device`, if the method has returned but its object is there and has the attribute."""
     row = case.queries.site(site)
     method = row.function.partition(".<locals>.<")[0] if row is not None else ""  # `<genexpr>` is a part of it
@@ -89,15 +89,15 @@ def _of_self(case: Case, site: SiteId, source: Source, function: NamedFunction) 
     own = own_name(source, function)
     if not class_name or not own or function.name == "__init__":
         return ""
-    classes = ((each, classes_of(type(each))) for each in case.snapshot.walk.objects.values())
+    classes = ((each, classes_of(type(each))) for each in case.moment.walk.objects.values())
     value = next((each for each, of in classes if class_name in {full_name_of(kind)[1] for kind in of}), None)
     named = (key for key, device in instance_dict(value).items() if names_trait(device, case.expected_device))
     attribute = next((f"{own}.{key}" for key in named if str(key).isidentifier()), "")
-    is_there = kinds.is_module(value) and case.snapshot.trait_of(value) == case.expected_device
+    is_there = kinds.is_module(value) and case.moment.trait_of(value) == case.expected_device
     return attribute or (f"next({own}.parameters()).{case.queries.of}" if is_there else "")
 
 
-def _of_parameter(case: Case, function: NamedFunction) -> str:
+def _of_parameter(case: MismatchCase, function: NamedFunction) -> str:
     """Return `x.device` of a parameter that the function's other ops took from the expected device, nearest first.
 
     The function's frame is gone: it has returned, or was a replica's in another thread.

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from devtrace.diagnosis.edits import Edited
-from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.execution_order import Passed, maker_at
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.diagnosis.evidence.torchs_sentences import taken_on_host
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.findings import Edit, Site
@@ -33,13 +33,13 @@ from devtrace.trace.ids import NO_OP, OpId, TensorId
 _DEEPEST: Final = 4
 
 
-def is_too_early(case: Case, fix: Fix) -> bool:
+def is_too_early(case: MismatchCase, fix: Fix) -> bool:
     """Return whether an edit would read a device before a later line changes it."""
     since = min((moved.since for moved in fix.moved), default=case.op)
     return any(_is_later(case, frame, edit, owner, since) for frame, edit, owner in _devices_read(case, fix))
 
 
-def _devices_read(case: Case, fix: Fix) -> Iterator[tuple[FailingFrame, Edit, ast.expr]]:
+def _devices_read(case: MismatchCase, fix: Fix) -> Iterator[tuple[FailingFrame, Edit, ast.expr]]:
     """Yield the objects whose device new code reads: `x` of `x.device` and `next(x.parameters()).device`."""
     for frame, edit, edited in _edited_frames(case, fix):
         for node in nodes_of(ast.Attribute, edited.source.tree):
@@ -49,9 +49,9 @@ def _devices_read(case: Case, fix: Fix) -> Iterator[tuple[FailingFrame, Edit, as
                     yield frame, edit, inner["x"] if inner is not None else node.value
 
 
-def _edited_frames(case: Case, fix: Fix) -> Iterator[tuple[FailingFrame, Edit, Edited]]:
+def _edited_frames(case: MismatchCase, fix: Fix) -> Iterator[tuple[FailingFrame, Edit, Edited]]:
     for edit in fix.edits:
-        for frame in (each for each in FailingFrame.all_of(case.snapshot, case.expected_device) if each.has(edit)):
+        for frame in (each for each in FailingFrame.all_of(case.moment, case.expected_device) if each.has(edit)):
             body, edited = frame.source.span(frame.body), Edited.of(frame.source, edit)
             is_here = frame.function is None or body.line <= edit.line <= body.end_line
             if edited is not None and is_here:
@@ -59,11 +59,11 @@ def _edited_frames(case: Case, fix: Fix) -> Iterator[tuple[FailingFrame, Edit, E
                 break
 
 
-def _is_later(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr, since: OpId) -> bool:
+def _is_later(case: MismatchCase, frame: FailingFrame, edit: Edit, owner: ast.expr, since: OpId) -> bool:
     value = evaluate(owner, frame.scope())
     is_module = kinds.is_module(value)
     if is_module or is_tensor(value):
-        rows = [case.snapshot.row(each) for each in ([each for _, each in registered(value)] if is_module else [value])]
+        rows = [case.moment.row(each) for each in ([each for _, each in registered(value)] if is_module else [value])]
         there = next((row for row in rows if row is not None and case.is_expected(row)), None)
         if _was_there(frame, edit, owner, may_have_moved=is_module):
             return False
@@ -74,7 +74,7 @@ def _is_later(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr, sinc
     return any(edit.line < frame.source.span(each).line < frame.line for each in frame.bindings(root))
 
 
-def _may_move_below(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr, op: OpId) -> bool:
+def _may_move_below(case: MismatchCase, frame: FailingFrame, edit: Edit, owner: ast.expr, op: OpId) -> bool:
     """Return whether a module's move may run below an edit; of an unrecorded move only the line is known.
 
     weights = Weights(3)             # too early below this line
@@ -96,9 +96,9 @@ def _may_move_below(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr
 
 def _is_run_by_the_failing_line(frame: FailingFrame, site: Site, maker: str) -> bool:
     """Return whether the failing line calls a function, directly or not: `Trainer(net).fit()`."""
-    inner, snapshot = range(frame.number), frame.snapshot
-    is_called = maker in run_names(frame.expression) or any(snapshot.calls(each, maker) for each in inner)
-    return is_called or snapshot.frame_of(site) in inner
+    inner, moment = range(frame.number), frame.moment
+    is_called = maker in run_names(frame.expression) or any(moment.calls(each, maker) for each in inner)
+    return is_called or moment.frame_of(site) in inner
 
 
 def _was_there(frame: FailingFrame, edit: Edit, owner: ast.expr, *, may_have_moved: bool) -> bool:
@@ -111,7 +111,7 @@ def _was_there(frame: FailingFrame, edit: Edit, owner: ast.expr, *, may_have_mov
     return (updated or not may_have_moved) and is_there
 
 
-def is_in_vain(case: Case, fix: Fix) -> bool:
+def is_in_vain(case: MismatchCase, fix: Fix) -> bool:
     """Return whether an edit gives a variable a copy of another's tensor, which is then changed in place."""
     for frame, edit, edited in _edited_frames(case, fix):
         below = [each for each in frame.statements() if frame.source.span(each).line > edit.line]
@@ -140,7 +140,7 @@ def _is_kept(frame: FailingFrame, moved: ast.expr, variable: str) -> bool:
 # The next round of a loop.
 
 
-def lasts(case: Case, edit: Edit) -> bool:
+def lasts(case: MismatchCase, edit: Edit) -> bool:
     """Return whether the edit's variable stays on its device in the next round of each loop around the error.
 
     token = torch.zeros(n, device=x.device)      # the edit
@@ -148,7 +148,7 @@ def lasts(case: Case, edit: Edit) -> bool:
         h = self.cell(self.embed(token), h)      # failed here
         token = teacher[:, t]                    # on the CPU: it would fail here again
     """
-    for frame in (each for each in FailingFrame.all_of(case.snapshot, case.expected_device) if each.has(edit)):
+    for frame in (each for each in FailingFrame.all_of(case.moment, case.expected_device) if each.has(edit)):
         names = _assigned_by(frame, edit) & names_in(frame.expression)
         around = frame.source.ancestors(frame.source_node.statement) if names else ()
         loops = (each for each in around if isinstance(each, ast.For | ast.While))
@@ -171,7 +171,7 @@ def _assigned_by(frame: FailingFrame, edit: Edit) -> set[str]:
 class _Round:
     """Statements of a loop, and the variables that the edit has put on the expected device."""
 
-    case: Case
+    case: MismatchCase
     frame: FailingFrame
     names: set[str]
     statements: list[ast.stmt]
@@ -196,14 +196,14 @@ class _Round:
     def _device(self, value: object) -> str:
         """Return the device of a tensor or of a module's first parameter; empty for anything else."""
         tensor = kinds.first_parameter(value) if kinds.is_module(value) else value
-        row = self.case.snapshot.row(tensor) if is_tensor(tensor) else None
+        row = self.case.moment.row(tensor) if is_tensor(tensor) else None
         return self.case.queries.trait(row) if row is not None and self.case.queries.dims[row] > 0 else ""
 
 
 # Calls above that take it on the CPU only: the lengths of `pack_padded_sequence`, `x.numpy()`.
 
 
-def moves_what_stays(case: Case, fix: Fix) -> bool:
+def moves_what_stays(case: MismatchCase, fix: Fix) -> bool:
     """Return whether an edit would move a tensor that an earlier line needs on the CPU."""
     if case.queries.of == "dtype" or case.expected_device == HOST:
         return False
@@ -211,7 +211,7 @@ def moves_what_stays(case: Case, fix: Fix) -> bool:
     bases = {base(moved.row) for moved in fix.moved}
     return any(
         base(row) in bases and any(_comes_before(edit, frame, line) for edit in fix.edits)
-        for frame in FailingFrame.all_of(case.snapshot, case.expected_device, to_read=True)
+        for frame in FailingFrame.all_of(case.moment, case.expected_device, to_read=True)
         for line, row in _taken_above(frame)
     )
 
@@ -219,7 +219,7 @@ def moves_what_stays(case: Case, fix: Fix) -> bool:
 def _taken_above(frame: FailingFrame) -> Iterator[tuple[int, TensorId]]:
     """Yield the lines above a frame's own that take a tensor on the CPU only, with its row."""
     for line, taken in _taken_in(frame.source, frame.body):
-        row = frame.snapshot.row(evaluate(taken, frame.scope())) if line < frame.line else None
+        row = frame.moment.row(evaluate(taken, frame.scope())) if line < frame.line else None
         if row is not None:
             yield line, row
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from devtrace.diagnosis.evidence.accelerate_hooks import is_dispatched
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Choice, Edit
 from devtrace.diagnosis.slugs import CauseSlug
@@ -54,7 +54,7 @@ def suggested(help: str, *edits: Edit | None, moved: Iterable[Moved] = ()) -> It
         yield Fix(help, whole, tuple(moved))
 
 
-def failing_frame(case: Case) -> FailingFrame | None:
+def failing_frame(case: MismatchCase) -> FailingFrame | None:
     """Return the user's innermost frame, if it ran the op: the frames of another thread are gone.
 
     But autograd hands on the frames of its threads with the error.
@@ -62,23 +62,23 @@ def failing_frame(case: Case) -> FailingFrame | None:
     ops, frames = case.queries.trace.ops, case.queries.frames
     if ops.number("thread", case.op) > 0 and not (frames and frames[0][0] == ops.number("site", case.op)):
         return None
-    frame, ran = FailingFrame.of(case.snapshot, 0, case.expected_device), case.queries.op_user(case.op)
+    frame, ran = FailingFrame.of(case.moment, 0, case.expected_device), case.queries.op_user(case.op)
     found = case.queries.source_node(ran) if case.op != case.queries.failed else None  # of the same statement, before
     is_its = found is not None and frame is not None and found.statement is frame.source_node.statement
     return frame if is_its or case.op == case.queries.failed else None
 
 
-def frame_at(case: Case, site: SiteId) -> FailingFrame | None:
+def frame_at(case: MismatchCase, site: SiteId) -> FailingFrame | None:
     """Return the frame that is still running the function of a site; of a package's code only to be read."""
     row = case.queries.site(site)
-    number = case.snapshot.frame_of(row) if row is not None else None
-    return None if number is None else FailingFrame.reading(case.snapshot, number, case.expected_device)
+    number = case.moment.frame_of(row) if row is not None else None
+    return None if number is None else FailingFrame.reading(case.moment, number, case.expected_device)
 
 
-def siblings_on_odd_device(case: Case, name: AccessPath) -> Iterator[AccessPath]:
+def siblings_on_odd_device(case: MismatchCase, name: AccessPath) -> Iterator[AccessPath]:
     """Yield the tensors beside a named one, on the same wrong device, that the failing function or its caller names."""
-    mentioned = {name for frame in case.snapshot.frames[:2] for name in frame.f_code.co_names}
-    for sibling in case.snapshot.beside(name):
+    mentioned = {name for frame in case.moment.frames[:2] for name in frame.f_code.co_names}
+    for sibling in case.moment.beside(name):
         row = case.odd_row(sibling.last.value)
         if row is None or case.queries.dims[row] == 0:
             continue
@@ -113,7 +113,7 @@ def reads(node: ast.AST, variable: str) -> list[ast.Name]:
     return [name for name in nodes_of(ast.Name, node) if name.id == variable and is_read(name)]
 
 
-def odd_rows(case: Case, value: object) -> list[TensorId]:
+def odd_rows(case: MismatchCase, value: object) -> list[TensorId]:
     """Return the odd tensors of a value: itself, or those registered on it as a module."""
     if kinds.is_module(value) and case.queries.of == "dtype" and not is_floating(case.odd_device):
         return []  # a module casts numbers with a point alone
@@ -121,7 +121,7 @@ def odd_rows(case: Case, value: object) -> list[TensorId]:
     return [row for tensor in tensors if (row := case.odd_row(tensor)) is not None]
 
 
-def made_at(case: Case, chosen: Callable[[SourceNode], bool]) -> Iterator[Moved]:
+def made_at(case: MismatchCase, chosen: Callable[[SourceNode], bool]) -> Iterator[Moved]:
     """Yield the tensors that calls at some sites made on the odd device."""
     queries, ops = case.queries, case.queries.trace.ops
     nodes = ((site, queries.source_node(site)) for site in map(SiteId, range(len(queries.trace.sites))))
@@ -133,7 +133,7 @@ def made_at(case: Case, chosen: Callable[[SourceNode], bool]) -> Iterator[Moved]
         yield from (Moved(row, OpId(op + 1)) for row in queries.outputs(op) if queries.trait(row) == case.odd_device)
 
 
-Strategy = Callable[[Case, Verdict], Iterator[Fix]]
+Strategy = Callable[[MismatchCase, Verdict], Iterator[Fix]]
 
 
 class Ranked(NamedTuple):

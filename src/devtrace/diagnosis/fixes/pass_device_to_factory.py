@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence import origins
-from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.source_text import only_assignment
 from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.fix import Fix, made_at, siblings_on_odd_device, suggested
@@ -17,7 +17,7 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
 
-def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def pass_device_to_factory(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Pass the expected device to the factory's call; in a package's code, say so."""
     site = case.queries.op_site(case.origin.op)
     found = case.queries.source_node(site)
@@ -48,7 +48,7 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
         yield from suggested(sentence("fixed.give-device", code=new), edit, moved=moved)
 
 
-def _makes_no_such(case: Case, call: ast.Call) -> bool:
+def _makes_no_such(case: MismatchCase, call: ast.Call) -> bool:
     """Return whether `dtype=` cannot help: the result is cast (`torch.zeros(n).double()`), or can have no other.
 
     Nor does it help an op that refuses a dtype as such, `1 - mask`, if the factory's result is only a source.
@@ -58,7 +58,7 @@ def _makes_no_such(case: Case, call: ast.Call) -> bool:
     return case.queries.of == "dtype" and (case.origin.arrival == "copied" or has_floats_only or is_of_another)
 
 
-def _of_siblings(case: Case, verdict: Verdict, call: ast.Call) -> Iterator[ast.Call]:
+def _of_siblings(case: MismatchCase, verdict: Verdict, call: ast.Call) -> Iterator[ast.Call]:
     """Yield the factories of the owner's other attributes: the next line would fail over those.
 
     For devices, only attributes that the rest of the line needs.
@@ -67,7 +67,7 @@ def _of_siblings(case: Case, verdict: Verdict, call: ast.Call) -> Iterator[ast.C
     if name is None or own is None or case.queries.of == "device" or name.last.owner is None:
         return
     for sibling in siblings_on_odd_device(case, name):
-        row = case.snapshot.row(sibling.last.value)
+        row = case.moment.row(sibling.last.value)
         born = case.queries.born(case.queries.base(row)) if row is not None else NO_SITE
         found = case.queries.source_node(born)
         if found is None and sibling.last.kind == "attribute" and not case.queries.evidence.saw_ops:
@@ -88,7 +88,7 @@ def _without_device(trait: Trait, statement: ast.stmt, call: ast.Call, source: S
     return found
 
 
-def move_in_package(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_in_package(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Name the line of a package's code that makes the tensor, and what it lacks: `.to(self.device)`."""
     queries = case.queries
     for site in dict.fromkeys((verdict.born, *(queries.born(row) for row in case.origin.path))):

@@ -19,8 +19,8 @@ from typing import Any
 
 from devtrace.diagnosis.edits import Edited
 from devtrace.diagnosis.evidence.accelerate_hooks import is_dispatched
-from devtrace.diagnosis.evidence.case import Case
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.edit_timing import is_in_vain, is_too_early, lasts, moves_what_stays
 from devtrace.diagnosis.fixes.fix import Fix, Moved
@@ -31,7 +31,7 @@ from devtrace.source.parsing import Source, Span
 from devtrace.source.safe_values import Scope, evaluate
 
 
-def refusal(case: Case, fix: Fix, *, is_joined: bool = False) -> str:
+def refusal(case: MismatchCase, fix: Fix, *, is_joined: bool = False) -> str:
     """Return why an edit of a fix cannot stand at its line, whatever the others do; empty if all can.
 
     Of a fix that was joined of several, each of which was asked about, there is no one time at which all are made.
@@ -39,7 +39,7 @@ def refusal(case: Case, fix: Fix, *, is_joined: bool = False) -> str:
     if any(case.queries.producer(case.queries.base(moved.row)) > moved.since for moved in fix.moved):
         return "what it moves is made later"
     for edit in fix.edits:
-        if reason := unwritable(case.snapshot, edit):
+        if reason := unwritable(case.moment, edit):
             return reason
     if not all(lasts(case, edit) for edit in fix.edits):
         return "the next round of a loop may bring another value"
@@ -50,20 +50,20 @@ def refusal(case: Case, fix: Fix, *, is_joined: bool = False) -> str:
     return "a line above takes it on the CPU" if moves_what_stays(case, fix) else ""
 
 
-def unwritable(snapshot: FailureSnapshot, edit: Edit) -> str:
+def unwritable(moment: FailingMoment, edit: Edit) -> str:
     """Return why the lines of an edit cannot stand where they are; empty if they can."""
-    cells = [block.cell_id for block in snapshot.queries.trace.sources if block.file == edit.file]
-    source = snapshot.queries.read(edit.file, max(edit.line, 1), cells[0] if cells else "")
+    cells = [block.cell_id for block in moment.queries.trace.sources if block.file == edit.file]
+    source = moment.queries.read(edit.file, max(edit.line, 1), cells[0] if cells else "")
     edited = Edited.of(source, edit) if source is not None else None
     if source is None or edited is None:
         return "the source cannot be read"
     former = _paths_in(source, edited.first, edited.first + edit.before.count("\n")) if edit.before else []
     known = {ast.unparse(path) for path in former}
     new = _paths_in(edited.source, edited.first, edited.last) if edit.after else []
-    running, namespace = _variables(snapshot, edited)
+    running, namespace = _variables(moment, edited)
     if not all(_has_value(path, edited.source, running, namespace) for path in new if ast.unparse(path) not in known):
         return "a name has no value at its line"
-    moves = snapshot.queries.move_methods
+    moves = moment.queries.move_methods
     found = (match_code("$target = $x.$move(...)", statement) for statement in edited.statements())
     targets = [each["target"] for each in found if each is not None and each["move"] in moves]
     for call in _new_moves(source, edited, edit, moves):
@@ -99,17 +99,17 @@ def _calls_its_own_method(source: Source, call: ast.Call) -> bool:
     return owner != "" and owner == own_name(source, call) and getattr(method, "name", "") == called_name(call)
 
 
-def _variables(snapshot: FailureSnapshot, edited: Edited) -> tuple[dict[str, Any], dict[str, Any]]:
+def _variables(moment: FailingMoment, edited: Edited) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the variables of the frame that runs the edited function, and the names of its module."""
     after, namespace = edited.source, dict[str, Any]()
     function = after.function(after.node_at(Span(edited.first, -1, -1, -1)) or after.tree)
-    for frame in snapshot.frames:
+    for frame in moment.frames:
         if frame.f_code.co_filename == after.file:
             namespace = namespace or dict(frame.f_globals)
             is_whole = frame.f_code.co_name == "<module>"
             if after.body_of(frame.f_code) is function and is_whole == (function is None):
                 return dict(frame.f_locals), dict(frame.f_globals)
-    known = snapshot.queries.snapshot.objects
+    known = moment.queries.snapshot.objects
     return {}, namespace or dict(known.modules.get(after.file) or known.names or {})
 
 

@@ -11,7 +11,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.moves import Move
 from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
@@ -27,7 +27,7 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
 
-def register_on_module(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def register_on_module(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Register the attribute with the tensor on its module, and the module's other unregistered tensors."""
     unregistered = unregistered_step(verdict)
     found = next(_registering(case, verdict, unregistered), None) if unregistered is not None else None
@@ -44,13 +44,13 @@ def register_on_module(case: Case, verdict: Verdict) -> Iterator[Fix]:
         yield found
 
 
-def move_what_a_package_keeps(case: Case, verdict: Verdict) -> Iterator[Fix]:
+def move_what_a_package_keeps(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Move the tensor by hand, if its class is a package's."""
     if case.queries.package(verdict.born):
         yield from move_below_binding(case, verdict)
 
 
-def _is_odd(case: Case, reference: Reference) -> bool:
+def _is_odd(case: MismatchCase, reference: Reference) -> bool:
     """Return whether the tensor, or the layers of a container, are on the odd device as well."""
     if is_tensor(reference.value):
         row = case.odd_row(reference.value)
@@ -58,7 +58,7 @@ def _is_odd(case: Case, reference: Reference) -> bool:
     return bool(_container_of(reference.value)) and bool(_rows(case, reference.value))
 
 
-def _rows(case: Case, value: Any) -> list[TensorId]:
+def _rows(case: MismatchCase, value: Any) -> list[TensorId]:
     """Return the odd tensors of a value, or of the layers in it."""
     if _container_of(value):
         return [row for layer in items_of(value) for row in _rows(case, layer)]
@@ -76,7 +76,7 @@ def unregistered_step(verdict: Verdict) -> Reference | None:
     return below[0] if is_attribute else None
 
 
-def _registering(case: Case, verdict: Verdict, reference: Reference) -> Iterator[Fix]:
+def _registering(case: MismatchCase, verdict: Verdict, reference: Reference) -> Iterator[Fix]:
     """Yield the change of the attribute's only assignment in the constructor."""
     given = list(assignments(case.queries, reference.owner, reference.key))
     if not given:
@@ -96,7 +96,7 @@ def _registering(case: Case, verdict: Verdict, reference: Reference) -> Iterator
             yield from _registered(each, reference, moved)
 
 
-def _set_by_name(case: Case, verdict: Verdict, module: Any) -> Iterator[Fix]:
+def _set_by_name(case: MismatchCase, verdict: Verdict, module: Any) -> Iterator[Fix]:
     """Turn `setattr(self, f"grid_{n}", x)` of `__init__` into a buffer, for each tensor that the line made."""
     found = case.queries.own_node(verdict.born)
     call = alone(found.statement) if found is not None else None
@@ -124,7 +124,7 @@ def _is_built_beside_others(given: SourceNode, attribute: str) -> bool:
     return any(node.attr == attribute and is_given(node) for node in nodes)
 
 
-def _since(case: Case, row: TensorId, move: Move) -> OpId:
+def _since(case: MismatchCase, row: TensorId, move: Move) -> OpId:
     """Return the op of the module's move after `__init__`; unrecorded births count as before it."""
     is_read = not case.queries.evidence.saw_ops or case.queries.certainty(row) == "inferred"
     return max(move.op, case.queries.producer(case.queries.base(row))) if is_read else move.op

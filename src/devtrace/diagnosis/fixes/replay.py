@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import combined
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.diagnosis.evidence.torchs_sentences import LENGTHS_ON_HOST, PINNING
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.fixes.fix import Moved, failing_frame
@@ -83,7 +83,7 @@ class RecordedSteps:
 class Replay:
     """Runs the ops up to the failing one; `conflict` is the first that would mix devices, None if all would run."""
 
-    def __init__(self, recorded: RecordedSteps, case: Case, moved: Iterable[Moved]) -> None:
+    def __init__(self, recorded: RecordedSteps, case: MismatchCase, moved: Iterable[Moved]) -> None:
         self.recorded = recorded
         self.case = case
         self.queries = case.queries
@@ -133,7 +133,7 @@ class Replay:
 
     def _is_taken_by_the_line(self, row: TensorId) -> bool:
         """Return whether an input is a view, taken on the failing line, of a moved tensor: `head(x.flatten(1))`."""
-        queries, known = self.queries, self.case.snapshot.by_row
+        queries, known = self.queries, self.case.moment.by_row
         is_read = not queries.evidence.saw_ops and queries.producer(row) < 0
         return is_read and row not in known and queries.base(row) in self.there
 
@@ -172,7 +172,7 @@ class Replay:
         return step.following if self.trait_now(step.leading) != self.queries.trait(step.leading) else []
 
 
-def rows_of_the_line(case: Case, moved: set[TensorId]) -> tuple[TensorId, ...]:
+def rows_of_the_line(case: MismatchCase, moved: set[TensorId]) -> tuple[TensorId, ...]:
     """Return the tensors that the failing expression reads and that would still be on the odd device."""
     frame = failing_frame(case)
     if frame is None or case.odd_device != HOST:
@@ -198,7 +198,7 @@ def _was_taken(node: ast.AST, frame: FailingFrame) -> bool:
     return any(isinstance(outer, ast.Call) for outer in within)
 
 
-def _inputs_of_the_moved(case: Case, frame: FailingFrame, moved: set[TensorId]) -> Iterator[TensorId]:
+def _inputs_of_the_moved(case: MismatchCase, frame: FailingFrame, moved: set[TensorId]) -> Iterator[TensorId]:
     """Yield the sources of moved tensors in the failing statement: `w` of `x + (1 - w // 2).to(x.device)`."""
     queries, rows = case.queries, list(moved)
     for row in rows:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from devtrace.diagnosis.edits import merged
 from devtrace.diagnosis.evidence.accelerate_hooks import owner_without_data
-from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.source_text import statement_site
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.findings import Choice
@@ -45,9 +45,9 @@ class Candidate(NamedTuple):
 class Search:
     """Search for a fix of one mismatch. The causes tell the verdict on a tensor that comes up on the way."""
 
-    case: Case
+    case: MismatchCase
     verdict: Verdict
-    find_verdict: Callable[[Case], Verdict]
+    find_verdict: Callable[[MismatchCase], Verdict]
     is_a_guess: Callable[[Fix], bool] = lambda fix: False
 
     @cached_property
@@ -95,9 +95,9 @@ class Search:
             whole = self.completed(each.fix) if not each.refusal else None
             yield whole, each, each.refusal or ("" if whole is not None else "the line would mix devices all the same")
 
-    def candidates(self, case: Case, verdict: Verdict) -> Iterator[Candidate]:
+    def candidates(self, case: MismatchCase, verdict: Verdict) -> Iterator[Candidate]:
         """Yield the strategies' candidates for a tensor, in order, each judged by itself."""
-        if not case.snapshot.frames:
+        if not case.moment.frames:
             return
         is_state = any(reference.kind == "state" for name in case.names for reference in name.references)
         roots = case.cases_of_roots if not is_state else []  # a restored state is cast to where its parameter is
@@ -131,7 +131,7 @@ class Search:
                 parts = others
         return parts
 
-    def _left(self, parts: list[Fix]) -> Case | None:
+    def _left(self, parts: list[Fix]) -> MismatchCase | None:
         """Return the case of the next tensor that would still be on the odd device, None if all are together."""
         replay = self._replay(self.case, parts)
         if replay.conflict is not None:
@@ -139,15 +139,15 @@ class Search:
         rows = rows_of_the_line(self.case, replay.there)
         return self._about(self.case.op, rows) if rows else None
 
-    def _replay(self, case: Case, parts: list[Fix]) -> Replay:
+    def _replay(self, case: MismatchCase, parts: list[Fix]) -> Replay:
         kind: type[Replay] = find("replay", case.queries.of) or Replay
         return kind(self._recorded, case, proof.all_moved(parts))
 
-    def _about(self, op: OpId, rows: tuple[TensorId, ...]) -> Case:
+    def _about(self, op: OpId, rows: tuple[TensorId, ...]) -> MismatchCase:
         mismatch = replace(self.case.mismatch, op=op, odd_tensor=rows[0], others_on_odd_device=rows[1:])
-        return Case.of(self.case.queries, self.case.snapshot, mismatch)
+        return MismatchCase.of(self.case.queries, self.case.moment, mismatch)
 
-    def _next_part(self, left: Case, parts: list[Fix]) -> Fix | None:
+    def _next_part(self, left: MismatchCase, parts: list[Fix]) -> Fix | None:
         """Return the first new candidate that moves the tensor."""
         known = {moved.row for part in parts for moved in part.moved}
         accepted = (each.fix for each in self.candidates(left, self.find_verdict(left)) if not each.refusal)
@@ -159,7 +159,7 @@ class Search:
                 return replace(fix, because=self._why_too(left))
         return None
 
-    def _why_too(self, left: Case) -> str:
+    def _why_too(self, left: MismatchCase) -> str:
         """Say why a further tensor has to move: where it is, or which line would fail after the first edit."""
         named = (self.find_verdict(left).name, *left.names)
         name = next((each.text for each in named if each is not None), "")

@@ -11,11 +11,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from devtrace.diagnosis.evidence.case import Case
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.intent import intended
 from devtrace.diagnosis.evidence.mismatch import Mismatch, find_mismatch
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.source_text import assigned_names
 from devtrace.diagnosis.evidence.torchs_sentences import NO_DATA, RefusedGradient, refused_gradient
@@ -30,25 +30,25 @@ from devtrace.source.vocabulary import in_full
 from devtrace.trace.ids import OpId, TensorId
 
 
-def device_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
-    refused = _refused_gradient(queries, op, text) or _refused_copy(queries, snapshot, op, text)
+def device_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Finding | None:
+    refused = _refused_gradient(queries, op, text) or _refused_copy(queries, moment, op, text)
     found = find_mismatch(queries, op) if refused is None else None
     if found is not None:
-        found = _blame_the_input(queries, snapshot, intended(queries, snapshot, found))
+        found = _blame_the_input(queries, moment, intended(queries, moment, found))
     mismatch = refused or found
-    return explained(Case.of(queries, snapshot, mismatch), "device-mismatch") if mismatch is not None else None
+    return explained(MismatchCase.of(queries, moment, mismatch), "device-mismatch") if mismatch is not None else None
 
 
-def _blame_the_input(queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatch) -> Mismatch:
+def _blame_the_input(queries: TraceQueries, moment: FailingMoment, mismatch: Mismatch) -> Mismatch:
     """Blame a layer's input, not the tensor that the layer made on the input's device (LSTMCell makes its state)."""
     made = queries.producer(mismatch.odd_tensor)
     if made < 0 or not _was_made_by_the_failing_layer(queries, made, mismatch.op):
         return mismatch
-    frame = FailingFrame.reading(snapshot, 0, mismatch.expected_device)
+    frame = FailingFrame.reading(moment, 0, mismatch.expected_device)
     found = queries.op_node(mismatch.op)
     if frame is None or found is None or not isinstance(found.node, ast.Call) or factory_call(found) is not None:
         return mismatch
-    rows = [snapshot.row(value.value) for value in values(found.node, found.source, frame.scope())]
+    rows = [moment.row(value.value) for value in values(found.node, found.source, frame.scope())]
     on_odd_device = [row for row in rows if row is not None and queries.device(row) == mismatch.odd_device]
     tensor = next((row for row in on_odd_device if queries.dims[row] > 0), mismatch.odd_tensor)
     return replace(mismatch, odd_tensor=tensor)
@@ -114,16 +114,16 @@ def _is_made_by(made: SourceNode, returned: ast.expr) -> bool:
 # Copies of tensors without data.
 
 
-def _refused_copy(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Mismatch | None:
+def _refused_copy(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Mismatch | None:
     rows = [row for row in queries.inputs(op) if queries.device(row) == META]
     if not rows or NO_DATA not in text:
         return None
-    return Mismatch(op, rows[0], META, next(_targets(snapshot), ""), tuple(rows[1:]), of="copy")
+    return Mismatch(op, rows[0], META, next(_targets(moment), ""), tuple(rows[1:]), of="copy")
 
 
-def _targets(snapshot: FailureSnapshot) -> Iterator[str]:
+def _targets(moment: FailingMoment) -> Iterator[str]:
     """Yield the devices that the lines of the error ask for, innermost first."""
-    for frame in FailingFrame.all_of(snapshot, "", to_read=True):
+    for frame in FailingFrame.all_of(moment, "", to_read=True):
         for call in calls_in(frame.source_node.node):
             yield from filter(None, _asked_for(call, frame))
 
@@ -133,8 +133,8 @@ def _asked_for(call: ast.Call, frame: FailingFrame) -> Iterator[str]:
     method, given = called_name(call), given_trait(call)
     if given is not None:
         value = given.value if isinstance(given, ast.Constant) else evaluate(given, frame.scope())
-        yield frame.snapshot.trait_of(value) if is_tensor(value) else in_full(device_named_by(value))
+        yield frame.moment.trait_of(value) if is_tensor(value) else in_full(device_named_by(value))
     elif method in (HOST, "numpy"):
         yield HOST
-    elif method in frame.snapshot.queries.move_methods and not call.args:
+    elif method in frame.moment.queries.move_methods and not call.args:
         yield f"{method}:0"

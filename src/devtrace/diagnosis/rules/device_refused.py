@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from devtrace.diagnosis.evidence.asked_devices import AskedDevice, asked_device, who_asked
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.finding_parts import of_error
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.torchs_sentences import REFUSALS
@@ -42,17 +42,17 @@ class _Answer(NamedTuple):
     help: str = ""
 
 
-def device_refused(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
+def device_refused(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Finding | None:
     matches = ((key, re.search(pattern, text, re.IGNORECASE | re.MULTILINE)) for key, pattern in REFUSALS.items())
     key, found = next(((key, found) for key, found in matches if found), ("", None))
     if found is None:
         return None
     names = [each if key == "misspelt" else each.lower() for each in found.groups() if each]
     if key == "mixed":
-        paths = [paths[0] for row in queries.inputs(op) if (paths := snapshot.names(row))]
+        paths = [paths[0] for row in queries.inputs(op) if (paths := moment.names(row))]
         names = [f"`{path.text}`" for path in paths if type(path.last.value).__name__ != "DTensor"]
     there = [*queries.snapshot.objects.accelerators] or [HOST]
-    frames = FailingFrame.all_of(snapshot, there[0]) if key in ("absent", "file", "misspelt") else []
+    frames = FailingFrame.all_of(moment, there[0]) if key in ("absent", "file", "misspelt") else []
     answer = _absent(frames, ":".join(names), there) if key in ("absent", "file") else _Answer()
     if key == "misspelt":
         answer = _misspelt(frames, "".join(names))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.finding_parts import of_error
 from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES, is_of_another_trait, refused
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
@@ -25,7 +25,7 @@ from devtrace.trace.rows import Failure
 from devtrace.words.catalogue import one_after_another, sentence
 from devtrace.words.errors import named
 
-Explain = Callable[[TraceQueries, FailureSnapshot, OpId, str], Finding | None]
+Explain = Callable[[TraceQueries, FailingMoment, OpId, str], Finding | None]
 """Explains an op that raised, by torch's message; None where the error is of another rule."""
 
 OF_DEVICES: Final[Mapping[str, Explain]] = {
@@ -69,14 +69,14 @@ def device_errors(queries: TraceQueries, notes: list[str]) -> Iterator[Finding]:
 
 
 def _one_by_one(queries: TraceQueries, notes: list[str]) -> Iterator[Finding]:
-    snapshot = FailureSnapshot(queries)
+    moment = FailingMoment(queries)
     for error in queries.trace.errors:
         is_of_dtypes = is_of_another_trait(error.message)
         is_torchs = ABOUT_DEVICES.search(error.message) is not None and not is_of_dtypes
         names_devices = is_torchs or (_IS_ABOUT_DEVICES.search(error.message) is not None and not is_of_dtypes)
         if not names_devices and not is_of_dtypes and refused(error.message) is None:
             continue
-        finding, fault = _explained(queries, snapshot, error, notes)
+        finding, fault = _explained(queries, moment, error, notes)
         if finding is not None:
             yield _of_a_try(queries, finding) if finding.rule in _TRIED else finding
         elif fault:
@@ -87,13 +87,13 @@ def _one_by_one(queries: TraceQueries, notes: list[str]) -> Iterator[Finding]:
 
 
 def _explained(
-    queries: TraceQueries, snapshot: FailureSnapshot, error: Failure, notes: list[str]
+    queries: TraceQueries, moment: FailingMoment, error: Failure, notes: list[str]
 ) -> tuple[Finding | None, str]:
     """Return what the first rule that explains an error finds, or why a rule failed."""
     why = ""
     for slug, load in error_rules().items():
         try:
-            finding = load()(queries, snapshot, error.op.id, error.message)
+            finding = load()(queries, moment, error.op.id, error.message)
         except Exception as fault:  # noqa: BLE001 (other rules go on, and torch's own error is shown all the same)
             why, note = named(fault), failed_rule(slug, fault)
             notes += [note] if note not in notes else []

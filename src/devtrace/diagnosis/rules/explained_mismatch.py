@@ -11,8 +11,8 @@ from devtrace.diagnosis.causes import ordered
 from devtrace.diagnosis.causes.ordered import find_verdict
 from devtrace.diagnosis.evidence.accelerate_hooks import owner_with_hook
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.finding_parts import as_culprit, of_error
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import assigned_names, birth, statement_site
 from devtrace.diagnosis.evidence.trace_queries import META
@@ -30,7 +30,7 @@ from devtrace.words.text_format import one_line
 LONGEST_CHAIN: Final = 8
 
 
-def explained(case: Case, rule: RuleSlug) -> Finding:
+def explained(case: MismatchCase, rule: RuleSlug) -> Finding:
     queries, mismatch = case.queries, case.mismatch
     verdict = find_verdict(case)
     expressions = list(map(one_line, _expressions(case)))
@@ -55,7 +55,7 @@ def explained(case: Case, rule: RuleSlug) -> Finding:
     )
 
 
-def _devices(case: Case) -> tuple[str, ...]:
+def _devices(case: MismatchCase) -> tuple[str, ...]:
     """Return the devices that the op mixed; of dtypes those of its inputs."""
     if case.queries.of == "device":
         return tuple(filter(None, (case.expected_device, case.odd_device)))
@@ -63,7 +63,7 @@ def _devices(case: Case) -> tuple[str, ...]:
     return tuple(dict.fromkeys(case.queries.device(row) for row in rows))
 
 
-def candidate_names(case: Case, verdict: Verdict, expressions: list[str]) -> list[str]:
+def candidate_names(case: MismatchCase, verdict: Verdict, expressions: list[str]) -> list[str]:
     """Return all possible names, best first: of the cause's tensor, of the odd one, of its sources."""
     tensors = case.queries.trace.tensors
     found = [verdict.name.text] if verdict.name is not None and not _is_an_operand(case, verdict.name) else []
@@ -75,13 +75,13 @@ def candidate_names(case: Case, verdict: Verdict, expressions: list[str]) -> lis
     return list(dict.fromkeys(name for name in names if name))
 
 
-def _is_an_operand(case: Case, name: AccessPath) -> bool:
+def _is_an_operand(case: MismatchCase, name: AccessPath) -> bool:
     """Return whether a name is only an item of what the failing function was handed: `tensors[1]`."""
-    given = [each.f_code.co_varnames[: each.f_code.co_argcount] for each in case.snapshot.frames[:1]]
+    given = [each.f_code.co_varnames[: each.f_code.co_argcount] for each in case.moment.frames[:1]]
     return name.listed and name.frame == 0 and any(name.references[0].key in names for names in given)
 
 
-def _made_as(case: Case) -> list[str]:
+def _made_as(case: MismatchCase) -> list[str]:
     """Return the tensor's name on the line that cast it, if the failing line, as of a hook, has none."""
     made = case.queries.op_node(case.origin.op) if case.queries.of == "dtype" else None
     match made.statement if made is not None else None:
@@ -90,20 +90,20 @@ def _made_as(case: Case) -> list[str]:
     return assigned_names(made) if made is not None else []
 
 
-def _library_paths(case: Case) -> list[str]:
+def _library_paths(case: MismatchCase) -> list[str]:
     """Return the name that a library of layers gave a tensor, as Keras does: `sequential/dense/kernel`."""
     texts = [name.last.text.lstrip(".") for name in case.names]
     return [path for text in texts if "/" in text for path in (text, text.partition("/")[2])][:2]
 
 
-def _operand_name(case: Case, verdict: Verdict, expressions: list[str]) -> str | None:
+def _operand_name(case: MismatchCase, verdict: Verdict, expressions: list[str]) -> str | None:
     """Return a name of the odd tensor if the cause is about another, its source; "" if it has none."""
     if verdict.name is None or verdict.name in case.names:
         return None
     return next(iter([*(name.text for name in case.names), *expressions]), "")
 
 
-def _expressions(case: Case) -> list[str]:
+def _expressions(case: MismatchCase) -> list[str]:
     """Return the source's names for the odd tensor: its expression on the failing line, its variable."""
     queries, tensor = case.queries, case.odd_tensor
     frame = failing_frame(case)
@@ -125,9 +125,9 @@ def _expressions(case: Case) -> list[str]:
     return [*texts, made.source.segment(made.node)] if is_part else texts
 
 
-def _birth_in_an_untraced_cell(case: Case, names: list[str]) -> Site | None:
+def _birth_in_an_untraced_cell(case: MismatchCase, names: list[str]) -> Site | None:
     """Return the statement of an earlier, untraced cell that makes the named tensor."""
-    frames = case.snapshot.frames
+    frames = case.moment.frames
     if not frames or not names or case.origin.arrival != "given":
         return None
     owner = names[0].rpartition(".")[0]
@@ -137,9 +137,9 @@ def _birth_in_an_untraced_cell(case: Case, names: list[str]) -> Site | None:
     return birth(case.queries.snapshot.cells, frames[-1].f_code.co_filename, names[0], kind)
 
 
-def _culprit(case: Case, verdict: Verdict, names: list[str], guessed: Site | None) -> Culprit:
+def _culprit(case: MismatchCase, verdict: Verdict, names: list[str], guessed: Site | None) -> Culprit:
     queries = case.queries
-    row = case.snapshot.row(verdict.name.last.value) if verdict.name is not None else None
+    row = case.moment.row(verdict.name.last.value) if verdict.name is not None else None
     return as_culprit(
         queries,
         case.odd_tensor if row is None else row,
@@ -152,7 +152,7 @@ def _culprit(case: Case, verdict: Verdict, names: list[str], guessed: Site | Non
     )
 
 
-def _chain(case: Case) -> tuple[Site, ...]:
+def _chain(case: MismatchCase) -> tuple[Site, ...]:
     """Return the lines that the tensor came by, from birth to use."""
     queries = case.queries
     sites = [queries.born(row) for row in reversed(case.origin.path)]
@@ -164,7 +164,7 @@ def _chain(case: Case) -> tuple[Site, ...]:
     return tuple(lines.values())[-LONGEST_CHAIN:]
 
 
-def _loaded_from(case: Case) -> Site | None:
+def _loaded_from(case: MismatchCase) -> Site | None:
     """Return the line that loaded `saved` of `optimizer.load_state_dict(saved)`: `saved = torch.load(f)`."""
     found, frame = case.queries.source_node(case.born), frame_at(case, case.born)
     calls = calls_in(found.statement) if found is not None else ()
@@ -178,7 +178,7 @@ def _loaded_from(case: Case) -> Site | None:
 # Its sentences: which tensor is where, and why it did not come along.
 
 
-def message(case: Case, verdict: Verdict, name: str, operand: str | None) -> str:
+def message(case: MismatchCase, verdict: Verdict, name: str, operand: str | None) -> str:
     """Say where the odd tensor and the others are, then why.
 
     `name` is of the tensor that the cause is about. `operand` is of the odd one, if that was computed from it.
@@ -196,7 +196,7 @@ def message(case: Case, verdict: Verdict, name: str, operand: str | None) -> str
     return one_after_another(parts)
 
 
-def _reason(case: Case, verdict: Verdict) -> str:
+def _reason(case: MismatchCase, verdict: Verdict) -> str:
     """Say why; of what was read from the source of a program that nobody recorded say once that it is probable."""
     if case.queries.evidence.saw_ops or verdict.certainty == "seen" or case.mismatch.of == "copy":
         return ordered.reason(case, verdict)
@@ -204,10 +204,10 @@ def _reason(case: Case, verdict: Verdict) -> str:
     return sentence("explained.probably", reason=reason) if reason else ""
 
 
-def _siblings(case: Case, verdict: Verdict, name: str) -> list[str]:
+def _siblings(case: MismatchCase, verdict: Verdict, name: str) -> list[str]:
     """Return the last steps to other odd inputs that the same owner holds: `.bias` beside `model.head.weight`."""
     path = next((path for path in (verdict.name, *case.names) if path is not None and path.text == name), None)
-    named = [names[0] for row in case.mismatch.others_on_odd_device if (names := case.snapshot.names(row))]
+    named = [names[0] for row in case.mismatch.others_on_odd_device if (names := case.moment.names(row))]
     if path is None:
         return []
     owner, _ = _split(path)
@@ -221,7 +221,7 @@ def _split(path: AccessPath) -> tuple[str, str]:
     return (owner, rest) if last else (path.texts[0] if len(path.texts) > 1 else "", rest)
 
 
-def _others(case: Case, verdict: Verdict, named: int) -> str:
+def _others(case: MismatchCase, verdict: Verdict, named: int) -> str:
     """Say where the rest of the module is: "the others", if all but the named tensors are there."""
     count = verdict.others if verdict.cause != "not-registered" and case.mismatch.of == "inputs" else 0
     if verdict.module is None or not count:
@@ -238,7 +238,7 @@ _REFUSED: Final = family(
 )  # fmt: skip
 
 
-def _other_inputs(case: Case) -> str:
+def _other_inputs(case: MismatchCase) -> str:
     """Say where the other inputs are, or what else torch refused."""
     if case.mismatch.of != "inputs":
         if not case.expected_device or case.mismatch.of == "number":
@@ -248,7 +248,7 @@ def _other_inputs(case: Case) -> str:
     return sentence("mismatch.inputs", count=len(set(expected)), expected=case.expected_device)
 
 
-def _intent(case: Case, verdict: Verdict) -> str:
+def _intent(case: MismatchCase, verdict: Verdict) -> str:
     """Quote what says that the CPU is meant; where nothing says which device is, say what put the others elsewhere."""
     words = case.mismatch.words
     if words is not None:
@@ -266,13 +266,13 @@ def _intent(case: Case, verdict: Verdict) -> str:
     return sentence("mismatch.either", odd=case.odd_device, line=site, expected=case.expected_device, text=text)
 
 
-def _hook(case: Case) -> str:
+def _hook(case: MismatchCase) -> str:
     """Say that a hook of the module that owns the tensor brought the others to where they are."""
     owner = owner_with_hook(case) if case.mismatch.of == "inputs" and case.odd_device != META else None
     return sentence("mismatch.hook", module=owner.text, expected=case.expected_device) if owner is not None else ""
 
 
-def _replica(case: Case) -> str:
+def _replica(case: MismatchCase) -> str:
     """Say that all replicas of DataParallel share the tensor, if the op failed in one."""
     if not case.in_a_replica:
         return ""
@@ -281,13 +281,13 @@ def _replica(case: Case) -> str:
     return sentence("mismatch.replica-object", kind=kind, **where) if kind else sentence("mismatch.replica", **where)
 
 
-def _shared(case: Case) -> str:
+def _shared(case: MismatchCase) -> str:
     """Name the class of the object that every replica has from the original, if an object holds the tensor."""
     holders = (name.last.owner for name in case.names if name.last.kind == "attribute")
     return next((type(each).__name__ for each in holders), "")
 
 
-def _package(case: Case) -> str:
+def _package(case: MismatchCase) -> str:
     """Name the package whose line failed, and the user's line that led there."""
     site = case.queries.trace.ops[case.op].site
     if site is None or not site.package:
@@ -306,7 +306,7 @@ def _package(case: Case) -> str:
     return one_after_another((failed, entered))
 
 
-def package_line_with_the_owner(case: Case) -> SiteId:
+def package_line_with_the_owner(case: MismatchCase) -> SiteId:
     """Return the site in the class that holds the tensor, or -1, where a package computes further in.
 
     Example: `ops.matmul(inputs, self.kernel)` of a layer of Keras.
@@ -320,7 +320,7 @@ def package_line_with_the_owner(case: Case) -> SiteId:
     return NO_SITE
 
 
-def _phase(case: Case) -> str:
+def _phase(case: MismatchCase) -> str:
     """Say that only evaluation reached the line, if so."""
     ops = case.queries.trace.ops
     before = slice(case.op)
@@ -331,7 +331,7 @@ def _phase(case: Case) -> str:
     return ""
 
 
-def _is_evaluating(case: Case) -> bool:
+def _is_evaluating(case: MismatchCase) -> bool:
     """Return whether the last module called before was in evaluation mode."""
     calls = case.queries.trace.calls
     before = np.flatnonzero(calls.ints("begin") <= case.op)

@@ -11,7 +11,7 @@ from typing import Final
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.finding_parts import of_error
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.source_text import assignments
@@ -29,15 +29,15 @@ from devtrace.words.catalogue import sentence
 _IS_GENERATOR: Final = re.compile(r"Expected an? '([\w:]+)' (?:device type|generator device) .*found '([\w:]+)'")
 
 
-def generator_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
+def generator_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Finding | None:
     error = _IS_GENERATOR.search(text)
     if error is None:
         return None
     expected, odd = (_full_device(queries, kind) for kind in error.groups())
-    frame = FailingFrame.of(snapshot, 0, expected)
-    paths = _generators_on(snapshot, odd)
+    frame = FailingFrame.of(moment, 0, expected)
+    paths = _generators_on(moment, odd)
     default = _default_device(frame) if frame is not None and not paths else None
-    made = _generator_call(queries, snapshot, paths[0]) if paths else default
+    made = _generator_call(queries, moment, paths[0]) if paths else default
     fix = _fix(frame, made, paths[0] if paths else None) if frame is not None else None
     fix = fix or Fix(sentence("generator-device.advice"))
     names = tuple(path.text for path in paths) or _names_in_a_loader(frame)
@@ -62,11 +62,11 @@ def _full_device(queries: TraceQueries, kind: str) -> str:
     return next(known, kind if ":" in kind or kind == HOST else f"{kind}:0")
 
 
-def _generators_on(snapshot: FailureSnapshot, odd: str) -> list[AccessPath]:
+def _generators_on(moment: FailingMoment, odd: str) -> list[AccessPath]:
     """Return the names of generators on the odd device that the failing frames lead to."""
-    generators = [value for value in snapshot.walk.objects.values() if type(value) is Generator]
+    generators = [value for value in moment.walk.objects.values() if type(value) is Generator]
     wrong = [value for value in generators if kinds.device_named_by(value).split(":")[0] == odd.split(":")[0]]
-    return sorted((name for value in wrong for name in snapshot.walk.names(value)), key=lambda name: name.rank)
+    return sorted((name for value in wrong for name in moment.walk.names(value)), key=lambda name: name.rank)
 
 
 def _names_in_a_loader(frame: FailingFrame | None) -> tuple[str, ...]:
@@ -77,11 +77,11 @@ def _names_in_a_loader(frame: FailingFrame | None) -> tuple[str, ...]:
     return ("generator",)
 
 
-def _generator_call(queries: TraceQueries, snapshot: FailureSnapshot, name: AccessPath) -> SourceNode | None:
+def _generator_call(queries: TraceQueries, moment: FailingMoment, name: AccessPath) -> SourceNode | None:
     """Return the `torch.Generator(...)` that is assigned to the last step of a name."""
     owner, leaf = name.last.owner, name.last.text.lstrip(".")
     bound = [(each.code, each.statement) for each in assignments(queries, owner, leaf)] if owner is not None else []
-    if owner is None and (frame := FailingFrame.of(snapshot, name.frame, HOST)) is not None:
+    if owner is None and (frame := FailingFrame.of(moment, name.frame, HOST)) is not None:
         bound = [(frame.code, statement) for statement in frame.bindings(leaf)]
     return next(_calls(reversed(bound), ("Generator",)), None)
 
@@ -110,12 +110,12 @@ def _fix(frame: FailingFrame, made: SourceNode | None, name: AccessPath | None) 
     """
     first = _make_on_the_device(frame, made, name) if made is not None and name is not None else ()
     fixes = (*first, *_draw_then_move(frame), *_give_to_the_loader(frame))
-    return next((fix for fix in fixes if not any(proof.unwritable(frame.snapshot, edit) for edit in fix.edits)), None)
+    return next((fix for fix in fixes if not any(proof.unwritable(frame.moment, edit) for edit in fix.edits)), None)
 
 
 def _make_on_the_device(frame: FailingFrame, made: SourceNode, name: AccessPath) -> Iterator[Fix]:
     """`torch.Generator()` in the same frame becomes `torch.Generator(device)`."""
-    outer = FailingFrame.of(frame.snapshot, name.frame, frame.expected_device)
+    outer = FailingFrame.of(frame.moment, name.frame, frame.expected_device)
     if outer is None or name.last.owner is not None or made.source is not outer.source:
         return
     device = outer.setup_device_code(outer.source.span(made.node).line)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.finding_parts import as_culprit, of_error
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.source_text import assigned_names, statement_site
@@ -45,11 +45,11 @@ _PLAIN: Final = "cpu()"
 _DETACHED: Final = "detach().cpu()"
 
 
-def host_conversion(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
+def host_conversion(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Finding | None:
     taker = refused(text)
     if taker is None:
         return None
-    conversion = _Conversion(queries, snapshot, op, taker)
+    conversion = _Conversion(queries, moment, op, taker)
     row = conversion.row
     if row < 0 and taker is not NUMPY:
         return None
@@ -75,13 +75,13 @@ class _Conversion:
     """A refused tensor: its row in the trace, the expression that gave it, and how to give it from the CPU."""
 
     queries: TraceQueries
-    snapshot: FailureSnapshot
+    moment: FailingMoment
     op: OpId
     taker: CpuOnly
 
     @cached_property
     def frame(self) -> FailingFrame | None:
-        return FailingFrame.of(self.snapshot, 0, HOST)
+        return FailingFrame.of(self.moment, 0, HOST)
 
     @cached_property
     def code(self) -> ast.AST:
@@ -113,7 +113,7 @@ class _Conversion:
         rows = [*self._of_given(), *made, *inputs] if self.given is not None else [*inputs, *made]
         if self.frame is not None and not self._is_a_calls_own:
             read = values(self.code, self.frame.source, self.frame.scope())
-            rows += [self.snapshot.row(each.value) for each in read]
+            rows += [self.moment.row(each.value) for each in read]
         found = next((row for row in rows if row is not None and self.queries.device(row) != HOST), NO_TENSOR)
         return self._of_the_data(found) if self.taker is PINNED and found >= 0 else found
 
@@ -131,14 +131,14 @@ class _Conversion:
         """Return the named tensor among the sources of a batch."""
         device, sources = self.queries.device(batch), self.queries.ancestors(batch, MOST_PARENTS)
         there = (row for row in sources if self.queries.device(row) == device)
-        return next((row for row in there if self.snapshot.names(row)), batch)
+        return next((row for row in there if self.moment.names(row)), batch)
 
     def _of_given(self) -> Iterator[TensorId | None]:
         if self.given is None or self.frame is None:
             return
         value = evaluate(self.given, self.frame.scope())
         if is_tensor(value):
-            yield self.snapshot.row(value)
+            yield self.moment.row(value)
         elif isinstance(self.given, ast.Call | ast.BinOp) and self.op > 0 and self.queries.evidence.saw_ops:
             yield from self.queries.outputs(OpId(self.op - 1))
 
@@ -208,7 +208,7 @@ class _Conversion:
         return any(each is not None and self._is_there(each, frame) for each in sources)
 
     def _is_on_a_device(self, value: object) -> bool:
-        return is_tensor(value) and self.snapshot.trait_of(value) not in (HOST, "")
+        return is_tensor(value) and self.moment.trait_of(value) not in (HOST, "")
 
     def _is_brought(self, node: ast.AST | None) -> bool:
         """Return whether code gives what numpy takes: `x.cpu()`, `x.to("cpu")`, `x.item()`."""
@@ -228,7 +228,7 @@ class _Conversion:
         return as_culprit(queries, row, names, born, chain=(born,) if born else (), certainty=certainty)
 
     def _names(self) -> Iterator[str]:
-        yield from (name.text for name in self.snapshot.names(self.row))
+        yield from (name.text for name in self.moment.names(self.row))
         if self.frame is not None and self.node is not None:
             yield self.frame.code.text(self.node)
         made = self.queries.op_node(self.queries.producer(self.row))
@@ -258,7 +258,7 @@ class _Conversion:
         return _DETACHED if is_to_detach and not is_detached else _PLAIN
 
     def _requires_grad(self, row: TensorId) -> bool:
-        objects = [name.last.value for name in self.snapshot.names(row)]
+        objects = [name.last.value for name in self.moment.names(row)]
         if objects:
             return kinds.requires_grad(objects[0])
         maker = self.queries.producer(row)

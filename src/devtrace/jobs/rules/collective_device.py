@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.finding_parts import as_culprit, of_error
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import name_by_its_line, statement_site
@@ -22,7 +22,7 @@ _NO_BACKEND: Final = re.compile(r"No backend type associated with device type cp
 _DUPLICATE: Final = re.compile(r"Duplicate GPU detected : rank (\d+) and rank (\d+)")
 
 
-def refused_by_nccl(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
+def refused_by_nccl(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Finding | None:
     twin = _DUPLICATE.search(text)
     if twin is None and not _NO_BACKEND.search(text):
         return None
@@ -30,7 +30,7 @@ def refused_by_nccl(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, 
     if not rows:
         return None
     row, device = rows[0], queries.device(rows[0])
-    paths = snapshot.names(row)
+    paths = moment.names(row)
     names = [path.text for path in paths] or [name_by_its_line(queries, queries.born(row), row)]
     origin = find_origin(queries, row)
     born = statement_site(queries, queries.born(origin.row))

@@ -7,7 +7,7 @@ losses.append(model(x).mean().item())       # good
 from collections.abc import Iterator
 from typing import Final
 
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.finding_parts import of_error
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, Holder, Line
@@ -23,13 +23,13 @@ _MOST_LINES: Final = 6
 _ERROR: Final = "out of memory"
 
 
-def out_of_memory(queries: TraceQueries, snapshot: FailureSnapshot, op: OpId, text: str) -> Finding | None:
+def out_of_memory(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Finding | None:
     shortage = next(iter(queries.snapshot.facts_of(Shortage)), None)
     if _ERROR not in text or shortage is None or op != queries.failed:
         return None
     memory = Memory(queries, shortage, op)
     holders = tuple(holder_of(memory, group) for group in memory.groups[:MOST_HOLDERS])
-    help_, edits = remedies.remedy(memory, snapshot)
+    help_, edits = remedies.remedy(memory, moment)
     return Finding(
         rule="out-of-memory",
         **of_error(queries, op, queries.op_user(op)),

@@ -26,7 +26,7 @@ _MOST_PARTS: Final = 100
 
 
 @dataclass(frozen=True)
-class FailureSnapshot:
+class FailingMoment:
     """Frames of an error, innermost first, and all that their variables lead to."""
 
     queries: TraceQueries
@@ -75,9 +75,9 @@ class FailureSnapshot:
             found[self.queries.base(row)] += tensors
         return found
 
-    def of(self, queries: TraceQueries) -> FailureSnapshot:
+    def of(self, queries: TraceQueries) -> FailingMoment:
         """Return the same moment for queries of the same trace by another trait; the objects are walked once."""
-        other = FailureSnapshot(queries, self.ways)
+        other = FailingMoment(queries, self.ways)
         if "walk" in vars(self) or self.frames:
             vars(other)["walk"] = self.walk
         return other

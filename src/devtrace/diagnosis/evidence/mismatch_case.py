@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.missed_moves import move_of_a_neighbour
 from devtrace.diagnosis.evidence.moves import Move, move_of
@@ -63,26 +63,26 @@ class Verdict:
 
 
 @dataclass
-class Case(Subject):
+class MismatchCase(Subject):
     """A mismatch: its subject is the odd tensor, else the nearest tensor with a name that it was computed from."""
 
     origin: Origin
     roots: dict[TensorId, list[AccessPath]]  # what the subject was computed from, by names that outlive the call
 
     @classmethod
-    def of(cls, queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatch) -> Case:
-        preferred = frozenset(snapshot.by_row or rows_of_modules(queries))
+    def of(cls, queries: TraceQueries, moment: FailingMoment, mismatch: Mismatch) -> MismatchCase:
+        preferred = frozenset(moment.by_row or rows_of_modules(queries))
         odd = mismatch.odd_tensor
         origin = find_origin(queries, odd, preferred)
         followed = origin.path if queries.of == "dtype" or mismatch.odd_device == HOST else (odd, queries.base(odd))
-        named = [row for row in followed if snapshot.names(row)]
+        named = [row for row in followed if moment.names(row)]
         row = named[0] if named else origin.row if queries.of == "dtype" else odd
-        roots = {root: list(filter(outlives_the_call, snapshot.names(root))) for root in named[1:]}
+        roots = {root: list(filter(outlives_the_call, moment.names(root))) for root in named[1:]}
         lasting = {root: names for root, names in roots.items() if names}
-        return cls(queries, snapshot, mismatch, row, snapshot.names(row), origin, lasting)
+        return cls(queries, moment, mismatch, row, moment.names(row), origin, lasting)
 
     @property
-    def root_cases(self) -> list[Case]:
+    def root_cases(self) -> list[MismatchCase]:
         """One case for each root, if the subject is a passing value on the CPU."""
         if not self.begins_so or any(outlives_the_call(name) for name in self.names):
             return []
@@ -95,7 +95,7 @@ class Case(Subject):
         return is_owned and self.ownership is not None and self.ownership.sent_away is not None
 
     @cached_property
-    def cases_of_roots(self) -> list[Case]:
+    def cases_of_roots(self) -> list[MismatchCase]:
         """A case for each tensor with a lasting name among the subject's sources."""
         found = [replace(self, row=row, names=names, roots={}) for row, names in self.roots.items()]
         return [each for each in found if not each.was_cast_for_itself]
@@ -181,7 +181,7 @@ class Case(Subject):
         return any(type(value).__name__ == "DataParallel" for name in self.names for value in name.objects)
 
 
-Predicate = Callable[[Case], Verdict | None]
+Predicate = Callable[[MismatchCase], Verdict | None]
 """A claim of a cause: the verdict, where it has its evidence."""
 
 
@@ -190,19 +190,19 @@ def outlives_the_call(name: AccessPath) -> bool:
     return not name.listed and any(reference.kind not in ("variable", "item") for reference in name.references)
 
 
-def owned(cause: CauseSlug, case: Case, owner: Ownership, certainty: Certainty = "seen") -> Verdict:
+def owned(cause: CauseSlug, case: MismatchCase, owner: Ownership, certainty: Certainty = "seen") -> Verdict:
     """Return the verdict on a tensor that its module's last move should have taken along."""
     others = len(owner.others)
     return Verdict(cause, case.born, owner.name, owner.module, owner.last_move, certainty=certainty, others=others)
 
 
-def passed_by(cause: CauseSlug, case: Case, passing: PassingMove) -> Verdict:
+def passed_by(cause: CauseSlug, case: MismatchCase, passing: PassingMove) -> Verdict:
     """Return the verdict on a tensor that a module keeps and its move missed, or on that tensor's source."""
     born = case.queries.born(case.former_state) if case.former_state >= 0 else case.born
     return Verdict(cause, born, passing.name, passing.module, passing.moves[0], others=len(passing.moves))
 
 
-def move_of_its_parameter(case: Case, name: AccessPath) -> Move | None:
+def move_of_its_parameter(case: MismatchCase, name: AccessPath) -> Move | None:
     """Return the move of an optimizer state's parameter after the state was made.
 
     State without a recorded birth may be younger than the move, unless the source tells.
@@ -210,6 +210,6 @@ def move_of_its_parameter(case: Case, name: AccessPath) -> Move | None:
     if case.birth < 0 and not case.queries.evidence.saw_ops:
         return None
     parameter = next((reference.key for reference in name.references if reference.kind == "state"), None)
-    row = case.snapshot.row(parameter)
+    row = case.moment.row(parameter)
     move = move_of(case.queries, row) if row is not None and case.is_expected(row) else None
     return move if move is not None and move.op > case.birth else None
