@@ -128,22 +128,6 @@ def test_a_fault_of_ours_ends_a_fix_with_its_name(tmp_path: Path, monkeypatch: p
     assert (fix.state["state"], fix.state["closing"]) == ("failed", "ZeroDivisionError: once")
 
 
-BUSY = """
-kernel = get_ipython().kernel
-post, loop = kernel._post_dummy_stop_aborting_message, kernel.shell_channel_thread.io_loop
-kernel._post_dummy_stop_aborting_message = lambda subshell: loop.call_later(1, post, subshell)
-"""
-"""What a busy machine makes of a kernel: for a while after a cell has failed it refuses what it is asked to run."""
-
-
-@pytest.mark.breadth
-def test_a_kernel_that_still_refuses_to_run_anything_after_a_failure_is_asked_again(fix: NotebookFix) -> None:
-    (first, source), *rest = BUG
-    fix.begin(asked(((first, source + BUSY), *rest)), "cuda:1").join()
-    assert fix.state is not None
-    assert (fix.state["state"], len(fix.state["bugs"])) == ("proven", 1)
-
-
 @pytest.mark.breadth
 def test_the_same_line_in_two_cells_is_fixed_in_both(fix: NotebookFix) -> None:
     twin = "x = torch.ones(3)\ny = y + x"

@@ -93,12 +93,6 @@ def without_torch(monkeypatch: pytest.MonkeyPatch, found: str | None) -> str:
         return raised(requirements.need_torch)
 
 
-def without_nbclient(monkeypatch: pytest.MonkeyPatch) -> str:
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "nbclient", None)
-        return called("fix", written("a.ipynb", '{"cells": []}'))
-
-
 def real_cuda(monkeypatch: pytest.MonkeyPatch) -> str:
     with monkeypatch.context() as patch:
         patch.setattr(torch.cuda, "is_available", lambda: True)
@@ -169,7 +163,6 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "file-unreadable": lambda _: called("view", "missing.devtrace"),
     "fix-no-run": lambda _: called("fix", written("a.py", "pass")),
     "fix-not-written": lambda _: raised(lambda: write_all({"a.py": OLD}, {"a.py": OLD})),
-    "fix-notebook": without_nbclient,
     "fix-rounds": lambda _: called("fix", "--rounds", "none", "a.py"),
     "fix-unfit": lambda _: raised(lambda: OLD.edited([Edit("a.py", None, 1, "x = 2", "x = 3")])),
     "flag-value": lambda _: typed("%%devtrace --save\n1"),

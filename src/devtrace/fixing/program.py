@@ -73,7 +73,7 @@ class ProgramRunner:
             variables = {**NO_REAL_DEVICES, overlay.VARIABLE: str(changed), OWN_PACKAGES: ",".join(sorted(own))}
             variables |= {values.VARIABLE: str(left), "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
             variables |= {ONE_DEVICE: "1"} if self.one_device else {}
-            process = started((*command, *self.words), {**os.environ, **variables}, subprocess.PIPE)
+            process = started((*command, *self.words), {**os.environ, **variables})
             assert process.stdout is not None  # ours is for the patch alone
             printed = Printed(process.stdout)
             is_late = self.wait(process)
@@ -99,12 +99,15 @@ class ProgramRunner:
         return False
 
 
-def started(command: Sequence[str], variables: Mapping[str, str], stdout: int) -> subprocess.Popen[bytes]:
+def started(
+    command: Sequence[str], variables: Mapping[str, str], stdin: int | None = None, cwd: str | None = None
+) -> subprocess.Popen[bytes]:
     """Start a program in a group of its own, which has what the program starts too: its DataLoader's workers."""
     for number in ENDING:  # which reach no other group
         if signal.getsignal(number) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
             signal.signal(number, lambda number, _: sys.exit(128 + number))
-    return subprocess.Popen(command, env=variables, stdout=stdout, start_new_session=True)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=variables, stdin=stdin, stdout=pipe, cwd=cwd, start_new_session=True)
 
 
 def _kill_all(process: subprocess.Popen[bytes]) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import torch
 
+from devtrace.runtime import forks
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.handlers import common_owner
@@ -62,6 +63,8 @@ def install(
         return {**of_spawn(name), "devtrace": _Simulating(spec, one_device)}
 
     def forked() -> None:
+        if forks.is_ours():
+            return
         if spawn.get_preparation_data is preparation and any(each.memory.highest for each in devices.simulated):
             devices.refusal = FORKED
             for each in modes():

@@ -4,7 +4,6 @@ The engine moves a 0-dimensional gradient to its tensor's device and refuses any
 (torch/csrc/autograd/engine.cpp, validate_outputs; the words are its own).
 """
 
-import os
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -13,6 +12,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 from torch.utils.hooks import unserializable_hook
 
+from devtrace.runtime import forks
 from devtrace.runtime.patches import Call, Patches, around
 from devtrace.simulation import streams
 from devtrace.simulation.storage_tags import CPU, FLOATING, MEMORY, anchor_floating, tag_of
@@ -38,8 +38,8 @@ def _run_backward(
     started_in: list[int], own: Call, tensors: Sequence[Any], grads: Sequence[Any], *args: Any, **kwargs: Any
 ) -> Any:
     """`started_in` is the process of the first run: where there is a device, that starts a thread for each."""
-    started_in[:] = started_in or [os.getpid()]
-    if started_in != [os.getpid()]:
+    started_in[:] = started_in or [forks.origin()]
+    if started_in != [forks.origin()]:
         raise RuntimeError(FORKED)
     expected = [device(tensor) if isinstance(tensor, torch.Tensor) else None for tensor in tensors]
     with torch.cuda.stream(torch.cuda.current_stream()):  # on which it ends too, also where a function raises

@@ -14,13 +14,11 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 from devtrace.diagnosis.findings import Finding
 from devtrace.fixing.compared import Compared, ReferenceRun
-from devtrace.fixing.notebooks.kernel import Kernel
 from devtrace.fixing.notebooks.runner import NotebookRunner
 from devtrace.fixing.notebooks.state import Bug, Changed, Fixing, Hunk, PageCell, beginning
 from devtrace.fixing.notebooks.text import NotebookText, runs
@@ -49,8 +47,9 @@ class NotebookJob:
         self._last = last
         self._out = out
         self._state: Fixing = {**beginning(), "cells": self._ids}
-        self._runner = NotebookRunner(self._path, devices, cell_begins=self._cell_begins, spares=[])
-        self._reference: list[Kernel] = []  # runs beside the rounds: the notebook as it was, on one memory
+        self._runner = NotebookRunner(self._path, devices, cell_begins=self._cell_begins)
+        self._reference = NotebookRunner(self._path, with_room(devices), one_device=True)
+        self._is_reference_begun = False
         self._rounds = Rounds(
             lambda texts, own: self._runner.run({self._path: self._text, **texts}, own),
             self._read,
@@ -72,9 +71,7 @@ class NotebookJob:
             self._report(state="failed", closing=named(fault))
             raise
         finally:
-            self._runner.close()
-            for kernel in self._reference:
-                kernel.close()
+            self.close()
         if rounds.left is not None:
             self._state["left"] = self._bug(rounds.left)
         state, changed = "proven" if is_proven else "left", list(self._changed())
@@ -84,14 +81,19 @@ class NotebookJob:
         return self._text if file == self._path else SourceText(file, Path(file).read_bytes())
 
     def _run_as_it_was(self) -> ProgramRun:
-        if not self._reference:
+        if not self._is_reference_begun:
             self._begin_reference()
-        return self._runner.result(self._reference.pop())
+        self._is_reference_begun = False
+        return self._reference.result()
 
     def _begin_reference(self) -> None:
-        spec = with_room(self._runner.simulate)
-        runner = replace(self._runner, one_device=True, simulate=spec, spares=None, cell_begins=lambda _: None)
-        self._reference.append(runner.begin({self._path: self._text}))
+        """Let the notebook run as it was, on one memory, beside the rounds."""
+        self._reference.begin({self._path: self._text})
+        self._is_reference_begun = True
+
+    def close(self) -> None:
+        self._runner.close()
+        self._reference.close()
 
     def _announce(self, rounds: Rounds, _: frozenset[str]) -> None:
         if len(rounds.changes) == 1 and len(rounds.runs) == 1:
@@ -170,20 +172,22 @@ def _as_notebook(cells: Sequence[PageCell]) -> bytes:
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": code}).encode()
 
 
-def _end_with_parent() -> None:
-    """Whoever asked is gone, or asked to stop: the kernel of the rounds sees its own parent go, and ends too."""
+def _end_with_parent(job: NotebookJob) -> None:
+    """Whoever asked is gone, or asked to stop."""
     while os.read(0, 1 << 16):
         pass
+    job.close()
     os._exit(1)
 
 
 def main() -> None:
     asked = json.loads(sys.stdin.buffer.readline())
-    threading.Thread(target=_end_with_parent, daemon=True).start()
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a run prints is no line of ours
     language.CHOICE.user = language.of_tag(asked["language"])
-    NotebookJob(asked["folder"], asked["devices"], asked["cells"], asked["last"], out).go()
+    job = NotebookJob(asked["folder"], asked["devices"], asked["cells"], asked["last"], out)
+    threading.Thread(target=_end_with_parent, args=(job,), daemon=True).start()
+    job.go()
 
 
 if __name__ == "__main__":

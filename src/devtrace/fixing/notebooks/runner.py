@@ -1,109 +1,133 @@
-"""One run of a notebook on simulated devices, in a kernel of its own, with other texts for some files.
+"""Runs of a notebook on simulated devices, in a process of its own, with other texts for some files.
 
-What is told of the run is the notebook's: lines, cells and edits of its cells.
+What is told of a run is the notebook's: lines, cells and edits of its cells.
 """
 
 from __future__ import annotations
 
-import math
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import Any
+from typing import Any, Final
 
-from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
 from devtrace.diagnosis.findings import Edit, Finding, Site, from_json
-from devtrace.fixing.notebooks.kernel import Kernel
-from devtrace.fixing.notebooks.text import NotebookText, runs
-from devtrace.fixing.program import Ending, ProgramRun
+from devtrace.fixing.notebooks.state import Asked, AskedCell
+from devtrace.fixing.notebooks.text import NotebookText
+from devtrace.fixing.program import ProgramRun, started
 from devtrace.fixing.source_text import SourceText
-from devtrace.runtime.device_spec import ONE_DEVICE
-from devtrace.source.user_code import OWN_PACKAGES
+from devtrace.runtime import overlay
+from devtrace.runtime.device_spec import NO_REAL_DEVICES, ONE_DEVICE
+from devtrace.words.errors import UsageError
+
+_OF_NOTEBOOKS: Final = {**NO_REAL_DEVICES, "PYTHONHASHSEED": "0"}
+_DRAWS: Final = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+"""As in a kernel of Jupyter's."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class NotebookRunner:
-    """A notebook file, absolute. With `spares`, which has one at most, a kernel starts while another one runs."""
+    """A notebook file, absolute. One run goes on from the last where its first changed cell is."""
 
     path: str
     simulate: str
     timeout: float | None = None
     one_device: bool = False
     cell_begins: Callable[[int], None] = lambda number: None  # told the number that a cell gets, before it runs
-    spares: list[Kernel] | None = None
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _cells: list[AskedCell] = field(default_factory=list, init=False)
+    _text: NotebookText = field(init=False)
+    _files: dict[str, bytes] = field(default_factory=dict, init=False)
+    _folder: TemporaryDirectory[str] = field(default_factory=partial(TemporaryDirectory, prefix="devtrace-fix-"), init=False)
 
     def run(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> ProgramRun:
-        return self.result(self.begin(texts, own))
+        self.begin(texts, own)
+        return self.result()
 
-    def begin(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> Kernel:
-        """Let a kernel run the notebook, and return at once."""
+    def begin(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> None:
+        """Let the notebook run, and return at once."""
         text = texts.get(self.path) or NotebookText(self.path, Path(self.path).read_bytes())
-        notebook = NotebookText(self.path, text.data)
-        notebook.check()
-        kernel = self.spares.pop() if self.spares and not own else self._kernel(notebook, own)
-        others = {file: other.data for file, other in texts.items() if file != self.path}
-        kernel.begin(notebook, others, partial(self._run_cells, notebook))
-        return kernel
+        self._text = NotebookText(self.path, text.data)
+        self._text.check()
+        files = {file: other.data for file, other in texts.items() if file != self.path}
+        overlay.write(self._changed, files)
+        if self._process is None or self._process.poll() is not None:
+            self._process, self._cells = self._started(), []
+        cells = [*self._text.cells()]
+        asked: Asked = {
+            "cells": cells,
+            "first": _first_change(self._cells, cells) if files == self._files else 0,
+            "own": ",".join(sorted(own)),
+            "until": None if self.timeout is None else monotonic() + self.timeout,
+        }
+        self._cells, self._files = cells, files
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+        self._process.stdin.flush()
 
-    def result(self, kernel: Kernel) -> ProgramRun:
-        """Wait for the end of a run; the kernel shuts down after that."""
-        return _run_of(kernel.notebook, *kernel.result())
+    def result(self) -> ProgramRun:
+        """Wait for the end of a run."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        try:
+            for line in self._process.stdout:
+                told = json.loads(line)
+                if "fault" in told:
+                    raise UsageError.of("fix-no-run.fault", fault=told["fault"])
+                if "cell" not in told:
+                    return _run_of(self._text, told)
+                self.cell_begins(told["cell"])
+        except KeyboardInterrupt:
+            self.close()
+            raise
+        raise UsageError.of("fix-no-run.dead")
 
     def close(self) -> None:
-        while self.spares:
-            self.spares.pop().close()
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL) if hasattr(os, "killpg") else self._process.kill()
+            self._process.wait()
 
-    def _kernel(self, notebook: NotebookText, own: frozenset[str] = frozenset()) -> Kernel:
-        variables = {OWN_PACKAGES: ",".join(sorted(own))} | ({ONE_DEVICE: "1"} if self.one_device else {})
-        return Kernel(notebook, self.simulate, variables)
+    @property
+    def _changed(self) -> Path:
+        return Path(self._folder.name) / "texts.json"
 
-    def _run_cells(self, notebook: NotebookText, client: Any) -> Ending:
-        from nbclient.exceptions import CellExecutionError
-
-        if self.spares == []:
-            self.spares.append(self._kernel(notebook))  # not before: the first hunk waits for no other kernel
-        end = monotonic() + (self.timeout if self.timeout is not None else math.inf)
-        cells = [(index, cell) for index, cell in enumerate(client.nb.cells) if runs(cell)]
-        for number, (index, cell) in enumerate(cells, 1):
-            self.cell_begins(number)
-            if self.timeout is not None:
-                client.timeout = max(int(end - monotonic() + 1), 1)
-            _let_fail(cell)
-            try:
-                client.execute_cell(cell, index)
-            except CellExecutionError:
-                return "time" if monotonic() >= end else "raised"
-            if monotonic() >= end:
-                return "time"
-        return "ended"
+    def _started(self) -> subprocess.Popen[bytes]:
+        own = {**_DRAWS, **os.environ, **_OF_NOTEBOOKS, overlay.VARIABLE: str(self._changed)}
+        own |= {ONE_DEVICE: "1"} if self.one_device else {}
+        command = (sys.executable, "-m", "devtrace.fixing.notebooks.host", self.simulate)
+        return started(command, own, subprocess.PIPE, str(Path(self.path).parent))
 
 
-def _let_fail(cell: Any) -> None:
-    """Let a cell raise that did so for its author, who went on below it; a device error is what the rounds end."""
-    failed = [each.evalue for each in cell.outputs if each.output_type == "error"]
-    if failed and not ABOUT_DEVICES.search(failed[-1]):
-        cell.metadata["tags"] = [*cell.metadata.get("tags", ()), "raises-exception"]
+def _first_change(before: list[AskedCell], now: list[AskedCell]) -> int:
+    """Return the index of the first cell that is another than in the run before."""
+    same = (one == other for one, other in zip(before, now, strict=False))
+    return sum(1 for _ in itertools.takewhile(bool, same))
 
 
-def _run_of(notebook: NotebookText, data: Mapping[str, Any], ending: Ending, printed: str) -> ProgramRun:
-    raised = data["raised"] if ending == "raised" else None
-    cells = {str(file): int(count) for file, count in data["cells"].items()}
+def _run_of(notebook: NotebookText, told: Mapping[str, Any]) -> ProgramRun:
+    raised = told["raised"]
+    cells = {str(file): int(count) for file, count in told["cells"].items()}
     where = next((f" (In[{cells[file]}])" for file, _ in raised["lines"] if file in cells), "") if raised else ""
     return ProgramRun(
-        ending,
-        tuple(_in_notebook(from_json(found), notebook.name) for found in data["findings"]),
+        told["ending"],
+        tuple(_in_notebook(from_json(found), notebook.name) for found in told["findings"]),
         f"{raised['type']}: {raised['message']}{where}" if raised else "",
         tuple(_line(str(file), int(line), cells, notebook) for file, line in raised["lines"]) if raised else (),
-        data["values"],
-        printed,
-        crossings=data["crossings"],
-        peaks=data["peaks"],
+        told["values"],
+        told["printed"],
+        crossings=told["crossings"],
+        peaks=told["peaks"],
     )
-
-
 def _line(file: str, line: int, cells: Mapping[str, int], notebook: NotebookText) -> tuple[str, int]:
     """Return a traceback's line, that of a cell as the notebook's."""
     if file not in cells:

@@ -11,6 +11,20 @@ class PageCell(TypedDict):
     raised: str
 
 
+class AskedCell(TypedDict):
+    source: str
+    may_fail: bool
+
+
+class Asked(TypedDict):
+    """A run: `first` is the index of the first cell that changed, `until` when it ends, by the clock of all processes."""
+
+    cells: list[AskedCell]
+    first: int
+    own: str
+    until: float | None
+
+
 class Hunk(TypedDict):
     """Lines that a fix changes, in the cell as earlier fixes left it. `file` instead of a cell: a module's."""
 

@@ -11,13 +11,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
 from devtrace.diagnosis.findings import Edit
+from devtrace.fixing.notebooks.state import AskedCell
 from devtrace.fixing.source_text import SourceText, with_edits
 from devtrace.source.parsing import lines_of, parse
 from devtrace.words.errors import UsageError
 
 SKIPPED = "skip-execution"
-"""The tag of a cell that nbclient does not run."""
+_MAY_FAIL: Final = "raises-exception"
+"""Tags of a cell that is not run, and of one that may raise, as nbclient has them."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _DECODER: Final = json.JSONDecoder()
 
@@ -72,6 +75,17 @@ class NotebookText(SourceText):
         """Yield the texts of the cells that run, in order."""
         return (_joined(self._text, span) for span in self._sources())
 
+    def cells(self) -> Iterator[AskedCell]:
+        """Yield the cells that run. One that raised for its author, who went on below it, may do so again.
+
+        A device error is what the rounds end.
+        """
+        for cell in json.loads(self.data)["cells"]:
+            if runs(cell):
+                failed = [each["evalue"] for each in cell.get("outputs", ()) if each["output_type"] == "error"]
+                may_fail = bool(failed) and not ABOUT_DEVICES.search(failed[-1])
+                yield {"source": "".join(cell["source"]), "may_fail": may_fail or _MAY_FAIL in _tags(cell)}
+
     @property
     def _text(self) -> str:
         return self.data.decode()
@@ -87,7 +101,12 @@ class NotebookText(SourceText):
 def runs(cell: Any) -> bool:
     """Return whether a cell is run, and so gets an execution count."""
     is_code = cell["cell_type"] == "code" and "".join(cell["source"]).strip() != ""
-    return is_code and SKIPPED not in cell.get("metadata", {}).get("tags", ())
+    return is_code and SKIPPED not in _tags(cell)
+
+
+def _tags(cell: Any) -> list[str]:
+    tags: list[str] = cell.get("metadata", {}).get("tags", [])
+    return tags
 
 
 def _joined(text: str, span: JsonSpan) -> str:
