@@ -76,7 +76,7 @@ INSIDE = {
     "fixing": ["values", "source_text", "program", "rounds", "notebooks", "command", "feature"],
     "notebook": [
         "usage", "inventory", "left_on_devices", "cells", "companion", "earlier_cells", "device_list", "kept_traces",
-        "commands", "panel", "panel_comm", "live_view", "magic",
+        "commands", "panel", "panel_comm", "live_view", "magic", "quiet_shell",
     ],
     "cli": ["run_program", "progress", "output", "parser", "reports", "launch", "main"],
 }  # fmt: skip
@@ -90,7 +90,7 @@ CONFINED = {
         "runtime.torch_names", "runtime.watched_reads",
         "api.environment",
     },
-    "IPython": {"notebook.magic"},
+    "IPython": {"notebook.magic", "notebook.quiet_shell"},
     "ipywidgets": {"notebook.live_view"},
     "anywidget": {"notebook.live_view"},
     "comm": {"notebook.panel_comm"},

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -216,6 +216,12 @@ class Tracing:
         earlier = list(cells)
         self.torch.call_when_imported(lambda: _adopt(earlier))
 
+    def number_cells(self, ids: Sequence[str]) -> None:
+        """Let cells go by other numbers from here on."""
+        from devtrace.recording.columns import sites
+
+        sites.number_cells(dict(zip(ids, range(1, len(ids) + 1), strict=True)))
+
     def switch(self, *, on: bool) -> None:
         """Trace every following cell, or only those that are asked for."""
         self.on = on
@@ -243,6 +249,11 @@ class Tracing:
             self._simulation.stop()
             self._simulation, self.simulated = None, ""
             self.notify("switched")
+
+    def join_devices(self) -> None:
+        """Make one memory of all devices from here on."""
+        if self._simulation is not None:
+            self._simulation.join()
 
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Call `observer` at every change; the returned function ends that."""

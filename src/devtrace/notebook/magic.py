@@ -1,4 +1,4 @@
-"""The magics and the life of a cell around its trace: the only module that may import IPython.
+"""The magics and the life of a cell around its trace: beside `quiet_shell` the only module that may import IPython.
 
 `%%devtrace` is not run as a cell magic. An input transformer makes its line a comment, or drops it where a second
 %%magic follows, so that every other line keeps its number. The recording begins at pre_run_cell and ends at

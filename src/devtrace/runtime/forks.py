@@ -7,6 +7,8 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 CAN_FORK: Final = sys.platform == "linux"
@@ -40,6 +42,15 @@ def end_with_parent() -> None:
     """Let the system end this process when the one that started it is gone, where the system can."""
     if CAN_FORK:
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+
+
+@contextmanager
+def to_its_end() -> Iterator[None]:
+    """Let a fork do this and no more, whatever comes: nothing of its parent goes on in it."""
+    try:
+        yield
+    finally:
+        os._exit(0)
 
 
 def is_ours() -> bool:

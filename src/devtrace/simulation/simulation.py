@@ -87,6 +87,12 @@ class Simulation:
         if _active is self:
             self._undo.close()
 
+    def join(self) -> None:
+        """Make one memory of all devices from here on, as large as the program wants it."""
+        MEMORY.is_one = True
+        for each in self.devices.simulated:
+            each.allow(sys.maxsize)
+
     def __enter__(self) -> Simulation:
         return self.start()
 

@@ -15,7 +15,7 @@ import select
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
@@ -24,11 +24,12 @@ from typing import IO, Any, Final, NoReturn, cast
 from devtrace.contract import findings_json
 from devtrace.diagnosis.findings import to_json
 from devtrace.fixing import values
-from devtrace.fixing.notebooks.state import Asked
+from devtrace.fixing.notebooks.state import Asked, AskedCell
 from devtrace.fixing.program import MOST_OUTPUT, Ending
 from devtrace.notebook.cells import Traced
+from devtrace.notebook.quiet_shell import new_shell
 from devtrace.runtime import forks, overlay
-from devtrace.source.user_code import OWN_PACKAGES
+from devtrace.source.user_code import OWN_PACKAGES, import_name_of, owner_of
 from devtrace.words.errors import named
 
 WORTH: Final = 1.0
@@ -57,7 +58,8 @@ class Host:
             if asked["first"] < self.position and self.before is not None:
                 _say(self.before, asked)
                 break
-            run = partial(self._run, asked, range(self.position, len(asked["cells"])))
+            again = asked["again"] if self.before is None else []
+            run = partial(self._run, asked, [*again, *range(self.position, len(asked["cells"]))])
             asked = self._in_a_fork(run, asked["until"]) if forks.CAN_FORK else run()
         os._exit(0)
 
@@ -98,29 +100,31 @@ class Host:
 
     def _run(self, asked: Asked, indexes: Sequence[int]) -> None:
         """Run cells, and tell what came of it."""
-        overlay.use_from_environment()
+        if overlay.use_from_environment() and asked["again"]:
+            _forget_modules()
         os.environ[OWN_PACKAGES] = asked["own"]
         began = monotonic()
         for at, index in enumerate(indexes):
-            if forks.CAN_FORK and monotonic() - began > WORTH:
+            if forks.CAN_FORK and index >= self.position and monotonic() - began > WORTH:
                 self.position = index
                 self._say_to_host(WAITS)
                 self.serve(self._in_a_fork(partial(self._run, asked, indexes[at:]), asked["until"]))
             _say(self.answers, {"cell": index + 1})
-            error = self._run_cell(index + 1, asked["cells"][index]["source"])
-            if error is not None and not asked["cells"][index]["may_fail"]:
+            cell = asked["cells"][index]
+            error = self._run_cell(index + 1, cell)
+            if error is not None and not cell["may_fail"]:
                 self._tell("raised", error)
                 break
         else:
             self._tell("ended")
         self._say_to_host(OVER)
 
-    def _run_cell(self, number: int, source: str) -> BaseException | None:
+    def _run_cell(self, number: int, cell: AskedCell) -> BaseException | None:
         self.traced.pop(number, None)
         self.shell.execution_count = number
         printed = io.StringIO()
         with redirect_stdout(printed), redirect_stderr(io.StringIO()):
-            ran = self.shell.run_cell(source, store_history=True)
+            ran = self.shell.run_cell(cell["source"], store_history=True, cell_id=cell["id"])
         self.printed[number] = printed.getvalue()[:MOST_OUTPUT]
         error: BaseException | None = ran.error_before_exec or ran.error_in_exec
         return error
@@ -161,39 +165,25 @@ def _numbers() -> dict[str, int]:
         return {}
     from devtrace.recording.columns import sites
 
-    return {cell.file: cell.count for cell in sites.cells_so_far()}
+    return {cell.file: cell.number for cell in sites.cells_so_far()}
 
 
-def quieten(shell: Any) -> None:
-    """Let a shell show nothing: what it prints and its last values go to its standard output, which is read."""
-    from IPython.core.displayhook import DisplayHook
-    from IPython.core.displaypub import CapturingDisplayPublisher
-
-    shell.display_pub = CapturingDisplayPublisher()
-    shell.displayhook = shell.display_trap.hook = DisplayHook(parent=shell, shell=shell)
-    shell._showtraceback = lambda *parts: None
-
-
-def _new_shell() -> Any:
-    from IPython.core.interactiveshell import InteractiveShell
-    from traitlets.config import Config
-
-    class Shell(InteractiveShell):
-        def enable_gui(self, gui: Any = None) -> None:
-            """Nothing is drawn: `%matplotlib inline` finds no window to wait for."""
-
-    return Shell.instance(config=Config(HistoryManager={"enabled": False}))
+def _forget_modules() -> None:
+    """Let the modules be imported anew that a text lies over, or that may have what is of one of these."""
+    changed = {import_name_of(file) for file in overlay.files()}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None) or ""
+        if name != "__main__" and file and (owner_of(file) == "user" or import_name_of(file) in changed):
+            del sys.modules[name]
 
 
 def _begin(host: Host, devices: str) -> None:
     """Trace every cell from here on, on simulated devices; torch is imported for these anyhow."""
     from devtrace.notebook.magic import extensions
 
-    with suppress(ImportError):
-        import torch  # noqa: F401 (what is not there yet has no seed)
-    values.seed()
     for magic, argument in (("load_ext", "devtrace"), ("devtrace", f"simulate {devices}"), ("devtrace", "on")):
         host.shell.run_line_magic(magic, argument)
+    values.seed()  # torch's too, now that there are devices
     extensions[host.shell].tracing.observe(host.keep)
 
 
@@ -204,8 +194,7 @@ def main() -> None:
     for stream in range(3):
         os.dup2(nothing, stream)
     devices, sys.argv = sys.argv[1], [""]
-    host = Host(_new_shell(), asks, answers)
-    quieten(host.shell)
+    host = Host(new_shell(), asks, answers)
     _begin(host, devices)
     host.serve()
 

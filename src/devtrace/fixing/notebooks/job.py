@@ -1,6 +1,6 @@
 """A notebook that is open somewhere, fixed in a process of its own: progress and outcome are lines of JSON.
 
-    python -m devtrace.fixing.notebooks.job      reads {"folder", "devices", "language", "last", "cells": [{"cell", "source", "raised"}]}
+    python -m devtrace.fixing.notebooks.job      reads a line of JSON, `Job`
 
 Each line is an object as `panel/messages.json` describes `Fixing`; the last has a state other than "running". The cells
 are those that the reader sees, saved or not. It ends with whoever holds its standard input.
@@ -13,15 +13,17 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 from devtrace.diagnosis.findings import Finding
 from devtrace.fixing.compared import Compared, ReferenceRun
 from devtrace.fixing.notebooks.runner import NotebookRunner
-from devtrace.fixing.notebooks.state import Bug, Changed, Fixing, Hunk, PageCell, beginning
-from devtrace.fixing.notebooks.text import NotebookText, runs
+from devtrace.fixing.notebooks.running import Running
+from devtrace.fixing.notebooks.state import Bug, Changed, Fixing, Hunk, Job, PageCell, beginning
+from devtrace.fixing.notebooks.text import NotebookText
 from devtrace.fixing.rounds import Change, Rounds
 from devtrace.fixing.program import ProgramRun
 from devtrace.fixing.source_text import SourceText
@@ -40,15 +42,20 @@ _AS_FAR: Final = "fix.nothing-as-far", "fix.proven-as-far", "fix.safe-as-far"
 class NotebookJob:
     """Runs the rounds of one notebook. Cells go by their ids outside, by their numbers in a fresh kernel inside."""
 
-    def __init__(self, folder: str, devices: str, cells: Sequence[PageCell], last: str, out: TextIO) -> None:
-        self._path = str(Path(folder) / NAME)
+    def __init__(
+        self, asked: Job, out: TextIO, start: Callable[[bool], Running] | None = None, position: int = 0
+    ) -> None:
+        """`start`, `position`: of a runner, where the first cells have run."""
+        devices, cells = asked["devices"], asked["cells"]
+        self._path = str(Path(asked["folder"]) / NAME)
         self._text = NotebookText(self._path, _as_notebook(cells))
-        self._ids = [each["cell"] for each in cells if runs({"cell_type": "code", "source": each["source"]})]
-        self._last = last
+        self._ids = [each["cell"] for each in cells]
+        self._last = asked["last"]
         self._out = out
         self._state: Fixing = {**beginning(), "cells": self._ids}
-        self._runner = NotebookRunner(self._path, devices, cell_begins=self._cell_begins)
-        self._reference = NotebookRunner(self._path, with_room(devices), one_device=True)
+        runner = partial(NotebookRunner, self._path, start=start, position=position)
+        self._runner = runner(simulate=devices, cell_begins=self._cell_begins)
+        self._reference = runner(simulate=with_room(devices), one_device=True)
         self._is_reference_begun = False
         self._rounds = Rounds(
             lambda texts, own: self._runner.run({self._path: self._text, **texts}, own),
@@ -88,7 +95,7 @@ class NotebookJob:
 
     def _begin_reference(self) -> None:
         """Let the notebook run as it was, on one memory, beside the rounds."""
-        self._reference.begin({self._path: self._text})
+        self._reference.begin({self._path: self._text}, again=self._runner.again)
         self._is_reference_begun = True
 
     def close(self) -> None:
@@ -96,7 +103,8 @@ class NotebookJob:
         self._reference.close()
 
     def _announce(self, rounds: Rounds, _: frozenset[str]) -> None:
-        if len(rounds.changes) == 1 and len(rounds.runs) == 1:
+        is_from_the_top = self._runner.position == 0  # else what runs again is known at the end
+        if is_from_the_top and len(rounds.changes) == 1 and len(rounds.runs) == 1:
             self._begin_reference()
         self._report(round=len(rounds.runs) + 1, cell="", bugs=self._bugs())
 
@@ -167,7 +175,7 @@ def _as_notebook(cells: Sequence[PageCell]) -> bytes:
     rest: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}}
     error: dict[str, Any] = {"output_type": "error", "ename": "", "traceback": []}
     outputs = [[{**error, "evalue": each["raised"]}] if each["raised"] else [] for each in cells]
-    code = [{**rest, "id": f"c{at}", "source": each["source"], "outputs": outputs[at]} for at, each in enumerate(cells)]
+    code = [{**rest, "id": each["cell"], "source": each["source"], "outputs": outputs[at]} for at, each in enumerate(cells)]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": code}).encode()
 
@@ -185,7 +193,7 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a run prints is no line of ours
     language.CHOICE.user = language.of_tag(asked["language"])
-    job = NotebookJob(asked["folder"], asked["devices"], asked["cells"], asked["last"], out)
+    job = NotebookJob(asked, out)
     threading.Thread(target=_end_with_parent, args=(job,), daemon=True).start()
     job.go()
 

@@ -18,11 +18,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final
 
 from devtrace.fixing.notebooks.run_again import cells_needed, cells_to_run
-from devtrace.fixing.notebooks.state import beginning
+from devtrace.fixing.notebooks.running import Running, of_process
+from devtrace.fixing.notebooks.state import Job, beginning
+from devtrace.fixing.notebooks.text import runs
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import named
@@ -37,21 +38,37 @@ _LOOK: Final = 0.2
 class NotebookFix:
     """At most one at a time: a second one ends the first."""
 
-    def __init__(self, changed: Callable[[], None], namespace: Mapping[str, Any], raised: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        changed: Callable[[], None],
+        namespace: Mapping[str, Any],
+        raised: Mapping[str, str],
+        start: Callable[[Job], Running] | None = None,
+    ) -> None:
         self.state: State | None = None
         self._changed = changed
         self._namespace = namespace
         self._raised = raised  # by the cells of the session, which went on below them
+        self._start = start or in_a_process
         self._cells: Sequence[State] = []
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Running | None = None
         self._lock = threading.Lock()
 
     def begin(self, cells: Sequence[State], devices: str, last: str = "") -> threading.Thread:
         """`last`: what the reader calls the last of the cells, where others are below it."""
         self.close()
-        how = {"folder": os.getcwd(), "devices": devices, "language": language.current(), "last": last}
-        known = [{**each, "raised": self._raised.get(each["cell"], "")} for each in cells]
-        process = _process_for({**how, "cells": known})
+        code = [each for each in cells if runs({"cell_type": "code", "source": each["source"]})]
+        asked: Job = {
+            "folder": os.getcwd(),
+            "devices": devices,
+            "language": language.current(),
+            "last": last,
+            "cells": [
+                {"cell": each["cell"], "source": each["source"], "raised": self._raised.get(each["cell"], "")}
+                for each in code
+            ],
+        }
+        process = self._start(asked)
         with self._lock:
             self._process, self._cells, self.state = process, cells, dict(beginning())
         self._changed()
@@ -76,17 +93,16 @@ class NotebookFix:
         with self._lock:
             process, self._process = self._process, None
         if process is not None:
-            _stop(process)
+            process.kill()
         return process is not None
 
-    def _follow(self, process: subprocess.Popen[str]) -> None:
+    def _follow(self, process: Running) -> None:
         def is_asked() -> bool:
             return process is self._process
 
         closing = ""
         try:
-            assert process.stdout is not None
-            for line in process.stdout:
+            for line in process.answers:
                 self._set(self._with_what_runs(json.loads(line)), is_asked)
         except Exception as fault:  # noqa: BLE001 (whatever it is, whoever waits for the end hears of one)
             process.kill()
@@ -118,21 +134,12 @@ class NotebookFix:
         return {**state, "run": [ids[at] for at in sorted({*run, *needed})], "needed": [ids[at] for at in needed]}
 
 
-def _process_for(asked: State) -> subprocess.Popen[str]:
-    """Start the process, in a session of its own: Interrupt of a kernel goes to all of the kernel's group."""
+def in_a_process(asked: Job) -> Running:
+    """Start a job, in a session of its own: Interrupt of a kernel goes to all of the kernel's group."""
     pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
-    process = subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, stderr=quiet, text=True, start_new_session=True)
-    assert process.stdin is not None
-    process.stdin.write(json.dumps(asked) + "\n")
-    process.stdin.flush()
-    return process
-
-
-def _stop(process: subprocess.Popen[str]) -> None:
-    with suppress(OSError):
-        process.terminate()
-        assert process.stdin is not None
-        process.stdin.close()
+    running = of_process(subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, stderr=quiet, start_new_session=True))
+    running.ask(asked)
+    return running
 
 
 def wait_for(fix: NotebookFix, reader: threading.Thread, labels: Mapping[str, str]) -> Iterator[str]:

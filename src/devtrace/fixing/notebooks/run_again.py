@@ -20,6 +20,7 @@ _SETTING: Final = re.compile(
 )
 """Magics that later cells go by, though they read no name of them."""
 _INPUT: Final = re.compile(r"_i\d+")
+"""IPython's names for what ran."""
 _BUILTIN: Final = frozenset(dir(builtins))
 
 
@@ -37,10 +38,9 @@ def cells_to_run(sources: Sequence[str], changed: Collection[int]) -> list[int]:
 def cells_needed(sources: Sequence[str], to_run: Collection[int], namespace: Mapping[str, object]) -> list[int]:
     """Return the indexes of the other cells that must run first, in the kernel that has this namespace.
 
-    They give or change what is read, and did not run as they are now, or go by cells that did not; IPython keeps what
-    ran as `_i1`, `_i2` ....
+    They give or change what is read, and did not run as they are now, or go by cells that did not.
     """
-    ran = {str(text).strip() for name, text in dict(namespace).items() if _INPUT.fullmatch(name)}
+    ran = texts_of(namespace)
     new = {at for at, source in enumerate(sources) if source.strip() not in ran}
     stale = {*cells_to_run(sources, new)}
     found, wanted = [], set[str]()
@@ -57,6 +57,11 @@ def cells_needed(sources: Sequence[str], to_run: Collection[int], namespace: Map
             wanted -= binds(statement)
             wanted |= _read(statement) if is_run else set()
     return found[::-1]
+
+
+def texts_of(namespace: Mapping[str, object]) -> set[str]:
+    """Return the texts of the cells that a kernel has run, without blank lines around them."""
+    return {str(text).strip() for name, text in dict(namespace).items() if _INPUT.fullmatch(name)}
 
 
 def _tree(source: str) -> ast.Module:

@@ -8,24 +8,24 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any, Final
 
 from devtrace.diagnosis.findings import Edit, Finding, Site, from_json
+from devtrace.fixing.notebooks.run_again import cells_to_run
+from devtrace.fixing.notebooks.running import Running, of_process
 from devtrace.fixing.notebooks.state import Asked, AskedCell
 from devtrace.fixing.notebooks.text import NotebookText
 from devtrace.fixing.program import ProgramRun, started
 from devtrace.fixing.source_text import SourceText
-from devtrace.runtime import overlay
+from devtrace.runtime import forks, overlay
 from devtrace.runtime.device_spec import NO_REAL_DEVICES, ONE_DEVICE
 from devtrace.words.errors import UsageError
 
@@ -34,56 +34,76 @@ _DRAWS: Final = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 """As in a kernel of Jupyter's."""
 
 
+def _folder() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="devtrace-fix-")
+
+
 @dataclass
 class NotebookRunner:
-    """A notebook file, absolute. One run goes on from the last where its first changed cell is."""
+    """A notebook file, absolute. One run goes on from the last where its first changed cell is.
+
+    `start` starts the first host, in which `position` cells of the notebook as it is in the first run have run.
+    """
 
     path: str
     simulate: str
     timeout: float | None = None
     one_device: bool = False
     cell_begins: Callable[[int], None] = lambda number: None  # told the number that a cell gets, before it runs
-    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
-    _cells: list[AskedCell] = field(default_factory=list, init=False)
-    _text: NotebookText = field(init=False)
+    start: Callable[[bool], Running] | None = None
+    position: int = 0
+    again: list[int] = field(default_factory=list, init=False)  # cells before the position that ran in the last run
+    _host: Running | None = field(default=None, init=False)
+    _before: list[AskedCell] = field(default_factory=list, init=False)
+    _last: list[AskedCell] = field(default_factory=list, init=False)
     _files: dict[str, bytes] = field(default_factory=dict, init=False)
-    _folder: TemporaryDirectory[str] = field(default_factory=partial(TemporaryDirectory, prefix="devtrace-fix-"), init=False)
+    _text: NotebookText = field(init=False)
+    _folder: TemporaryDirectory[str] = field(default_factory=_folder, init=False)
 
     def run(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> ProgramRun:
         self.begin(texts, own)
         return self.result()
 
-    def begin(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> None:
-        """Let the notebook run, and return at once."""
+    def begin(
+        self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset(), again: list[int] | None = None
+    ) -> None:
+        """Let the notebook run, and return at once. `again`: cells before the position that run whatever changed."""
         text = texts.get(self.path) or NotebookText(self.path, Path(self.path).read_bytes())
         self._text = NotebookText(self.path, text.data)
         self._text.check()
         files = {file: other.data for file, other in texts.items() if file != self.path}
         overlay.write(self._changed, files)
-        if self._process is None or self._process.poll() is not None:
-            self._process, self._cells = self._started(), []
         cells = [*self._text.cells()]
+        if self._host is None:
+            self._host, self._before, self._last = self._started(), cells, cells[: self.position]
+        self.again = self._to_run_again(cells, files) if again is None else again
         asked: Asked = {
             "cells": cells,
-            "first": _first_change(self._cells, cells) if files == self._files else 0,
+            "first": _first_change(self._last, cells) if files == self._files else 0,
+            "again": self.again,
             "own": ",".join(sorted(own)),
             "until": None if self.timeout is None else monotonic() + self.timeout,
         }
-        self._cells, self._files = cells, files
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
-        self._process.stdin.flush()
+        self._last, self._files = cells, files
+        self._host.ask(asked)
+
+    def _to_run_again(self, cells: list[AskedCell], files: Mapping[str, bytes]) -> list[int]:
+        """Return the cells before the position that have changed, and those that go by them; all if a file has."""
+        texts = [each["source"] for each in cells[: self.position]]
+        changed = {at for at, text in enumerate(texts) if files or text != self._before[at]["source"]}
+        return cells_to_run(texts, changed)
 
     def result(self) -> ProgramRun:
         """Wait for the end of a run."""
-        assert self._process is not None
-        assert self._process.stdout is not None
+        assert self._host is not None
         try:
-            for line in self._process.stdout:
+            for line in self._host.answers:
                 told = json.loads(line)
                 if "fault" in told:
                     raise UsageError.of("fix-no-run.fault", fault=told["fault"])
                 if "cell" not in told:
+                    if not forks.CAN_FORK:
+                        self.close()
                     return _run_of(self._text, told)
                 self.cell_begins(told["cell"])
         except KeyboardInterrupt:
@@ -92,20 +112,24 @@ class NotebookRunner:
         raise UsageError.of("fix-no-run.dead")
 
     def close(self) -> None:
-        if self._process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL) if hasattr(os, "killpg") else self._process.kill()
-            self._process.wait()
+        if self._host is not None:
+            self._host.kill()
+            self._host.wait()
+            self._host = None
 
     @property
     def _changed(self) -> Path:
         return Path(self._folder.name) / "texts.json"
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _started(self) -> Running:
+        if self.start is not None:
+            os.environ[overlay.VARIABLE] = str(self._changed)
+            return self.start(self.one_device)
         own = {**_DRAWS, **os.environ, **_OF_NOTEBOOKS, overlay.VARIABLE: str(self._changed)}
         own |= {ONE_DEVICE: "1"} if self.one_device else {}
         command = (sys.executable, "-m", "devtrace.fixing.notebooks.host", self.simulate)
-        return started(command, own, subprocess.PIPE, str(Path(self.path).parent))
+        process = started(command, own, subprocess.PIPE, str(Path(self.path).parent))
+        return of_process(process)
 
 
 def _first_change(before: list[AskedCell], now: list[AskedCell]) -> int:

@@ -11,16 +11,31 @@ class PageCell(TypedDict):
     raised: str
 
 
+class Job(TypedDict):
+    """What fixes a notebook: `cells` are those that run, as far as `last` if others are below."""
+
+    folder: str
+    devices: str
+    language: str
+    last: str
+    cells: list[PageCell]
+
+
 class AskedCell(TypedDict):
+    id: str
     source: str
     may_fail: bool
 
 
 class Asked(TypedDict):
-    """A run: `first` is the index of the first cell that changed, `until` when it ends, by the clock of all processes."""
+    """A run: `first` is the index of the first cell that changed, `until` when it ends, by the clock of all processes.
+
+    `again` are the cells that the first host, if it is asked, runs before those that it has not run yet.
+    """
 
     cells: list[AskedCell]
     first: int
+    again: list[int]
     own: str
     until: float | None
 

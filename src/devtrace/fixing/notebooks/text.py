@@ -84,7 +84,8 @@ class NotebookText(SourceText):
             if runs(cell):
                 failed = [each["evalue"] for each in cell.get("outputs", ()) if each["output_type"] == "error"]
                 may_fail = bool(failed) and not ABOUT_DEVICES.search(failed[-1])
-                yield {"source": "".join(cell["source"]), "may_fail": may_fail or _MAY_FAIL in _tags(cell)}
+                may_fail = may_fail or _MAY_FAIL in _tags(cell)
+                yield {"id": cell.get("id", ""), "source": "".join(cell["source"]), "may_fail": may_fail}
 
     @property
     def _text(self) -> str:

@@ -1,0 +1,96 @@
+"""Fix the notebook from where its kernel is: forks of the kernel go on where it failed, and touch nothing of it.
+
+The first fork is the job, which the system keeps from the user's files; its first host is a fork of that.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import weakref
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
+from devtrace.fixing.notebooks.confined import confine
+from devtrace.fixing.notebooks.host import Host
+from devtrace.fixing.notebooks.job import NotebookJob
+from devtrace.fixing.notebooks.run_again import texts_of
+from devtrace.fixing.notebooks.running import Running, of_fork
+from devtrace.fixing.notebooks.state import Job, PageCell
+from devtrace.notebook.magic import extensions
+from devtrace.notebook.quiet_shell import quieten
+from devtrace.runtime import forks
+
+if TYPE_CHECKING:
+    from devtrace.notebook.cells import Tracing
+
+NICE: Final = 5
+"""How much a trial gives way to what the user runs meanwhile."""
+
+
+def begin(tracing: Tracing, asked: Job, position: int) -> Running:
+    """Begin a job that goes on behind the first `position` cells."""
+    reading, writing = os.pipe()
+    folder = tempfile.TemporaryDirectory(prefix="devtrace-fix-")
+    pid = forks.fork()
+    if not pid:
+        with forks.to_its_end():
+            os.setsid()
+            os.nice(NICE)
+            _leave_the_kernel(tracing, folder.name)
+            start = partial(_first_host, tracing, asked["cells"][:position])
+            NotebookJob(asked, os.fdopen(writing, "w"), start, position).go()
+    os.close(writing)
+    running = of_fork(pid, None, os.fdopen(reading))
+    weakref.finalize(running, folder.cleanup)
+    return running
+
+
+def position_of(tracing: Tracing, cells: Sequence[PageCell]) -> int:
+    """Return how many of the cells have run in this kernel as they are; 0 where no fork of it can go on behind them."""
+    if not (forks.CAN_FORK and tracing.simulated and tracing.run is None):
+        return 0
+    ran = texts_of(tracing.namespace)
+    failed = {cell for cell, raised in tracing.raised.items() if ABOUT_DEVICES.search(raised)}
+    done = [each["source"].strip() in ran and each["cell"] not in failed for each in cells]
+    return done.index(False) if False in done else 0
+
+
+def _leave_the_kernel(tracing: Tracing, folder: str) -> None:
+    """Show nothing, read nothing, write nothing of the user's: what this process has open is the kernel's."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nothing, stream)
+    sys.stdin, sys.stdout, sys.stderr = (open(os.devnull, mode) for mode in ("r", "w", "w"))  # noqa: SIM115
+    if kernel := getattr(_shell_of(tracing), "kernel", None):
+        kernel.session.send = lambda *message, **how: None  # its sockets are not this process's
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    confine(folder)
+
+
+def _first_host(tracing: Tracing, ran: Sequence[PageCell], one_device: bool) -> Running:
+    """Let a fork wait behind the cells that ran. They go by the numbers that the job gives them."""
+    asks, answers = os.pipe(), os.pipe()
+    pid = forks.fork()
+    if not pid:
+        with forks.to_its_end():
+            os.close(asks[1])
+            tracing.number_cells([each["cell"] for each in ran])
+            if one_device:
+                tracing.join_devices()
+            shell = _shell_of(tracing)
+            host = Host(shell, os.fdopen(asks[0]), os.fdopen(answers[1], "w"), len(ran))
+            quieten(shell)
+            tracing.switch(on=True)
+            tracing.observe(host.keep)
+            host.serve()
+    os.close(asks[0])
+    os.close(answers[1])
+    return of_fork(pid, os.fdopen(asks[1], "w"), os.fdopen(answers[0]))
+
+
+def _shell_of(tracing: Tracing) -> Any:
+    return next(shell for shell, extension in extensions.items() if extension.tracing is tracing)

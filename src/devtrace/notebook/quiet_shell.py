@@ -1,0 +1,28 @@
+"""An IPython shell that shows nothing: a notebook's cells run in it for their values and for what they print."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import CapturingDisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+
+class QuietShell(InteractiveShell):
+    def enable_gui(self, gui: Any = None) -> None:
+        """Nothing is drawn: `%matplotlib inline` finds no window to wait for."""
+
+
+def new_shell() -> InteractiveShell:
+    shell = QuietShell.instance(config=Config(HistoryManager={"enabled": False}))
+    quieten(shell)
+    return shell
+
+
+def quieten(shell: InteractiveShell) -> None:
+    """Let a shell show nothing; its last values go to `sys.stdout`, as in a terminal."""
+    shell.display_pub = CapturingDisplayPublisher()
+    shell.displayhook = shell.display_trap.hook = DisplayHook(parent=shell, shell=shell)
+    shell._showtraceback = lambda *parts: None  # type: ignore[method-assign]
