@@ -55,14 +55,14 @@ export class NotebookFix {
     return { fixing: { ...fixing, ...pressed }, labels: this._labels(), applied };
   }
 
-  /** Asks for the fix of all cells, or of those as far as one. */
-  begin(last?: string): void {
+  /** Asks for the fix of all cells, or of those as far as one; `isOne`: of the first error alone. */
+  begin(last?: string, isOne = false): void {
     const all = this._texts();
     const end = last === undefined ? -1 : all.findIndex(({ cell }) => cell === last);
     const isAll = end < 0 || all.slice(end + 1).every(({ source }) => source.trim() === '');
     this._asked = isAll ? all : all.slice(0, end + 1);
-    const how = isAll || last === undefined ? {} : { last: this._labels()[last] };
-    this._connection.ask({ kind: 'fix', cells: this._asked, ...how }).catch(() => undefined); // The panel shows why.
+    const how = last === undefined || (isAll && !isOne) ? {} : { last: this._labels()[last] };
+    this._connection.ask({ kind: 'fix', cells: this._asked, ...how, one: isOne }).catch(() => undefined); // The panel shows why.
   }
 
   cancel(): void {

@@ -88,7 +88,7 @@ function activate(
   }
 }
 
-/** The button of a report that fixes the notebook as far as its cell, and opens the panel, which shows how far it is. */
+/** The buttons of a report that try a fix, or fix the notebook as far as its cell; the panel shows what comes. */
 function fixing({ shell }: JupyterFrontEnd, sessions: Sessions, element: Element): Pick<IHost, 'fixNotebook'> {
   const session = sessions.around(element);
   if (!(session?.widget instanceof NotebookPanel)) {
@@ -96,9 +96,9 @@ function fixing({ shell }: JupyterFrontEnd, sessions: Sessions, element: Element
   }
   const { content } = session.widget;
   return {
-    fixNotebook: () => {
+    fixNotebook: isOne => {
       shell.activateById(SIDEBAR_ID);
-      session.fix.begin(content.widgets.find(({ node }) => node.contains(element))?.model.id);
+      session.fix.begin(content.widgets.find(({ node }) => node.contains(element))?.model.id, isOne);
     }
   };
 }

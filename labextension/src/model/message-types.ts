@@ -180,6 +180,7 @@ export interface IToKernel {
     readonly request: number;
     readonly cells: readonly ICellText[];
     readonly last?: string;
+    readonly one?: boolean;
   };
   readonly cancel_fix: {
     readonly request: number;

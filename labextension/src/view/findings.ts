@@ -245,8 +245,17 @@ function fixAll({ owner, trace, selection, disposables }: IViewContext, finding:
     return [];
   }
   const all = button(owner, sentence(trace.language, 'fix.notebook'), { class: 'dt-small dt-fix-all' });
-  disposables.listen(all, 'click', fixNotebook);
-  return [all];
+  disposables.listen(all, 'click', () => {
+    fixNotebook(false);
+  });
+  const one = button(owner, sentence(trace.language, 'fix.try'), {
+    class: 'dt-small dt-try',
+    title: sentence(trace.language, 'fix.try-title')
+  });
+  disposables.listen(one, 'click', () => {
+    fixNotebook(true);
+  });
+  return finding.edits.length === 0 ? [all] : [one, all];
 }
 
 function copyButton(

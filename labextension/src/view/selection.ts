@@ -14,8 +14,8 @@ export interface IHost {
   readonly insert?: (edits: readonly IEdit[]) => void;
   /** Run a cell again and trace it. */
   readonly traceAgain?: (cell: string) => void;
-  /** Fix the notebook as far as the cell that shows this report. */
-  readonly fixNotebook?: () => void;
+  /** Fix the notebook as far as the cell that shows this report, or try a fix of its first error alone. */
+  readonly fixNotebook?: (isOne: boolean) => void;
   readonly repairs?: IRepairsOfTrace;
 }
 

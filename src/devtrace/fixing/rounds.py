@@ -44,6 +44,7 @@ class Rounds:
     most: int = MOST_ROUNDS
     reference: ReferenceRun | None = None
     announce: Callable[[Rounds, frozenset[str]], None] = lambda rounds, own: None
+    only_first: bool = False  # end where the first error is past
     changes: list[Change] = field(default_factory=list)
     runs: list[ProgramRun] = field(default_factory=list)
     left: Finding | None = None
@@ -79,6 +80,8 @@ class Rounds:
             self.run_once()
             if why := self._why_the_last_change_is_none():
                 is_changed = self._take_the_next(self.changes.pop().finding, why)
+            elif self.changes and self.only_first:
+                return
             else:
                 is_changed = self.last.error is not None and self._take(self.last.error)
             if not is_changed:

@@ -51,6 +51,8 @@ export const CHINESE: Readonly<Record<keyof typeof ENGLISH, string>> = {
   'edit.line': '{source} 第 {line} 行',
   'edit.top': '{source} 开头',
   'edit.below': '{source} 第 {line} 行之后',
+  'fix.try': '试一试',
+  'fix.try-title': '在模拟设备上带着这个修复运行单元格：你的任何东西都不会改变，面板会说明结果',
   'fix.insert': '插入',
   'fix.insert-title': '将此修复写入对应的单元格',
   'fix.inserted': '✓ 已插入',

@@ -53,6 +53,8 @@ export const ENGLISH = {
   'edit.line': '{source} line {line}',
   'edit.top': '{source}, at the top',
   'edit.below': '{source} below line {line}',
+  'fix.try': 'Try',
+  'fix.try-title': 'Run the cell with this fix on simulated devices: nothing of yours changes, and the panel says what came',
   'fix.insert': 'Insert',
   'fix.insert-title': 'Put this fix into its cell',
   'fix.inserted': '✓ Inserted',

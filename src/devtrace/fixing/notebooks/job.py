@@ -61,6 +61,7 @@ class NotebookJob:
             lambda texts, own: self._runner.run({self._path: self._text, **texts}, own),
             self._read,
             announce=self._announce,
+            only_first=asked["one"],
         )
 
     def go(self) -> None:
@@ -122,6 +123,8 @@ class NotebookJob:
         rounds, last = self._rounds, self._rounds.last
         if rounds.left is not None or rounds.unmended:
             return rounds.why_left or rounds.unmended
+        if last.error is not None and rounds.only_first:
+            return sentence("fix.tried-next", site=last.error.site, message=one_line(last.error.message))
         if last.error is not None:
             return sentence("fix.not-proven", count=len(rounds.runs))
         if last.ending != "ended":

@@ -54,8 +54,8 @@ class NotebookFix:
         self._process: Running | None = None
         self._lock = threading.Lock()
 
-    def begin(self, cells: Sequence[State], devices: str, last: str = "") -> threading.Thread:
-        """`last`: what the reader calls the last of the cells, where others are below it."""
+    def begin(self, cells: Sequence[State], devices: str, last: str = "", *, one: bool = False) -> threading.Thread:
+        """`last`: what the reader calls the last of the cells, where others are below it; `one`: fix the first error."""
         self.close()
         code = [each for each in cells if runs({"cell_type": "code", "source": each["source"]})]
         asked: Job = {
@@ -63,6 +63,7 @@ class NotebookFix:
             "devices": devices,
             "language": language.current(),
             "last": last,
+            "one": one,
             "cells": [
                 {"cell": each["cell"], "source": each["source"], "raised": self._raised.get(each["cell"], "")}
                 for each in code

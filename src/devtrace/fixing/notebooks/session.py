@@ -48,7 +48,8 @@ class FixOfSession(Companion):
     def answer(self, message: Message) -> bool:
         match message["kind"]:
             case "fix":
-                self.fix.begin(message["cells"], self.tracing.simulated or USUAL, message.get("last", ""))
+                devices = self.tracing.simulated or USUAL
+                self.fix.begin(message["cells"], devices, message.get("last", ""), one=message.get("one", False))
             case "cancel_fix":
                 self.fix.cancel()
             case _:

@@ -12,12 +12,13 @@ class PageCell(TypedDict):
 
 
 class Job(TypedDict):
-    """What fixes a notebook: `cells` are those that run, as far as `last` if others are below."""
+    """What fixes a notebook: `cells` are those that run, as far as `last` if others are below; `one`: the first error."""
 
     folder: str
     devices: str
     language: str
     last: str
+    one: bool
     cells: list[PageCell]
 
 
