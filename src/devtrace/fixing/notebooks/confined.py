@@ -34,12 +34,22 @@ _REFUSED: Final = ("socket.connect", "subprocess.Popen", "os.system", "os.exec",
 _CHANGES: Final = ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink")
 
 
+_laid: Final[list[_Laid]] = []
+
+
 def confine(folder: str) -> None:
     """Let this process write below a folder alone."""
     laid = _Laid(folder)
     laid.install()
+    _laid.append(laid)
     is_held = _hold(folder)
     sys.addaudithook(partial(_refuse, laid, () if is_held else _CHANGES))
+
+
+def branch() -> None:
+    """Let what this fork of a confined process writes be its own: the others read what was there before."""
+    for laid in _laid:
+        laid.branch()
 
 
 def _hold(folder: str) -> bool:
@@ -71,11 +81,17 @@ class _Laid:
     """A folder laid over all others: what was written is read there, what was removed is gone."""
 
     def __init__(self, folder: str) -> None:
-        self.folder = os.path.realpath(folder)
+        self._base = os.path.realpath(folder)
+        self.folder = os.path.join(self._base, "laid")
         self._gone: set[str] = set()
 
+    def branch(self) -> None:
+        before, self.folder = self.folder, os.path.join(self._base, str(os.getpid()))
+        if os.path.exists(before):
+            shutil.copytree(before, self.folder)
+
     def has(self, path: Any) -> bool:
-        return isinstance(path, str | bytes | os.PathLike) and self._real(path).startswith((self.folder, "/dev/"))
+        return isinstance(path, str | bytes | os.PathLike) and self._real(path).startswith((self._base, "/dev/"))
 
     def install(self) -> None:
         """Lead Python's own ways of writing there, under each name that a module has for one."""

@@ -24,6 +24,7 @@ from typing import IO, Any, Final, NoReturn, cast
 from devtrace.contract import findings_json
 from devtrace.diagnosis.findings import to_json
 from devtrace.fixing import values
+from devtrace.fixing.notebooks.confined import branch
 from devtrace.fixing.notebooks.state import Asked, AskedCell
 from devtrace.fixing.program import MOST_OUTPUT, Ending
 from devtrace.notebook.cells import Traced
@@ -75,6 +76,7 @@ class Host:
             os.close(reading)
             self.before = os.fdopen(writing, "w")
             try:
+                branch()
                 run()
             except BaseException as fault:  # noqa: BLE001 (whoever asked hears of it)
                 _say(self.answers, {"fault": named(fault)})

@@ -127,6 +127,8 @@ class NotebookJob:
             return sentence("fix.tried-next", site=last.error.site, message=one_line(last.error.message))
         if last.error is not None:
             return sentence("fix.not-proven", count=len(rounds.runs))
+        if last.raised.startswith("PermissionError") and self._runner.start is not None:
+            return sentence("fix.refused", raised=last.raised)
         if last.ending != "ended":
             return sentence("fix.ended-early", devices=self._counted(), raised=last.raised)
         nothing, proven, safe = _AS_FAR if self._last else _NOTEBOOK

@@ -103,8 +103,9 @@ class NotebookFix:
 
         closing = ""
         try:
-            for line in process.answers:
-                self._set(self._with_what_runs(json.loads(line)), is_asked)
+            with process.answers as lines:
+                for line in lines:
+                    self._set(self._with_what_runs(json.loads(line)), is_asked)
         except Exception as fault:  # noqa: BLE001 (whatever it is, whoever waits for the end hears of one)
             process.kill()
             closing = named(fault)
