@@ -216,6 +216,7 @@ export const NO_ACTIONS = {
   fix: nothing,
   cancelFix: nothing,
   applyFix: nothing,
+  undoFix: nothing,
   runFixed: nothing,
   repairs: () => ({ of: () => null, subscribe: () => nothing })
 };

@@ -37,6 +37,7 @@ function shownInThePanel(outline: ITrace): string {
     fix: () => undefined,
     cancelFix: () => undefined,
     applyFix: () => undefined,
+    undoFix: () => undefined,
     runFixed: () => undefined,
     repairs: () => ({ of: () => null, subscribe: () => () => undefined })
   }).update(state);

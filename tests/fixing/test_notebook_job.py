@@ -128,6 +128,21 @@ def test_a_fault_of_ours_ends_a_fix_with_its_name(tmp_path: Path, monkeypatch: p
     assert (fix.state["state"], fix.state["closing"]) == ("failed", "ZeroDivisionError: once")
 
 
+def test_no_cell_runs_twice_but_those_from_the_first_that_changes(fix: NotebookFix, tmp_path: Path) -> None:
+    ran = "print(In[-1][-1], file=open('ran', 'a'))"
+    slow = f"import time, torch\ntime.sleep(1.2)\n{ran}  # 1"
+    cells = (
+        ("a", slow),
+        ("b", f"x = torch.ones(3)\n{ran}  # 2"),
+        ("c", f"y = torch.ones(3, device='cuda:0') + x\n{ran}  # 3"),
+    )
+    fix.begin(asked(cells), "cuda:1").join()
+    assert fix.state is not None
+    assert fix.state["state"] == "proven"
+    ran_by = (tmp_path / "ran").read_text().split()
+    assert {cell: ran_by.count(cell) for cell in "123"} == {"1": 2, "2": 3, "3": 2}  # the reference runs each once more
+
+
 @pytest.mark.breadth
 def test_the_same_line_in_two_cells_is_fixed_in_both(fix: NotebookFix) -> None:
     twin = "x = torch.ones(3)\ny = y + x"

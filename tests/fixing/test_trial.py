@@ -52,7 +52,7 @@ LOOK = """def look():
     names = {name: str(value) for name, value in vars(net).items() if name[:1] != '_'}
     drawn = (random.getstate(), torch.get_rng_state().sum().item())
     own = (torch.get_num_threads(), sorted(os.listdir()), torch.cuda.memory_allocated(), os.getpid())
-    return [names, str(w.device), drawn, own, threading.active_count(), len(os.listdir('/proc/self/fd'))]"""
+    return [names, str(w.device), drawn, own, threading.active_count(), sorted(os.readlink(f'/proc/self/fd/{f}') for f in os.listdir('/proc/self/fd') if os.path.lexists(f'/proc/self/fd/{f}'))]"""
 
 
 @pytest.fixture
@@ -128,3 +128,32 @@ def test_a_trial_that_hangs_is_ended_with_all_that_it_began(kernel: Kernel) -> N
     assert end(kernel)["state"] == "cancelled"
     children = "open(f'/proc/{os.getpid()}/task/{os.getpid()}/children').read()"
     assert kernel.run(children).result == "''"
+
+
+DOES = {
+    "workers": "data = torch.utils.data.DataLoader(torch.arange(8.0), 4, num_workers=2)\ntotal = sum(map(sum, data))",
+    "figure": "import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.savefig('a.png'); plt.show()",
+    "progress": "from tqdm.auto import tqdm\nfor _ in tqdm(range(3)): pass",
+    "autocast": "with torch.autocast('cuda', torch.bfloat16): h = net(x)",
+    "profiler": "with torch.profiler.profile() as profile: h = net(x)\nprofile.export_chrome_trace('trace.json')",
+    "thread": "thread = threading.Thread(target=torch.rand, args=(3,))\nthread.start(); thread.join()",
+    "arrays": "import numpy\nnumpy.save('a.npy', numpy.ones(3)); os.makedirs('b/c'); os.rename('a.npy', 'b/c/b.npy')",
+    "logging": "import logging\nlogging.basicConfig(filename='run.log'); logging.warning('there')",
+    "table": "import pandas\npandas.DataFrame({'a': [1]}).to_csv('a.csv'); print(pandas.read_csv('a.csv').shape)",
+}
+
+
+@pytest.mark.breadth
+def test_a_trial_runs_what_cells_do(kernel: Kernel, tmp_path: Path) -> None:
+    kernel.run(LOOK)
+    for _ in range(2):  # what the first ones load stays
+        begin(kernel, "y = net(x)")
+        end(kernel)
+    before = kernel.run("before = look(); before").result
+    found = {}
+    for name, source in DOES.items():
+        begin(kernel, f"y = net(x)\n{source}")
+        found[name] = end(kernel)["closing"]
+    assert kernel.run("look()").result == before
+    assert {name: closing for name, closing in found.items() if not closing.startswith("✓ Proven")} == {}
+    assert list(tmp_path.iterdir()) == []

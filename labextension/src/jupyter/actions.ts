@@ -99,6 +99,10 @@ export class SidebarActions implements IActions {
     this._sessions.current?.fix.apply();
   };
 
+  undoFix = (): void => {
+    this._sessions.current?.fix.undo();
+  };
+
   runFixed = (): void => {
     void this._sessions.current?.fix.run(this._app.commands);
   };

@@ -76,8 +76,18 @@ export class NotebookFix {
       Notification.warning(sentence(this._language, 'notice.fix-changed'), { autoClose: 6000 });
       return;
     }
+    this._put(fixing.changed);
+  }
+
+  /** Takes the changes out again, whatever has been undone or typed in other cells since. */
+  undo(): void {
+    const changed = this._connection.state.fixing?.changed ?? [];
+    this._put(changed.map(({ cell, before, after }) => ({ cell, before: after, after: before })));
+  }
+
+  private _put(changed: IFixing['changed']): void {
     const cells = new Map(codeCells(this._widget).map(cell => [cell.id, cell.sharedModel as ISharedText]));
-    const parts = fixing.changed.map(({ cell, before, after }) => ({
+    const parts = changed.map(({ cell, before, after }) => ({
       text: cells.get(cell),
       ...difference(before, after)
     }));

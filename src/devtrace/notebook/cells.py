@@ -190,6 +190,7 @@ class Tracing:
         self._observers: list[Observer] = []
         self.ran: dict[str, tuple[str, str]] = {}  # label and text of the cells so far, by id, first run first
         self.raised: dict[str, str] = {}  # by id, empty where a cell raised nothing
+        self.took: dict[str, float] = {}  # seconds, by id
         self.companions: dict[str, Any] = {name: kind(self) for name, kind in offered("notebook").items()}
 
     def names_of_user(self) -> dict[str, Any]:

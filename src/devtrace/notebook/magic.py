@@ -16,7 +16,8 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from time import monotonic
 from traceback import walk_tb
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -96,6 +97,7 @@ class _RunningCell:
     options: Options | None = None
     asked: bool = False
     refused: _Refused | None = None
+    began: float = field(default_factory=monotonic)
 
     def part(self, file: str, code: str, raw: str) -> Cell:
         """Make a Cell of code that this cell runs through IPython: lines of the cell, else a text of its own."""
@@ -188,7 +190,9 @@ class Extension:
             return
         running = stack.pop()
         error = result.error_in_exec if result is not None else None
-        self.tracing.raised[running.cell.id or running.cell.label] = "" if error is None else text_of(error) or "?"
+        key = running.cell.id or running.cell.label
+        self.tracing.raised[key] = "" if error is None else text_of(error) or "?"
+        self.tracing.took[key] = monotonic() - running.began
         _discard(self.shell.ast_transformers, running.refused)
         if running.options is not None:
             with self._clear.behind(), self._guarded():

@@ -18,12 +18,14 @@ export interface IActions {
   reveal(entry: IEntry, site: number): void;
   insert(entry: IEntry, edits: readonly IEdit[]): void;
   repairs(entry: IEntry): IRepairsOfTrace;
-  /** Find and fix all errors of the notebook in a kernel of its own. */
+  /** Find and fix all errors of the notebook, from the cell that failed. */
   fix(): void;
   cancelFix(): void;
   /** Put all changes into their cells. */
   applyFix(): void;
   /** Run the cells that have to run again, in order. */
+  /** Take the changes out again. */
+  undoFix(): void;
   runFixed(): void;
 }
 

@@ -85,6 +85,9 @@ function buttons(fix: IFixShown, isUsable: boolean, drawing: IDrawing): HTMLElem
     const key = applied === 'clean' ? 'fix-all.clean' : 'fix-all.running';
     row.append(h(body, 'p', { class: 'dt-fix-after', role: 'status', text: sentence(language, key, { names }) }));
   }
+  if (applied !== 'no' && applied !== 'running') {
+    row.append(action(drawing, 'fix-all.undo', 'undo-fix', true, actions => actions.undoFix()));
+  }
   row.append(beginning(drawing, 'fix-all.again', isUsable && applied !== 'running'));
   return row;
 }
@@ -112,7 +115,7 @@ function beginning(drawing: IDrawing, label: Label, isUsable: boolean): HTMLElem
   });
 }
 
-type Label = 'fix-all.begin' | 'fix-all.cancel' | 'fix-all.apply' | 'fix-all.again';
+type Label = 'fix-all.begin' | 'fix-all.cancel' | 'fix-all.apply' | 'fix-all.undo' | 'fix-all.again';
 
 function action(
   { body, scope, actions, language }: IDrawing,

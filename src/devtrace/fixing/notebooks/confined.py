@@ -73,6 +73,8 @@ def _hold(folder: str) -> bool:
 
 def _refuse(laid: _Laid, changes: tuple[str, ...], event: str, details: tuple[Any, ...]) -> None:
     """Refuse what is neither a file of Python's nor the system's to refuse: to talk to anybody, to start a program."""
+    if event == "socket.connect" and laid.has(details[1]):
+        return  # to a process of its own: a DataLoader's worker
     if event in _REFUSED or (event in changes and not laid.has(details[0])):
         raise PermissionError(EACCES, os.strerror(EACCES), str(details[0]) if details else event)
 

@@ -43,7 +43,12 @@ class NotebookJob:
     """Runs the rounds of one notebook. Cells go by their ids outside, by their numbers in a fresh kernel inside."""
 
     def __init__(
-        self, asked: Job, out: TextIO, start: Callable[[bool], Running] | None = None, position: int = 0
+        self,
+        asked: Job,
+        out: TextIO,
+        start: Callable[[bool], Running] | None = None,
+        position: int = 0,
+        limit: float | None = None,
     ) -> None:
         """`start`, `position`: of a runner, where the first cells have run."""
         devices, cells = asked["devices"], asked["cells"]
@@ -53,7 +58,7 @@ class NotebookJob:
         self._last = asked["last"]
         self._out = out
         self._state: Fixing = {**beginning(), "cells": self._ids}
-        runner = partial(NotebookRunner, self._path, start=start, position=position)
+        runner = partial(NotebookRunner, self._path, timeout=limit, start=start, position=position)
         self._runner = runner(simulate=devices, cell_begins=self._cell_begins)
         self._reference = runner(simulate=with_room(devices), one_device=True)
         self._is_reference_begun = False
@@ -127,6 +132,8 @@ class NotebookJob:
             return sentence("fix.tried-next", site=last.error.site, message=one_line(last.error.message))
         if last.error is not None:
             return sentence("fix.not-proven", count=len(rounds.runs))
+        if last.ending == "time":
+            return sentence("fix.trial-late", limit=self._runner.timeout)
         if last.raised.startswith("PermissionError") and self._runner.start is not None:
             return sentence("fix.refused", raised=last.raised)
         if last.ending != "ended":

@@ -5,6 +5,7 @@ The first fork is the job, which the system keeps from the user's files; its fir
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import sys
 import tempfile
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 NICE: Final = 5
 """How much a trial gives way to what the user runs meanwhile."""
+LEAST: Final = 10.0
+"""Seconds that the shortest cells get: they stopped at their error, and now go on."""
 
 
 def begin(tracing: Tracing, asked: Job, position: int) -> Running:
@@ -42,7 +45,8 @@ def begin(tracing: Tracing, asked: Job, position: int) -> Running:
             os.nice(NICE)
             _leave_the_kernel(tracing, folder.name)
             start = partial(_first_host, tracing, asked["cells"][:position])
-            NotebookJob(asked, os.fdopen(writing, "w"), start, position).go()
+            limit = _limit(tracing, asked["cells"]) if asked["one"] else None
+            NotebookJob(asked, os.fdopen(writing, "w"), start, position, limit).go()
     os.close(writing)
     running = of_fork(pid, None, os.fdopen(reading))
     weakref.finalize(running, folder.cleanup)
@@ -59,6 +63,11 @@ def position_of(tracing: Tracing, cells: Sequence[PageCell]) -> int:
     return done.index(False) if False in done else 0
 
 
+def _limit(tracing: Tracing, cells: Sequence[PageCell]) -> float:
+    """Return the seconds that a trial of one fix may take: three times what its cells took, before they failed."""
+    return max(LEAST, 3 * sum(tracing.took.get(each["cell"], 0) for each in cells))
+
+
 def _leave_the_kernel(tracing: Tracing, folder: str) -> None:
     """Show nothing, read nothing, write nothing of the user's: what this process has open is the kernel's."""
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -68,6 +77,7 @@ def _leave_the_kernel(tracing: Tracing, folder: str) -> None:
     if kernel := getattr(_shell_of(tracing), "kernel", None):
         kernel.session.send = lambda *message, **how: None  # its sockets are not this process's
     os.environ["TMPDIR"] = tempfile.tempdir = folder
+    multiprocessing.current_process()._config.pop("tempdir", None)  # type: ignore[attr-defined]
     confine(folder)
 
 
