@@ -52,7 +52,9 @@ LOOK = """def look():
     names = {name: str(value) for name, value in vars(net).items() if name[:1] != '_'}
     drawn = (random.getstate(), torch.get_rng_state().sum().item())
     own = (torch.get_num_threads(), sorted(os.listdir()), torch.cuda.memory_allocated(), os.getpid())
-    return [names, str(w.device), drawn, own, threading.active_count(), sorted(os.readlink(f'/proc/self/fd/{f}') for f in os.listdir('/proc/self/fd') if os.path.lexists(f'/proc/self/fd/{f}'))]"""
+    files = (f'/proc/self/fd/{number}' for number in os.listdir('/proc/self/fd'))
+    is_open = sorted(os.readlink(file) for file in files if os.path.lexists(file))
+    return [names, str(w.device), drawn, own, threading.active_count(), is_open]"""
 
 
 @pytest.fixture
@@ -123,11 +125,21 @@ def test_what_no_trial_may_do_ends_it_with_the_reason(kernel: Kernel, tmp_path: 
 
 
 def test_a_trial_that_hangs_is_ended_with_all_that_it_began(kernel: Kernel) -> None:
-    begin(kernel, "y = net(x)\nif os.getppid(): time.sleep(600)")
+    hangs = "y = net(x)\ntime.sleep(600)"
+    begin(kernel, hangs)
     kernel.run("while fix.state['round'] < 2: time.sleep(0.01)\nfix.cancel()")
     assert end(kernel)["state"] == "cancelled"
-    children = "open(f'/proc/{os.getpid()}/task/{os.getpid()}/children').read()"
-    assert kernel.run(children).result == "''"
+    kernel.run("from devtrace.fixing.notebooks import trial\ntrial.LEAST = 2")
+    begin(kernel, hangs, one=True)
+    assert end(kernel)["closing"].startswith("not tried to the end: after ")
+    assert kernel.run("open(f'/proc/{os.getpid()}/task/{os.getpid()}/children').read()").result == "''"
+
+
+def test_a_trial_whose_process_is_killed_is_told(kernel: Kernel) -> None:
+    begin(kernel, "y = net(x)\nos.kill(os.getpid(), 9) if y.requires_grad else None")
+    found = end(kernel)
+    assert (found["state"], len(found["bugs"])) == ("left", 1)
+    assert "ended early" in found["closing"]
 
 
 DOES = {

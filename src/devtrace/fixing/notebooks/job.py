@@ -133,7 +133,7 @@ class NotebookJob:
         if last.error is not None:
             return sentence("fix.not-proven", count=len(rounds.runs))
         if last.ending == "time":
-            return sentence("fix.trial-late", limit=self._runner.timeout)
+            return sentence("fix.trial-late", limit=f"{self._runner.timeout:.0f}")
         if last.raised.startswith("PermissionError") and self._runner.start is not None:
             return sentence("fix.refused", raised=last.raised)
         if last.ending != "ended":
