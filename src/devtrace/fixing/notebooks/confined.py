@@ -118,6 +118,8 @@ class _Laid:
 
     def _place(self, path: Any) -> str:
         """Return where a file lies for this process to write."""
+        if self._is_free(path):
+            return str(os.fspath(path))
         real = self._real(path)
         place = self.folder + real
         os.makedirs(os.path.dirname(place), exist_ok=True)
@@ -154,18 +156,20 @@ class _Laid:
         self._gone.add(self._real(path))
 
     def _move(self, own: Callable[..., Any], path: Any, to: Any, *args: Any, **kwargs: Any) -> None:
-        place = self._place(to)
-        shutil.copyfile(self._seen(path), place)
+        if self._is_free(path):
+            own(path, self._place(to), *args, **kwargs)
+            return
+        shutil.copyfile(self._seen(path), self._place(to))
         os.remove(path)
 
     def _make(self, own: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> None:
         if not self._is_free(path) and os.path.exists(path):
             raise FileExistsError(17, os.strerror(17), os.fsdecode(path))
-        own(path if self._is_free(path) else self._place(path), *args, **kwargs)
+        own(self._place(path), *args, **kwargs)
 
     def _read(self, own: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> Any:
         return own(self._seen(path), *args, **kwargs)
 
     def _save(self, own: Callable[..., Any], value: Any, f: Any, *args: Any, **kwargs: Any) -> None:
         """Write as `torch.save`, which opens a path by itself."""
-        own(value, f if self._is_free(f) else self._place(f), *args, **kwargs)
+        own(value, self._place(f) if isinstance(f, str | os.PathLike) else f, *args, **kwargs)

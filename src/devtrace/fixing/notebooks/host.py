@@ -172,7 +172,7 @@ def _numbers() -> dict[str, int]:
 
 def _forget_modules() -> None:
     """Let the modules be imported anew that a text lies over, or that may have what is of one of these."""
-    changed = {import_name_of(file) for file in overlay.files()}
+    changed = {import_name_of(file) for file in overlay.files()} - {""}  # as it is of a file that is no package's
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None) or ""
         if name != "__main__" and file and (owner_of(file) == "user" or import_name_of(file) in changed):

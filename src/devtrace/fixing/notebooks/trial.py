@@ -24,6 +24,7 @@ from devtrace.fixing.notebooks.state import Job, PageCell
 from devtrace.notebook.magic import extensions
 from devtrace.notebook.quiet_shell import quieten
 from devtrace.runtime import forks
+from devtrace.runtime.device_spec import ONE_DEVICE
 
 if TYPE_CHECKING:
     from devtrace.notebook.cells import Tracing
@@ -90,6 +91,7 @@ def _first_host(tracing: Tracing, ran: Sequence[PageCell], one_device: bool) -> 
             os.close(asks[1])
             tracing.number_cells([each["cell"] for each in ran])
             if one_device:
+                os.environ[ONE_DEVICE] = "1"  # for a cell that simulates anew
                 tracing.join_devices()
             shell = _shell_of(tracing)
             host = Host(shell, os.fdopen(asks[0]), os.fdopen(answers[1], "w"), len(ran))
