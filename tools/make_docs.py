@@ -118,9 +118,14 @@ def _signature(name: str, found: Any) -> str:
     overloads = typing.get_overloads(found)
     shown = [_MODULES.sub("", str(inspect.signature(each))) for each in overloads or [found]]
     return "\n".join(
-        re.sub(r"\(self(?:, )?", "(", f"{dotted}{each}").replace("''", '""').replace("'", "").removesuffix(" -> None")
+        re.sub(r"\(self(?:, )?", "(", f"{dotted}{_quoted(each)}").replace("'", "").removesuffix(" -> None")
         for each in shown
     )
+
+
+def _quoted(signature: str) -> str:
+    """Write defaults that are text in double quotes; single ones are around names of types."""
+    return re.sub(r"= '([^']*)'", r'= "\1"', signature).replace("''", '""')
 
 
 _MODULES: Final = re.compile(r"\b(?:[a-z_]+\.)+(?=[A-Z])")
@@ -128,7 +133,7 @@ _MODULES: Final = re.compile(r"\b(?:[a-z_]+\.)+(?=[A-Z])")
 
 def _wrapped(signature: str) -> str:
     """Break a long signature between its parameters alone."""
-    glued = re.sub(r" (?=[|=])|(?<=[|=:]) |(?<=->) |(?<=,) (?=[^\[]*\])", "\0", signature)
+    glued = re.sub(r" (?=[|=]|\w+\")|(?<=[|=:]) |(?<=->) |(?<=,) (?=[^\[]*\])", "\0", signature)
     return fill(glued, 100, subsequent_indent="    ", break_long_words=False).replace("\0", " ")
 
 

@@ -106,7 +106,7 @@ def schema() -> dict[str, Any]:
             "curve": _object(_CURVE),
             "case": _object({"version": {"const": 1}, "data": {"type": "string", "contentEncoding": "base64"}}),
             "culprit": _object(_CULPRIT),
-            "edit": _object(_EDIT, {"grade": {"enum": ["proven", "safe"]}}),
+            "edit": _object(_EDIT, {"grade": {"enum": ["proven", "tried", "not tried", "safe"]}}),
             "line": _object(_LINE),
             "holder": _object(_HOLDER),
             "finding": _object(

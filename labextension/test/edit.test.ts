@@ -7,7 +7,7 @@ import { asOneChange, type IUndoManager } from '../src/model/linked-undo';
 const EARLY = 'shadow = copy(model)\nmodel = model.to(device)\nrun(model)';
 
 function edit(line: number, before: string, after: string, cell = 1): IEdit {
-  return { file: 'f', cell, line, before, after };
+  return { file: 'f', cell, line, before, after, grade: 'not tried' };
 }
 
 const MOVED_BELOW = [

@@ -34,7 +34,7 @@ test('columns in bytes become columns in UTF-16', () => {
 });
 
 function edit(line: number, before: string, after: string): IEdit {
-  return { file: 'f', cell: 1, line, before, after };
+  return { file: 'f', cell: 1, line, before, after, grade: 'not tried' };
 }
 
 function applied(text: string, change: IChange | string): string {

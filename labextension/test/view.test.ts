@@ -108,12 +108,17 @@ test('a finding is copied message first, then its line, op and devices, and what
     sites: [{ file: 'a/b.py', line: 6 }],
     findings: [
       { ...finding, site: 0, op: 0, help: 'move it' },
-      { ...finding, site: -1, op: -1, devices: [] }
+      { ...finding, site: -1, op: -1, devices: [] },
+      ...['tried', 'safe'].map(grade => ({ ...finding, help: 'move it', edits: [{ grade }] }))
     ]
   });
-  const [whole, bare] = (trace.findings ?? []).map(each => plainText(trace, each, '✗'));
+  const [whole, bare, tried, old] = (trace.findings ?? []).map(each => plainText(trace, each, '✗'));
   assert.equal(whole, '✗ `x` is on cpu.\n  b.py line 6   aten.op0   cuda:0 + cpu\n  Fix  move it');
   assert.equal(bare, '✗ `x` is on cpu.\n  r');
+  assert.deepEqual(
+    [tried, old].map(each => each.includes('Fix  move it (not tried)')),
+    [false, true]
+  );
 });
 
 const GOLDEN = 'tests/golden';

@@ -67,7 +67,7 @@ def test_a_run_writes_it_as_text_json_sarif_html_and_a_trace(language: str, warm
     )
     assert (finding["culprit"]["name"], finding["culprit"]["dtype"]) == ("net.2.weight", "float32")
     assert (finding["culprit"]["born"]["line"], finding["culprit"]["moved"]["line"]) == (8, 7)
-    assert [(edit["after"], edit["grade"]) for edit in finding["edits"]] == [("net.bfloat16()", "safe")]
+    assert [(edit["after"], edit["grade"]) for edit in finding["edits"]] == [("net.bfloat16()", "not tried")]
     (result,) = json.loads((tmp_path / "a.sarif").read_text())["runs"][0]["results"]
     assert (result["ruleId"], result["level"]) == ("dtype-mismatch", "error")
     assert [each["physicalLocation"]["region"]["startLine"] for each in result["relatedLocations"]] == [8, 7]
@@ -76,14 +76,14 @@ def test_a_run_writes_it_as_text_json_sarif_html_and_a_trace(language: str, warm
     assert loaded["rule"] == "dtype-mismatch"
 
 
-def test_fix_writes_the_cast_and_calls_it_safe_since_nothing_can_be_compared(tmp_path: Path) -> None:
+def test_fix_writes_the_cast_and_calls_it_tried_since_nothing_can_be_compared(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     got = ran(tmp_path, "devtrace", "fix", "--write", "program.py")
     assert got.returncode == 0, got.stderr
     assert program.read_text() == PROGRAM.replace("net = build()\n", "net = build()\nnet.bfloat16()\n")
     assert "+net.bfloat16()" in got.stdout
-    assert "safe, not proven" in got.stderr
+    assert "tried, not proven" in got.stderr
 
 
 def test_a_test_that_fails_over_dtypes_shows_it(tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ def test_each_of_several_findings_shows_its_fix_and_opens_on_a_click(page: Page,
     expect(second.locator(".dt-story")).to_be_visible()
     expect(first.locator(".dt-story")).to_be_hidden()
     expect(first.locator(".dt-fix-line")).to_be_visible()
+    expect(second.locator(".dt-edit .dt-tag").first).to_have_text("not tried")
 
 
 def test_each_line_shows_how_long_its_ops_took(page: Page, tmp_path: Path) -> None:
@@ -111,6 +112,7 @@ def test_by_what_a_fix_of_a_cost_was_proven_is_in_its_story(page: Page, tmp_path
     story = page.locator('[data-devtrace="finding"]').first.locator(".dt-story")
     expect(story).to_contain_text(proof)
     expect(story.get_by_text("Proven", exact=True)).to_be_visible()
+    expect(story.get_by_text("not tried")).to_have_count(0)
 
 
 def test_memory_is_stacked_by_kind_and_a_kind_opens_by_name(page: Page, tmp_path: Path) -> None:

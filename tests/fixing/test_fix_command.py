@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 
 from devtrace.cli.main import main
-from devtrace.diagnosis.findings import Culprit, Edit, Finding, Site
+from devtrace.diagnosis.findings import Culprit, Edit, Finding, Grade, Site
 from devtrace.fixing import values
 from devtrace.fixing.patch import unified_diff, write_all
 from devtrace.fixing.program import MOST_OUTPUT, Printed, ProgramRunner, run_of, started
@@ -75,6 +75,10 @@ def rounds_of(*runs: ProgramRun, most: int = 9) -> tuple[Rounds, Scripted]:
     return rounds, program
 
 
+def grades(rounds: Rounds) -> list[Grade]:
+    return [edit.grade for change in rounds.changes for edit in change.finding.edits]
+
+
 def test_a_program_is_run_again_with_each_fix_until_it_ends() -> None:
     first = error("a.py", 1, "x", replaced("a.py", 1, "x = 1", "x = 10"))
     second = error("a.py", 2, "y", replaced("a.py", 2, "y = 2", "y = 20"))
@@ -89,6 +93,7 @@ def test_a_fix_that_does_not_help_is_taken_back_and_the_one_before_stays() -> No
     rounds, _ = rounds_of(*(ProgramRun("raised", (each,)) for each in (first, second, second)))
     assert "".join(rounds.texts["a.py"].lines) == "x = 10\ny = 2\n"
     assert (rounds.left, rounds.is_proven) == (second, False)
+    assert grades(rounds) == ["tried"]
 
 
 TWINS: Final = "x = 1\nf(x)\nx = 1\nf(x)\n"
@@ -140,7 +145,7 @@ def test_one_round_proves_nothing() -> None:
     rounds, _ = rounds_of(
         ProgramRun("raised", (error("a.py", 1, "x", replaced("a.py", 1, "x = 1", "x = 10")),)), most=1
     )
-    assert (len(rounds.changes), rounds.is_proven) == (1, False)
+    assert (grades(rounds), rounds.is_proven) == (["not tried"], False)
 
 
 @pytest.mark.parametrize(
@@ -378,7 +383,7 @@ def test_of_a_patch_that_changes_values_the_fix_that_does_it_is_shown(
     assert main(["fix", str(path)]) == 0
     shown = capfd.readouterr().err
     assert "keep the layers in a ModuleList, where `.to()` and an optimizer find them" in shown
-    assert "safe, not proven" in shown
+    assert "tried, not proven" in shown
 
 
 @pytest.mark.slow

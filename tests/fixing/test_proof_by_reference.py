@@ -170,7 +170,7 @@ def test_a_patch_that_changes_values_names_them_and_is_only_safe(warm: Warm, tmp
     assert "ModuleList" in after
     assert rounds.compared is not None
     assert (rounds.compared.is_alike, rounds.compared.is_proof) == (True, False)
-    assert {edit.grade for change in rounds.changes for edit in change.finding.edits} == {"safe"}
+    assert {edit.grade for change in rounds.changes for edit in change.finding.edits} == {"tried"}
     assert "returned[" in str(rounds.changes[0].finding.proof)
 
 
@@ -203,7 +203,7 @@ def test_a_patch_that_lets_parameters_be_trained_is_not_given_up_for_one_with_th
         """,
     )
     assert "self.factors = nn.ParameterList([" in after
-    assert {edit.grade for change in rounds.changes for edit in change.finding.edits} == {"safe"}
+    assert {edit.grade for change in rounds.changes for edit in change.finding.edits} == {"tried"}
 
 
 def test_what_two_runs_of_one_program_do_not_share_is_no_difference() -> None:

@@ -23,8 +23,10 @@ import needs
 import readme_example
 from built import SCRIPT
 from devtrace.api.results import Report, Trace, diagnose
-from devtrace.contract.findings_json import FINDINGS_TYPE
-from devtrace.diagnosis.findings import Culprit, Edit, Finding, Grade, Site
+from devtrace.contract.code_scanning import github_annotations
+from devtrace.contract.entries import Entry
+from devtrace.contract.findings_json import FINDINGS_TYPE, compact
+from devtrace.diagnosis.findings import Culprit, Edit, Finding, Grade, Site, from_json
 from devtrace.drawing.svg import without_loose_words
 from devtrace.report import mime, page, renderer
 from devtrace.report.html import MOST_FINDINGS, fragment
@@ -157,7 +159,7 @@ def test_the_html_names_the_tensor_the_line_that_made_it_the_move_and_the_fix() 
 
 @pytest.mark.parametrize(
     ("chosen", "grade", "label"),
-    [("en", "proven", "Proven"), ("en", "safe", "Safe"), ("zh", "proven", "已证明"), ("zh", "safe", "安全")],
+    [("en", "proven", "Proven"), ("en", "tried", "Tried"), ("zh", "proven", "已证明"), ("zh", "tried", "已试运行")],
 )
 def test_a_fix_that_was_run_names_what_it_was_compared_with(
     chosen: language.Language, grade: Grade, label: str, monkeypatch: pytest.MonkeyPatch
@@ -169,6 +171,25 @@ def test_a_fix_that_was_run_names_what_it_was_compared_with(
     )
     assert re.search(rf"^  {label} +the same 4 values$", report.text, re.MULTILINE)
     assert f"<b>{label}</b> the same 4 values" in fragment(report)
+    assert re.search("not tried|未试运行", report.text + fragment(report)) is None
+
+
+@pytest.mark.parametrize(("chosen", "said"), [("en", "h (not tried)"), ("zh", "h（未试运行）")])
+@pytest.mark.parametrize("grade", ["not tried", "safe"])  # as an older devtrace wrote it
+def test_a_fix_that_nobody_ran_says_so_in_every_form(
+    chosen: language.Language, grade: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(language.CHOICE, "user", chosen)
+    edit = {"file": "a.py", "cell": None, "line": 3, "before": "x = 1", "after": "x = 2", "grade": grade}
+    given = {"rule": "host-sync", "message": "m.", "help": "h", "edits": [edit], "proof": "was run"}
+    warning, note = (from_json({**given, "severity": each}) for each in ("warning", "note"))
+    for finding in (warning, note):
+        report = Report(empty_trace(), (finding,))
+        assert said in report.text
+        assert said in fragment(report)
+        assert said in "".join(github_annotations([Entry(finding)], Path()))
+        assert "was run" not in report.text
+        assert '"grade"' not in json.dumps(compact(report))
 
 
 def test_words_without_an_edit_have_no_grade() -> None:

@@ -184,6 +184,18 @@ def test_code_stays_whole_where_it_fits_on_a_line_of_its_own() -> None:
     assert lines == ["Nothing moved", "`model.layers[0].weight + model.bias` to", "cuda:0."]
 
 
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("add `a.to(b)` below line 2 (not tried)", ["add `a.to(b)`", "below line 2", "(not tried)"]),
+        ("见 `model.net`（未试运行）", ["见 `model.net`", "（未试运行）"]),
+        ("in one (or more) of its (other layers)", ["in one (or more)", "of its (other", "layers)"]),
+    ],
+)
+def test_a_short_remark_in_parentheses_stays_whole(text: str, lines: list[str]) -> None:
+    assert wrap(text, 16) == lines
+
+
 def test_code_longer_than_a_line_is_cut_at_a_space() -> None:
     assert wrap("`aaaa bbbb cccc`", 9) == ["`aaaa", "bbbb", "cccc`"]
 

@@ -7,7 +7,6 @@ import importlib
 import json
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr
 from importlib.metadata import PackageNotFoundError

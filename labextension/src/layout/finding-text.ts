@@ -59,16 +59,22 @@ export function firstLine(text: string): string {
 
 /** The finding as text to paste, as Python's text form has it: message, failing line, its other lines, fix; and the edits. */
 export function plainText(trace: ITrace, finding: IFinding, sign: string): string {
-  const { message, help, edits } = finding;
-  const fix = help === '' ? [] : [`  ${sentence(trace.language, 'label.fix')}  ${help}`];
+  const { message, edits } = finding;
   const lines = [
     `${sign} ${message}`,
     failingLine(trace, finding),
     ...storyOf(trace, finding).map(line => storyLine(trace, line)),
-    ...fix,
+    `  ${fixOf(trace.language, finding)}`,
     ...edits.flatMap(edit => editLines(trace.language, edit))
   ];
   return lines.filter(line => line.trim() !== '').join('\n');
+}
+
+/** What is to be done, and where nobody ran that, so. */
+export function fixOf(language: Language, { help, edits }: IFinding): string {
+  const isUntried = edits.some(({ grade }) => grade === 'not tried');
+  const offered = isUntried ? sentence(language, 'fix.not-tried', { help }) : help;
+  return help === '' ? '' : `${sentence(language, 'label.fix')}  ${offered}`;
 }
 
 /** What to type: the new lines of its edits, else its advice, if that has code. */

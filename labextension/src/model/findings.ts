@@ -10,8 +10,8 @@ export interface IEdit {
   readonly line: number;
   readonly before: string;
   readonly after: string;
-  /** Safe: replayed on the trace; proven: run, as the finding's proof says. */
-  readonly grade?: 'proven' | 'safe';
+  /** Proven and tried: run, and the finding's proof says what came. */
+  readonly grade: 'proven' | 'tried' | 'not tried';
 }
 
 export interface ICulprit {
@@ -103,7 +103,7 @@ function readEdit(data: JsonObject): IEdit {
     line: number(data['line'], 0),
     before: text(data['before']),
     after: text(data['after']),
-    grade: data['grade'] === 'proven' ? 'proven' : 'safe'
+    grade: data['grade'] === 'proven' || data['grade'] === 'tried' ? data['grade'] : 'not tried'
   };
 }
 

@@ -92,7 +92,7 @@ export interface ICellText {
 }
 
 export interface IFixing {
-  readonly state: 'running' | 'proven' | 'left' | 'failed' | 'cancelled';
+  readonly state: 'running' | 'proven' | 'tried' | 'left' | 'failed' | 'cancelled';
   readonly round: number;
   readonly cells: readonly string[];
   readonly cell: string;

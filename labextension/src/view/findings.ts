@@ -1,9 +1,9 @@
 /**
  * The findings, worst first as Python ordered them, each with its message, its story and its fix.
  */
-import { editLabel, firstLine, fixText, moreLabel, opOrRule, plainText, storyOf } from '../layout/finding-text';
+import { editLabel, firstLine, fixOf, fixText, moreLabel, opOrRule, plainText, storyOf } from '../layout/finding-text';
 import { formatCount } from '../layout/units';
-import type { IFinding } from '../model/findings';
+import type { IEdit, IFinding } from '../model/findings';
 import type { IRepair } from '../model/repairs';
 import type { ITrace } from '../model/trace';
 import { sentence, type Language } from '../model/words/catalogue';
@@ -143,9 +143,9 @@ function findingRow(context: IViewContext, finding: IFinding, index: number): HT
 }
 
 /** In sight while the story is folded: a reader of many findings sees which of them can be fixed by a click. */
-function fixInOneLine({ owner, trace }: IViewContext, { help }: IFinding): HTMLElement[] {
-  const label = `${sentence(trace.language, 'label.fix')} `;
-  return help === '' ? [] : [h(owner, 'p', { class: 'dt-fix-line' }, label, ...withCode(owner, help))];
+function fixInOneLine({ owner, trace }: IViewContext, finding: IFinding): HTMLElement[] {
+  const fix = fixOf(trace.language, finding);
+  return fix === '' ? [] : [h(owner, 'p', { class: 'dt-fix-line' }, ...withCode(owner, fix))];
 }
 
 const SEVERITIES = { error: 'severity.error', warning: 'severity.warning', note: 'severity.note' } as const;
@@ -204,14 +204,21 @@ function details(context: IViewContext, finding: IFinding): HTMLElement {
     const help = h(owner, 'span', { class: 'dt-help' }, ...withCode(owner, finding.help));
     add(sentence(trace.language, 'label.fix'), help, ...fixButtons(context, finding));
   }
-  if (finding.proof) {
-    const label = finding.edits[0]?.grade === 'proven' ? 'label.proven' : 'label.safe';
+  const grade = finding.edits.at(0)?.grade;
+  if (finding.proof && grade && grade !== 'not tried') {
+    const label = grade === 'proven' ? 'label.proven' : 'label.tried';
     add(sentence(trace.language, label), h(owner, 'span', { text: finding.proof }));
   }
   for (const edit of finding.edits.slice(0, MOST_STEPS)) {
-    add(sentence(trace.language, 'label.edit'), changePreview(owner, editLabel(trace.language, edit), edit));
+    const preview = changePreview(owner, editLabel(trace.language, edit), edit, ...notTried(context, edit));
+    add(sentence(trace.language, 'label.edit'), preview);
   }
   return list;
+}
+
+function notTried({ owner, trace: { language } }: IViewContext, { grade }: IEdit): HTMLElement[] {
+  const words = { text: sentence(language, 'edit.not-tried'), title: sentence(language, 'edit.not-tried-title') };
+  return grade === 'not tried' ? [h(owner, 'span', { class: 'dt-tag', ...words })] : [];
 }
 
 function fixButtons(context: IViewContext, finding: IFinding): HTMLElement[] {
@@ -230,7 +237,7 @@ function fixButtons(context: IViewContext, finding: IFinding): HTMLElement[] {
   const put = button(owner, sentence(language, 'fix.insert'), {
     class: 'dt-small dt-primary dt-insert',
     title: sentence(language, 'fix.insert-title'),
-    data: { grade: finding.edits[0].grade ?? 'safe' }
+    data: { grade: finding.edits[0].grade }
   });
   disposables.listen(put, 'click', () => {
     insert(finding.edits);

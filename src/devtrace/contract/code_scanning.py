@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from devtrace.contract.entries import Entry
 from devtrace.contract.findings_json import relative
-from devtrace.diagnosis.findings import Edit, Finding, Line, Site
+from devtrace.diagnosis.findings import Edit, Finding, Line, Site, offered_fix
 from devtrace.diagnosis.rules.error_rules import rule_slugs
 from devtrace.diagnosis.slugs import MEANINGS, CauseSlug, Severity
 from devtrace.runtime.requirements import own_version
@@ -76,7 +76,8 @@ def _result(entry: Entry, root: Path) -> dict[str, Any]:
 
 def message_with_help(finding: Finding) -> str:
     """Return the message, and what to do about it, for a reader who is shown one text."""
-    return "\n".join(filter(None, [finding.message, finding.help and f"{sentence('label.fix')}: {finding.help}"]))
+    fix = finding.help and f"{sentence('label.fix')}: {offered_fix(finding)}"
+    return "\n".join(filter(None, [finding.message, fix]))
 
 
 def _related(line: Line, number: int, root: Path) -> dict[str, Any]:

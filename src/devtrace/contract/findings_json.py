@@ -116,7 +116,7 @@ def _brief(data: Mapping[str, Any], root: str) -> dict[str, Any]:
     short = {key: _short(key, value, root) for key, value in data.items() if key not in _LONG_FORM}
     if short.get("cell") is not None:
         short.pop("file", None)  # a cell has no file that another program could open
-    usual: tuple[Any, ...] = ("", None, [], {}, "safe")  # the last is an edit's grade
+    usual: tuple[Any, ...] = ("", None, [], {}, "not tried")  # the last is an edit's grade
     return {key: value for key, value in short.items() if key in _TEXT or value not in usual}
 
 

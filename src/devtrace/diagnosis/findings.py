@@ -15,8 +15,9 @@ from devtrace.diagnosis.slugs import CauseSlug, Certainty, Severity
 from devtrace.trace.rows import Site as SiteRow
 from devtrace.trace.rows import site_label
 from devtrace.trace.tables import TraceData
+from devtrace.words.catalogue import sentence
 
-Grade = Literal["proven", "safe"]
+Grade = Literal["proven", "tried", "not tried"]
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
 MOST_OPS: Final = 50
 
@@ -47,8 +48,8 @@ class Site:
 class Edit:
     """A change of source that mends a finding: the lines `before`, which begin at `line`, become the lines `after`.
 
-    With an empty `before`, `after` becomes new lines below `line`; 0 is the top. An edit is safe as it was replayed on
-    the trace, and proven if it was run: `Finding.proof` says how.
+    With an empty `before`, `after` becomes new lines below `line`; 0 is the top. It is not tried where
+    nobody ran it; else it is proven or tried, and `Finding.proof` says what was compared.
     """
 
     file: str
@@ -56,7 +57,7 @@ class Edit:
     line: int
     before: str
     after: str
-    grade: Grade = "safe"
+    grade: Grade = "not tried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +178,8 @@ def to_json(part: Any, site: Callable[[Site | None], Any] = lambda site: site an
     A trace writes them as row ids, -1 where there is none; an export in full.
     """
     plain = {field.name: _plain(getattr(part, field.name), site) for field in fields(part)}
-    for name in ("holders", "others"):  # most findings have none
-        if not plain.get(name, True):
-            del plain[name]
-    return plain | {name: site(None) for name in _EMPTY_AS_SITES if plain.get(name, "") is None}
+    filled = {name: value for name, value in plain.items() if value or name not in ("holders", "others")}
+    return filled | {name: site(None) for name in _EMPTY_AS_SITES if plain.get(name, "") is None}
 
 
 def _plain(value: Any, site: Callable[[Site | None], Any]) -> Any:
@@ -208,8 +207,8 @@ def _read(name: str, value: Any, site: Callable[[Any], Site | None]) -> Any:
         return tuple(part for each in value if (part := _read(name, each, site)) is not None)
     if name in _SITES:
         return site(value)
-    if name == "cell":
-        return None if value == -1 else value
+    if name in ("cell", "grade"):
+        return {-1: None, "safe": "not tried"}.get(value, value)  # "safe" is an older devtrace's
     if name == "lines" and site(value["site"]) is None:
         return None
     if name not in _PARTS or value is None:
@@ -222,6 +221,12 @@ _EMPTY_AS_SITES: Final = ("site", "born", "moved", "cell")
 _PARTS: Final[Mapping[str, type[Any]]] = {
     "culprit": Culprit, "edits": Edit, "lines": Line, "holders": Holder, "others": Choice,
 }  # fmt: skip
+
+
+def offered_fix(finding: Finding) -> str:
+    """Return the help of a finding, and that its edits were not tried if so."""
+    is_untried = any(edit.grade == "not tried" for edit in finding.edits)
+    return sentence("fix.not-tried", help=finding.help) if is_untried else finding.help
 
 
 _MICROSECONDS: Final = {"host-sync": 20, "device-to-host-copy": 25, "cpu-compute": 50}  # one of them, at least

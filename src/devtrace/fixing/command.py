@@ -177,11 +177,11 @@ def _reason(change: Change) -> str:
 def _summary(rounds: Rounds, costs: Costs, options: argparse.Namespace) -> Iterable[str]:
     last = rounds.last
     devices = sentence("fix.devices", count=count_of(options.simulate))
-    is_safe = rounds.compared is not None and not rounds.compared.is_proof
+    is_tried = rounds.compared is not None and not rounds.compared.is_proof
     for change in rounds.changes:
         key = "fix.mended" if change.counts is None else "fix.cheaper"
         yield sentence(key, site=change.finding.site, message=_reason(change))
-        if is_safe:  # what it does explains what differs
+        if is_tried:  # what it does explains what differs
             yield "  " + sentence("fix.help", help=change.finding.help)
         if change.counts is not None:
             yield "  " + sentence("fix.proof", proof=change.finding.proof)
@@ -197,7 +197,7 @@ def _summary(rounds: Rounds, costs: Costs, options: argparse.Namespace) -> Itera
     elif last.error is not None:
         yield sentence("fix.not-proven", count=len(rounds.runs))
     elif last.ending == "ended":
-        key = "fix.proven" if not rounds.changes else "fix.safe" if is_safe else "fix.proven-with-patch"
+        key = "fix.proven" if not rounds.changes else "fix.tried" if is_tried else "fix.proven-with-patch"
         compared = [str(rounds.compared)] if rounds.compared is not None else []
         yield "; ".join([sentence(key, devices=devices), *compared])
     elif last.ending == "time":

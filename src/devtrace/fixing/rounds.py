@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from devtrace.diagnosis.findings import Finding, Grade, Site
+from devtrace.diagnosis.findings import Finding, Site
 from devtrace.fixing.compared import Compared, ReferenceRun
 from devtrace.fixing.program import ProgramRun as ProgramRun
 from devtrace.fixing.source_text import SourceText
@@ -73,7 +73,7 @@ class Rounds:
             self.compared = self.reference.compared(self.last, self.is_of_memory)
             if not self.compared.is_proof or self._pays_at_its_lines():
                 self._look_for_a_better_one(self.reference, self.compared)
-            self._grade(self.compared)
+        self._grade()
 
     def _descend(self) -> None:
         while len(self.runs) < self.most:
@@ -89,11 +89,14 @@ class Rounds:
 
     def _why_the_last_change_is_none(self) -> str:
         """Return why the last fix cannot stay, as the run with it shows; empty if it helped."""
-        if self._last_change_broke_it():
-            return sentence("fix.another-error", raised=self.last.raised)
-        error = self.last.error
-        is_same = error is not None and bool(self.changes) and _is_of(self.changes[-1], error)
-        return sentence("fix.no-help") if is_same else ""
+        if not self.changes:
+            return ""
+        change, last = self.changes[-1], self.last
+        if last.error is not None:
+            return sentence("fix.no-help") if _is_of(change, last.error) else ""
+        is_of_an_edit = last.ending == "raised" and last.raised.startswith(_OF_AN_EDIT)
+        is_in_its_lines = not {*changed_lines(change)}.isdisjoint(last.lines)
+        return sentence("fix.another-error", raised=last.raised) if is_of_an_edit and is_in_its_lines else ""
 
     def _take_the_next(self, finding: Finding, why: str) -> bool:
         """Apply the next fix of a finding whose first one is none; return whether there is one."""
@@ -129,12 +132,14 @@ class Rounds:
         self.left, self.why_left = None, ""
         del self.runs[rounds:]  # they led to no other round
 
-    def _grade(self, compared: Compared) -> None:
-        """Say of each change how it was proven, or why it is only safe."""
-        grade: Grade = "proven" if compared.is_proof else "safe"
-        for number, change in enumerate(self.changes):
-            edits = tuple(replace(each, grade=grade) for each in change.finding.edits)
-            self.changes[number] = replace(change, finding=replace(change.finding, edits=edits, proof=str(compared)))
+    def _grade(self) -> None:
+        """Say of each change that was run what came of it; the last was not if its own error is the last."""
+        is_proof = self.compared is not None and self.compared.is_proof
+        proof = str(self.compared) if self.compared is not None else sentence("fix.compared-nothing")
+        is_last_run = self.left is not None or self.last.error is None
+        for number, change in enumerate(self.changes if is_last_run else self.changes[:-1]):
+            edits = tuple(replace(each, grade="proven" if is_proof else "tried") for each in change.finding.edits)
+            self.changes[number] = replace(change, finding=replace(change.finding, edits=edits, proof=proof))
 
     @property
     def unmended(self) -> str:
@@ -184,13 +189,6 @@ class Rounds:
         self.run_once(packages)
         same = self.last.error
         return replace(error, edits=same.edits, help=same.help) if same is not None and same.edits else error
-
-    def _last_change_broke_it(self) -> bool:
-        """Return whether the last fix made a new error: the run raised no device error, and in a line of the fix."""
-        if not self.changes or self.last.ending != "raised" or self.last.error is not None:
-            return False
-        changed = {*changed_lines(self.changes[-1])}
-        return self.last.raised.startswith(_OF_AN_EDIT) and not changed.isdisjoint(self.last.lines)
 
 
 def changed_lines(change: Change) -> Iterator[tuple[str, int]]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Final
 
-from devtrace.diagnosis.findings import Finding, ReportData, Site, estimated_cost
+from devtrace.diagnosis.findings import Finding, ReportData, Site, estimated_cost, offered_fix
 from devtrace.features import offered
 from devtrace.report import palette
 from devtrace.trace.columns import LEDGER_COUNTS
@@ -31,11 +31,11 @@ def headline(finding: Finding, trace: TraceData) -> tuple[str, str, str]:
 
 
 def advice(finding: Finding) -> dict[str, str]:
-    """Return by label the fix, and what it was proven by, or why it is only safe, if it was run."""
-    is_proven = bool(finding.edits) and finding.edits[0].grade == "proven"
-    label = "label.proven" if is_proven else "label.safe"
-    graded = {sentence(label): finding.proof} if finding.proof and finding.edits else {}
-    return ({sentence("label.fix"): finding.help} if finding.help else {}) | graded
+    """Return by label the fix, and what came of it if it was run."""
+    grade = finding.edits[0].grade if finding.edits else "not tried"
+    label = "label.proven" if grade == "proven" else "label.tried"
+    graded = {sentence(label): finding.proof} if finding.proof and grade != "not tried" else {}
+    return ({sentence("label.fix"): offered_fix(finding)} if finding.help else {}) | graded
 
 
 def where(site: Site | None) -> str:
@@ -96,7 +96,7 @@ def _in_a_line(finding: Finding) -> str:
         where=where(finding.site),
         message=finding.message,
         label=sentence("label.fix"),
-        help=finding.help,
+        help=offered_fix(finding),
     )
 
 

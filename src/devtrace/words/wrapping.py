@@ -1,4 +1,4 @@
-"""Lines of a limited width, in which code stays whole and Chinese breaks between characters.
+"""Lines of a limited width, in which code and short remarks stay whole, and Chinese breaks between characters.
 
 A Chinese character takes two columns. A full stop or a comma never begins a line.
 """
@@ -8,7 +8,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-_PIECE: Final = re.compile(r"(?:`[^`]*`)?[^\s`\u2e80-\uffef]+|`[^`]*`|\s+|\S")
+_REMARK: Final = r"[(（][^()（）`]{1,9}[)）][^\s`\u2e80-\uffef]*"
+_PIECE: Final = re.compile(rf"{_REMARK}|(?:`[^`]*`)?[^\s`\u2e80-\uffef]+|`[^`]*`|\s+|\S")
 _CLOSING: Final = frozenset("，。；：、）！？」”")
 
 
@@ -51,7 +52,7 @@ def wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
 
 
 def _pieces(text: str, width: int) -> Iterator[tuple[str, str]]:
-    """Yield what is never broken, each with the space before it: a word, code, a Chinese character with its comma."""
+    """Yield what is never broken, each with the space before it: a word, code, a remark, a character with its comma."""
     space, whole = "", ""
     for match in _PIECE.finditer(text):
         piece = match[0]

@@ -35,6 +35,7 @@ function status(fix: IFixShown, { body, language }: IDrawing): HTMLElement {
     running: sentence(language, key, { round: fixing.round, cell: where }),
     cancelled: sentence(language, 'fix-all.cancelled'),
     proven: fixing.closing,
+    tried: fixing.closing,
     left: renumbered(fixing.closing, fix),
     failed: fixing.closing
   };

@@ -35,8 +35,8 @@ from devtrace.words.text_format import one_line
 
 NAME: Final = "notebook.ipynb"
 """Of a file in the notebook's folder that is never written: edits and sites of its cells go by it."""
-_NOTEBOOK: Final = "fix.nothing-notebook", "fix.proven-notebook", "fix.safe-notebook"
-_AS_FAR: Final = "fix.nothing-as-far", "fix.proven-as-far", "fix.safe-as-far"
+_NOTEBOOK: Final = "fix.nothing-notebook", "fix.proven-notebook", "fix.tried-notebook"
+_AS_FAR: Final = "fix.nothing-as-far", "fix.proven-as-far", "fix.tried-as-far"
 
 
 class NotebookJob:
@@ -87,7 +87,8 @@ class NotebookJob:
             self.close()
         if rounds.left is not None:
             self._state["left"] = self._bug(rounds.left)
-        state, changed = "proven" if is_proven else "left", list(self._changed())
+        ended = "tried" if compared is not None and not compared.is_proof else "proven"
+        state, changed = ended if is_proven else "left", list(self._changed())
         self._report(state=state, bugs=self._bugs(), closing=self._closing(compared), changed=changed)
 
     def _read(self, file: str) -> SourceText:
@@ -138,11 +139,11 @@ class NotebookJob:
             return sentence("fix.refused", raised=last.raised)
         if last.ending != "ended":
             return sentence("fix.ended-early", devices=self._counted(), raised=last.raised)
-        nothing, proven, safe = _AS_FAR if self._last else _NOTEBOOK
+        nothing, proven, tried = _AS_FAR if self._last else _NOTEBOOK
         about = {"devices": self._counted(), "last": self._last}
         if compared is None:
             return sentence(nothing, **about)
-        return sentence(proven if compared.is_proof else safe, compared=str(compared), **about)
+        return sentence(proven if compared.is_proof else tried, compared=str(compared), **about)
 
     def _counted(self) -> str:
         return sentence("fix.devices", count=count_of(self._runner.simulate))

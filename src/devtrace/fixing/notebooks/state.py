@@ -75,7 +75,7 @@ class Fixing(TypedDict):
     Texts of bugs have the numbers of a fresh kernel, in which `cells` run one after the other.
     """
 
-    state: Literal["running", "proven", "left", "failed", "cancelled"]
+    state: Literal["running", "proven", "tried", "left", "failed", "cancelled"]
     round: int
     cells: list[str]
     cell: str
