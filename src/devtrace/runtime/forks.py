@@ -18,7 +18,7 @@ _DIE_WITH_PARENT: Final = 1
 
 
 class _Line:
-    """The process in which this line of our forks began."""
+    """Process in which this line of our forks began."""
 
     origin = os.getpid()
     is_ours = False

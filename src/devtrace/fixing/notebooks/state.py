@@ -12,7 +12,7 @@ class PageCell(TypedDict):
 
 
 class Job(TypedDict):
-    """What fixes a notebook: `cells` are those that run, as far as `last` if others are below; `one`: the first error."""
+    """A fix that is asked for: `cells` are those that run, as far as `last` if others are below; `one`: the first error."""
 
     folder: str
     devices: str
