@@ -41,68 +41,6 @@ def train(each: Callable[[int, torch.Tensor], object], steps: int = 20) -> None:
             break
 
 
-class Total:
-    """One spelling a method."""
-
-    def __init__(self) -> None:
-        self.total = 0.0
-        self.kept: list[Any] = [0.0] * 20
-
-    def adds(self, _: int, loss: torch.Tensor) -> None:
-        self.total += loss.item() * 16
-
-    def adds_in_full(self, _: int, loss: torch.Tensor) -> None:
-        self.total = self.total + loss.item() * 16
-
-    def guards(self, _: int, loss: torch.Tensor) -> None:
-        if loss < 0:
-            print("negative")
-
-    def stops(self, _: int, loss: torch.Tensor) -> bool:
-        if loss < 0:  # noqa: SIM103 (a branch is what is tried)
-            return True
-        return False
-
-    def prints(self, step: int, loss: torch.Tensor) -> None:
-        print(step, loss.item(), file=io.StringIO())
-
-    def assigns(self, _: int, loss: torch.Tensor) -> None:
-        value = loss.item()
-        self.last = value
-
-    def casts(self, _: int, loss: torch.Tensor) -> None:
-        self.last = float(loss)
-
-    def keeps(self, _: int, loss: torch.Tensor) -> None:
-        self.kept.append(loss.item())
-
-    def stores(self, step: int, loss: torch.Tensor) -> None:
-        self.kept[step] = loss.item()
-
-    def chooses(self, _: int, loss: torch.Tensor) -> None:
-        self.last = 1 if loss > 5 else 0
-
-
-SPELLINGS = [name for name in vars(Total) if not name.startswith("_")]
-
-
-@pytest.mark.parametrize("name", SPELLINGS)
-def test_a_value_read_in_each_step_is_a_warning_however_it_is_written(name: str) -> None:
-    (found,) = warnings(lambda: train(getattr(Total(), name)))
-    assert (found.rule, found.count) == ("host-sync", 20)
-    assert found.help
-
-
-@pytest.mark.parametrize("name", SPELLINGS)
-def test_a_value_read_now_and_then_is_none_however_it_is_written(name: str) -> None:
-    total = Total()
-
-    def now_and_then(step: int, loss: torch.Tensor) -> object:
-        return getattr(total, name)(step % 20, loss) if step % 10 == 9 else None
-
-    assert warned(lambda: train(now_and_then, 120)) == []
-
-
 @healthy
 def test_a_loss_read_once_in_an_epoch_is_none() -> None:
     history: list[float] = []
@@ -115,14 +53,6 @@ def test_a_loss_read_once_in_an_epoch_is_none() -> None:
             loss.backward()
             optimizer.step()
         history.append(loss.item())
-
-
-def test_arrays_of_the_loss_taken_in_each_step_are_a_warning() -> None:
-    kept = []
-    (found,) = warnings(lambda: train(lambda _, loss: kept.append(loss.detach().cpu().numpy())))
-    assert (found.rule, found.count) == ("device-to-host-copy", 20)
-    assert "in each step" in found.message
-    assert found.help
 
 
 @warns(rule="device-to-host-copy")
@@ -157,12 +87,6 @@ def test_results_of_an_inference_may_come_to_the_host() -> None:
     with torch.no_grad():
         for _ in range(20):
             kept.append(net(torch.rand(2, 8, device=GPU)).cpu().numpy())
-
-
-def test_a_short_loop_that_reads_in_each_step_gets_a_note() -> None:
-    (found,) = [each for each in findings(lambda: train(Total().adds, 3)) if each.rule == "host-sync"]
-    assert (found.severity, found.count) == ("note", 3)
-    assert "in each step" in found.message
 
 
 @warns(rule="host-sync")

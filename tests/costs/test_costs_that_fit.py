@@ -174,35 +174,6 @@ def test_the_second_read_of_a_tensor_that_did_not_change_is_none() -> None:
     assert [(each.rule, each.count) for each in found] == [("host-sync", 12)]
 
 
-# Waits of torch's own that an argument spares.
-
-
-def encode(call: Callable[[nn.Module, torch.Tensor, torch.Tensor], torch.Tensor]) -> None:
-    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
-    encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False).to(GPU)
-    mask = nn.Transformer.generate_square_subsequent_mask(16).to(GPU)
-    train(lambda x: call(encoder, x.unsqueeze(0), mask).square().mean())
-
-
-def test_a_transformer_encoder_learns_whether_its_mask_is_causal() -> None:
-    (found,) = warnings(lambda: encode(lambda encoder, x, mask: encoder(x, mask=mask)))
-    assert (found.rule, found.count) == ("host-sync", 12)
-    assert found.help == "say whether the mask is causal: `is_causal=True` or `is_causal=False`"
-    assert warnings(lambda: encode(lambda encoder, x, mask: encoder(x, mask, is_causal=True))) == []
-
-
-def test_repeat_interleave_learns_how_much_it_gives() -> None:
-    def repeat(x: torch.Tensor) -> torch.Tensor:
-        return x.repeat_interleave(torch.full((16,), 3, device=GPU), 0).square().mean()
-
-    def repeat_known(x: torch.Tensor) -> torch.Tensor:
-        return x.repeat_interleave(torch.full((16,), 3, device=GPU), 0, output_size=48).square().mean()
-
-    (found,) = warnings(lambda: train(repeat))
-    assert found.help == "say how many elements there will be: `output_size=...`"
-    assert warnings(lambda: train(repeat_known)) == []
-
-
 # What comes first.
 
 

@@ -462,4 +462,5 @@ def test_who_follows_an_advice_has_the_same_values_for_less(key: str, tmp_path: 
     by_hand = followed(text, "1")
     assert bool(found.edits) != bool(by_hand)
     assert proofs.why_not(found, by_hand) == ""
+    assert proofs.warnings == []
     assert not [each for each in proofs.warnings if each.help == found.help]
