@@ -359,13 +359,28 @@ class Ring(nn.Module):
         return mixed
 
 
-@pytest.mark.parametrize(("kind", "name"), [(Queue, "self.at"), (Ring, "self.head")])
+class Warmed(nn.Module):
+    rounds: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        self.register_buffer("rounds", torch.zeros((), dtype=torch.long))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.rounds.add_(1)
+        share = min(self.rounds.item() / 10, 1.0)
+        scaled: torch.Tensor = self.layer(x) * share
+        return scaled
+
+
+@pytest.mark.parametrize(("kind", "name"), [(Queue, "self.at"), (Ring, "self.head"), (Warmed, "self.rounds")])
 def test_a_position_that_only_numbers_change_can_be_a_number_of_pythons(kind: type[nn.Module], name: str) -> None:
     def program() -> None:
         module = kind().to(GPU)
         train(lambda x: module(x).square().mean())
 
-    found = next(each for each in warnings(program) if each.rule == "host-sync")
+    (found,) = [each for each in warnings(program) if each.rule == "host-sync"]
     assert found.help == f"keep `{name}` as a Python number: only numbers change it"
 
 

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 import devtrace
-from costs import GPU, findings, healthy, warnings, warns
+from costs import GPU, descend, findings, healthy, warnings, warns
 from devtrace.diagnosis.findings import Finding
 from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.subset import cut
@@ -33,10 +33,8 @@ def train(each: Callable[[int, torch.Tensor], object], steps: int = 20) -> None:
     net = nn.Linear(8, 4).to(GPU)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for step in range(steps):
-        optimizer.zero_grad()
         loss = net(torch.rand(16, 8, device=GPU)).square().mean()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss)
         if each(step, loss):
             break
 
@@ -48,10 +46,8 @@ def test_a_loss_read_once_in_an_epoch_is_none() -> None:
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for _ in range(12):
         for _ in range(3):
-            optimizer.zero_grad()
             loss = net(torch.rand(16, 8, device=GPU)).square().mean()
-            loss.backward()
-            optimizer.step()
+            descend(optimizer, loss)
         history.append(loss.item())
 
 
@@ -75,9 +71,7 @@ def test_a_best_action_of_a_network_that_is_trained_elsewhere_may_come_to_the_ho
         with torch.no_grad():
             action = net(states[-1].to(GPU)).argmax().item()
         states.append(torch.rand(4) + action)
-        optimizer.zero_grad()
-        net(torch.stack(states[-8:]).to(GPU)).max(1).values.mean().backward()
-        optimizer.step()
+        descend(optimizer, net(torch.stack(states[-8:]).to(GPU)).max(1).values.mean())
 
 
 @healthy
@@ -117,10 +111,7 @@ def test_an_action_that_was_drawn_must_come_to_the_host() -> None:
         chances = net(torch.rand(1, 8, device=GPU)).softmax(-1)
         action = torch.multinomial(chances.detach(), 1)
         taken = action.item()
-        loss = -chances[0, int(taken)]
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, -chances[0, int(taken)])
 
 
 def test_a_loop_without_modules_reads_now_and_then() -> None:
@@ -450,9 +441,7 @@ def test_a_check_in_a_packages_module_is_found_in_the_users_loop(install: Instal
         net = pack.Checked(8, 4).to(GPU)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
         for _ in range(12):
-            optimizer.zero_grad()
-            net(torch.rand(2, 8, device=GPU)).sum().backward()
-            optimizer.step()
+            descend(optimizer, net(torch.rand(2, 8, device=GPU)).sum())
 
     (found,) = warnings(program)
     assert (found.rule, found.count) == ("host-sync", 12)
@@ -486,9 +475,7 @@ def a_package_goes_on_by_what_its_branches_ask(pack: Any) -> None:
     net = pack.Masked(8, 4).to(GPU)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for _ in range(12):
-        optimizer.zero_grad()
-        net(torch.rand(2, 8, device=GPU), torch.ones(2, 1, dtype=torch.bool, device=GPU)).sum().backward()
-        optimizer.step()
+        descend(optimizer, net(torch.rand(2, 8, device=GPU), torch.ones(2, 1, dtype=torch.bool, device=GPU)).sum())
 
 
 STEPPING = """
@@ -642,9 +629,7 @@ def test_a_weight_that_a_step_has_changed_is_not_the_same_tensor(foreach: bool) 
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1, foreach=foreach)
         for _ in range(8):
             for _ in range(4):
-                optimizer.zero_grad()
-                net(torch.rand(2, 64, device=GPU)).sum().backward()
-                optimizer.step()
+                descend(optimizer, net(torch.rand(2, 64, device=GPU)).sum())
             net.weight.detach().cpu()
 
     assert warned(program) == []
@@ -784,8 +769,5 @@ def test_states_that_are_kept_on_the_host_and_drawn_from_later_may_go_there() ->
     for step in range(100):
         kept.append(state.cpu())
         picked = [kept[i] for i in torch.randint(0, step + 1, (4,)).tolist()]
-        loss = net(torch.stack(picked).to(GPU)).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, net(torch.stack(picked).to(GPU)).square().mean())
         state = state * 0.9 + torch.rand(64, device=GPU)

@@ -149,28 +149,6 @@ def test_lengths_that_were_sent_only_to_be_packed_by_are_left_on_the_cpu() -> No
     assert found.help == "leave it on the CPU"
 
 
-class Warmed(nn.Module):
-    rounds: torch.Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(4, 4)
-        self.register_buffer("rounds", torch.zeros((), dtype=torch.long))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.rounds.add_(1)
-        share = min(self.rounds.item() / 10, 1.0)
-        scaled: torch.Tensor = self.layer(x) * share
-        return scaled
-
-
-@warns(help="keep `self.rounds` as a Python number: only numbers change it")
-def test_a_count_on_the_device_that_each_step_asks_for_can_be_a_number_of_pythons() -> None:
-    module = Warmed().to(GPU)
-    for batch in torch.rand(20, 8, 4, device=GPU):
-        module(batch).sum().backward()
-
-
 @healthy
 def test_what_a_mask_picks_to_be_copied_to_the_cpu_is_none() -> None:
     head, kept = nn.Linear(8, 5).to(GPU), list[object]()

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from costs import GPU, train, warnings, warns
+from costs import GPU, descend, train, warnings, warns
 
 
 def _gradients_by_their_norm() -> None:
@@ -146,10 +146,8 @@ def _trained_with_a_plateau() -> tuple[Callable[[torch.Tensor], torch.Tensor], R
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 
     def step(x: torch.Tensor) -> torch.Tensor:
-        optimizer.zero_grad()
         loss: torch.Tensor = net(x).square().mean()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss)
         return loss.detach()
 
     return step, ReduceLROnPlateau(optimizer, patience=2)

@@ -5,6 +5,12 @@ import torch
 from torch.nn import functional as F
 
 
+def descend(optimizer, loss):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
 # Samples of a mixture: the component is drawn on the device and looked up in a list of tensors.
 def mixtures(device):
     net = nn.Linear(2, 2).to(device)
@@ -15,9 +21,7 @@ def mixtures(device):
         out = net(x)
         energy = (out**2).sum(1) * spread[1] + heights.to(device).mean()  # 2
         loss = energy.mean()
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
+        descend(opt, loss)
         seen = seen + [energy.std().item()]  # 1
         #1> seen = seen + [energy.std().detach()]
     #1> seen = torch.stack(seen).tolist()
@@ -39,9 +43,7 @@ def active_learning(device):
             #1> if doubts[at] > 1.0:
                 asked.append((step, at))
         loss = out.logsumexp(1).mean()
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
+        descend(opt, loss)
         log[step] = float(loss)  # 2
         #2> log[step] = loss.detach()
     #2> log = dict(zip(log, torch.stack([*log.values()]).tolist()))
@@ -69,9 +71,7 @@ def graph_pooling(device):
     for _ in range(20):
         x = torch.randn(8, 6, device=device)
         loss = head(pool(x, owner)).square().mean()
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
+        descend(opt, loss)
     return head.weight.tolist()
 
 
@@ -93,9 +93,7 @@ def board(device):
     board, losses, kept = Board(), [], []
     for step, x in enumerate(torch.rand(14, 16, 8, device=device)):
         loss = net(x).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss)
         board.add_scalar("loss", loss.item(), step)  # 2
         #2> losses.append(loss.detach())
         for name, weight in net.named_parameters():
@@ -119,9 +117,7 @@ def slow_teacher(device):
         offset[:2] = 1
         loss = F.mse_loss(student(x + offset.to(device)), teacher(x).detach())  # 2
         #2> loss = F.mse_loss(student(x + offset), teacher(x).detach())
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
+        descend(opt, loss)
         with torch.no_grad():
             for t, s in zip(teacher.parameters(), student.parameters()):
                 gap = (t - s).norm().item()  # 1
@@ -139,9 +135,7 @@ def ranked(device):
     for step, docs in enumerate(torch.randn(15, 8, 9, device=device)):
         scores = net(docs).squeeze(1)
         loss = nn.functional.softplus(-(scores[:-1] - scores[1:])).mean()
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
+        descend(opt, loss)
         plain = scores.detach()
         #1> plain = plain.tolist()
         for at in range(1, len(docs)):
@@ -173,9 +167,7 @@ def contrastive(device):
         alike = scale(z @ z.T)
         mask = ~torch.eye(32, dtype=torch.bool).to(device)  # 2
         loss = (alike * mask).exp().sum(1).log().mean()
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
+        descend(opt, loss)
     return encoder.weight.tolist()
 
 
@@ -208,9 +200,7 @@ def dqn_values(device):
         values = q(torch.cat(states))[range(len(picked)), list(actions)]
         errors = (target - values).abs()
         loss = F.smooth_l1_loss(values, target)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss)
         #1> errors = errors.tolist()
         for k, error in zip(picked, errors):
             priorities[k] = error.item() + 0.01  # 1
@@ -233,9 +223,7 @@ def quantiles(device):
         #2> tau = fractions(40, device)
         delta = reward - critic(state)
         loss = torch.where(delta < 0, 1 - tau, tau).mul(delta.abs()).mean()
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
+        descend(opt, loss)
         worst = f"{step}: {delta.abs().max():.4f} {loss:.4f}"  # 1
         #1> worst = f"{step}: {delta.abs().max():.4f} {loss:.4f}" if step % 100 == 0 else ""
         assert worst is not None
@@ -253,9 +241,7 @@ def segmentation(device):
         out = net(pixels)
         loss = F.cross_entropy(out[valid], truth[valid])  # 1
         #1> loss = F.cross_entropy(out, torch.where(valid, truth, -100))
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
+        descend(opt, loss)
         guess = out.detach().argmax(1)
         hits += (guess == truth).sum().item()  # 2
         total += 64
@@ -309,9 +295,7 @@ def point_sets(device):
         moved = sets(points)
         distance = (moved - points.roll(1, 1)).abs()
         loss = distance[real].mean()  # 2
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
+        descend(opt, loss)
         clouds.append(moved.detach().cpu())  # 1
         #1> clouds.append(moved.detach())
     #1> clouds = torch.stack(clouds).cpu()
@@ -330,9 +314,7 @@ def recommender(device):
         scores = users(u) @ items.weight.T - popular[step % 2].to(device)  # 2
         #2> scores = users(u) @ items.weight.T - popular[step % 2]
         loss = F.cross_entropy(scores, i)
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
+        descend(opt, loss)
         better = scores.detach() > scores.detach().gather(1, i[:, None])
         for row in range(8):
             ranks.append(better[row].sum(0, keepdim=True).item())  # 1

@@ -7,6 +7,12 @@ import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 
+def descend(optimizer, loss):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
 # Folds of a data set are moved once each; a fold's score is read when it is done.
 def folds(device):
     data, scores = torch.rand(40, 5), []
@@ -16,9 +22,7 @@ def folds(device):
         net = nn.Linear(4, 1).to(device)
         opt = torch.optim.Adam(net.parameters(), lr=0.05)
         for _ in range(9):
-            opt.zero_grad()
-            (net(train[:, :4]) - train[:, 4:]).square().mean().backward()
-            opt.step()
+            descend(opt, (net(train[:, :4]) - train[:, 4:]).square().mean())
         with torch.no_grad():
             scores.append((net(test[:, :4]) - test[:, 4:]).abs().mean().item())
     return scores
@@ -102,7 +106,7 @@ def continuous(device):
         if len(history) >= 8:
             s, a, r = (torch.tensor(each).to(device) for each in zip(*history[-8:]))
             of_critic.zero_grad()
-            (critic(s, a) - r).square().mean().backward()
+            ((critic(s, a) - r).square().mean()).backward()
             of_critic.step()
             of_actor.zero_grad()
             (-critic(s, actor(s)).mean()).backward()
@@ -129,9 +133,7 @@ def table_on_device(device):
     total = torch.zeros((), device=device)
     for x in torch.rand(25, 6, 8, device=device):
         loss = net(x).square().mean()
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
+        descend(opt, loss)
         total += loss.detach()
     return total.item()
 
@@ -213,9 +215,7 @@ def tracked(device):
     for epoch in range(3):
         for x in torch.rand(20, 16, 8).split(1):
             loss = net(x[0].to(device)).square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+            descend(optimizer, loss)
             running += loss.detach()
             step += 1
             if step % 10 == 0:
@@ -241,9 +241,7 @@ def plateau_by_epoch(device):
     for _ in range(12):
         net.train()
         for b in train:
-            opt.zero_grad()
-            (net(b) - b).square().mean().backward()
-            opt.step()
+            descend(opt, (net(b) - b).square().mean())
         slower.step(validated(net, test))
         rates.append(opt.param_groups[0]["lr"])
     return rates
@@ -280,9 +278,7 @@ def replayed(device):
         states, actions, rewards, afters = (part.to(device) for part in (states, actions, rewards, afters))
         target = rewards + 0.9 * slow(afters).amax(1)
         loss = nn.functional.smooth_l1_loss(q(states).gather(1, actions[:, None])[:, 0], target)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss)
         with torch.no_grad():
             torch._foreach_lerp_(list(slow.parameters()), list(q.parameters()), 0.01)
     return len(memory)
