@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -65,6 +66,21 @@ class Proofs:
             self.costs.rounds.changes.pop()
             self.costs.rounds.last = before
         return why
+
+
+def run(path: Path, text: str) -> tuple[Any, ReportData]:
+    """Return what `main` of a text gives, and the report on it."""
+    module = module_of(path, text)
+    with devtrace.record(simulate="cuda:1") as recording:
+        value = module.main("cuda:0")
+        value = value.tolist() if isinstance(value, torch.Tensor) else value
+    assert not recording.report.notes
+    return value, recording.report
+
+
+def paid(report: ReportData) -> int:
+    """Return how many waits and copies there were."""
+    return sum(row.syncs + row.copies for row in report.ledger)
 
 
 def programs_in(folder: Path) -> dict[str, str]:

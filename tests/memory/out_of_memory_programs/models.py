@@ -89,7 +89,9 @@ def optimizer_of_the_same_name(device: str) -> float:
     return float(optimizer.param_groups[0]["lr"])
 
 
-def warmed_up(net: nn.Module, device: str) -> None:
+def schedule_of_the_first_optimizer(device: str) -> None:
+    """A warm-up's optimizer lives on in the schedule that it was given to, and in the variable of a loop."""
+    net = nn.Linear(1024, 1024).to(device)
     warm = torch.optim.Adam(net.parameters(), lr=1e-2)
     rates = torch.optim.lr_scheduler.StepLR(warm, 1)
     for each in (warm, rates):
@@ -100,11 +102,6 @@ def warmed_up(net: nn.Module, device: str) -> None:
         main.zero_grad(set_to_none=False)
         net(torch.ones(4, 1024, device=device)).sum().backward()
         main.step()
-
-
-def schedule_of_the_first_optimizer(device: str) -> None:
-    """A warm-up's optimizer lives on in the schedule that it was given to, and in the variable of a loop."""
-    warmed_up(nn.Linear(1024, 1024).to(device), device)
 
 
 def widths_in_turn(device: str) -> None:
