@@ -41,7 +41,6 @@ def custom(device):
     lin = nn.Linear(4, 3).double()
     out = Damp.apply(lin(torch.randn(5, 4).double()))
     out.square().mean().backward()
-    return lin.weight.grad.abs().sum().item()
 
 
 # created-without-dtype, self.table(x.size(1)), float32
@@ -105,8 +104,7 @@ def lstm_state_opts(device):
     rnn = nn.LSTM(3, 4, batch_first=True, dtype=torch.float64)
     x = torch.randn(2, 5, 3, dtype=torch.float64)
     init = initial(2)
-    out, _ = rnn(x, init)  # failed
-    return out.sum().item()
+    rnn(x, init)  # failed
 
 
 # created-without-dtype, pos, float32
@@ -245,11 +243,9 @@ class Positions(nn.Module):
         at = torch.arange(most).unsqueeze(1)
         div = torch.exp(torch.arange(0, d, 2) * (-math.log(100.0) / d))
         pe[:, 0::2] = torch.sin(at * div)
-        pe[:, 1::2] = torch.cos(at * div)
         self.pe = pe
     def forward(self, x):
-        x = x + self.pe[: x.size(1)]
-        return x
+        return x + self.pe[: x.size(1)]
 
 
 class Tagger(nn.Module):

@@ -34,10 +34,6 @@ def inf(device):
     n = 5
     distance = torch.zeros(n, dtype=torch.long)  # born
     distance.fill_(float("inf"))  # failed
-    distance[0] = 0
-    for _ in range(3):
-        distance = torch.minimum(distance, distance.roll(1) + 1)
-    return distance.min().item() + 1.0
 
 
 # autocast-off, feats, bfloat16
@@ -88,17 +84,12 @@ class AE(nn.Module):
         self.enc, self.dec = nn.Linear(6, 2), nn.Linear(2, 6)
 
 
-def train(model, x, optimizer):
-    optimizer.zero_grad()
+def train(model, x):
     with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
         z = model.enc(x)  # born
     recon = model.dec(z)  # failed
-    loss = F.mse_loss(recon, x)
-    loss.backward()
-    optimizer.step()
-    return loss.item()
+    F.mse_loss(recon, x).backward()
 
 
 def inner_autocast(device):
-    model = AE()
-    return train(model, torch.randn(5, 6), torch.optim.SGD(model.parameters(), lr=0.1))
+    train(AE(), torch.randn(5, 6))

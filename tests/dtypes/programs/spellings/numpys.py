@@ -56,7 +56,6 @@ def huber_backward(device):
     criterion = nn.HuberLoss()
     loss = criterion(critic(obs).squeeze(-1), returns)  # failed
     loss.backward()
-    return loss.item()
 
 
 # numpy-boundary, obs, uint8
@@ -67,8 +66,7 @@ class Stack:
     def push(self, frame):
         self.frames.append(torch.from_numpy(frame))
     def state(self):
-        frames = self.frames
-        return torch.stack(list(frames))[None]  # born
+        return torch.stack(list(self.frames))[None]  # born
 
 
 def int_image(device):
@@ -93,11 +91,8 @@ class Waves(Dataset):
 
 def loader(device):
     model = nn.Sequential(nn.Linear(6, 4), nn.ReLU(), nn.Linear(4, 2))
-    total = 0.0
     for xb, yb in DataLoader(Waves(), batch_size=4):  # born
-        loss = F.cross_entropy(model(xb), yb)  # failed
-        total += loss.item()
-    return total
+        F.cross_entropy(model(xb), yb)  # failed
 
 
 # numpy-boundary, x, float64
@@ -128,8 +123,7 @@ def mha_pad(device):
     x = torch.randn(2, 4, 8)
     block = np.triu(np.full((4, 4), -1e4), 1)
     mask = torch.from_numpy(block)  # born
-    out, _ = att(x, x, x, attn_mask=mask)  # failed
-    return out.sum().item()
+    att(x, x, x, attn_mask=mask)  # failed
 
 
 # numpy-boundary, loss_of.weight, float64
