@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from cost_proofs import Proofs, followed, mark_of, programs_in
+from cost_proofs import Proofs, followed, mark_of, texts_in
 from folders import TESTS
 
 pytestmark = pytest.mark.one_in(6)
 
-PROGRAMS = programs_in(TESTS / "costs" / "programs")
-HEALTHY = programs_in(TESTS / "costs" / "programs" / "healthy")
+PROGRAMS = texts_in(TESTS / "costs" / "programs")
+HEALTHY = texts_in(TESTS / "costs" / "programs" / "healthy")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

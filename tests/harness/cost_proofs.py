@@ -83,7 +83,7 @@ def paid(report: ReportData) -> int:
     return sum(row.syncs + row.copies for row in report.ledger)
 
 
-def programs_in(folder: Path) -> dict[str, str]:
+def texts_in(folder: Path) -> dict[str, str]:
     """Return the text of each program in the files of a folder, with the imports of its file."""
     parts = [file.read_text().split("\n\n\n# ") for file in sorted(folder.glob("*.py"))]
     texts = [f"{imports}\n\n\n# {program}" for imports, *programs in parts for program in programs]

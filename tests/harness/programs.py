@@ -110,11 +110,9 @@ class Program:
 
     @property
     def name(self) -> str:
-        return (
-            self.folder.name
-            if self.path.stem == "bug"
-            else (self.path.stem if self.function == "run" else self.function)
-        )
+        if self.function != "run":
+            return self.function
+        return self.folder.name if self.path.stem == "bug" else self.path.stem
 
     @cached_property
     def expected(self) -> dict[str, Any]:
@@ -251,6 +249,7 @@ def outcome_of(given: Ran | Outcome, mode: Mode) -> Outcome:
 
 def ran(mode: Mode, place: str, *arguments: str) -> Ran | Outcome:
     """Do in the forked process what `run` promises."""
+    torch.manual_seed(0)
     devices = nullcontext() if "genuine" in mode else devtrace.simulate("cuda:2")
     if mode == "plain":
         return Outcome(values=_values(function_of(place)("cpu")))
@@ -310,7 +309,6 @@ def function_of(place: str) -> Callable[..., object]:
 
 
 def program_of(path: str) -> Any:
-    torch.manual_seed(0)
     torch.set_num_threads(1)  # the programs are small; threads that wait for each other cost more on a busy machine
     sys.path.insert(0, str(Path(path).parent))
     releases = Path(sys.prefix) / "releases" / Path(path).parent.name  # a package of another version (`make real`)

@@ -10,7 +10,7 @@ from torch import nn
 
 
 def losses_of_a_validation(device: str) -> None:
-    """The losses of a validation are added up with their graphs."""
+    """Losses of a validation are added up with their graphs."""
     model = nn.Sequential(nn.Linear(64, 1024), nn.Tanh(), nn.Linear(1024, 64)).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in range(2):
@@ -211,7 +211,7 @@ class Noise:
 
 
 def gradients_of_steps(device: str) -> None:
-    """The gradients of each step are collected for a plot of their noise."""
+    """Gradients of each step are collected for a plot of their noise."""
     net = nn.Sequential(nn.Linear(512, 512), nn.Tanh(), nn.Linear(512, 512)).to(device)
     optimizer = torch.optim.Adam(net.parameters())
     noise = Noise()

@@ -68,7 +68,7 @@ def healthy_fisher(device: str) -> None:
 
 
 def healthy_last_states(device: str) -> None:
-    """The last three states are kept for their average, and the best of them; a pool is filled before training."""
+    """Three last states are kept for their average, and the best of them; a pool is filled before training."""
     pool = [torch.randn(256, 256, device=device) for _ in range(8)]
     model = nn.Sequential(nn.Linear(256, 1024), nn.GELU(), nn.Linear(1024, 256)).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)

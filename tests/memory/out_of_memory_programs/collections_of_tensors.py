@@ -124,7 +124,7 @@ def queue_of_batches(device: str) -> None:
 
 
 def weights_of_each_epoch(device: str) -> None:
-    """The weights of every epoch are remembered, where the best would do."""
+    """Weights of every epoch are remembered, where the best would do."""
     model = nn.Sequential(*[nn.Linear(512, 512) for _ in range(4)]).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, foreach=False)
     weights: dict[int, dict[str, torch.Tensor]] = {}

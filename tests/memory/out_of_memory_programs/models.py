@@ -140,7 +140,7 @@ def trainers_of_a_search(device: str) -> None:
 
 
 def needed_after_the_loop(device: str) -> None:
-    """The last of several models is the one that is used: it cannot be let go of in the loop."""
+    """Several models, the last of which is used after the loop: it cannot be let go of in the loop."""
     for width in (4096, 4000, 3000):
         net = nn.Sequential(nn.Linear(512, width), nn.ReLU(), nn.Linear(width, 512)).to(device)
         net(torch.randn(8, 512, device=device)).square().mean().backward()
