@@ -26,7 +26,7 @@ from devtrace.api import options
 from devtrace.notebook import cells, commands, display_language, magic, usage
 from devtrace.report import renderer
 from devtrace.report.mime import MIME_TYPE
-from failing import culprit_of
+from failing import culprit_of, edits_of
 from shells import Ran, Shell, new_shell
 
 
@@ -84,12 +84,6 @@ def left_in(shell: Shell) -> dict[str, Any]:
         "cuda": (torch.cuda.is_available, torch.cuda.is_available()),
         "loaded": ip in magic.extensions,
     }
-
-
-def test_loading_adds_both_magics(shell: Shell) -> None:
-    magics = shell.ip.magics_manager.lsmagic()
-    assert "devtrace" in magics["line"]
-    assert "devtrace" in magics["cell"]
 
 
 def test_unloading_leaves_nothing(bare: Shell) -> None:
@@ -174,7 +168,6 @@ def test_the_lines_of_cells_that_were_not_traced_explain_the_failure(shell: Shel
     assert f"Created    In[{born}] line 2" in text
     assert f"Missed by  In[{moved}] line 2" in text
     assert "Fix        move it as you attach it: `model.head = torch.nn.Linear(3, 2).to(there)`" in text
-    shell.run("%devtrace simulate off")
 
 
 def born_of_the_last(shell: Shell) -> tuple[str, str, str]:
@@ -196,7 +189,6 @@ def test_the_birth_of_what_an_untraced_cell_made_is_where_its_source_makes_it(sh
     assert born == f"In[{count}] line 2 mask = torch.rand(3)"
     assert certainty == "inferred"
     assert "Probably nothing moved it" in message
-    shell.run("%devtrace simulate off")
 
 
 def test_an_attribute_of_a_module_of_an_untraced_cell_is_born_in_its_class(shell: Shell) -> None:
@@ -218,7 +210,6 @@ def test_an_attribute_of_a_module_of_an_untraced_cell_is_born_in_its_class(shell
     count = shell.count
     shell.run("%%devtrace", "net(torch.ones(3, device='cuda'))")
     assert born_of_the_last(shell)[:2] == (f"In[{count}] line 1 net.scale = torch.zeros(3)", "inferred")
-    shell.run("%devtrace simulate off")
 
 
 @pytest.mark.parametrize(
@@ -237,7 +228,6 @@ def test_no_birth_is_named_where_the_source_does_not_show_one(shell: Shell, made
     shell.run(*made)
     shell.run("%%devtrace", "g * mask")
     assert born_of_the_last(shell)[:2] == ("", "seen")
-    shell.run("%devtrace simulate off")
 
 
 def test_what_the_traced_cell_itself_made_unrecorded_is_not_taken_for_an_earlier_one(shell: Shell) -> None:
@@ -245,7 +235,6 @@ def test_what_the_traced_cell_itself_made_unrecorded_is_not_taken_for_an_earlier
     shell.run("g = torch.ones(3, device='cuda')", "mask = torch.rand(3)")
     shell.run("%%devtrace", "mask = torch.frombuffer(bytearray(12), dtype=torch.float32)", "g * mask")
     assert "mask = torch.rand(3)" not in born_of_the_last(shell)[0]
-    shell.run("%devtrace simulate off")
 
 
 # A traced cell.
@@ -310,15 +299,9 @@ def test_a_cell_may_await(shell: Shell) -> None:
     assert len(shell.traced[-1].trace.ops) == 1
 
 
-def test_time_below_devtrace_times_and_gives_the_value(shell: Shell) -> None:
-    ran = shell.run("%%devtrace", "%%time", "y = x + 1", "y * 2")
-    assert "Wall time" in ran.stdout
-    assert torch.equal(ran.value, torch.full((3,), 4.0))
-    assert len(ran.reports) == 1
-
-
-def test_time_above_devtrace_times_and_gives_the_value(shell: Shell) -> None:
-    ran = shell.run("%%time", "%%devtrace fit", "y = x + 1", "y * 2")
+@pytest.mark.parametrize("above", ["%%devtrace fit\n%%time", "%%time\n%%devtrace fit"])
+def test_time_below_or_above_devtrace_times_and_gives_the_value(shell: Shell, above: str) -> None:
+    ran = shell.run(above, "y = x + 1", "y * 2")
     assert "Wall time" in ran.stdout
     assert torch.equal(ran.value, torch.full((3,), 4.0))
     assert [traced.name for traced in shell.traced] == ["fit"]
@@ -548,23 +531,19 @@ def test_a_syntax_error_shows_no_report(shell: Shell, body: str) -> None:
     assert len(shell.run("%%devtrace", "x + 1").reports) == 1
 
 
-def test_a_syntax_error_in_code_that_the_cell_runs_is_an_error_like_others(shell: Shell) -> None:
-    ran = shell.run("%%devtrace", "y = x + 1", "exec('def (')")
-    assert isinstance(ran.error, SyntaxError)
-    assert len(ran.reports) == 1
-
-
-def test_an_interrupt_ends_the_cell_and_its_trace(shell: Shell) -> None:
-    ran = shell.run("%%devtrace", "y = x + 1", "raise KeyboardInterrupt")
-    assert isinstance(ran.error, KeyboardInterrupt)
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("exec('def (')", SyntaxError),
+        ("raise KeyboardInterrupt", KeyboardInterrupt),
+        ("raise SystemExit(3)", SystemExit),
+    ],
+)
+def test_whatever_is_raised_in_a_cell_ends_it_and_its_trace(shell: Shell, line: str, error: type[Exception]) -> None:
+    ran = shell.run("%%devtrace", "y = x + 1", line)
+    assert isinstance(ran.error, error)
     assert len(ran.reports) == 1
     assert _len_torch_dispatch_stack() == 0
-
-
-def test_exit_in_a_traced_cell_is_as_ever(shell: Shell) -> None:
-    ran = shell.run("%%devtrace", "y = x + 1", "raise SystemExit(3)")
-    assert isinstance(ran.error, SystemExit)
-    assert len(ran.reports) == 1
 
 
 def test_the_error_of_a_traced_cell_is_not_kept_alive(shell: Shell) -> None:
@@ -657,7 +636,6 @@ def test_a_number_of_devices_is_taken_wherever_they_are_asked_for(shell: Shell) 
     assert "cuda:0, cuda:1 and cuda:2 (cuda:3)" in shell.run("%devtrace status").stdout
     shell.run("%devtrace simulate 1")
     assert "cuda:0 (cuda:1)" in shell.run("%devtrace status").stdout
-    shell.run("%devtrace simulate off")
 
 
 @pytest.mark.parametrize("line", ["%devtrace simulate cuda:0", "%%devtrace --simulate 0\n1"])
@@ -682,7 +660,6 @@ def test_a_cell_with_devices_of_its_own_names_what_it_left_on_them_and_how_to_go
     shell.run("%devtrace simulate cuda:2")
     assert shell.run("str((z + 1).device)").value == "cuda:0"
     assert "left on" not in shell.run("%%devtrace --simulate cuda:2", "w = z + 1").text
-    shell.run("%devtrace simulate off")
 
 
 def test_a_cell_whose_devices_nothing_ran_on_shows_how_the_notebook_would_run_on_them(shell: Shell) -> None:
@@ -709,7 +686,6 @@ def test_a_simulation_that_is_already_on_is_used(shell: Shell) -> None:
     assert shell.run("%%devtrace --simulate cuda:2", "x.cuda(1)").error is None
     assert [device.simulated for device in shell.traced[-1].trace.devices] == [False, True]
     assert torch.cuda.is_available()
-    shell.run("%devtrace simulate off")
 
 
 @pytest.mark.parametrize(
@@ -841,7 +817,6 @@ def test_status_lists_what_is_traced_simulated_and_kept(shell: Shell) -> None:
     assert "every cell" in ran.stdout
     assert "cuda:3" in ran.stdout
     assert "fit" in ran.stdout
-    shell.run("%devtrace simulate off")
 
 
 def test_devices_lists_names_by_device_and_the_findings_of_all_cells(shell: Shell) -> None:
@@ -887,7 +862,6 @@ def test_a_simulation_that_cannot_be_had_is_one_sentence_and_keeps_the_old_one(s
     shell.run("%devtrace simulate cuda:2")
     assert "UsageError: simulate-devices: got 'mps'; " in shell.run("%devtrace simulate mps").stderr
     assert shell.run("torch.cuda.device_count()").value == 2
-    shell.run("%devtrace simulate off")
 
 
 @pytest.mark.parametrize("line", ["%devtrace simulate cuda:1", "%devtrace simulate off"])
@@ -896,7 +870,6 @@ def test_devices_do_not_come_or_go_within_a_traced_cell(shell: Shell, line: str)
     ran = shell.run("%%devtrace", "y = x + 1", line)
     assert "UsageError: nested-trace: got %devtrace simulate" in ran.stderr
     assert shell.run("torch.cuda.device_count()").value == 2
-    shell.run("%devtrace simulate off")
 
 
 def test_help_prints_every_flag_and_subcommand(shell: Shell) -> None:
@@ -1044,7 +1017,6 @@ def test_on_shows_the_whole_report_where_something_is_wrong(shell: Shell) -> Non
     assert isinstance(ran.error, RuntimeError)
     (report,) = ran.reports
     assert report["text/plain"].startswith("✗ ")
-    shell.run("%devtrace simulate off")
 
 
 def test_check_describes_the_environment(shell: Shell) -> None:
@@ -1090,17 +1062,11 @@ def test_a_kernel_of_a_jupyter_server_begins_in_its_display_language(
 
 def test_numpy_of_what_a_call_gave_is_named_without_a_frame_of_torch(shell: Shell) -> None:
     shell.run("%devtrace simulate cuda:1", "def rows(count):\n    return torch.ones(count, device='cuda:0')")
-    try:
-        shell.run("%%devtrace\ntable = rows(4).numpy()")
+    for name in ("rows(4)", "rows(4).detach()"):
+        shell.run("%%devtrace", f"table = {name}.numpy()")
         finding = shell.traced[-1].report.findings[0]
-        assert (finding.rule, finding.culprit and finding.culprit.name) == ("host-conversion", "rows(4)")
-        assert [edit.after for edit in finding.edits] == ["table = rows(4).detach().cpu().numpy()"]
-        shell.run("%%devtrace\ntable = rows(4).detach().numpy()")
-        assert [edit.after for edit in shell.traced[-1].report.findings[0].edits] == [
-            "table = rows(4).detach().cpu().numpy()"
-        ]
-        shell.run("%%devtrace\nstr(rows(4).shape).split(3)")
-        assert len(shell.traced) == 3
-        assert not shell.traced[-1].report.findings
-    finally:
-        shell.run("%devtrace simulate off")
+        assert (finding.rule, culprit_of(finding).name) == ("host-conversion", name)
+        assert edits_of(finding) == ["table = rows(4).detach().cpu().numpy()"]
+    shell.run("%%devtrace\nstr(rows(4).shape).split(3)")
+    assert len(shell.traced) == 3
+    assert not shell.traced[-1].report.findings
