@@ -18,12 +18,12 @@ from unittest import mock
 import pytest
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 from torch.testing._internal.logging_tensor import LoggingTensor
 
 import devtrace
 from devtrace.runtime.patches import Patches
 from folders import TESTS
+from modes import Functions
 
 WAYS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "recorded": devtrace.record,
@@ -81,12 +81,8 @@ def test_an_error_that_is_handled_has_the_frames_of_the_program(run: Callable[[]
 
 
 def test_a_mode_of_the_programs_sees_the_same_traceback() -> None:
-    class Mode(TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            return func(*args, **(kwargs or {}))
-
     def run() -> list[str]:
-        with Mode():
+        with Functions():
             return frames(FAILING["an operator"])
 
     plain = run()
@@ -122,16 +118,9 @@ def test_modules_can_be_nested_as_deep_as_plain(way: Any) -> None:
 
 def called(run: Callable[[], Any]) -> list[str]:
     """Return what a TorchFunctionMode sees of a run."""
-    seen = []
-
-    class Mode(TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            seen.append(getattr(func, "__name__", str(func)))
-            return func(*args, **(kwargs or {}))
-
-    with Mode():
+    with Functions(lambda func: getattr(func, "__name__", str(func))) as functions:
         run()
-    return seen
+    return functions.seen
 
 
 class Named(torch.Tensor):

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.autograd import forward_ad
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
 from devtrace.trace.checks import broken_rule
+from modes import Ops
 
 
 def surroundings() -> list[object]:
@@ -229,11 +229,7 @@ def test_whatever_ends_the_block_nothing_is_left(error: type[BaseException]) -> 
 
 
 def test_a_mode_of_the_users_that_stays_on_the_stack_stays() -> None:
-    class Quiet(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            return func(*args, **(kwargs or {}))
-
-    mode = Quiet()  # type: ignore[no-untyped-call]
+    mode = Ops()
     with devtrace.record() as recording:
         mode.__enter__()  # type: ignore[no-untyped-call]
         torch.ones(2).add_(1)

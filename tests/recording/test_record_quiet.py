@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode, resolve_name
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import resolve_name
 
 import devtrace
 from devtrace.recording.columns.copies import is_pinned
+from modes import Functions, Ops
 
 
 def scripted() -> Any:
@@ -148,26 +148,6 @@ def test_a_tensor_s_own_properties_do_not_run() -> None:
     assert [tuple(tensor.shape) for tensor in recording.trace.ops[-1].inputs] == [(3,), (3,)]
 
 
-class SeenFunctions(TorchFunctionMode):
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[str] = []
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.seen.append(resolve_name(func) or str(func))
-        return func(*args, **(kwargs or {}))
-
-
-class SeenOps(TorchDispatchMode):
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.seen: list[str] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.seen.append(str(func))
-        return func(*args, **(kwargs or {}))
-
-
 class Watching(torch.Tensor):
     seen: list[str]
 
@@ -215,7 +195,7 @@ def everything() -> None:
         x @ x
 
 
-def seen_by(mode: SeenFunctions | SeenOps, *, traced: bool, inside: bool) -> tuple[list[str], list[str]]:
+def seen_by(mode: Functions | Ops, *, traced: bool, inside: bool) -> tuple[list[str], list[str]]:
     torch.manual_seed(0)
     Watching.seen = []
     record: Any = devtrace.record() if traced else contextlib.nullcontext()
@@ -226,13 +206,13 @@ def seen_by(mode: SeenFunctions | SeenOps, *, traced: bool, inside: bool) -> tup
 
 
 @pytest.mark.parametrize("inside", [True, False])
-@pytest.mark.parametrize("mode", [SeenFunctions, SeenOps])
+@pytest.mark.parametrize("mode", [Functions, Ops])
 def test_modes_and_subclasses_of_the_users_see_nothing_of_a_recording(mode: Any, inside: bool) -> None:
     assert seen_by(mode(), traced=True, inside=inside) == seen_by(mode(), traced=False, inside=inside)
 
 
 def test_the_question_whether_a_copied_tensor_is_pinned_reaches_no_mode_of_the_users() -> None:
     x = torch.ones(2)
-    with SeenOps() as ops, SeenFunctions() as functions:
+    with Ops() as ops, Functions() as functions:
         assert not is_pinned(x)
     assert (ops.seen, functions.seen) == ([], [])

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 import devtrace
@@ -19,6 +18,7 @@ import needs
 from devtrace.recording.columns.operator_info import DIRECT, operators
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.tables import TraceData
+from modes import Ops
 
 
 def traced(program: Callable[[], Any]) -> tuple[Any, TraceData]:
@@ -356,19 +356,10 @@ def test_ctc_loss_on_a_device_takes_lengths_of_the_host_and_waits_for_those_of_t
 
 
 def test_ctc_loss_under_a_mode_of_the_users_is_theirs() -> None:
-    class Counting(TorchDispatchMode):
-        names: list[str]
-
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            self.names.append(str(func))
-            return func(*args, **(kwargs or {}))
-
     def seen(traced: bool) -> list[str]:
-        mode = Counting()  # type: ignore[no-untyped-call]
-        mode.names = []
-        with devtrace.record() if traced else contextlib.nullcontext(), mode:
+        with devtrace.record() if traced else contextlib.nullcontext(), Ops() as ops:
             ctc_loss("cpu", "cpu")
-        return mode.names
+        return ops.seen
 
     assert seen(True) == seen(False)
 
@@ -438,18 +429,6 @@ def test_a_backward_pass_that_takes_other_ops_under_a_mode_gives_the_same_gradie
     assert torch.equal(traced, gradient())
 
 
-class Below(TorchDispatchMode):
-    """Sees what a mode above it passes on: each operator, and the classes and values of its arguments."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.seen: list[tuple[str, str]] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.seen.append((str(func), str((args, kwargs))))
-        return func(*args, **(kwargs or {}))
-
-
 def every_direct_operator() -> list[torch.Tensor]:
     """Run every operator that the recorder calls by torch's own method, also with numbers for tensors."""
     torch.manual_seed(0)
@@ -473,9 +452,12 @@ def every_direct_operator() -> list[torch.Tensor]:
 
 
 def test_what_runs_below_the_recorder_is_what_runs_without_it() -> None:
-    with Below() as plain:
+    def operator_and_arguments(*given: Any) -> list[str]:
+        return [str(each) for each in given]
+
+    with Ops(operator_and_arguments) as plain:
         expected = every_direct_operator()
-    with Below() as below:
+    with Ops(operator_and_arguments) as below:
         values, trace = traced(every_direct_operator)
     assert below.seen == plain.seen
     assert all(

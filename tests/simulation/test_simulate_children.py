@@ -145,8 +145,3 @@ def test_a_model_is_given_to_processes_that_are_spawned() -> None:
         model = nn.Linear(2, 2).cuda()
         spawn(write_a_row, (model.state_dict(),), nprocs=1)
         assert model.weight[0].tolist() == [1, 1]
-
-
-def test_only_memory_of_a_device_has_a_handle() -> None:
-    with devtrace.simulate("cuda:1"), pytest.raises(RuntimeError, match="only available on CUDA"):
-        torch.ones(2).untyped_storage()._share_cuda_()

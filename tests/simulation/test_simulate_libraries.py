@@ -39,8 +39,3 @@ def test_a_batch_of_derivatives_takes_numbers() -> None:
     assert (slopes.device, slopes.tolist()) == (CUDA, [3.0, 12.0, 27.0])
     assert torch.func.hessian(lambda value: (value**2 + 1).sum() * 3)(x).tolist() == (torch.eye(3) * 6).tolist()
     assert torch.vmap(lambda value: value + 1)(torch.zeros(2)).device.type == "cpu"
-
-
-def test_half_precision_refuses_a_change_by_its_own_name() -> None:
-    with pytest.raises(RuntimeError, match=r"^result type ComplexHalf can't be cast to the desired output type Half$"):
-        torch.ones(3, device="cuda", dtype=torch.half).add_(1j)

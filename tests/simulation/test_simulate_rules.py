@@ -81,6 +81,7 @@ ILLEGAL: list[tuple[str, Callable[[], object]]] = [
     ("found at least two devices, cuda:0 and cpu!", lambda: torch._foreach_add([on(3)], [off(3)])),
     ("got mat2 is on cpu, different from other tensors on cuda:0 (when", lambda: on(3, 3) @ off(3, 3)),
     ("(when checking argument in method wrapper_CUDA_addmm)", lambda: nn.Linear(3, 3)(on(2, 3))),
+    ("got mat1 is on cuda:0, different from other tensors on cpu", lambda: nn.Linear(3, 3)(on(2, 3))),
     ("wrapper_CUDA_bmm", lambda: torch.bmm(on(1, 3, 3), off(1, 3, 3))),
     ("got tensors is on cpu", lambda: torch.cat([on(3), off(3)])),
     ("got tensors is on cpu", lambda: torch.cat([on(1), off(1)])),
@@ -155,6 +156,13 @@ ILLEGAL: list[tuple[str, Callable[[], object]]] = [
         "Expected rtol and input tensors to be on the same device",
         lambda: torch.linalg.matrix_rank(on(2, 2), rtol=off()),
     ),
+    ("Could not run 'aten::histogram.bin_ct' with arguments from the 'CUDA'", lambda: on(4).histogram(4)),
+    ("on the same device, but got grid is on cpu", lambda: functional.grid_sample(on(1, 1, 2, 2), off(1, 2, 2, 2))),
+    ("expected out tensor to be on device cuda:0", lambda: torch.linalg.multi_dot([on(2, 2), on(2, 2)], out=off(0))),
+    ("Expected all tensors to be on the same device", lambda: on(2, 2).long() @ off(2, 2).long()),  # and of this dtype
+    ("Invalid device, must be cuda device", lambda: off(2).cuda("cpu")),
+    ("result type ComplexHalf can't be cast to the desired output type Half", lambda: on(3).half().add_(1j)),
+    ("Tried to allocate more than 1EB memory.", lambda: torch.empty(1 << 62, dtype=torch.int8, device="cuda:0")),
     ("quantile() q tensor must be on the same device", lambda: on(4).quantile(off(1) / 2)),
     (
         "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor",
@@ -178,7 +186,7 @@ ILLEGAL: list[tuple[str, Callable[[], object]]] = [
 
 @pytest.mark.parametrize(("words", "mix"), ILLEGAL)
 @pytest.mark.usefixtures("two")
-def test_an_illegal_mix_raises_in_torchs_words(words: str, mix: Callable[[], object]) -> None:
+def test_what_is_illegal_raises_in_torchs_words(words: str, mix: Callable[[], object]) -> None:
     with pytest.raises(RuntimeError) as caught:
         mix()
     assert words in str(caught.value)

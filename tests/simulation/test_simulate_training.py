@@ -6,6 +6,7 @@ import copy
 import io
 import multiprocessing
 import warnings
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -39,32 +40,19 @@ def fit(device: str, optimizer: type[torch.optim.Optimizer], **options: Any) -> 
     return losses
 
 
-@pytest.mark.parametrize("foreach", [False, True])
+FUSED = ("SGD", "Adam", "AdamW")
+OPTIMIZERS = (*FUSED, "RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam", "Adamax")
+
+
 @pytest.mark.parametrize(
-    "optimizer",
-    [
-        torch.optim.SGD,
-        torch.optim.Adam,
-        torch.optim.AdamW,
-        torch.optim.RMSprop,
-        torch.optim.Adagrad,
-        torch.optim.Adadelta,
-        torch.optim.NAdam,
-        torch.optim.RAdam,
-        torch.optim.Adamax,
-    ],
+    ("optimizer", "options"),
+    [*product(OPTIMIZERS, ({"foreach": False}, {"foreach": True})), *product(FUSED, ({"fused": True},))],
 )
-def test_training_gives_the_values_of_the_cpu_bit_for_bit(optimizer: Any, foreach: bool) -> None:
-    plain = fit("cpu", optimizer, foreach=foreach)
+def test_training_gives_the_values_of_the_cpu_bit_for_bit(optimizer: str, options: dict[str, bool]) -> None:
+    kind = vars(torch.optim)[optimizer]
+    plain = fit("cpu", kind, **options)
     with devtrace.simulate("cuda:1"):
-        assert fit("cuda:0", optimizer, foreach=foreach) == plain
-
-
-@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW])
-def test_fused_optimizers_give_the_values_of_the_cpu(optimizer: Any) -> None:
-    plain = fit("cpu", optimizer, fused=True)
-    with devtrace.simulate("cuda:1"):
-        assert fit("cuda:0", optimizer, fused=True) == plain
+        assert fit("cuda:0", kind, **options) == plain
 
 
 def split(first: str, second: str) -> list[float]:
