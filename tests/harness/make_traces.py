@@ -20,6 +20,7 @@ from devtrace.api.results import Trace
 from devtrace.trace import format as devtrace_format
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.tables import Ints, Lists, Values
+from traces import head_finding
 
 Shape = Sequence[int]
 
@@ -303,36 +304,7 @@ def failing(blocks: int = 6) -> Trace:
         "Expected all tensors to be on the same device, but got mat1 is on cuda:0, different from other tensors on cpu"
     )
     sketch.builder.append("errors", op=op, type="RuntimeError", message=text)
-    culprit = {
-        "name": "model.out_head.weight",
-        "names": ["model.out_head.weight", "model.out_head.bias"],
-        "device": "cpu",
-        "shape": [2, 768],
-        "dtype": "float32",
-        "born": born,
-        "moved": moved,
-        "chain": [born, use],
-        "certainty": "seen",
-    }
-    before, after = "model.out_head = nn.Linear(768, 2)", "model.out_head = nn.Linear(768, 2).to(device)"
-    edit = {"file": "In[5]", "cell": 5, "line": 1, "before": before, "after": after}
-    message = (
-        "model.out_head.weight and .bias are on cpu; the other 57 tensors of model are on cuda:0. "
-        "It was attached to model after the move, which could not see it."
-    )
-    error = finding(
-        "device-mismatch",
-        "error",
-        cause="attached-after-move",
-        devices=["cuda:0", "cpu"],
-        site=use,
-        op=op,
-        culprit=culprit,
-        message=message,
-        help=f"move it as you attach it: {after}",
-        edits=[edit],
-    )
-    return sketch.trace([error])
+    return sketch.trace([head_finding(use, op, born, moved, others=57, file="In[5]")])
 
 
 TRAIN = """%%devtrace

@@ -12,6 +12,7 @@ from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.curve import Curve, Part
 from devtrace.trace.ids import OpId, SiteId, TensorId
 from devtrace.trace.rows import Op, Tensor
+from traces import head_finding
 
 FORWARD = ("aten.addmm.default", "aten.relu.default", "aten.addmm.default", "aten.mse_loss.default")
 BACKWARD = ("aten.mse_loss_backward.default", "aten.mm.default", "aten.threshold_backward.default", "aten.mm.default")
@@ -169,33 +170,9 @@ def _fail(sample: Sample, head: int) -> None:
     op = sample.op("aten.addmm.default", "cuda:0", -1, site=site, call=call, inputs=(hidden, weight))
     message = "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
     builder.append("errors", op=op, type="RuntimeError", message=message)
-    builder.findings = (
-        {
-            "rule": "device-mismatch",
-            "severity": "error",
-            "cause": "attached-after-move",
-            "devices": ["cuda:0", "cpu"],
-            "site": site,
-            "op": op,
-            "culprit": {
-                "name": "model.out_head.weight",
-                "names": ["model.out_head.weight"],
-                "device": "cpu",
-                "shape": [2, 64],
-                "dtype": "float32",
-                "born": born,
-                "moved": moved,
-                "chain": [born, site],
-                "certainty": "seen",
-            },
-            "count": 1,
-            "bytes": 0,
-            "message": "model.out_head.weight and .bias are on cpu; the other 19 tensors of model are on cuda:0. "
-            "It was attached to model after the move, which could not see it.",
-            "help": "move it as you attach it: model.out_head = nn.Linear(768, 2).to(device)",
-            "edits": [],
-        },
-    )
+    finding = head_finding(site, op, born, moved)
+    culprit = finding["culprit"] | {"names": ["model.out_head.weight"], "shape": [2, 64]}
+    builder.findings = (finding | {"culprit": culprit, "edits": []},)
 
 
 def facts_of(op: Op) -> list[Any]:
