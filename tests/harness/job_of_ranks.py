@@ -122,10 +122,24 @@ def shared_folder() -> str:
     return str(folder[0])
 
 
+def ddp(device: torch.device) -> DistributedDataParallel:
+    return DistributedDataParallel(network().to(device), device_ids=[device.index] if device.type == "cuda" else None)
+
+
+@check
+def ddp_of_batches_on_the_cpu(device: torch.device) -> Tensors:
+    """Which it moves to the device."""
+    model, total = ddp(device), torch.full((2,), float(dist.get_rank()), device=device)
+    loss = model(batch(torch.device("cpu"))).square().mean()
+    loss.backward()
+    dist.all_reduce(total)
+    assert {each.device for each in (loss, *(parameter.grad for parameter in model.parameters()))} == {device}
+    return [loss.detach(), total, *gradients(model, device)]
+
+
 @check
 def ddp_with_no_sync(device: torch.device) -> Tensors:
-    ids = [device.index] if device.type == "cuda" else None
-    model = DistributedDataParallel(network().to(device), device_ids=ids)
+    model = ddp(device)
     trained = train(model, device)
     with model.no_sync():
         model(batch(device)).sum().backward()
@@ -485,6 +499,10 @@ def run(rank: int, count: int, checks: dict[str, Check], folder: str) -> dict[st
             if kind == "simulated":
                 results["refused"] = {name: outcome(job, device) for name, job in REFUSED.items()}
     results["found"] = {found.rule: found.message for found in recording.report.findings if found.severity != "note"}
+    with devtrace.simulate(f"cuda:{count}"), job_of("gloo", f"{folder}/gloo"):
+        torch.cuda.set_device(rank)
+        of_ddp = [name for name in checks if name.startswith("ddp")]
+        results["gloo"] = {name: outcome(checks[name], device, expected[name]) for name in of_ddp}
     with devtrace.simulate(f"cuda:{count}"), job_of("cpu:gloo,cuda:nccl", f"{folder}/both"):
         results["both"] = {job.__name__: outcome(job, device) for job in (a_tensor_on_the_cpu, collectives)}
     return results

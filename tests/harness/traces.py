@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -142,10 +143,7 @@ def _site(b: TraceBuilder, cell: int, line: int, text: str, function: str) -> in
 
 
 def tensor(b: TraceBuilder, device: int, dims: tuple[int, ...], **fields: int | str) -> int:
-    count = 1
-    for dim in dims:
-        count *= dim
-    known = {"dtype": "float32", "bytes": 4 * count}
+    known = {"dtype": "float32", "bytes": 4 * math.prod(dims)}
     return b.append("tensors", device=device, shape=b.shape(dims), **{**known, **fields})
 
 

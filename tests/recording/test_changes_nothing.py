@@ -116,7 +116,7 @@ def test_modules_can_be_nested_as_deep_as_plain(way: Any) -> None:
         sys.setrecursionlimit(limit)
 
 
-def called(run: Callable[[], Any]) -> list[str]:
+def called(run: Callable[[], Any]) -> Any:
     """Return what a TorchFunctionMode sees of a run."""
     with Functions(lambda func: getattr(func, "__name__", str(func))) as functions:
         run()
@@ -156,26 +156,20 @@ def with_a_subclass(device: str) -> None:
     torch.zeros_like(x)
 
 
-def test_a_function_mode_sees_the_calls_of_its_program_alone() -> None:
-    plain = called(lambda: with_all_kinds("cpu"))
-    with devtrace.record():
-        assert called(lambda: with_all_kinds("cpu")) == plain
-    for simulated in (devtrace.simulate("cuda:1"), devtrace.record(simulate="cuda:1")):
-        with simulated:
-            assert called(lambda: with_all_kinds("cuda:0")) == plain
-
-
 def seen_by_a_subclass(device: str) -> list[str]:
     Named.seen.clear()
     with_a_subclass(device)
     return [*Named.seen]
 
 
-def test_a_subclass_sees_the_calls_of_its_program_alone() -> None:
-    plain = seen_by_a_subclass("cpu")
+@pytest.mark.parametrize("seen", [lambda device: called(lambda: with_all_kinds(device)), seen_by_a_subclass])
+def test_a_function_mode_and_a_subclass_see_the_calls_of_their_program_alone(seen: Callable[[str], list[str]]) -> None:
+    plain = seen("cpu")
+    with devtrace.record():
+        assert seen("cpu") == plain
     for simulated in (devtrace.simulate("cuda:1"), devtrace.record(simulate="cuda:1")):
         with simulated:
-            assert seen_by_a_subclass("cuda:0") == plain
+            assert seen("cuda:0") == plain
 
 
 def profiled(run: Callable[[], Any]) -> Iterator[tuple[str, int]]:

@@ -222,6 +222,13 @@ def test_a_move_in_the_trace_has_its_op_and_what_it_left_keeps_its_name() -> Non
     assert {str(row.device) for row in weights} == {"cpu", "cuda:0"}
 
 
+def test_a_module_moved_inside_the_trace_is_not_taken_for_one_on_two_devices() -> None:
+    with devtrace.record(simulate="cuda:1") as recording:
+        model = nn.Linear(8, 2).to("cuda")
+        model(torch.randn(4, 8).to("cuda")).sum().backward()
+    assert [finding for finding in recording.report.findings if finding.severity != "note"] == []
+
+
 def test_a_cast_is_a_move_without_a_device() -> None:
     net = Net()
     with devtrace.record() as recording:

@@ -191,6 +191,8 @@ def everything() -> None:
     Doubling.apply(weight * watched).sum().backward()  # type: ignore[no-untyped-call]
     torch.stack([watched, watched]).to(torch.float64).sum()
     model.register_buffer("extra", watched)
+    steps, lengths = torch.tensor([7, 6]), torch.tensor([2, 2])
+    nn.CTCLoss()(torch.randn(7, 2, 6).log_softmax(-1), torch.ones(2, 2).long(), steps, lengths)
     with contextlib.suppress(RuntimeError):
         x @ x
 

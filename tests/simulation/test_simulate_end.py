@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -375,3 +378,18 @@ def test_no_python_runs_when_a_storage_is_freed_where_an_interrupt_would_be_lost
         sys.setprofile(None)
         assert called == []
         assert torch.cuda.memory_allocated() == before
+
+
+def test_a_backend_outlives_its_group_until_the_simulation_ends() -> None:
+    """One that ends waits for threads that wait for Python."""
+    with devtrace.simulate("cuda:1"):
+        store = torch._C._distributed_c10d.HashStore()
+        dist.init_process_group("cpu:gloo,cuda:nccl", store=store, rank=0, world_size=1)
+        group = dist.distributed_c10d._get_default_group()
+        backends = [weakref.ref(group._get_backend(torch.device(kind))) for kind in ("cpu", "cuda")]
+        dist.destroy_process_group()
+        del group
+        gc.collect()
+        assert [kept() is not None for kept in backends] == [True, True]
+    gc.collect()
+    assert [kept() for kept in backends] == [None, None]

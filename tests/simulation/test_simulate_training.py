@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import copy
 import io
-import multiprocessing
 import warnings
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +15,6 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 import devtrace
-from gloo_rank import run_rank
 
 CUDA = torch.device("cuda:0")
 OTHER = torch.device("cuda:1")
@@ -298,36 +295,6 @@ def test_a_tensor_that_data_parallel_does_not_replicate_stays_behind() -> None:
         with pytest.raises(RuntimeError, match="cuda:1 and cuda:0") as caught:
             nn.DataParallel(keeps)(torch.ones(4, 4, device="cuda:0"))
         assert "Caught RuntimeError in replica 1" in str(caught.value)
-
-
-class Job:
-    """A job of two ranks, in processes that are forked from one Python with torch loaded, and meet in a file."""
-
-    def __init__(self, meeting: Path, *, simulated: bool) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["torch._dynamo", "torch.distributed", "devtrace.simulation.simulation"])
-        self._results = context.Queue()
-        self._ranks = [
-            context.Process(target=run_rank, args=(rank, str(meeting), simulated, self._results)) for rank in range(2)
-        ]
-        for rank in self._ranks:
-            rank.start()
-
-    def results(self) -> list[Any]:
-        found = sorted(self._results.get(timeout=240) for _ in self._ranks)
-        for rank in self._ranks:
-            rank.join()
-        return found
-
-
-@pytest.mark.slow
-def test_distributed_data_parallel_on_gloo_gives_the_values_of_the_cpu(tmp_path: Path) -> None:
-    simulated, plain = Job(tmp_path / "simulated", simulated=True), Job(tmp_path / "plain", simulated=False)
-    pairs = zip(simulated.results(), plain.results(), strict=True)
-    for (_, device, devices, total, parameters), (_, _, _, _, expected) in pairs:
-        assert devices == {device}
-        assert total == [1, 1]
-        assert parameters == expected
 
 
 def test_gradients_of_a_whole_batch_at_once_are_on_their_tensors_device() -> None:
