@@ -53,10 +53,6 @@ MOUNT = """text => {
 }"""
 
 
-def in_vscode(page: Page, running: VSCode, name: str) -> Frame:
-    return running.open(page, name, PAINTED)
-
-
 def in_a_page(page: Page, trace: str) -> Frame:
     page.set_content('<!doctype html><div id="slot"></div>')
     page.add_script_tag(content=SCRIPT.read_text(encoding="utf-8"))
@@ -77,7 +73,7 @@ def measured(browser: Chromium, running: VSCode) -> tuple[float, float]:
             context.set_default_timeout(120_000)
             context.add_init_script(WATCH)
             page = context.new_page()
-            frame = in_a_page(page, trace) if run % 2 else in_vscode(page, running, name)
+            frame = in_a_page(page, trace) if run % 2 else running.open(page, name, PAINTED)
             times[run % 2].append(float(frame.evaluate(TIME)))
     return min(times[0]), min(times[1])
 

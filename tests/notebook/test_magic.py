@@ -10,7 +10,6 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -150,15 +149,7 @@ def test_a_wrong_environment_is_one_sentence_and_loads_nothing(bare: Shell, monk
 
 def test_the_lines_of_cells_that_were_not_traced_explain_the_failure(shell: Shell) -> None:
     shell.run("%devtrace simulate cuda:1")
-    shell.run(
-        "class Model(torch.nn.Module):",
-        "    def __init__(self):",
-        "        super().__init__()",
-        "        self.body, self.head = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)",
-        "    def forward(self, x):",
-        "        return self.head(self.body(x))",
-        "model = Model()",
-    )
+    shell.run("model = torch.nn.Sequential()", "model.body = torch.nn.Linear(3, 3)")
     shell.run("there = torch.device('cuda')", "model.to(there)")
     moved = shell.count
     shell.run("", "model.head = torch.nn.Linear(3, 2)")
@@ -322,15 +313,11 @@ def test_capture_above_devtrace_captures_the_report(shell: Shell) -> None:
     assert [MIME_TYPE in output.data for output in shell.ns["out"].outputs if "text/html" in output.data] == [True]
 
 
-def test_a_cell_that_runs_a_cell_is_one_trace(shell: Shell) -> None:
-    ran = shell.run("%%devtrace", "get_ipython().run_cell('y = x + 1')", "z = y + 1")
+@pytest.mark.parametrize(("inner", "ops"), [("y = x + 1", 2), ("", 1)])
+def test_a_cell_that_runs_a_cell_even_an_empty_one_is_one_trace(shell: Shell, inner: str, ops: int) -> None:
+    ran = shell.run("%%devtrace", f"get_ipython().run_cell({inner!r})", "z = x + 1")
     assert len(ran.reports) == 1
-    assert len(shell.traced[-1].trace.ops) == 2
-
-
-def test_an_empty_cell_run_within_a_traced_cell_does_not_end_it(shell: Shell) -> None:
-    shell.run("%%devtrace", "get_ipython().run_cell('')", "y = x + 1")
-    assert len(shell.traced[-1].trace.ops) == 1
+    assert len(shell.traced[-1].trace.ops) == ops
 
 
 def test_a_generator_is_traced_while_a_traced_cell_draws_from_it(shell: Shell) -> None:
@@ -342,24 +329,12 @@ def test_a_generator_is_traced_while_a_traced_cell_draws_from_it(shell: Shell) -
 
 
 def test_modes_that_a_cell_enters_see_what_they_see_without_devtrace(shell: Shell) -> None:
-    shell.run(
-        "from torch.overrides import TorchFunctionMode",
-        "from torch.utils._python_dispatch import TorchDispatchMode",
-        "class Functions(TorchFunctionMode):",
-        "    def __torch_function__(self, func, types, args=(), kwargs=None):",
-        "        seen.append(getattr(func, '__name__', str(func)))",
-        "        return func(*args, **(kwargs or {}))",
-        "class Ops(TorchDispatchMode):",
-        "    def __torch_dispatch__(self, func, types, args=(), kwargs=None):",
-        "        seen.append(str(func))",
-        "        return func(*args, **(kwargs or {}))",
-    )
+    shell.run("from modes import Functions, Ops")
     body = [
-        "seen = []",
-        "with Functions(), Ops():",
+        "with Functions() as functions, Ops() as ops:",
         "    z = (x + 1).relu().view(3, 1)",
         "    n = z.sum().item()",
-        "seen",
+        "functions.seen + ops.seen",
     ]
     untraced, traced = shell.run(*body), shell.run("%%devtrace", *body)
     assert traced.value == untraced.value != []
@@ -406,6 +381,7 @@ def test_the_magic_on_a_later_line_is_refused_with_its_line_before_the_cell_runs
     ran = shell.run(f"{above}ran = True", "", "%%devtrace", "x + 1")
     line = 3 + len(above)
     assert ran.text.strip().splitlines()[0].startswith(f"UsageError: magic-line: got %%devtrace on line {line}; ")
+    assert "move it to the top of the cell" in ran.text
     assert "ran" not in shell.ns
     assert len(shell.run("%%devtrace", "x + 1").reports) == 1
 
@@ -611,6 +587,7 @@ def test_a_file_in_a_folder_that_is_not_there_is_refused_before_the_cell_runs(
 ) -> None:
     ran = shell.run(f"{above}%%devtrace {flag} /nowhere/at/all.file", "ran = True")
     assert f"UsageError: folder-missing: got {flag} /nowhere/at/all.file; there is no folder /nowhere/at;" in ran.text
+    assert "mkdir -p /nowhere/at" in ran.text
     assert "ran" not in shell.ns
     assert len(shell.run("%%devtrace", "y = x + 1").reports) == 1
 
@@ -914,30 +891,31 @@ def test_the_tab_key_offers_flags_subcommands_and_names(shell: Shell) -> None:
 # Faults of ours.
 
 
-def test_an_interrupt_while_the_report_is_made_is_a_line_and_leaves_nothing(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
+NOT_TO_ITS_END = "devtrace: this cell was not traced to its end: "
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "said"),
+    [
+        ("devtrace.api.recording.record", RuntimeError("broken"), f"{NOT_TO_ITS_END}RuntimeError: broken\n"),
+        ("devtrace.recording.recording.Assembly", KeyboardInterrupt(), f"{NOT_TO_ITS_END}KeyboardInterrupt: \n"),
+        ("devtrace.report.mime.mime_bundle", RuntimeError("broken"), f"{NOT_TO_ITS_END}RuntimeError: broken\n"),
+    ],
+)
+def test_a_fault_of_ours_or_an_interrupt_of_our_work_is_a_line_and_the_cell_runs_on(
+    shell: Shell, name: str, error: BaseException, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
+    def broken(*_: object, **__: object) -> None:
+        raise error
 
     run = vars(torch.nn.Module)["__call__"]
-    monkeypatch.setattr(import_module("devtrace.recording.recording"), "Assembly", interrupted)
-    ran = shell.run("%%devtrace", "y = x + 1")
+    monkeypatch.setattr(name, broken)
+    ran = shell.run("%%devtrace", "ran = x + 1")
     assert ran.result.success
-    assert ran.stderr == "devtrace: this cell was not traced to its end: KeyboardInterrupt: \n"
+    assert "ran" in shell.ns
+    assert ran.stderr == said
     assert _len_torch_dispatch_stack() == 0
     assert vars(torch.nn.Module)["__call__"] is run
-
-
-def test_a_fault_in_the_recorder_is_a_line_and_the_cell_runs_on(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(**_: object) -> None:
-        raise RuntimeError("broken recorder")
-
-    monkeypatch.setattr("devtrace.api.recording.record", broken)
-    ran = shell.run("%%devtrace", "ran = True")
-    assert ran.error is None
-    assert shell.ns["ran"]
-    assert ran.stderr == "devtrace: this cell was not traced to its end: RuntimeError: broken recorder\n"
 
 
 # Who else listens.
@@ -1021,17 +999,6 @@ def test_on_shows_the_whole_report_where_something_is_wrong(shell: Shell) -> Non
 
 def test_check_describes_the_environment(shell: Shell) -> None:
     assert torch.__version__ in shell.run("%devtrace check").stdout
-
-
-def test_a_fault_in_the_display_is_a_line_and_the_cell_succeeds(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object, **__: object) -> None:
-        raise RuntimeError("broken display")
-
-    monkeypatch.setattr("devtrace.report.mime.mime_bundle", broken)
-    ran = shell.run("%%devtrace", "y = x + 1")
-    assert ran.result.success
-    assert ran.stderr.count("\n") == 1
-    assert _len_torch_dispatch_stack() == 0
 
 
 @pytest.mark.parametrize(

@@ -546,7 +546,8 @@ def test_what_is_sent_is_a_golden_that_the_panel_reads_too(
     monkeypatch.setattr("devtrace.notebook.panel.panel.own_version", lambda: "0.0.0")
     monkeypatch.setattr("os.getcwd", lambda: "/home/user")
     front = FrontEnd(panel)
-    panel._listed(drain(listing({"x": torch.ones(4), "net": mixed()})))
+    mixed = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2), torch.nn.Linear(2, 1, device="meta"))
+    panel._listed(drain(listing({"x": torch.ones(4), "net": mixed})))
     front.ask("limit", max_ops=5000)
     front.ask("simulate", devices=99)
     front.wait(lambda message: message.get("inventory"))
@@ -574,10 +575,6 @@ def test_what_is_sent_is_a_golden_that_the_panel_reads_too(
     assert set(kinds) == set(SPEC["to_panel"])
     assert set(kinds["update"]) == {"kind", *(field.removesuffix("?") for field in SPEC["to_panel"]["update"])}
     assert_golden("messages.json", json.dumps(sent, indent=1) + "\n")
-
-
-def mixed() -> torch.nn.Module:
-    return torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2), torch.nn.Linear(2, 1, device="meta"))
 
 
 def steady(message: Message) -> Message:

@@ -146,7 +146,8 @@ def with_all_kinds(device: str) -> None:
     nn.functional.dropout(x, 0.5)
 
 
-def with_a_subclass(device: str) -> None:
+def seen_by_a_subclass(device: str) -> list[str]:
+    Named.seen.clear()
     x = torch.ones(3, device=device).as_subclass(Named)
     y = (x + 1).sum()
     y.to("cpu").item()
@@ -154,11 +155,6 @@ def with_a_subclass(device: str) -> None:
     torch.stack([x, x]).cpu()
     x.device, x.is_cuda
     torch.zeros_like(x)
-
-
-def seen_by_a_subclass(device: str) -> list[str]:
-    Named.seen.clear()
-    with_a_subclass(device)
     return [*Named.seen]
 
 

@@ -167,22 +167,13 @@ def test_data_of_a_device_may_replace_host_data() -> None:
 
 
 def test_a_wrong_argument_in_a_module_stays_within_its_call() -> None:
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = nn.LSTM(4, 4)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            out: torch.Tensor = self.inner(x)[0]
-            return out
-
-    net = Net()
+    net = nn.Sequential(nn.LSTM(4, 4))
     trace, error = recorded(lambda: net(torch.rand(2, 3, 5)))
     assert isinstance(error, RuntimeError)
     op = trace.ops[-1]
     assert op.duration == -1
     assert op.module is not None
-    assert op.module.path == "net.inner"
+    assert op.module.path == "net.0"
     assert len(trace.errors) == 1
 
 

@@ -1,4 +1,4 @@
-"""What a test of a simulation may ask of torch, and who takes it back."""
+"""Devices of a test of the simulation, and what it may ask of torch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+
+import devtrace
+
+
+@pytest.fixture
+def one() -> Iterator[None]:
+    with devtrace.simulate("cuda:1"):
+        yield
 
 
 @pytest.fixture

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
-import devtrace
 from devtrace.simulation import refusals
 from folders import TESTS
 
 Call = Callable[[torch.Tensor], object]
 
 
-@pytest.fixture(autouse=True)
-def one() -> Iterator[None]:
-    with devtrace.simulate("cuda:1"):
-        yield
+pytestmark = pytest.mark.usefixtures("one")
 
 
 @pytest.mark.parametrize(

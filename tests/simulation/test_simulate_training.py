@@ -119,17 +119,16 @@ def test_layers_give_the_values_and_gradients_of_the_cpu(layer: Any) -> None:
         assert run("cuda:1") == plain
 
 
-def test_a_copy_is_undone_in_backward_also_twice() -> None:
-    with devtrace.simulate("cuda:2"):
-        x = torch.rand(3, dtype=torch.float64, requires_grad=True)
-        x.to("cuda:1", torch.float32).sum().backward()
-        assert x.grad is not None
-        assert (x.grad.device, x.grad.dtype) == (torch.device("cpu"), torch.float64)
-        y = torch.rand(3, device="cuda:0", requires_grad=True)
-        (slope,) = torch.autograd.grad(y.to("cuda:1").pow(3).sum(), y, create_graph=True)
-        assert slope.device == CUDA
-        slope.sum().backward()
-        assert torch.equal(y.grad, 6 * y)  # type: ignore[arg-type]
+def test_a_copy_is_undone_in_backward_also_twice(two: None) -> None:
+    x = torch.rand(3, dtype=torch.float64, requires_grad=True)
+    x.to("cuda:1", torch.float32).sum().backward()
+    assert x.grad is not None
+    assert (x.grad.device, x.grad.dtype) == (torch.device("cpu"), torch.float64)
+    y = torch.rand(3, device="cuda:0", requires_grad=True)
+    (slope,) = torch.autograd.grad(y.to("cuda:1").pow(3).sum(), y, create_graph=True)
+    assert slope.device == CUDA
+    slope.sum().backward()
+    assert torch.equal(y.grad, 6 * y)  # type: ignore[arg-type]
 
 
 class Doubled(torch.autograd.Function):
@@ -149,17 +148,16 @@ class Doubled(torch.autograd.Function):
         return grads[0] * 2 + (torch.zeros(3) if Doubled.spoiled else 0), grads[1]
 
 
-def test_a_function_of_the_program_gets_gradients_where_its_tensors_are() -> None:
-    with devtrace.simulate("cuda:2"):
-        x, y = (torch.rand(3, device=OTHER, requires_grad=True) for _ in range(2))
-        Doubled.apply(x, y)[0].sum().backward()  # type: ignore[no-untyped-call]
-        assert Doubled.seen == [OTHER, OTHER, OTHER]
-        Doubled.spoiled = True
-        try:
-            with pytest.raises(RuntimeError, match="found at least two devices, cuda:1 and cpu!"):
-                Doubled.apply(x, y)[0].sum().backward()  # type: ignore[no-untyped-call]
-        finally:
-            Doubled.spoiled = False
+def test_a_function_of_the_program_gets_gradients_where_its_tensors_are(two: None) -> None:
+    x, y = (torch.rand(3, device=OTHER, requires_grad=True) for _ in range(2))
+    Doubled.apply(x, y)[0].sum().backward()  # type: ignore[no-untyped-call]
+    assert Doubled.seen == [OTHER, OTHER, OTHER]
+    Doubled.spoiled = True
+    try:
+        with pytest.raises(RuntimeError, match="found at least two devices, cuda:1 and cpu!"):
+            Doubled.apply(x, y)[0].sum().backward()  # type: ignore[no-untyped-call]
+    finally:
+        Doubled.spoiled = False
 
 
 def test_a_number_on_the_host_that_learns_gets_its_gradient_there() -> None:
@@ -191,59 +189,56 @@ def test_a_number_on_the_host_that_learns_gets_its_gradient_there() -> None:
         update.step()
 
 
-def test_hooks_see_the_device() -> None:
-    with devtrace.simulate("cuda:1"):
-        model = nn.Linear(3, 2).cuda()
-        seen: list[torch.device] = []
-        model.register_forward_hook(lambda _, inputs, output: seen.append(output.device))
-        model.weight.register_hook(lambda grad: seen.append(grad.device))
-        model.weight.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.device))
-        model(torch.ones(1, 3, device="cuda"))[:, [0]].sum().backward()
-        assert seen == [CUDA] * 3
+def test_hooks_see_the_device(one: None) -> None:
+    model = nn.Linear(3, 2).cuda()
+    seen: list[torch.device] = []
+    model.register_forward_hook(lambda _, inputs, output: seen.append(output.device))
+    model.weight.register_hook(lambda grad: seen.append(grad.device))
+    model.weight.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.device))
+    model(torch.ones(1, 3, device="cuda"))[:, [0]].sum().backward()
+    assert seen == [CUDA] * 3
 
 
-def test_autocast_casts_tensors_of_the_device_by_cudas_lists() -> None:
-    with devtrace.simulate("cuda:1"):
-        x = torch.rand(4, 4, device="cuda")
+def test_autocast_casts_tensors_of_the_device_by_cudas_lists(one: None) -> None:
+    x = torch.rand(4, 4, device="cuda")
+    with torch.autocast("cuda"):
+        assert torch.is_autocast_enabled("cuda")
+        assert x.mm(x).dtype is torch.float16
+        assert functional.linear(x, x).dtype is torch.float16
+        assert x.half().exp().dtype is torch.float32
+        assert functional.softmax(x.half(), 0).dtype is torch.float32
+        assert x.half().sum().dtype is torch.float32
+        assert x.half().norm().dtype is torch.float32
+        assert functional.mse_loss(x.half(), x.half()).dtype is torch.float32
+        assert torch.addcmul(x, x.half(), x).dtype is torch.float32
+        assert torch.relu(x.half()).dtype is torch.float16
+        assert x.double().mm(x.double()).dtype is torch.float64
+        assert torch.rand(4, 4).mm(torch.rand(4, 4)).dtype is torch.float32
+        with pytest.raises(RuntimeError, match="unsafe to autocast"):
+            functional.binary_cross_entropy(x, x)
+        with torch.autocast("cuda", enabled=False):
+            assert x.mm(x).dtype is torch.float32
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        assert x.mm(x).dtype is torch.bfloat16
+    assert x.mm(x).dtype is torch.float32
+
+
+def test_autocast_leaves_the_gradients_in_the_precision_of_the_parameters(one: None) -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.Linear(4, 2)).cuda()
+    update = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cuda", init_scale=1024.0)
+    scales = []
+    for _ in range(3):
         with torch.autocast("cuda"):
-            assert torch.is_autocast_enabled("cuda")
-            assert x.mm(x).dtype is torch.float16
-            assert functional.linear(x, x).dtype is torch.float16
-            assert x.half().exp().dtype is torch.float32
-            assert functional.softmax(x.half(), 0).dtype is torch.float32
-            assert x.half().sum().dtype is torch.float32
-            assert x.half().norm().dtype is torch.float32
-            assert functional.mse_loss(x.half(), x.half()).dtype is torch.float32
-            assert torch.addcmul(x, x.half(), x).dtype is torch.float32
-            assert torch.relu(x.half()).dtype is torch.float16
-            assert x.double().mm(x.double()).dtype is torch.float64
-            assert torch.rand(4, 4).mm(torch.rand(4, 4)).dtype is torch.float32
-            with pytest.raises(RuntimeError, match="unsafe to autocast"):
-                functional.binary_cross_entropy(x, x)
-            with torch.autocast("cuda", enabled=False):
-                assert x.mm(x).dtype is torch.float32
-        with torch.autocast("cuda", dtype=torch.bfloat16):
-            assert x.mm(x).dtype is torch.bfloat16
-        assert x.mm(x).dtype is torch.float32
-
-
-def test_autocast_leaves_the_gradients_in_the_precision_of_the_parameters() -> None:
-    with devtrace.simulate("cuda:1"):
-        model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.Linear(4, 2)).cuda()
-        update = torch.optim.SGD(model.parameters(), lr=0.1)
-        scaler = torch.amp.GradScaler("cuda", init_scale=1024.0)
-        scales = []
-        for _ in range(3):
-            with torch.autocast("cuda"):
-                loss = model(torch.randn(3, 4, device="cuda")).float().pow(2).mean()
-            update.zero_grad()
-            scaler.scale(loss).backward()
-            scaler.unscale_(update)
-            assert {(str(p.grad.device), p.grad.dtype) for p in model.parameters()} == {("cuda:0", torch.float32)}  # type: ignore[union-attr]
-            scaler.step(update)
-            scaler.update()
-            scales.append(scaler.get_scale())
-        assert scales == [1024.0] * 3  # nothing overflowed
+            loss = model(torch.randn(3, 4, device="cuda")).float().pow(2).mean()
+        update.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.unscale_(update)
+        assert {(str(p.grad.device), p.grad.dtype) for p in model.parameters()} == {("cuda:0", torch.float32)}  # type: ignore[union-attr]
+        scaler.step(update)
+        scaler.update()
+        scales.append(scaler.get_scale())
+    assert scales == [1024.0] * 3  # nothing overflowed
 
 
 def test_autocast_is_as_before_after_a_simulation() -> None:
