@@ -156,8 +156,12 @@ def test_a_view_looks_each_period_while_something_is_recorded_and_sleeps_otherwi
     assert view._feed._pace() is None
 
 
-def test_a_closed_view_gets_nothing(view: Heard) -> None:
-    view.close()
+CLOSED = SimpleNamespace(_closed=True, comm_id="1", on_msg=lambda _: None, close=lambda **_: None)
+
+
+@pytest.mark.parametrize("close", [Heard.close, lambda view: setattr(view, "comm", CLOSED)])
+def test_a_view_that_was_closed_or_whose_channel_was_by_another_is_sent_nothing(view: Heard, close: Any) -> None:
+    close(view)
     with devtrace.record():
         torch.ones(1)
     assert view.messages == []
@@ -215,13 +219,6 @@ def test_stop_interrupts_no_recording_of_another_thread(view: Heard) -> None:
     view._receive(view, {"kind": "stop"}, [])
     ends.set()
     thread.join()
-
-
-def test_a_view_whose_channel_was_closed_by_another_is_sent_nothing(view: Heard) -> None:
-    view.comm = SimpleNamespace(_closed=True, comm_id="1", on_msg=lambda _: None, close=lambda **_: None)
-    with devtrace.record():
-        torch.ones(1)
-    assert view.messages == []
 
 
 class AnyWidget(DOMWidget):  # type: ignore[misc]
