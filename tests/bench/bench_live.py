@@ -32,6 +32,7 @@ from devtrace.notebook.panel.panel import Panel
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench.bench_magic import milliseconds
 from bench.bench_record import encoder
 
 CELL_BUDGET, FEED_BUDGET, MESSAGES_BUDGET = 1.0, 0.02, 10.0  # ms, share, messages a second
@@ -78,12 +79,6 @@ def with_panel(shell: InteractiveShell, act: Callable[[], list[float]]) -> list[
         shell.events.unregister("pre_run_cell", before)
         shell.events.unregister("post_run_cell", after)
         panel.close()
-
-
-def milliseconds(shell: InteractiveShell) -> float:
-    start = time.perf_counter()
-    shell.run_cell("n = 1", store_history=True)
-    return (time.perf_counter() - start) * 1000
 
 
 def feed_rows() -> list[Row]:

@@ -101,9 +101,6 @@ class Kernel:
         data = {"comm_id": comm, "data": {"method": "custom", "content": content}}
         self.client.shell_channel.send(self.client.session.msg("comm_msg", data))
 
-    def interrupt(self) -> None:
-        self.manager.interrupt_kernel()
-
 
 @contextmanager
 def new_kernel(python: str = sys.executable, **environment: str) -> Iterator[Kernel]:

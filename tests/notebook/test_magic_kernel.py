@@ -118,7 +118,7 @@ def test_an_interrupt_in_the_midst_of_an_op_ends_the_cell_and_leaves_nothing(ker
 
     def interrupt(output: dict[str, Any]) -> None:
         if output.get("text", "").startswith("go"):  # its newline may come apart
-            kernel.interrupt()
+            kernel.manager.interrupt_kernel()
 
     sent = kernel.run("%%devtrace", "import sys", "print('go', flush=True)", wait, at=interrupt)
     assert sent.status == "error"

@@ -35,7 +35,6 @@ class FrontEnd:
 
     def __init__(self, panel: Panel, *, visible: bool = True, greet: bool = True) -> None:
         self.got: list[Message] = []
-        self.at: list[float] = []
         self._arrived = threading.Condition()
         self._last = 0
         self._from = 0
@@ -47,7 +46,6 @@ class FrontEnd:
     def _take(self, message: Message) -> None:
         with self._arrived:
             self.got.append(message)
-            self.at.append(monotonic())
             self._arrived.notify_all()
 
     def ask(self, kind: str, **fields: Any) -> Message:

@@ -1,9 +1,10 @@
-"""The end of a simulation: nothing is left behind, and its tensors say that it has ended."""
+"""The beginning and the end of a simulation: nothing is left behind, and its tensors say that it has ended."""
 
 from __future__ import annotations
 
 import gc
 import io
+import re
 import sys
 import threading
 import weakref
@@ -81,6 +82,40 @@ def assert_gone() -> None:
     assert not torch._C._only_lift_cpu_tensors()
     with pytest.raises((AssertionError, RuntimeError), match=NO_CUDA):
         torch.zeros(1, device="cuda")
+
+
+@pytest.mark.parametrize("spec", ["cuda:0", "mps", "tpu:9", "cuda:99", "cuda:-1", "", None, True, 0, 17, 2.0])
+def test_what_is_no_number_of_devices_gets_one_sentence_about_what_is(spec: object) -> None:
+    with pytest.raises(SimulateError, match=re.escape('"cuda:1" to "cuda:16"')) as caught:
+        devtrace.simulate(spec)  # type: ignore[arg-type]
+    assert caught.value.slug == "simulate-devices"
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("spec", ["cuda:3", "3", 3])
+def test_a_number_of_devices_may_be_a_plain_number(spec: str | int) -> None:
+    with devtrace.simulate(spec):
+        assert torch.cuda.device_count() == 3
+
+
+def test_two_simulations_do_not_nest(two: None) -> None:
+    with pytest.raises(SimulateError, match="simulate-nested"), devtrace.simulate("cuda:1"):
+        pass
+    assert torch.cuda.device_count() == 2
+
+
+def test_a_simulation_shows_what_it_does_or_how_it_begins() -> None:
+    simulation = devtrace.simulate("cuda:2")
+    waiting = (
+        "<simulate: Nothing is simulated yet. "
+        'Write `with devtrace.simulate("cuda:2"):` above a block, or call `.start()`.>'
+    )
+    assert repr(simulation) == waiting
+    with simulation:
+        assert repr(simulation) == (
+            "<simulate: cuda:0 and cuda:1 are simulated until the block ends, or until `.stop()`.>"
+        )
+    assert repr(simulation) == waiting
 
 
 STOPS = (None, ValueError, KeyboardInterrupt, SystemExit)

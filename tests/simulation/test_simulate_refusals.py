@@ -1,4 +1,4 @@
-"""Dtypes that CUDA refuses are refused on a simulated device, in its words; the CPU goes on computing in them."""
+"""Dtypes that CUDA refuses are refused on a simulated device, in its words, and those that it alone has are not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from devtrace.simulation import refusals
+from devtrace.simulation import refusals, upcast_ops
 from folders import TESTS
 
 Call = Callable[[torch.Tensor], object]
@@ -113,3 +113,48 @@ def test_dtypes_that_both_have_are_computed() -> None:
 def test_every_row_names_an_operator_of_torch_with_a_tensor() -> None:
     unknown = [name for name in refusals.table() if not hasattr(torch.ops.aten, name)]
     assert unknown == []
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_the_cpu_refuses_is_computed_wider_on_a_device_and_stays_refused_on_the_host() -> None:
+    x = torch.rand(4, 4).half()
+    assert torch.float16 in upcast_ops.table()["_fft_r2c"]
+    assert torch.int64 in upcast_ops.table()["histc"]
+    counts = torch.histc(torch.arange(3, device="cuda"), bins=3, min=0, max=2)
+    assert (counts.dtype, counts.tolist()) == (torch.int64, [1, 1, 1])
+    spectrum = torch.fft.rfft(x.cuda())
+    assert (spectrum.dtype, spectrum.device) == (torch.complex32, torch.device("cuda:0"))
+    assert torch.fft.irfft(spectrum).dtype is torch.float16
+    assert torch.ones(2, device="cuda", dtype=torch.complex32).sqrt_().dtype is torch.complex32
+    with pytest.raises(NotImplementedError):  # what the host has not stays refused there
+        torch.histc(torch.arange(3), bins=3, min=0, max=2)
+
+
+@pytest.mark.parametrize("narrow", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, y: x @ y,
+        lambda x, y: y @ x,
+        lambda x, y: functional.linear(x, y),
+        lambda x, y: functional.linear(x, y, y[0]),
+        lambda x, y: functional.linear(x, x, y[0]),
+        lambda x, y: torch.bmm(x[None], y[None]),
+        lambda x, y: torch.mv(x, y[0]),
+        lambda x, y: torch.dot(x[0], y[0]),
+        lambda x, y: torch.baddbmm(y[None], x[None], x[None]),
+        lambda x, y: functional.conv1d(x[None], y[None]),
+        lambda x, y: functional.conv1d(x[None], x[None], y[0]),
+        lambda x, y: functional.scaled_dot_product_attention(x[None], y[None], x[None]),
+        lambda x, y: x.index_copy(0, torch.arange(4, device=x.device), y),
+        lambda x, y: x.scatter(0, torch.zeros(4, 4, dtype=torch.long, device=x.device), y),
+        lambda x, y: x.masked_scatter(x > 0, y),
+    ],
+)
+def test_what_mixes_dtypes_is_refused_on_a_device_as_on_the_host(
+    call: Callable[[torch.Tensor, torch.Tensor], object], narrow: torch.dtype
+) -> None:
+    x, y = torch.ones(4, 4, dtype=narrow), torch.ones(4, 4)
+    for device in ("cpu", "cuda"):
+        with pytest.raises(RuntimeError, match="type"):
+            call(x.to(device), y.to(device))

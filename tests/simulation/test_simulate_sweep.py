@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -123,6 +123,58 @@ def wrong_ones(asked: Sequence[Question]) -> Iterator[str]:
             simulated = (outcome(function, cuda_truth.moved(sample, cuda_truth.DEVICE)) for sample in samples)
             if not all(agrees(*pair, name not in NOT_REPEATABLE) for pair in zip(plain, simulated, strict=True)):
                 yield name
+
+
+DTYPES = {torch.bfloat16, torch.float16, torch.int64, torch.bool, torch.complex64}
+# Kernels that exist for CUDA alone, and a sum that the CPU has for no complex dtype.
+ONLY_ON_CUDA = {
+    "torch.ops.aten._flash_attention_forward",
+    "torch.ops.aten._efficient_attention_forward",
+    "nansum",
+    "_refs.nansum",
+    "nanmean",
+    "masked.nansum",
+}
+
+
+def wrong_in(op: Any, dtype: torch.dtype) -> str:
+    """Compare an operator's results with the CPU's, where the CPU has any."""
+    for sample in islice(cuda_truth.samples(op, dtype), 2):
+        plain = outcome(op.op, cuda_truth.moved(sample, "cpu"))
+        there = outcome(as_called(op), cuda_truth.moved(sample, cuda_truth.DEVICE))
+        if isinstance(there, Exception):
+            if isinstance(plain, Exception) and dtype in op.supported_dtypes("cpu"):
+                continue
+            return f"{there!r}"
+        if isinstance(plain, Exception) or any(each.device.type == "cpu" for each in of_tensors(there)):
+            continue  # the sample names a device
+        if [each.dtype for each in of_tensors(plain)] != [each.dtype for each in of_tensors(there)]:
+            return "another dtype"
+    return ""
+
+
+def of_tensors(leaves: list[Any]) -> list[torch.Tensor]:
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
+def wrong_dtypes(every: int, dtypes: Callable[[Any], set[torch.dtype]]) -> tuple[dict[str, str], int]:
+    """Return which operators are wrong in some dtypes that CUDA has, of all or each so manieth, and how many pairs."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    chosen = [op for op in list(op_db)[:: 1 if WHOLE else every] if op.name not in ONLY_ON_CUDA]
+    asked = [(op, dtype) for op in chosen for dtype in sorted(set(op.supported_dtypes("cuda")) & dtypes(op), key=str)]
+    with devtrace.simulate("cuda:1"), warnings.catch_warnings(action="ignore"):
+        return {f"{op.name} {dtype}": words for op, dtype in asked if (words := wrong_in(op, dtype))}, len(asked)
+
+
+def test_what_cuda_has_in_a_dtype_and_the_cpu_has_not_works_on_a_device() -> None:
+    found, asked = wrong_dtypes(1, lambda op: set(op.supported_dtypes("cuda")) - set(op.supported_dtypes("cpu")))
+    assert found == {}
+    assert asked > 50
+
+
+def test_every_operator_works_in_the_dtypes_that_cuda_has() -> None:
+    assert wrong_dtypes(12, lambda op: DTYPES)[0] == {}
 
 
 PARTS = 6

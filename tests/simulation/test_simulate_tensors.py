@@ -63,6 +63,24 @@ FACTORIES: list[Callable[..., torch.Tensor]] = [
 ]
 
 
+def test_a_tensor_has_the_device_that_it_was_put_on() -> None:
+    x = torch.zeros(3, device="cuda:1")
+    assert x.device == torch.device("cuda:1")
+    assert x.is_cuda
+    assert not x.is_cpu
+    assert x.get_device() == 1
+    assert (x[1:] * 2).device == x.device
+    assert x.cpu().device == torch.device("cpu")
+
+
+def test_a_move_to_where_a_tensor_is_gives_the_tensor_itself() -> None:
+    x = torch.zeros(3, device="cuda")
+    assert x.to("cuda") is x
+    assert x.cuda(0) is x
+    assert x.to(torch.float32) is x
+    assert x.to("cuda:0", copy=True) is not x
+
+
 @pytest.mark.parametrize("make", FACTORIES)
 def test_every_factory_makes_tensors_on_the_device_asked_for(make: Callable[..., torch.Tensor]) -> None:
     assert make(device="cuda").device == CUDA
