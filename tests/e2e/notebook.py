@@ -120,12 +120,8 @@ class Notebook:
         )
         self.page.wait_for_function("window.e2eDone")
 
-    def view(self, name: str, index: int = 0) -> Locator:
-        """Return the view `data-devtrace=name` (report, timeline, sidebar ...), the index-th of them on the page."""
-        return self.page.locator(f'[data-devtrace="{name}"]').nth(index)
-
     def wait_ready(self, name: str = "report", index: int = 0) -> Locator:
-        """Wait until a view has painted, and return it."""
+        """Wait until the index-th view `data-devtrace=name` (report, timeline ...) has painted, and return it."""
         ready = self.page.locator(f'[data-devtrace="{name}"][data-ready="true"]').nth(index)
         ready.wait_for()
         return ready

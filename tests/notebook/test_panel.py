@@ -75,9 +75,6 @@ class FrontEnd:
         """Wait for an update whose state has these values."""
         return self.wait(lambda message: wanted.items() <= message.get("state", {}).items())
 
-    def disconnect(self) -> None:
-        self.panel.disconnect(self._take)
-
 
 @pytest.fixture
 def tracing() -> Iterator[Tracing]:
@@ -294,7 +291,7 @@ def test_many_changes_become_few_messages(front: FrontEnd, tracing: Tracing) -> 
 def test_who_is_gone_gets_nothing(panel: Panel, tracing: Tracing) -> None:
     gone, there = FrontEnd(panel), FrontEnd(panel)
     gone.state(tracing=False)
-    gone.disconnect()
+    panel.disconnect(gone._take)
     before = len(gone.got)
     tracing.switch(on=True)
     there.state(tracing=True)
