@@ -72,11 +72,6 @@ class Notebook:
         self.cell(index).locator(".jp-InputArea-editor").click()
         self.page.evaluate("() => { void jupyterapp.commands.execute('notebook:run-cell'); }")
 
-    def open_beside(self, path: str) -> None:
-        """Open another notebook in the same page."""
-        self.command("docmanager:open", path=path)
-        self.go_to(path)
-
     def go_to(self, name: str) -> None:
         """Bring the tab of a notebook to the front."""
         self.page.wait_for_function(

@@ -185,15 +185,12 @@ def test_a_lost_connection_is_shown_and_comes_back(page: Page, server: Server) -
 
 
 def test_two_notebooks_have_each_its_own_state(lab: Lab) -> None:
-    page = lab.page
-    lab.open("one.ipynb", LOAD, TRACED).run_all()
-    notebook = Notebook(page)
+    notebook = lab.open("one.ipynb", LOAD, TRACED, run="all")
     sidebar = Sidebar.open(notebook)
     sidebar.tracing.click()
     expect(sidebar.tracing).to_be_checked()
     sidebar.expect_traces("In[2]")
-    notebook.open_beside(lab.server.write("two.ipynb", LOAD, "1"))
-    notebook.wait_idle()
+    lab.open("two.ipynb", LOAD, "1")
     expect(sidebar.root).to_contain_text("two.ipynb")
     sidebar.wait_link("absent")
     notebook.run(0)
@@ -208,11 +205,10 @@ def test_two_notebooks_have_each_its_own_state(lab: Lab) -> None:
 @pytest.mark.breadth
 def test_two_notebooks_on_one_kernel_share_its_state_and_show_each_its_own_traces(lab: Lab) -> None:
     page = lab.page
-    lab.open("first.ipynb", LOAD, TRACED).run_all()
-    notebook = Notebook(page)
+    notebook = lab.open("first.ipynb", LOAD, TRACED, run="all")
     sidebar = Sidebar.open(notebook)
     sidebar.expect_traces("In[2]")
-    notebook.open_beside(lab.server.write("second.ipynb", "torch.ones(5) * 2"))
+    lab.open("second.ipynb", "torch.ones(5) * 2")
     page.evaluate(
         "async () => { const open = [...jupyterapp.shell.widgets('main')];"
         " const [first, second] = ['first.ipynb', 'second.ipynb']"

@@ -125,7 +125,7 @@ def ddp(device: torch.device) -> DistributedDataParallel:
 
 @check
 def ddp_of_batches_on_the_cpu(device: torch.device) -> Tensors:
-    """Which it moves to the device."""
+    """Let DDP move the batches to the device."""
     model, total = ddp(device), torch.full((2,), float(dist.get_rank()), device=device)
     loss = model(batch(torch.device("cpu"))).square().mean()
     loss.backward()

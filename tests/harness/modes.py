@@ -10,16 +10,24 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Ops(TorchDispatchMode):
-    """Notes something of each operator and its arguments, before it runs: by default its name."""
+    """Notes something of each operator and its arguments before it runs, by default its name, or of its result."""
 
-    def __init__(self, note: Callable[[Any, Any, Any], Any] = lambda func, args, kwargs: str(func)) -> None:
+    def __init__(
+        self,
+        note: Callable[[Any, Any, Any], Any] = lambda func, args, kwargs: str(func),
+        after: Callable[[Any, Any], Any] | None = None,
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.note = note
+        self.note, self.after = note, after
         self.seen: list[Any] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.seen.append(self.note(func, args, kwargs))
-        return func(*args, **(kwargs or {}))
+        if self.after is None:
+            self.seen.append(self.note(func, args, kwargs))
+        out = func(*args, **(kwargs or {}))
+        if self.after is not None:
+            self.seen.append(self.after(func, out))
+        return out
 
 
 class Functions(TorchFunctionMode):

@@ -11,6 +11,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -118,13 +119,10 @@ def run(steps: list[Step], seed: int, traced: bool) -> list[Any]:
     objects["x"] = torch.rand(3, 4)
     names = {id(value): type(value) for value in objects["model"].parameters()}
     pick = random.Random(seed)
-    recording = devtrace.record() if traced else None
+    with devtrace.record() if traced else nullcontext() as recording:
+        for step in steps:
+            step(objects, pick)
     if recording:
-        recording.__enter__()
-    for step in steps:
-        step(objects, pick)
-    if recording:
-        recording.__exit__(None, None, None)
         assert recording.trace.notes == ()
         assert broken_rule(recording.trace) is None
     assert {id(value): type(value) for value in objects["model"].parameters()} == names
@@ -203,10 +201,7 @@ def test_a_checkpoint_is_the_same_byte_for_byte() -> None:
     def saved(traced: bool) -> bytes:
         torch.manual_seed(3)
         model = nn.Linear(3, 3)
-        if traced:
-            with devtrace.record():
-                model(torch.rand(2, 3)).sum().backward()
-        else:
+        with devtrace.record() if traced else nullcontext():
             model(torch.rand(2, 3)).sum().backward()
         buffer = io.BytesIO()
         torch.save({"model": model.state_dict(), "whole": list(model.parameters())}, buffer)

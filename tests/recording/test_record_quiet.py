@@ -81,28 +81,19 @@ def test_a_module_s_own_methods_and_properties_do_not_run() -> None:
     assert [move.tensors for move in recording.trace.moves] == [2]
 
 
+def counted(name: str) -> Any:
+    def get(self: Any) -> Any:
+        Shy.asked += 1
+        return vars(self)[name]
+
+    return property(get, lambda self, value: vars(self).update({name: value}))
+
+
 class Shy(torch.optim.SGD):
     """An optimizer that counts who asks for its groups and its state."""
 
     asked = 0
-
-    @property
-    def param_groups(self) -> Any:
-        Shy.asked += 1
-        return self.__dict__["groups"]
-
-    @param_groups.setter
-    def param_groups(self, groups: Any) -> None:
-        self.__dict__["groups"] = groups
-
-    @property
-    def state(self) -> Any:
-        Shy.asked += 1
-        return self.__dict__["states"]
-
-    @state.setter
-    def state(self, state: Any) -> None:
-        self.__dict__["states"] = state
+    param_groups, state = counted("groups"), counted("states")
 
 
 def test_an_optimizer_s_properties_are_asked_as_often_as_without_a_recording() -> None:

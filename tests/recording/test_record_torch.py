@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -65,9 +66,7 @@ def test_a_compiled_graph_is_the_same_traced_and_untraced() -> None:
         backend = Backend()
         model = nn.Sequential(nn.Linear(3, 3), nn.Dropout(), nn.Linear(3, 1))
         compiled = torch.compile(model, backend=backend)
-        if trace:
-            traced(lambda: compiled(torch.rand(2, 3)).sum())
-        else:
+        with devtrace.record() if trace else nullcontext():
             compiled(torch.rand(2, 3)).sum()
         return backend.graphs
 

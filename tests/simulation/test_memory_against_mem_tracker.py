@@ -13,9 +13,9 @@ import pytest
 import torch
 from torch import nn
 from torch.distributed._tools import mem_tracker
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
+from modes import Ops
 
 BLOCK = 512
 
@@ -49,20 +49,6 @@ MODELS: dict[Make, Callable[[], torch.Tensor]] = {
 }
 
 
-class EachOp(TorchDispatchMode):
-    """Notes a total after each op."""
-
-    def __init__(self, total: Callable[[], int]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.total = total
-        self.seen: list[tuple[str, int]] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **(kwargs or {}))
-        self.seen.append((str(func), self.total()))
-        return out
-
-
 def training(kind: Make, device: str, begin: Callable[[], None]) -> Iterator[tuple[Any, ...]]:
     torch.manual_seed(0)
     model = kind().to(device)
@@ -82,7 +68,7 @@ def training(kind: Make, device: str, begin: Callable[[], None]) -> Iterator[tup
 def on_the_host(kind: Make) -> list[tuple[str, int]]:
     tracker = mem_tracker.MemTracker()
     snapshot = tracker.get_tracker_snapshot
-    ops = EachOp(lambda: sum(each.get("Total", 0) for each in snapshot("current").values()))
+    ops = Ops(after=lambda func, _: (str(func), sum(each.get("Total", 0) for each in snapshot("current").values())))
     steps = training(kind, "cpu", tracker.reset_mod_stats)
     tracker.track_external(*next(steps))
     with tracker, ops:
@@ -91,7 +77,7 @@ def on_the_host(kind: Make) -> list[tuple[str, int]]:
 
 
 def on_a_device(kind: Make) -> list[tuple[str, int]]:
-    ops = EachOp(torch.cuda.memory_allocated)
+    ops = Ops(after=lambda func, _: (str(func), torch.cuda.memory_allocated()))
     with devtrace.simulate("cuda:1"):
         steps = training(kind, "cuda:0", lambda: None)
         next(steps)

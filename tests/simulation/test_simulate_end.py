@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from torch import nn
 from torch._dynamo.eval_frame import TorchPatcher
 from torch.utils._device import DeviceContext
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
 from devtrace.runtime.patches import MISSING, Patches
 from devtrace.runtime.quiet import Quiet, device_of
 from devtrace.words.errors import SimulateError
+from modes import Ops
 
 TorchPatcher.patch()  # the first compilation of a process wraps functions of torch.jit
 
@@ -154,17 +154,6 @@ def test_a_start_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatc
 Action = Callable[[], object]
 
 
-class Stopped(TorchDispatchMode):
-    """Ends the program in the midst of an op."""
-
-    def __init__(self, error: type[BaseException]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.error = error
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        raise self.error
-
-
 def train() -> None:
     model = nn.Linear(2, 2).to("cuda:1")
     optimizer = torch.optim.Adam(model.parameters())
@@ -208,6 +197,10 @@ def test_whatever_a_program_does_and_however_it_ends_every_patched_name_is_as_be
         patched[:0] = ((owner, name, before) for owner, name, before, _ in self.replaced)  # undone last, patched first
         undo(self)
 
+    def end(*_: Any) -> None:
+        if stop is not None:
+            raise stop
+
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(Patches, "undo", noted)
         devices = devtrace.record(simulate="cuda:2") if recorded else devtrace.simulate("cuda:2")
@@ -216,9 +209,8 @@ def test_whatever_a_program_does_and_however_it_ends_every_patched_name_is_as_be
                 with suppress(RuntimeError):  # after set_device(1) DataParallel's replicas meet
                     action()
             if stop is not None:
-                if within:
-                    with Stopped(stop):
-                        torch.ones(2, device="cuda")
+                with Ops(end) if within else nullcontext():
+                    torch.ones(2, device="cuda")
                 raise stop
     first: dict[tuple[int, Any], object] = {}
     for owner, name, old in patched:
@@ -237,28 +229,15 @@ def test_start_and_stop_work_without_a_block_and_stop_twice_does_no_harm() -> No
     assert_gone()
 
 
-class Seen(TorchDispatchMode):
-    """Notes operators with the devices it sees."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.ops: list[tuple[str, str]] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **(kwargs or {}))
-        self.ops.append((str(func), str(out.device)))
-        return out
-
-
 def test_a_mode_of_the_program_sees_the_devices_and_survives_the_end() -> None:
-    mode = Seen()
+    mode = Ops(after=lambda func, out: (str(func), str(out.device)))
     with mode:  # entered first, and still above ours
         simulation = devtrace.simulate("cuda:1").start()
         x = torch.ones(2).to("cuda") * 2
         x.to("cuda")
         simulation.stop()
         torch.ones(1)
-    assert mode.ops == [
+    assert mode.seen == [
         ("aten.ones.default", "cpu"),
         ("aten._to_copy.default", "cuda:0"),
         ("aten.mul.Tensor", "cuda:0"),

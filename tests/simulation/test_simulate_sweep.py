@@ -16,13 +16,13 @@ import cuda_truth
 import pytest
 import torch
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
 import needs
 from devtrace.runtime.patches import Call
 from devtrace.simulation import checks, rules
 from devtrace.simulation.storage_tags import FLOATING
+from modes import Ops
 
 needs.imported("expecttest")
 pytestmark = pytest.mark.slow
@@ -197,19 +197,11 @@ def test_at_most_one_percent_of_them_need_not() -> None:
     assert len(FOLDED | REFUSED) <= 0.01 * len(counted())
 
 
-class Judge(TorchDispatchMode):
-    """Notes the verdict of the rule table on each mix of devices, before the simulated device is asked."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.verdicts: list[str] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = rules.arguments(func, args, kwargs or {})
-        devices = {arg.owner for arg in found}
-        if len(devices) > 1 and FLOATING not in devices:
-            self.verdicts.append(verdict(func, found, args))
-        return func(*args, **(kwargs or {}))
+def judge(func: Any, args: Any, kwargs: Any) -> str:
+    """Return the verdict of the rule table on a mix of devices, before the simulated device is asked."""
+    found = rules.arguments(func, args, kwargs or {})
+    devices = {arg.owner for arg in found}
+    return verdict(func, found, args) if len(devices) > 1 and FLOATING not in devices else ""
 
 
 LEGAL, NO_ROW = "legal", "no row"
@@ -228,9 +220,10 @@ def verdict(func: Any, found: list[rules.Arg], args: Any) -> str:
 
 def disagreement(op: Any, sample: cuda_truth.Sample, left: torch.Tensor, raised_above: list[Exception]) -> str:
     """Compare the outcome of a sample, of which one tensor was left on the CPU, with the rule table; empty if alike."""
-    with Judge() as judge:
+    with Ops(judge) as ops:
         got = outcome(op, cuda_truth.moved(sample, cuda_truth.DEVICE, but=left))
-    verdict_of_table = judge.verdicts[-1] if judge.verdicts else LEGAL
+    verdicts = [each for each in ops.seen if each]
+    verdict_of_table = verdicts[-1] if verdicts else LEGAL
     if not isinstance(got, Exception):
         return "" if verdict_of_table in (LEGAL, NO_ROW) else f"legal, and the table expects: {verdict_of_table}"
     if verdict_of_table == NO_ROW or str(got) == verdict_of_table or got in raised_above:

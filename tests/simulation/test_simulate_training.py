@@ -148,16 +148,15 @@ class Doubled(torch.autograd.Function):
         return grads[0] * 2 + (torch.zeros(3) if Doubled.spoiled else 0), grads[1]
 
 
-def test_a_function_of_the_program_gets_gradients_where_its_tensors_are(two: None) -> None:
+def test_a_function_of_the_program_gets_gradients_where_its_tensors_are(
+    two: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     x, y = (torch.rand(3, device=OTHER, requires_grad=True) for _ in range(2))
     Doubled.apply(x, y)[0].sum().backward()  # type: ignore[no-untyped-call]
     assert Doubled.seen == [OTHER, OTHER, OTHER]
-    Doubled.spoiled = True
-    try:
-        with pytest.raises(RuntimeError, match="found at least two devices, cuda:1 and cpu!"):
-            Doubled.apply(x, y)[0].sum().backward()  # type: ignore[no-untyped-call]
-    finally:
-        Doubled.spoiled = False
+    monkeypatch.setattr(Doubled, "spoiled", True)
+    with pytest.raises(RuntimeError, match="found at least two devices, cuda:1 and cpu!"):
+        Doubled.apply(x, y)[0].sum().backward()  # type: ignore[no-untyped-call]
 
 
 def test_a_number_on_the_host_that_learns_gets_its_gradient_there() -> None:
