@@ -77,7 +77,6 @@ def test_after_a_cell_with_devices_of_its_own_the_panel_agrees_with_the_tensor_a
 
 def test_after_insert_the_finding_names_what_to_run_and_is_struck_out_once_that_ran_clean(lab: Lab) -> None:
     notebook = lab.open("after-insert.ipynb", *STORY, run="all")
-    page = notebook.page
     sidebar = Sidebar.open(notebook)
     finding = sidebar.findings.first
     finding.get_by_role("button", name="Insert", exact=True).click()
@@ -97,7 +96,7 @@ def test_after_insert_the_finding_names_what_to_run_and_is_struck_out_once_that_
     fixed = sidebar.root.locator('[data-repair="fixed"]').filter(visible=True)
     expect(fixed.locator("s").last).to_contain_text("In[2] line 11 self.out_head(self.body(x))")
     expect(fixed.last).to_contain_text("In[10] ran clean.")
-    expect(sidebar.findings.and_(page.locator("[data-severity=error]")).filter(visible=True)).to_have_count(0)
+    expect(sidebar.findings.and_(notebook.page.locator("[data-severity=error]")).filter(visible=True)).to_have_count(0)
 
 
 @pytest.mark.breadth

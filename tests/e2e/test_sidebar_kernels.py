@@ -95,13 +95,12 @@ def test_for_a_kernel_without_devtrace_the_panel_shows_how_to_install_it(lab: La
 
 
 def test_a_restart_with_the_panel_open_begins_anew(lab: Lab) -> None:
-    page = lab.page
     notebook = lab.open("restart.ipynb", LOAD, TRACED, run="all")
     sidebar = Sidebar.open(notebook)
     sidebar.simulated(2).check()
     expect(sidebar.simulated(2)).to_be_checked()
     expect(sidebar.simulated(2)).to_be_enabled()
-    page.evaluate("() => { void jupyterapp.shell.currentWidget.sessionContext.restartKernel(); }")
+    lab.page.evaluate("() => { void jupyterapp.shell.currentWidget.sessionContext.restartKernel(); }")
     sidebar.wait_link("absent")
     sidebar.expect_traces("In[2]")
     notebook.wait_idle()

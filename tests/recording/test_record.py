@@ -303,14 +303,6 @@ def test_a_tensor_of_one_recording_keeps_its_birth_in_the_next() -> None:
     assert seen.site.text == "torch.ones(3)"
 
 
-def test_tensors_in_a_list_argument_are_inputs() -> None:
-    with devtrace.record() as recording:
-        table, index = torch.rand(3), torch.tensor([0, 2])
-        torch.cat([table, table[index]])
-    indexed, joined = recording.trace.ops[-2], recording.trace.ops[-1]
-    assert [len(op.inputs) for op in (indexed, joined)] == [2, 2]
-
-
 def test_a_recording_inside_of_another_has_its_ops_to_itself() -> None:
     with devtrace.record() as outer:
         x = torch.ones(2)

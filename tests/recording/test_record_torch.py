@@ -220,11 +220,13 @@ def test_an_op_on_tensors_of_several_lengths_is_recorded() -> None:
 def test_lists_and_out_arguments_are_inputs_and_outputs() -> None:
     def program() -> None:
         a, b, out = torch.ones(2), torch.ones(3), torch.empty(2)
+        torch.cat([a, b[torch.tensor([0, 2])]])
         torch._foreach_add_([a, b], 1)
         torch.add(a, a, out=out)
 
     _, trace = traced(program)
-    foreach, added = trace.ops[-2], trace.ops[-1]
+    indexed, joined, foreach, added = trace.ops[-4:]
+    assert [len(op.inputs) for op in (indexed, joined)] == [2, 2]
     assert [tensor.shape for tensor in foreach.inputs] == [(2,), (3,)]
     assert added.outputs[0] in added.inputs
     assert added.outputs[0].producer is not None

@@ -18,7 +18,8 @@ def one() -> Iterator[None]:
 
 @pytest.fixture
 def settings(two: None) -> Iterator[None]:
-    """Let a test ask torch for determinism, or for warnings of waits."""
+    """Let a test ask torch for determinism, for warnings of waits, or for a warning each time."""
     yield
+    torch.set_warn_always(False)
     torch.use_deterministic_algorithms(False)
     torch.cuda.set_sync_debug_mode("default")

@@ -37,13 +37,9 @@ def test_the_default_tensor_type_is_a_dtype_and_a_device() -> None:
 
 
 def test_a_legacy_constructor_of_a_device_is_warned_of() -> None:
-    before = torch.is_warn_always_enabled()
-    try:
-        torch.set_warn_always(True)
-        with pytest.warns(UserWarning, match=r"torch\.cuda\.\*DtypeTensor constructors are no longer recommended"):
-            torch.cuda.FloatTensor([0])  # type: ignore[attr-defined]
-    finally:
-        torch.set_warn_always(before)
+    torch.set_warn_always(True)
+    with pytest.warns(UserWarning, match=r"torch\.cuda\.\*DtypeTensor constructors are no longer recommended"):
+        torch.cuda.FloatTensor([0])  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
