@@ -190,7 +190,7 @@ suites: $(READY) ## PyTorch's own device tests on simulated devices (a sample of
 	$(BIN)/python tools/suites.py $(ARGS)
 
 sweep: $(READY) ## every sample of torch's own operators on a simulated device (minutes; `make test` asks a few of each)
-	DEVTRACE_SWEEP=whole $(PYTEST) -s tests/simulation/test_simulate_sweep.py tests/simulation/test_simulate_dtypes.py --durations=2
+	DEVTRACE_SWEEP=whole $(PYTEST) -s tests/simulation/test_simulate_sweep.py --durations=2
 
 real: $(FRAMEWORKS) ## programs of large frameworks and large old releases (installs 460 MB beside .venv)
 	HF_HUB_OFFLINE=1 $(abspath $(REAL))/bin/python -m pytest -q -m real tests/diagnosis/test_real.py

@@ -64,10 +64,10 @@ def full_name(op: Any) -> str:
     return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else str(op.name)
 
 
-def samples(op: Any) -> Iterator[Sample]:
+def samples(op: Any, dtype: torch.dtype = torch.float32) -> Iterator[Sample]:
     """Yield the samples of an operator, the same every time."""
     torch.manual_seed(0)
-    for sample in inputs(op, torch.float32):
+    for sample in inputs(op, dtype):
         yield Sample((sample.input, *sample.args), sample.kwargs)
 
 

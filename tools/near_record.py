@@ -19,6 +19,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -74,6 +75,7 @@ def ran(text: str, lines: set[int]) -> set[str]:
 def record(test: str) -> Ran:
     """Run the tests of a file."""
     from coverage import CoverageData
+    from coverage.exceptions import DataError
 
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"COVERAGE_FILE": f"{folder}/data"}
@@ -85,9 +87,10 @@ def record(test: str) -> Ran:
         lines: defaultdict[str, set[int]] = defaultdict(set)
         for part in Path(folder).glob("data*"):
             data = CoverageData(str(part))
-            data.read()
-            for file in data.measured_files():
-                lines[file].update(data.lines(file) or ())
+            with suppress(DataError):  # of a process that was killed as it wrote it
+                data.read()
+                for file in data.measured_files():
+                    lines[file].update(data.lines(file) or ())
     texts = {file: Path(file).read_text(encoding="utf-8") for file in lines}
     found = {Path(file).relative_to(ROOT).as_posix(): ran(texts[file], lines[file]) for file in lines}
     return Ran(round(seconds), {file: names for file, names in found.items() if names})

@@ -70,7 +70,7 @@ def panel(browser: Browser, server: Server, theme: Theme) -> Iterator[Page]:
     sidebar.findings.first.wait_for()
     sidebar.device("cuda:0").wait_for()
     notebook.wait_ready("timeline")
-    notebook.view("report").evaluate("report => report.scrollIntoView({ block: 'start' })")
+    notebook.wait_ready("report").evaluate("report => report.scrollIntoView({ block: 'start' })")
     page.wait_for_function("!document.querySelector('.jp-RenderedHTMLCommon.jp-mod-loading')")
     yield page
     page.close()

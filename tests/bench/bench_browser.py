@@ -24,7 +24,7 @@ from devtrace.jobs.page import encoded
 from devtrace.trace.format import encode
 from devtrace.trace.tables import TraceData
 from e2e import chromium
-from e2e.browser import FLAGS
+from e2e.browser import Chromium
 
 bench_ranks: Any = importlib.import_module("bench_ranks")
 
@@ -32,6 +32,7 @@ ROOT = Path(__file__).parents[2]
 BUNDLE = ROOT / "build" / "bench.js"
 EXTENSION = ROOT / "src" / "devtrace" / "labextension" / "static"
 RUNS = 3
+FIRST_PAINT = "bench.firstPaint(el, await bench.readTrace(text))"
 
 
 def bundle() -> str:
@@ -74,13 +75,7 @@ def rows(page: Page) -> list[tuple[str, float, float, str]]:
         ("100,000 ops, bundle to painted", best, "bench.shown(el, JSON.parse(text))", hundred, 1000),
         ("1,000,000 ops, file to painted", best, "bench.shown(el, text)", million, 3000),
         ("of that, decoding", best, "bench.decode(text)", million, 3000),
-        (
-            "first paint of the timeline, decoded",
-            best,
-            "bench.firstPaint(el, await bench.readTrace(text))",
-            million,
-            400,
-        ),
+        ("first paint of the timeline, decoded", best, FIRST_PAINT, million, 400),
         ("pan and zoom, p95", p95, "bench.walk(el, await bench.readTrace(text))", million, 20),
         ("1,000 modules laid out", best, "bench.modules(await bench.readTrace(text), false)", modules, 50),
         ("1,000 modules laid out, all open", best, "bench.modules(await bench.readTrace(text), true)", modules, 50),
@@ -96,16 +91,11 @@ def extension_size() -> float:
 
 
 def main() -> int:
-    executable = chromium.find()
-    if executable is None:
-        print(chromium.HOW_TO_GET_IT)
-        return 1
+    executable = chromium.find() or sys.exit(chromium.HOW_TO_GET_IT)
     BUNDLE.parent.mkdir(exist_ok=True)
     bundle()
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=FLAGS)
-        table = rows(browser.new_page(viewport={"width": 1280, "height": 900}))
-        browser.close()
+    with sync_playwright() as playwright, Chromium(playwright, executable).context() as context:
+        table = rows(context.new_page())
     print("| browser | | budget |\n|---|---:|---:|")
     for name, figure, budget, unit in table:
         print(f"| {name} | {figure:.1f} {unit} | {budget:.0f} {unit} |")

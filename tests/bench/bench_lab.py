@@ -20,7 +20,7 @@ import make_traces
 from devtrace.report.mime import MIME_TYPE
 from devtrace.trace.format import encode, save
 from e2e import chromium
-from e2e.browser import FLAGS
+from e2e.browser import Chromium
 from e2e.notebook import Notebook
 from e2e.server import Server, serve
 
@@ -71,14 +71,10 @@ def rows(page: Page, server: Server) -> list[tuple[str, float, float]]:
 
 
 def main() -> int:
-    executable = chromium.find()
-    if executable is None:
-        print(chromium.HOW_TO_GET_IT)
-        return 1
+    executable = chromium.find() or sys.exit(chromium.HOW_TO_GET_IT)
     with tempfile.TemporaryDirectory() as folder, serve(Path(folder)) as server, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=FLAGS)
-        table = rows(browser.new_page(viewport={"width": 1280, "height": 900}), server)
-        browser.close()
+        with Chromium(playwright, executable).context() as context:
+            table = rows(context.new_page(), server)
         server.shut_kernels_down()
     print("| JupyterLab | | budget |\n|---|---:|---:|")
     for name, figure, budget in table:

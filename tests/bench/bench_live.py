@@ -30,6 +30,11 @@ from devtrace.notebook.panel.idle import SETTLE, Lister
 from devtrace.notebook.panel.messages import SPEC
 from devtrace.notebook.panel.panel import Panel
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.bench_magic import milliseconds
+from bench.bench_record import encoder
+
 CELL_BUDGET, FEED_BUDGET, MESSAGES_BUDGET = 1.0, 0.02, 10.0  # ms, share, messages a second
 LISTING_BUDGET, WAIT_BUDGET = 100.0, 10.0  # ms
 RUNS, LISTINGS, TRACED_SECONDS = 300, 15, 4.0
@@ -76,18 +81,12 @@ def with_panel(shell: InteractiveShell, act: Callable[[], list[float]]) -> list[
         panel.close()
 
 
-def milliseconds(shell: InteractiveShell) -> float:
-    start = time.perf_counter()
-    shell.run_cell("n = 1", store_history=True)
-    return (time.perf_counter() - start) * 1000
-
-
 def feed_rows() -> list[Row]:
     """A cell of small ops, the most to count a second, while a panel looks."""
     tracing = cells.Tracing({})
     panel = Panel(tracing, None)
     front = FrontEnd(panel)
-    work = small_ops()
+    work = encoder(32, 2)
     tracing.begin(cells.Cell("<cell>", "", 1, "a"), Options())
     feed = next(thread for thread in threading.enumerate() if thread.name == "devtrace-feed")
     begun, own, fed = time.monotonic(), time.thread_time(), cpu(feed)
@@ -102,19 +101,6 @@ def feed_rows() -> list[Row]:
         ("the feed's share of a traced cell", fed / own, ".2%", FEED_BUDGET),
         ("messages a second", len(sent) / (ended - begun), ".1f", MESSAGES_BUDGET),
     ]
-
-
-def small_ops() -> Callable[[], object]:
-    layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
-    model, x = nn.TransformerEncoder(layer, 6, enable_nested_tensor=False), torch.rand(2, 16, 32)
-    optimizer = torch.optim.Adam(model.parameters())
-
-    def step() -> None:
-        optimizer.zero_grad()
-        model(x).pow(2).mean().backward()
-        optimizer.step()
-
-    return step
 
 
 def cpu(thread: threading.Thread) -> float:
@@ -192,5 +178,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
     sys.exit(main())

@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "harness"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from playwright.sync_api import Browser, Frame, Page, sync_playwright
+from playwright.sync_api import Frame, Page, sync_playwright
 
 import make_traces
 from built import SCRIPT
@@ -22,7 +22,7 @@ from devtrace.api.results import diagnose
 from devtrace.report import renderer
 from devtrace.report.mime import mime_bundle
 from e2e import chromium, vscode
-from e2e.browser import FLAGS
+from e2e.browser import Chromium
 from e2e.vscode import VSCode
 
 RUNS = 4
@@ -53,10 +53,6 @@ MOUNT = """text => {
 }"""
 
 
-def in_vscode(page: Page, running: VSCode, name: str) -> Frame:
-    return running.open(page, name, PAINTED)
-
-
 def in_a_page(page: Page, trace: str) -> Frame:
     page.set_content('<!doctype html><div id="slot"></div>')
     page.add_script_tag(content=SCRIPT.read_text(encoding="utf-8"))
@@ -65,7 +61,7 @@ def in_a_page(page: Page, trace: str) -> Frame:
     return page.main_frame
 
 
-def measured(browser: Browser, running: VSCode) -> tuple[float, float]:
+def measured(browser: Chromium, running: VSCode) -> tuple[float, float]:
     """Return the best times in VS Code and in a page, ms."""
     renderer.choose("static")
     bundle, _ = mime_bundle(diagnose(make_traces.million(100_000)))
@@ -73,20 +69,17 @@ def measured(browser: Browser, running: VSCode) -> tuple[float, float]:
     trace = json.dumps(bundle["application/vnd.devtrace.v1+json"])
     times: tuple[list[float], list[float]] = ([], [])
     for run in range(2 * RUNS):
-        with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
+        with browser.context() as context:
             context.set_default_timeout(120_000)
             context.add_init_script(WATCH)
             page = context.new_page()
-            frame = in_a_page(page, trace) if run % 2 else in_vscode(page, running, name)
+            frame = in_a_page(page, trace) if run % 2 else running.open(page, name, PAINTED)
             times[run % 2].append(float(frame.evaluate(TIME)))
     return min(times[0]), min(times[1])
 
 
 def main() -> int:
-    executable = chromium.find()
-    if executable is None:
-        print(chromium.HOW_TO_GET_IT)
-        return 1
+    executable = chromium.find() or sys.exit(chromium.HOW_TO_GET_IT)
     if not vscode.is_installed() or not vscode.VSIX.exists():
         print(f"no figure of VS Code: {vscode.HOW_TO_GET_IT}")
         return 0
@@ -95,9 +88,7 @@ def main() -> int:
         vscode.serve(Path(folder)) as running,
         sync_playwright() as playwright,
     ):
-        browser = playwright.chromium.launch(executable_path=executable, args=FLAGS)
-        asked, plain = measured(browser, running)
-        browser.close()
+        asked, plain = measured(Chromium(playwright, executable), running)
     print("| VS Code | | budget |\n|---|---:|---:|")
     print(f"| 100,000 ops, asked to painted | {asked:.0f} ms | {BUDGET} ms |")
     print(f"| the same in a plain page | {plain:.0f} ms | |")

@@ -10,51 +10,38 @@ from torch import nn
 
 from costs import GPU, train, warnings
 
+Each = Callable[[torch.Tensor], torch.Tensor]
+
 # A number that is drawn from nothing needs no device.
 
 
-def _cut_out() -> None:
-    def cut(x: torch.Tensor) -> torch.Tensor:
-        left = int(torch.randint(0, 4, (1,), device=x.device))
-        keep = torch.ones_like(x)
-        keep[:, left : left + 3] = 0
-        return (x * keep).square().mean()
-
-    train(cut)
+def _cut_out(x: torch.Tensor) -> torch.Tensor:
+    left = int(torch.randint(0, 4, (1,), device=x.device))
+    keep = torch.ones_like(x)
+    keep[:, left : left + 3] = 0
+    return (x * keep).square().mean()
 
 
-def _teacher_forcing() -> None:
-    def force(x: torch.Tensor) -> torch.Tensor:
-        use_teacher = torch.rand((), device=GPU).item() < 0.5
-        return (x if use_teacher else x.detach() + x).square().mean()
-
-    train(force)
+def _teacher_forcing(x: torch.Tensor) -> torch.Tensor:
+    use_teacher = torch.rand((), device=GPU).item() < 0.5
+    return (x if use_teacher else x.detach() + x).square().mean()
 
 
-def _coin_of_a_dropped_layer() -> None:
-    def drop(x: torch.Tensor) -> torch.Tensor:
-        coin = torch.empty(1, device=GPU).uniform_(0, 1)
-        if coin > 0.3:
-            x = x + 1
-        return x.square().mean()
-
-    train(drop)
+def _coin_of_a_dropped_layer(x: torch.Tensor) -> torch.Tensor:
+    coin = torch.empty(1, device=GPU).uniform_(0, 1)
+    if coin > 0.3:
+        x = x + 1
+    return x.square().mean()
 
 
-def _gain_of_an_augmentation() -> None:
-    def gain(x: torch.Tensor) -> torch.Tensor:
-        factor = (torch.randn(1).to(GPU) * 0.1 + 1).item()
-        return (factor * x).square().mean()
-
-    train(gain)
+def _gain_of_an_augmentation(x: torch.Tensor) -> torch.Tensor:
+    factor = (torch.randn(1).to(GPU) * 0.1 + 1).item()
+    return (factor * x).square().mean()
 
 
-DRAWN = [_cut_out, _teacher_forcing, _coin_of_a_dropped_layer, _gain_of_an_augmentation]
-
-
-@pytest.mark.parametrize("program", DRAWN)
-def test_a_number_that_is_drawn_from_nothing_is_drawn_on_the_cpu(program: Callable[[], None]) -> None:
-    (found,) = [each for each in warnings(program) if each.rule == "host-sync"]
+@pytest.mark.parametrize("each", [_cut_out, _teacher_forcing, _coin_of_a_dropped_layer, _gain_of_an_augmentation])
+def test_a_number_that_is_drawn_from_nothing_is_drawn_on_the_cpu(each: Each) -> None:
+    (found,) = [found for found in warnings(lambda: train(each)) if found.rule == "host-sync"]
     assert found.count == 12
     assert "to read a number that was drawn at random" in found.message
     assert found.help == "draw it on the CPU, without a device or in Python: that waits for nothing"
@@ -78,35 +65,26 @@ def test_a_count_of_data_that_a_program_draws_itself_is_no_draw() -> None:
 # A size is needed where it is read; a tensor cannot stand for it.
 
 
-def _mask_of_lengths() -> None:
-    def masked(x: torch.Tensor) -> torch.Tensor:
-        lengths = (x > 0).sum(1)
-        longest = int(lengths.max())
-        mask = torch.arange(longest, device=GPU) < lengths[:, None]
-        return (x[:, :longest] * mask).square().mean()
-
-    train(masked)
+def _mask_of_lengths(x: torch.Tensor) -> torch.Tensor:
+    lengths = (x > 0).sum(1)
+    longest = int(lengths.max())
+    mask = torch.arange(longest, device=GPU) < lengths[:, None]
+    return (x[:, :longest] * mask).square().mean()
 
 
-def _rows_for_the_best() -> None:
-    def rows(x: torch.Tensor) -> torch.Tensor:
-        room = torch.zeros(int((x > 0.1).sum()), 8, device=GPU)
-        return x.square().mean() + room.sum()
-
-    train(rows)
+def _rows_for_the_best(x: torch.Tensor) -> torch.Tensor:
+    room = torch.zeros(int((x > 0.1).sum()), 8, device=GPU)
+    return x.square().mean() + room.sum()
 
 
-def _cut_to_the_longest() -> None:
-    def cut(x: torch.Tensor) -> torch.Tensor:
-        end = x.detach().abs().sum(0).argmax().item() + 1
-        return x[:, :end].square().mean()
-
-    train(cut)
+def _cut_to_the_longest(x: torch.Tensor) -> torch.Tensor:
+    end = x.detach().abs().sum(0).argmax().item() + 1
+    return x[:, :end].square().mean()
 
 
-@pytest.mark.parametrize("program", [_mask_of_lengths, _rows_for_the_best, _cut_to_the_longest])
-def test_a_size_that_each_step_reads_is_to_be_known_without_the_device(program: Callable[[], None]) -> None:
-    found = warnings(program)[0]
+@pytest.mark.parametrize("each", [_mask_of_lengths, _rows_for_the_best, _cut_to_the_longest])
+def test_a_size_that_each_step_reads_is_to_be_known_without_the_device(each: Each) -> None:
+    found = warnings(lambda: train(each))[0]
     assert (found.rule, found.count) == ("host-sync", 12)
     assert "to know a size" in found.message
     assert found.help == "know it without the device: from the data before it is moved, or as a fixed upper bound"
@@ -250,9 +228,7 @@ TABLE: list[float] = []
 
 
 @pytest.mark.parametrize("each", [_rows_of_a_table, _rows_by_index])
-def test_who_reads_all_elements_at_once_as_advised_hears_nothing_more(
-    each: Callable[[torch.Tensor], torch.Tensor],
-) -> None:
+def test_who_reads_all_elements_at_once_as_advised_hears_nothing_more(each: Each) -> None:
     assert warnings(lambda: train(each)) == []
 
 
@@ -294,25 +270,20 @@ def _weights_of_heads() -> None:
     train(weighed, 14)
 
 
-def _words_of_what_is_sure() -> None:
-    words: list[str] = []
-
-    def sorted_out(x: torch.Tensor) -> torch.Tensor:
-        sure = x.detach().amax(1)[:3] > 0.5
-        words.extend("yes" if sure[row] else "no" for row in range(3))
-        return x.square().mean()
-
-    train(sorted_out, 14)
+def _words_of_what_is_sure(x: torch.Tensor) -> torch.Tensor:
+    sure = x.detach().amax(1)[:3] > 0.5
+    WORDS.extend("yes" if sure[row] else "no" for row in range(3))
+    return x.square().mean()
 
 
-def _backwards_until_an_end() -> None:
-    def returns(x: torch.Tensor) -> torch.Tensor:
-        total, ended = torch.zeros((), device=GPU), x.detach()[:, 0] > 2
-        for at in reversed(range(3)):
-            total = x[at].mean() if ended[at] and at > -1 else total + x[at].mean()
-        return total.square()
+WORDS: list[str] = []
 
-    train(returns, 14)
+
+def _backwards_until_an_end(x: torch.Tensor) -> torch.Tensor:
+    total, ended = torch.zeros((), device=GPU), x.detach()[:, 0] > 2
+    for at in reversed(range(3)):
+        total = x[at].mean() if ended[at] and at > -1 else total + x[at].mean()
+    return total.square()
 
 
 @pytest.mark.parametrize(
@@ -320,8 +291,8 @@ def _backwards_until_an_end() -> None:
     [
         (_lengths_of_a_batch, "lengths"),
         (_weights_of_heads, "weights"),
-        (_words_of_what_is_sure, "sure"),
-        (_backwards_until_an_end, "ended"),
+        (lambda: train(_words_of_what_is_sure, 14), "sure"),
+        (lambda: train(_backwards_until_an_end, 14), "ended"),
     ],
 )
 def test_a_few_elements_that_each_step_reads_of_one_tensor_are_read_at_once(
@@ -388,13 +359,28 @@ class Ring(nn.Module):
         return mixed
 
 
-@pytest.mark.parametrize(("kind", "name"), [(Queue, "self.at"), (Ring, "self.head")])
+class Warmed(nn.Module):
+    rounds: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        self.register_buffer("rounds", torch.zeros((), dtype=torch.long))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.rounds.add_(1)
+        share = min(self.rounds.item() / 10, 1.0)
+        scaled: torch.Tensor = self.layer(x) * share
+        return scaled
+
+
+@pytest.mark.parametrize(("kind", "name"), [(Queue, "self.at"), (Ring, "self.head"), (Warmed, "self.rounds")])
 def test_a_position_that_only_numbers_change_can_be_a_number_of_pythons(kind: type[nn.Module], name: str) -> None:
     def program() -> None:
         module = kind().to(GPU)
         train(lambda x: module(x).square().mean())
 
-    found = next(each for each in warnings(program) if each.rule == "host-sync")
+    (found,) = [each for each in warnings(program) if each.rule == "host-sync"]
     assert found.help == f"keep `{name}` as a Python number: only numbers change it"
 
 
@@ -417,7 +403,7 @@ def _solved_within_a_step(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("each", [_balanced_within_a_step, _solved_within_a_step])
-def test_a_loop_within_a_step_may_end_by_what_it_reads(each: Callable[[torch.Tensor], torch.Tensor]) -> None:
+def test_a_loop_within_a_step_may_end_by_what_it_reads(each: Each) -> None:
     assert warnings(lambda: train(each)) == []
 
 
@@ -461,9 +447,7 @@ def _pairs_of_different_rows(x: torch.Tensor) -> torch.Tensor:
         (_pairs_of_different_rows, "the same in each step: `torch.where(others)` gives indexes"),
     ],
 )
-def test_what_a_mask_picks_is_not_counted_by_what_takes_it(
-    each: Callable[[torch.Tensor], torch.Tensor], help: str
-) -> None:
+def test_what_a_mask_picks_is_not_counted_by_what_takes_it(each: Each, help: str) -> None:
     found = next(finding for finding in warnings(lambda: train(each)) if finding.rule == "host-sync")
     assert "to count the elements that a mask picks" in found.message
     assert help in found.help

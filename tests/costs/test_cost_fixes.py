@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
 
-import devtrace
+from cost_proofs import paid, run
 from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.findings import Finding, ReportData
-from loaded import module_of
 from shells import Shell, new_shell
 
 PROGRAM = """
@@ -38,19 +35,6 @@ def main(device):
         {line}
     return {result}
 """
-
-
-def run(path: Path, text: str) -> tuple[Any, ReportData]:
-    module = module_of(path, text)
-    with devtrace.record(simulate="cuda:1") as recording:
-        value = module.main("cuda:0")
-        value = value.tolist() if isinstance(value, torch.Tensor) else value
-    assert not recording.report.notes
-    return value, recording.report
-
-
-def cost(report: ReportData) -> int:
-    return sum(row.syncs + row.copies for row in report.ledger)
 
 
 def worst(report: ReportData) -> Finding:
@@ -155,7 +139,7 @@ def test_the_edits_give_the_same_values_for_fewer_waits_and_copies(name: str, tm
     assert [each.strip() for edit in found.edits for each in edit.after.split("\n")] == written
     fixed, after = run(tmp_path / "program.py", applied(text, found.edits))
     assert fixed == value
-    assert cost(before) - cost(after) in (11, 12)
+    assert paid(before) - paid(after) in (11, 12)
     assert [each for each in after.findings if each.severity == "warning"] == []
 
 
@@ -243,7 +227,7 @@ def test_an_attribute_that_each_call_moves_is_kept_where_it_was_moved(tmp_path: 
     assert "register" not in worst(before).help
     fixed, after = run(tmp_path / "program.py", applied(text, [edit]))
     assert fixed == value
-    assert cost(before) - cost(after) == 11
+    assert paid(before) - paid(after) == 11
     assert [each for each in after.findings if each.severity == "warning"] == []
 
 

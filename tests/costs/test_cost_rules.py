@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 import devtrace
-from costs import GPU, findings, healthy, warnings, warns
+from costs import GPU, descend, findings, healthy, warnings, warns
 from devtrace.diagnosis.findings import Finding
 from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.subset import cut
@@ -33,74 +33,10 @@ def train(each: Callable[[int, torch.Tensor], object], steps: int = 20) -> None:
     net = nn.Linear(8, 4).to(GPU)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for step in range(steps):
-        optimizer.zero_grad()
         loss = net(torch.rand(16, 8, device=GPU)).square().mean()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss)
         if each(step, loss):
             break
-
-
-class Total:
-    """One spelling a method."""
-
-    def __init__(self) -> None:
-        self.total = 0.0
-        self.kept: list[Any] = [0.0] * 20
-
-    def adds(self, _: int, loss: torch.Tensor) -> None:
-        self.total += loss.item() * 16
-
-    def adds_in_full(self, _: int, loss: torch.Tensor) -> None:
-        self.total = self.total + loss.item() * 16
-
-    def guards(self, _: int, loss: torch.Tensor) -> None:
-        if loss < 0:
-            print("negative")
-
-    def stops(self, _: int, loss: torch.Tensor) -> bool:
-        if loss < 0:  # noqa: SIM103 (a branch is what is tried)
-            return True
-        return False
-
-    def prints(self, step: int, loss: torch.Tensor) -> None:
-        print(step, loss.item(), file=io.StringIO())
-
-    def assigns(self, _: int, loss: torch.Tensor) -> None:
-        value = loss.item()
-        self.last = value
-
-    def casts(self, _: int, loss: torch.Tensor) -> None:
-        self.last = float(loss)
-
-    def keeps(self, _: int, loss: torch.Tensor) -> None:
-        self.kept.append(loss.item())
-
-    def stores(self, step: int, loss: torch.Tensor) -> None:
-        self.kept[step] = loss.item()
-
-    def chooses(self, _: int, loss: torch.Tensor) -> None:
-        self.last = 1 if loss > 5 else 0
-
-
-SPELLINGS = [name for name in vars(Total) if not name.startswith("_")]
-
-
-@pytest.mark.parametrize("name", SPELLINGS)
-def test_a_value_read_in_each_step_is_a_warning_however_it_is_written(name: str) -> None:
-    (found,) = warnings(lambda: train(getattr(Total(), name)))
-    assert (found.rule, found.count) == ("host-sync", 20)
-    assert found.help
-
-
-@pytest.mark.parametrize("name", SPELLINGS)
-def test_a_value_read_now_and_then_is_none_however_it_is_written(name: str) -> None:
-    total = Total()
-
-    def now_and_then(step: int, loss: torch.Tensor) -> object:
-        return getattr(total, name)(step % 20, loss) if step % 10 == 9 else None
-
-    assert warned(lambda: train(now_and_then, 120)) == []
 
 
 @healthy
@@ -110,19 +46,9 @@ def test_a_loss_read_once_in_an_epoch_is_none() -> None:
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for _ in range(12):
         for _ in range(3):
-            optimizer.zero_grad()
             loss = net(torch.rand(16, 8, device=GPU)).square().mean()
-            loss.backward()
-            optimizer.step()
+            descend(optimizer, loss)
         history.append(loss.item())
-
-
-def test_arrays_of_the_loss_taken_in_each_step_are_a_warning() -> None:
-    kept = []
-    (found,) = warnings(lambda: train(lambda _, loss: kept.append(loss.detach().cpu().numpy())))
-    assert (found.rule, found.count) == ("device-to-host-copy", 20)
-    assert "in each step" in found.message
-    assert found.help
 
 
 @warns(rule="device-to-host-copy")
@@ -145,9 +71,7 @@ def test_a_best_action_of_a_network_that_is_trained_elsewhere_may_come_to_the_ho
         with torch.no_grad():
             action = net(states[-1].to(GPU)).argmax().item()
         states.append(torch.rand(4) + action)
-        optimizer.zero_grad()
-        net(torch.stack(states[-8:]).to(GPU)).max(1).values.mean().backward()
-        optimizer.step()
+        descend(optimizer, net(torch.stack(states[-8:]).to(GPU)).max(1).values.mean())
 
 
 @healthy
@@ -157,12 +81,6 @@ def test_results_of_an_inference_may_come_to_the_host() -> None:
     with torch.no_grad():
         for _ in range(20):
             kept.append(net(torch.rand(2, 8, device=GPU)).cpu().numpy())
-
-
-def test_a_short_loop_that_reads_in_each_step_gets_a_note() -> None:
-    (found,) = [each for each in findings(lambda: train(Total().adds, 3)) if each.rule == "host-sync"]
-    assert (found.severity, found.count) == ("note", 3)
-    assert "in each step" in found.message
 
 
 @warns(rule="host-sync")
@@ -193,10 +111,7 @@ def test_an_action_that_was_drawn_must_come_to_the_host() -> None:
         chances = net(torch.rand(1, 8, device=GPU)).softmax(-1)
         action = torch.multinomial(chances.detach(), 1)
         taken = action.item()
-        loss = -chances[0, int(taken)]
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, -chances[0, int(taken)])
 
 
 def test_a_loop_without_modules_reads_now_and_then() -> None:
@@ -526,9 +441,7 @@ def test_a_check_in_a_packages_module_is_found_in_the_users_loop(install: Instal
         net = pack.Checked(8, 4).to(GPU)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
         for _ in range(12):
-            optimizer.zero_grad()
-            net(torch.rand(2, 8, device=GPU)).sum().backward()
-            optimizer.step()
+            descend(optimizer, net(torch.rand(2, 8, device=GPU)).sum())
 
     (found,) = warnings(program)
     assert (found.rule, found.count) == ("host-sync", 12)
@@ -562,9 +475,7 @@ def a_package_goes_on_by_what_its_branches_ask(pack: Any) -> None:
     net = pack.Masked(8, 4).to(GPU)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for _ in range(12):
-        optimizer.zero_grad()
-        net(torch.rand(2, 8, device=GPU), torch.ones(2, 1, dtype=torch.bool, device=GPU)).sum().backward()
-        optimizer.step()
+        descend(optimizer, net(torch.rand(2, 8, device=GPU), torch.ones(2, 1, dtype=torch.bool, device=GPU)).sum())
 
 
 STEPPING = """
@@ -718,9 +629,7 @@ def test_a_weight_that_a_step_has_changed_is_not_the_same_tensor(foreach: bool) 
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1, foreach=foreach)
         for _ in range(8):
             for _ in range(4):
-                optimizer.zero_grad()
-                net(torch.rand(2, 64, device=GPU)).sum().backward()
-                optimizer.step()
+                descend(optimizer, net(torch.rand(2, 64, device=GPU)).sum())
             net.weight.detach().cpu()
 
     assert warned(program) == []
@@ -860,8 +769,5 @@ def test_states_that_are_kept_on_the_host_and_drawn_from_later_may_go_there() ->
     for step in range(100):
         kept.append(state.cpu())
         picked = [kept[i] for i in torch.randint(0, step + 1, (4,)).tolist()]
-        loss = net(torch.stack(picked).to(GPU)).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, net(torch.stack(picked).to(GPU)).square().mean())
         state = state * 0.9 + torch.rand(64, device=GPU)

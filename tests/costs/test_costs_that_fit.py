@@ -9,18 +9,14 @@ import pytest
 import torch
 from torch import nn
 
-from costs import GPU, findings, healthy, warnings, warns
-from failing import Text
+from costs import GPU, descend, findings, healthy, warnings, warns
 
 
 def train(each: Callable[[torch.Tensor], torch.Tensor], steps: int = 12) -> None:
     net = nn.Linear(8, 8).to(GPU)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for batch in [torch.rand(16, 8) for _ in range(steps)]:
-        loss = each(net(batch.to(GPU)))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, each(net(batch.to(GPU))))
 
 
 # Elements that are read one by one.
@@ -82,27 +78,6 @@ def test_a_few_elements_of_each_of_many_tensors_are_none() -> None:
 # Constants that are made on the CPU and sent in each step.
 
 
-@warns(
-    rule="host-to-device-copy",
-    count=12,
-    edits=["mask = torch.tril(torch.ones(16, 16, device=x.device))"],
-    message=Text("made on the CPU and copied in each step"),
-)
-def test_a_mask_that_each_forward_makes_and_sends_is_a_warning_with_its_edit() -> None:
-    class Block(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.mix = nn.Linear(8, 8)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            mask = torch.tril(torch.ones(16, 16)).to(x.device)
-            mixed: torch.Tensor = self.mix(mask @ x)
-            return mixed
-
-    block = Block().to(GPU)
-    train(lambda x: block(x).square().mean())
-
-
 @warns(rule="host-to-device-copy", count=12, edits=[], help="create it on the device: `torch.randn(..., device=...)`")
 def test_noise_that_each_step_draws_on_the_cpu_beside_its_batch_is_a_warning_in_words() -> None:
     def noisy(x: torch.Tensor) -> torch.Tensor:
@@ -110,17 +85,6 @@ def test_noise_that_each_step_draws_on_the_cpu_beside_its_batch_is_a_warning_in_
         return (x + noise.cuda()).square().mean()
 
     train(noisy)
-
-
-@healthy
-def test_batches_that_a_program_draws_itself_are_none() -> None:
-    net = nn.Linear(8, 4).to(GPU)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    for _ in range(12):
-        x, y = torch.rand(16, 8).to(GPU), torch.randint(0, 4, (16,)).to(GPU)
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(net(x), y).backward()
-        optimizer.step()
 
 
 # What a program needs as it is.
@@ -143,9 +107,7 @@ def test_an_action_may_come_to_the_host_though_half_of_them_explore() -> None:
         moved = state.to(GPU)
         action = act(policy, moved)
         state = torch.rand(1, 4) + action.item()
-        optimizer.zero_grad()
-        policy(moved).max().backward()
-        optimizer.step()
+        descend(optimizer, policy(moved).max())
 
 
 def test_a_model_that_the_program_took_to_the_cpu_may_run_there() -> None:
@@ -172,62 +134,6 @@ def test_the_second_read_of_a_tensor_that_did_not_change_is_none() -> None:
 
     found = warnings(lambda: train(read_twice))
     assert [(each.rule, each.count) for each in found] == [("host-sync", 12)]
-
-
-# Waits of torch's own that an argument spares.
-
-
-def encode(call: Callable[[nn.Module, torch.Tensor, torch.Tensor], torch.Tensor]) -> None:
-    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
-    encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False).to(GPU)
-    mask = nn.Transformer.generate_square_subsequent_mask(16).to(GPU)
-    train(lambda x: call(encoder, x.unsqueeze(0), mask).square().mean())
-
-
-def test_a_transformer_encoder_learns_whether_its_mask_is_causal() -> None:
-    (found,) = warnings(lambda: encode(lambda encoder, x, mask: encoder(x, mask=mask)))
-    assert (found.rule, found.count) == ("host-sync", 12)
-    assert found.help == "say whether the mask is causal: `is_causal=True` or `is_causal=False`"
-    assert warnings(lambda: encode(lambda encoder, x, mask: encoder(x, mask, is_causal=True))) == []
-
-
-def test_repeat_interleave_learns_how_much_it_gives() -> None:
-    def repeat(x: torch.Tensor) -> torch.Tensor:
-        return x.repeat_interleave(torch.full((16,), 3, device=GPU), 0).square().mean()
-
-    def repeat_known(x: torch.Tensor) -> torch.Tensor:
-        return x.repeat_interleave(torch.full((16,), 3, device=GPU), 0, output_size=48).square().mean()
-
-    (found,) = warnings(lambda: train(repeat))
-    assert found.help == "say how many elements there will be: `output_size=...`"
-    assert warnings(lambda: train(repeat_known)) == []
-
-
-# What comes first.
-
-
-def test_the_largest_cost_comes_first_however_often_the_others_are() -> None:
-    table = torch.rand(4, 2_000_000)
-
-    def heavy(x: torch.Tensor) -> torch.Tensor:
-        kept.append(x[0, 0].item())
-        kept.append(x[0, 1].item())
-        return (x[:4, :1] * table.to(GPU)).mean()
-
-    kept: list[float] = []
-    found = warnings(lambda: train(heavy))
-    assert [each.rule for each in found] == ["host-to-device-copy", "host-sync", "host-sync"]
-
-
-def test_a_statement_that_reads_several_values_has_one_warning() -> None:
-    def reading(x: torch.Tensor) -> torch.Tensor:
-        loss, error = x.square().mean(), x.abs().max()
-        lines.append(f"{loss.item():.3f} {error.item():.3f} {float(x.detach().std()):.3f}")
-        return loss
-
-    lines: list[str] = []
-    found = [each for each in findings(lambda: train(reading)) if each.rule == "host-sync" and each.count == 12]
-    assert [each.severity for each in found] == ["warning", "note", "note"]
 
 
 # Data that is read before its copy is done.

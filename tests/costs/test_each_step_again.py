@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from costs import GPU, warnings
+from costs import GPU, descend, warnings
 from failing import culprit_of
 
 STEPS = 12
@@ -18,9 +18,7 @@ def train(net: nn.Module, batches: torch.Tensor, after: Callable[[torch.Tensor],
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for x in batches:
         out = net(x.to(GPU))
-        optimizer.zero_grad()
-        out.square().mean().backward()
-        optimizer.step()
+        descend(optimizer, out.square().mean())
         after(out)
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from costs import GPU, healthy, warnings, warns
+from costs import GPU, descend, healthy, warnings, warns
 from failing import Text
 
 STATES = [[0.1 * at, 0.2, 0.3] for at in range(5)]
@@ -38,10 +38,7 @@ def _diffusion_over_data_on_the_device() -> None:
         x, t = data[torch.randint(0, 100, (8,), device=GPU)], torch.randint(0, 10, (8,), device=GPU)
         eps = torch.randn(*x.shape).to(GPU)
         a = kept[t].unsqueeze(-1)
-        loss = (model(a.sqrt() * x + (1 - a).sqrt() * eps) - eps).abs().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, (model(a.sqrt() * x + (1 - a).sqrt() * eps) - eps).abs().mean())
 
 
 def _mask_of_constants() -> None:
@@ -72,9 +69,7 @@ def _of_drawn_data(layer: nn.Module) -> None:
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for _ in range(20):
         x = torch.rand(16, 8).to(GPU)
-        optimizer.zero_grad()
-        net(x).square().mean().backward()
-        optimizer.step()
+        descend(optimizer, net(x).square().mean())
 
 
 def _noise_of_a_layer() -> None:
@@ -107,11 +102,8 @@ def _drawn_data() -> None:
     net, weights = nn.Linear(8, 4).to(GPU), torch.rand(4, device=GPU)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for _ in range(20):
-        x, y = torch.randn(16, 8).to(GPU), torch.randn(16, 4).to(GPU)
-        loss = ((net(x) - y) ** 2 * weights).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        x, y, labels = torch.randn(16, 8).to(GPU), torch.rand(16, 4).to(GPU), torch.randint(0, 4, (16,)).to(GPU)
+        descend(optimizer, ((net(x) - y) ** 2 * weights).mean() + nn.functional.cross_entropy(net(x), labels))
 
 
 def _drawn_data_of_a_recurrence() -> None:
@@ -181,15 +173,14 @@ def test_the_mask_of_a_forward_is_warned_of_and_a_fresh_batch_and_a_line_each_hu
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for i in range(60):
             loss = model(torch.randn(64, 4).cuda()).square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+            descend(optimizer, loss)
             if i % 100 == 0:
                 assert loss.item() > 0
 
     (found,) = warnings(program)
     assert found.site is not None
     assert (found.rule, found.count, found.site.function) == ("host-to-device-copy", 60, "Attention.forward")
+    assert "made on the CPU and copied in each step" in found.message
     assert [edit.after.strip() for edit in found.edits] == ["past = torch.tril(torch.ones(64, 64, device=x.device))"]
 
 

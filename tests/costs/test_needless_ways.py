@@ -17,7 +17,6 @@ VOCABULARY = [f"word{at}" for at in range(12)]
 
 
 def _model() -> nn.Module:
-    torch.manual_seed(0)
     return nn.Sequential(nn.Embedding(12, 8), nn.Linear(8, 12)).to(GPU).eval()
 
 
@@ -44,7 +43,6 @@ def _joined_to_the_tokens() -> None:
 
 @torch.no_grad()
 def _kept_in_a_window() -> None:
-    torch.manual_seed(0)
     model, window, values = nn.Linear(4, 1).to(GPU), [0.1, 0.2, 0.3, 0.4], []
     for _ in range(20):
         inputs = torch.tensor(window[-4:]).to(GPU)
@@ -86,7 +84,6 @@ def _done_in_an_environment() -> None:
     def step(action: int) -> list[float]:
         return [float(action), 1.0, 0.0, 0.5]
 
-    torch.manual_seed(0)
     policy, state = nn.Linear(4, 2).to(GPU), torch.rand(4, device=GPU)
     for _ in range(20):
         action = policy(state).argmax().item()
@@ -99,7 +96,6 @@ def _done_in_one_call() -> None:
     def observe(actions: torch.Tensor) -> torch.Tensor:
         return actions[:, None].float().repeat(1, 4).add(0.5)
 
-    torch.manual_seed(0)
     policy, state = nn.Linear(4, 2).to(GPU), torch.rand(3, 4, device=GPU)
     for _ in range(20):
         observed = observe(policy(state).argmax(1).cpu()).tolist()
@@ -153,31 +149,8 @@ def test_lengths_that_were_sent_only_to_be_packed_by_are_left_on_the_cpu() -> No
     assert found.help == "leave it on the CPU"
 
 
-class Warmed(nn.Module):
-    rounds: torch.Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(4, 4)
-        self.register_buffer("rounds", torch.zeros((), dtype=torch.long))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.rounds.add_(1)
-        share = min(self.rounds.item() / 10, 1.0)
-        scaled: torch.Tensor = self.layer(x) * share
-        return scaled
-
-
-@warns(help="keep `self.rounds` as a Python number: only numbers change it")
-def test_a_count_on_the_device_that_each_step_asks_for_can_be_a_number_of_pythons() -> None:
-    module = Warmed().to(GPU)
-    for batch in torch.rand(20, 8, 4, device=GPU):
-        module(batch).sum().backward()
-
-
 @healthy
 def test_what_a_mask_picks_to_be_copied_to_the_cpu_is_none() -> None:
-    torch.manual_seed(0)
     head, kept = nn.Linear(8, 5).to(GPU), list[object]()
     for image in torch.rand(12, 6, 8):
         out = head(image.to(GPU)).detach()
@@ -221,7 +194,6 @@ def test_a_number_beside_other_copies_of_a_step_is_made_on_the_device() -> None:
 
 @warns(rule="host-to-device-copy", count=12, help=Text(begins="draw it on the device"))
 def test_negatives_that_each_step_draws_from_a_table_of_the_cpu_are_a_warning() -> None:
-    torch.manual_seed(0)
     words, frequencies, pairs = nn.Embedding(30, 4).to(GPU), torch.rand(30), torch.randint(0, 30, (12, 8))
     for pair in pairs:
         positive = words(pair.to(GPU))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from costs import GPU, train, warnings
+from costs import GPU, findings, train, warnings
 
 
 def _an_element_on_two_lines() -> float:
@@ -160,8 +160,11 @@ TEXT: list[str] = []
 NUMBERS: list[tuple[float, ...]] = []
 
 
-@pytest.mark.parametrize("each", [_three_values_in_a_line_of_text, _four_values_of_a_tuple])
+@pytest.mark.parametrize(("each", "values"), [(_three_values_in_a_line_of_text, 3), (_four_values_of_a_tuple, 4)])
 def test_costs_that_one_change_ends_are_one_cost_in_the_order(
-    each: Callable[[torch.Tensor], torch.Tensor],
+    each: Callable[[torch.Tensor], torch.Tensor], values: int
 ) -> None:
-    assert [found.rule for found in warnings(lambda: train(each))] == ["host-sync", "host-to-device-copy"]
+    found = findings(lambda: train(each))
+    assert [one.rule for one in found if one.severity == "warning"] == ["host-sync", "host-to-device-copy"]
+    reads = [one.severity for one in found if one.rule == "host-sync" and one.count == 12]
+    assert reads == ["warning", *["note"] * (values - 1)]

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from cost_proofs import Proofs, followed, mark_of
+from cost_proofs import Proofs, followed, mark_of, texts_in
 from folders import TESTS
 
 pytestmark = pytest.mark.one_in(6)
 
-PROGRAMS = sorted((TESTS / "costs" / "programs").glob("*.py"))
-HEALTHY = sorted((TESTS / "costs" / "programs" / "healthy").glob("*.py"))
+PROGRAMS = texts_in(TESTS / "costs" / "programs")
+HEALTHY = texts_in(TESTS / "costs" / "programs" / "healthy")
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
-def test_the_larger_cost_comes_first_and_its_advice_ends_it(program: Path, tmp_path: Path) -> None:
-    text = program.read_text()
-    proofs = Proofs(tmp_path / program.name, text)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_larger_cost_comes_first_and_its_advice_ends_it(name: str, tmp_path: Path) -> None:
+    text = PROGRAMS[name]
+    proofs = Proofs(tmp_path / "program.py", text, name)
     found = proofs.warnings
     assert [mark_of(text, finding) for finding in found] == ["1", "2"]
     for number, finding in zip("12", found, strict=True):
@@ -30,6 +30,6 @@ def test_the_larger_cost_comes_first_and_its_advice_ends_it(program: Path, tmp_p
         assert left == []
 
 
-@pytest.mark.parametrize("program", HEALTHY, ids=lambda program: program.stem)
-def test_a_program_like_these_that_pays_what_it_has_to_hears_nothing(program: Path, tmp_path: Path) -> None:
-    assert Proofs(tmp_path / program.name, program.read_text()).warnings == []
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_program_like_these_that_pays_what_it_has_to_hears_nothing(name: str, tmp_path: Path) -> None:
+    assert Proofs(tmp_path / "program.py", HEALTHY[name], name).warnings == []

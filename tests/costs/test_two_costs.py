@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
-import devtrace
+from cost_proofs import paid, run
 from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.findings import Finding, ReportData
-from loaded import module_of
 
 pytestmark = pytest.mark.one_in(6)
 
@@ -66,18 +65,6 @@ class Outcome(NamedTuple):
         return [lines[each.site.line - 1].rpartition("# ")[2] for each in self.warnings if each.site is not None]
 
 
-def run(path: Path, text: str) -> Outcome:
-    module = module_of(path, text)
-    with devtrace.record(simulate="cuda:1") as recording:
-        value = module.main("cuda:0")
-    assert not recording.report.notes
-    return Outcome(text, value, recording.report)
-
-
-def amount(outcome: Outcome) -> int:
-    return sum(row.syncs + row.copies for row in outcome.report.ledger)
-
-
 def test_there_are_twenty_of_them() -> None:
     assert len(PAIRS) == 20
 
@@ -85,7 +72,7 @@ def test_there_are_twenty_of_them() -> None:
 @pytest.mark.parametrize(("larger", "lesser"), PAIRS)
 def test_the_larger_cost_comes_first_and_each_has_its_share(tmp_path: Path, larger: str, lesser: str) -> None:
     text = PROGRAM.format(larger=COSTS[larger], lesser=COSTS[lesser])
-    outcome = run(tmp_path / "program.py", text)
+    outcome = Outcome(text, *run(tmp_path / "program.py", text))
     assert outcome.marks() == ["larger", "lesser"]
     is_one_kind = len({finding.rule == "host-sync" for finding in outcome.warnings}) == 1
     assert all("% of the " in finding.message for finding in outcome.warnings if is_one_kind)
@@ -94,7 +81,8 @@ def test_the_larger_cost_comes_first_and_each_has_its_share(tmp_path: Path, larg
     for finding in outcome.warnings:
         assert finding.help
         if finding.edits:
-            changed = run(tmp_path / "mended.py", applied(text, finding.edits))
+            mended = applied(text, finding.edits)
+            changed = Outcome(mended, *run(tmp_path / "mended.py", mended))
             assert changed.value == outcome.value
-            assert amount(changed) < amount(outcome)
+            assert paid(changed.report) < paid(outcome.report)
             assert len(changed.warnings) == 1

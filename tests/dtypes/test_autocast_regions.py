@@ -6,18 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from devtrace.diagnosis.edits import applied
 from folders import TESTS
-from programs import run
+from programs import Program
 from warm import Warm
 
-PROGRAMS = TESTS / "dtypes" / "programs" / "autocast"
+REGIONS = TESTS / "dtypes" / "programs" / "autocast" / "regions.py"
 SENTENCES = {
     "retrieval_left": "An op under `torch.autocast` made it bfloat16, and this op ran outside of that (left in "
-    "retrieval_left.py line 17).",
+    "regions.py line 18).",
     "left_for_two_layers": "An op under `torch.autocast` made it bfloat16, and this op ran outside of that (left in "
-    "left_for_two_layers.py line 8).",
-    "switched_off": "An op under `torch.autocast` made it bfloat16; switched_off.py line 13 switches autocast off for "
+    "regions.py line 30).",
+    "switched_off": "An op under `torch.autocast` made it bfloat16; regions.py line 48 switches autocast off for "
     "this op.",
     "memory_in_region": "An op under `torch.autocast` made it bfloat16, and autocast casts nothing for this op.",
     "distances_by_the_list": "`torch.autocast` computes `_cdist_forward` in float32 by its own list, and casts nothing "
@@ -27,17 +26,16 @@ SENTENCES = {
 
 @pytest.mark.parametrize("name", SENTENCES)
 def test_the_report_names_what_autocast_did_and_its_edit_works(name: str, warm: Warm, tmp_path: Path) -> None:
-    file = PROGRAMS / f"{name}.py"
-    (finding,) = run(warm, file, ("cpu",)).errors
+    program = Program(REGIONS, function=name)
+    (finding,) = program.outcome(warm).errors
     assert (finding.rule, finding.cause) == ("dtype-mismatch", "autocast-off")
     assert finding.message.endswith(SENTENCES[name])
-    (changed := tmp_path / f"{name}.py").write_text(applied(file.read_text(), finding.edits))
-    repaired = run(warm, changed, ("cpu",))
+    repaired = program.edited(finding.edits, tmp_path).outcome(warm)
     assert (repaired.raised, repaired.alarms) == ("", [])
 
 
 def test_the_line_that_left_a_region_is_put_into_one(warm: Warm) -> None:
-    (finding,) = run(warm, PROGRAMS / "retrieval_left.py", ("cpu",)).errors
+    (finding,) = Program(REGIONS, function="retrieval_left").outcome(warm).errors
     (edit,) = finding.edits
     assert edit.after == (
         '    with torch.amp.autocast(device_type="cpu", dtype=torch.bfloat16):\n        scores = asked @ documents.T'
@@ -45,5 +43,5 @@ def test_the_line_that_left_a_region_is_put_into_one(warm: Warm) -> None:
 
 
 def test_where_a_layer_takes_its_result_the_tensor_is_cast_instead(warm: Warm) -> None:
-    (finding,) = run(warm, PROGRAMS / "left_for_two_layers.py", ("cpu",)).errors
+    (finding,) = Program(REGIONS, function="left_for_two_layers").outcome(warm).errors
     assert [edit.after for edit in finding.edits] == ["        code = encoder(x).to(x.dtype)"]

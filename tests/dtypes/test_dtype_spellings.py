@@ -1,12 +1,14 @@
-"""Bugs of dtype as people spell them, a file each, which says in its comments what is expected of it."""
+"""Bugs of dtype as people spell them, a function each, with comments that say what is expected of it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from corpus_programs import DTYPES, assert_explains
+from loaded import programs_in
 from programs import GPU, Mode, Program
 from warm import Warm
 
@@ -14,7 +16,7 @@ pytestmark = pytest.mark.one_in(8)
 
 
 def programs_of(folder: str) -> pytest.MarkDecorator:
-    programs = [Program(path) for path in sorted((DTYPES / folder).glob("*.py"))]
+    programs = [Program(path, function=name) for name, path in programs_in(DTYPES / folder).items()]
     return pytest.mark.parametrize("program", programs, ids=lambda program: program.name)
 
 
@@ -37,7 +39,7 @@ def test_the_error_alone_shows_the_cause_too(program: Program, warm: Warm) -> No
 @pytest.mark.parametrize("mode", ["recorded", "untraced"])
 @pytest.mark.parametrize("name", ["numpy_of_an_action", "numpy_of_scores"])
 def test_what_numpy_refuses_of_an_accelerators_tensor_is_found_in_its_copy(name: str, mode: Mode, warm: Warm) -> None:
-    (finding,) = Program(DTYPES / "spellings" / f"{name}.py", GPU).outcome(warm, mode).errors
+    (finding,) = Program(DTYPES / "spellings" / "targets.py", GPU, function=name).outcome(warm, mode).errors
     assert (finding.rule, finding.cause) == ("dtype-mismatch", "target-dtype")
     assert [edit.after for edit in finding.edits if ".cpu().float().numpy()" in edit.after]
 
@@ -60,5 +62,5 @@ def test_mixed_precision_that_is_meant_has_no_finding(program: Program, warm: Wa
 
 @programs_of("healthy")
 def test_mixed_precision_on_a_simulated_device_raises_no_alarm(program: Program, warm: Warm) -> None:
-    outcome = Program(program.path, GPU).outcome(warm)
+    outcome = replace(program, called=GPU).outcome(warm)
     assert (outcome.raised, outcome.alarms) == ("", [])

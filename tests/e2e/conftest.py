@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
+import needs
 from built import stale
 from e2e import chromium as finder
 from e2e.browser import STEP_LIMIT, Chromium, watched
@@ -43,9 +43,9 @@ def watch() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Chromium]:
-    executable = finder.find()
-    if executable is None:
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(finder.HOW_TO_GET_IT)
+    assert not (reason := stale()), reason
+    executable = finder.find() or ""
+    needs.present(executable, finder.HOW_TO_GET_IT)
     expect.set_options(timeout=STEP_LIMIT)
     with sync_playwright() as playwright:
         browser = Chromium(playwright, executable)
@@ -55,7 +55,6 @@ def chromium() -> Iterator[Chromium]:
 
 @pytest.fixture(scope="session")
 def running_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    assert not (reason := stale()), reason
     with serve(tmp_path_factory.mktemp("jupyter")) as server:
         yield server
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.error import HTTPError
 
 from playwright.sync_api import BrowserContext, Page
@@ -51,23 +51,25 @@ class Lab:
         finally:
             page.close()
 
-    def open(self, name: str, *cells: str | dict[str, Any], warm: bool = False, kernel: str = "python3") -> Notebook:
-        """Open a new notebook of these cells, and wait until its kernel answers."""
-        return self.open_file(self.server.write(name, *cells, kernel=kernel), warm=warm)
-
-    def open_file(self, path: str, *, warm: bool = False) -> Notebook:
-        notebook = Notebook(self.page)
+    def open(
+        self, name: str, *cells: str | dict[str, Any], warm: bool = False, run: Literal["first", "all"] | None = None
+    ) -> Notebook:
+        """Open a new notebook of these cells, wait until its kernel answers, and run the first cell or all."""
+        notebook, path = Notebook(self.page), self.server.write(name, *cells)
         with_kernel = {"kernel": {"id": self._warm_kernel()}} if warm else {}
         notebook.command("docmanager:open", path=path, **with_kernel)
         notebook.go_to(path)
         notebook.panel.locator(".jp-Cell").first.wait_for()
         notebook.wait_idle()
+        if run == "first":
+            notebook.run(0)
+        elif run == "all":
+            notebook.run_all()
         return notebook
 
     def _warm_kernel(self) -> str:
         if not self._warm:
-            notebook = self.open("warm.ipynb", WARM)
-            notebook.run(0)
+            self.open("warm.ipynb", WARM, run="first")
             self._warm = self.page.evaluate("jupyterapp.shell.currentWidget.sessionContext.session.kernel.id")
         return self._warm
 

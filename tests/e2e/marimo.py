@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from e2e.serving import free_port, wait_for
+from e2e.serving import free_port, running
 from folders import ROOT
 
 START_LIMIT = 120  # seconds
@@ -51,11 +50,6 @@ def serve(command: str, notebook: str, folder: Path, theme: str = "light") -> It
     line = [str(executable()), command, "notebook.py", "--headless", "--no-token", f"--host={host}", f"--port={port}"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "HOME": str(folder)}
     environment |= {"XDG_CONFIG_HOME": str(folder / ".config")}
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(line, cwd=folder, env=environment, stdout=log, stderr=log)
-    try:
-        wait_for(process, "marimo", f"http://{address}/health", folder / "log", START_LIMIT)
-        yield Marimo(f"http://{address}", folder)
-    finally:
-        process.terminate()
-        process.wait(timeout=START_LIMIT)
+    url, log = f"http://{address}", folder / "log"
+    with running("marimo", line, f"{url}/health", log, START_LIMIT, cwd=folder, env=environment):
+        yield Marimo(url, folder)

@@ -72,11 +72,6 @@ class Notebook:
         self.cell(index).locator(".jp-InputArea-editor").click()
         self.page.evaluate("() => { void jupyterapp.commands.execute('notebook:run-cell'); }")
 
-    def open_beside(self, path: str) -> None:
-        """Open another notebook in the same page."""
-        self.command("docmanager:open", path=path)
-        self.go_to(path)
-
     def go_to(self, name: str) -> None:
         """Bring the tab of a notebook to the front."""
         self.page.wait_for_function(
@@ -120,12 +115,8 @@ class Notebook:
         )
         self.page.wait_for_function("window.e2eDone")
 
-    def view(self, name: str, index: int = 0) -> Locator:
-        """Return the view `data-devtrace=name` (report, timeline, sidebar ...), the index-th of them on the page."""
-        return self.page.locator(f'[data-devtrace="{name}"]').nth(index)
-
     def wait_ready(self, name: str = "report", index: int = 0) -> Locator:
-        """Wait until a view has painted, and return it."""
+        """Wait until the index-th view `data-devtrace=name` (report, timeline ...) has painted, and return it."""
         ready = self.page.locator(f'[data-devtrace="{name}"][data-ready="true"]').nth(index)
         ready.wait_for()
         return ready

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ from urllib.error import HTTPError
 import nbformat
 
 from built import EXTENSION
+from e2e.serving import free_port, wait_for
 from folders import ROOT
 
 START_LIMIT = 120  # seconds; 2 to 5 on a quiet machine
@@ -33,15 +33,12 @@ TOKEN = "e2e"
 
 @dataclass
 class Server:
-    """A running server, the folder it serves and where its log goes."""
+    """A running server, and the folder it serves."""
 
     url: str
     folder: Path
-    log: Path
 
-    def write(
-        self, name: str, *cells: str | dict[str, Any], trusted_outputs: bool = False, kernel: str = "python3"
-    ) -> str:
+    def write(self, name: str, *cells: str | dict[str, Any], kernel: str = "python3") -> str:
         """Write a notebook of these sources (or ready cells) into the served folder; the result is its path there."""
         notebook = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": kernel, "display_name": kernel}})
         notebook.cells = [nbformat.v4.new_code_cell(cell) if isinstance(cell, str) else cell for cell in cells]
@@ -81,7 +78,7 @@ class Server:
 
 
 @contextmanager
-def serve(base: Path, *arguments: str, extension: bool = True) -> Iterator[Server]:
+def serve(base: Path, *, extension: bool = True) -> Iterator[Server]:
     """Run a server below `base` for the time of the block; without `extension` it is one that never heard of ours."""
     folder = base / "served"
     folder.mkdir(parents=True)
@@ -94,15 +91,15 @@ def serve(base: Path, *arguments: str, extension: bool = True) -> Iterator[Serve
     command += [
         f"--ServerApp.root_dir={folder}",
         f"--IdentityProvider.token={TOKEN}",
-        f"--ServerApp.port={_free_port()}",
+        f"--ServerApp.port={free_port()}",  # Jupyter takes the next one where somebody was quicker
     ]
-    command += ["--ServerApp.ip=127.0.0.1", "--ServerApp.open_browser=False", *arguments]
+    command += ["--ServerApp.ip=127.0.0.1", "--ServerApp.open_browser=False"]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, env=environment, cwd=folder, stdout=output, stderr=output, start_new_session=True
         )
     try:
-        yield Server(_wait_for(process, Path(environment["JUPYTER_RUNTIME_DIR"]), log), folder, log)
+        yield Server(_wait_for(process, Path(environment["JUPYTER_RUNTIME_DIR"]), log), folder)
     finally:
         _stop(process)
 
@@ -138,30 +135,17 @@ def _disable_extension(config: Path) -> None:
     page_config.write_text(json.dumps({"disabledExtensions": {"devtrace": True}}))
 
 
-def _free_port() -> int:
-    """A port that is free now; Jupyter takes the next one where somebody was quicker."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _wait_for(process: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
     """Return the url that the server writes into its runtime file, once it answers there; it writes a little before."""
     end = time.monotonic() + START_LIMIT
     file = runtime / f"jpserver-{process.pid}.json"
     while time.monotonic() < end and process.poll() is None:
-        if file.exists() and (text := file.read_text()) and _answers(url := str(json.loads(text)["url"])):
+        if file.exists() and (text := file.read_text()):
+            url = str(json.loads(text)["url"])
+            wait_for(process, "Jupyter server", f"{url}api", log, START_LIMIT)
             return url
         time.sleep(0.05)
     raise AssertionError(f"no Jupyter server after {START_LIMIT} s or it ended:\n{log.read_text()[-3000:]}")
-
-
-def _answers(url: str) -> bool:
-    try:
-        urllib.request.urlopen(f"{url}api", timeout=START_LIMIT).close()
-    except OSError:  # nobody listens, or the connection is closed again
-        return False
-    return True
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

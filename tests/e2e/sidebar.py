@@ -5,9 +5,6 @@ from __future__ import annotations
 from playwright.sync_api import Locator, Page, expect
 
 from e2e.notebook import Notebook, wait_for_look
-from folders import ROOT
-
-AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 
 # A model whose head was attached after the move, on a machine without a GPU.
 STORY = (
@@ -135,15 +132,9 @@ def active_cell(page: Page) -> int:
     return index
 
 
-def execution_count(notebook: Notebook, index: int) -> int:
-    count: int = notebook.page.evaluate(
+def execution_count(notebook: Notebook, index: int) -> int | None:
+    """Return the number of a cell's run; None before it ran."""
+    count: int | None = notebook.page.evaluate(
         "index => jupyterapp.shell.currentWidget.content.model.cells.get(index).executionCount", index
     )
     return count
-
-
-def violations(page: Page, within: str = "#devtrace-sidebar") -> list[str]:
-    """Return what axe-core finds wrong, each with the elements that it is about."""
-    page.add_script_tag(path=AXE)
-    found = page.evaluate("async within => (await axe.run(within)).violations", within)
-    return [f"{each['id']}: {[node['html'][:160] for node in each['nodes']]}" for each in found]

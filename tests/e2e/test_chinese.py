@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from e2e.notebook import Notebook, wait_for_look
 from e2e.server import Server
 from e2e.sidebar import STORY, Sidebar
-from e2e.test_fix_notebook import CELLS, ROUNDS, Fix, expect_texts
+from e2e.test_fix_notebook import CELLS, ROUNDS, Fix, expect_undone
 
 pytestmark = pytest.mark.e2e
 
@@ -83,10 +83,7 @@ def test_fix_the_notebook_is_chinese_from_its_button_to_the_clean_run(page: Page
     expect(fix.root.locator(".dt-fix-after")).to_contain_text("运行无误", timeout=ROUNDS)
     expect(notebook.cell(5).locator(".jp-OutputArea-output").first).to_contain_text("done (3, 2)")
     assert english(fix.root) == []
-    notebook.cell(4).locator(".cm-content").click()
-    page.keyboard.press("Control+z")
-    expect(fix.button("应用全部改动")).to_be_visible()
-    expect_texts(notebook, CELLS)
+    expect_undone(notebook, fix, 4, CELLS, "应用全部改动")
 
 
 @pytest.mark.breadth

@@ -8,25 +8,16 @@ from playwright.sync_api import Page, expect
 from torch import nn
 
 import devtrace
-from built import stale
 from devtrace.trace.tables import TraceData
-from e2e.views import AXE, Views, violations
+from e2e.views import Views, violations
 
 pytestmark = [pytest.mark.e2e, pytest.mark.one_in(2)]
 
 
-class HalfAModel(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
-        self.head = nn.Linear(4, 2)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(self.body(x))  # type: ignore[no-any-return]
-
-
 def half_a_model_runs() -> None:
-    model = HalfAModel().to(torch.bfloat16)
+    model = nn.Sequential()
+    model.body = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    model.to(torch.bfloat16)
     model.head = nn.Linear(4, 2)
     model(torch.ones(3, 4, dtype=torch.bfloat16))
 
@@ -40,17 +31,13 @@ def of_two_dtypes() -> TraceData:
     return recording.report.trace
 
 
-def mounted(page: Page, theme: str) -> Views:
-    assert not (reason := stale()), reason
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_dtype_that_is_not_the_usual_one_is_beside_the_device_and_in_the_card_of_an_op(
+    page: Page, theme: str
+) -> None:
     page.emulate_media(reduced_motion="reduce")
     views = Views(page, theme)
     views.mount(of_two_dtypes())
-    return views
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_dtype_that_is_not_the_usual_one_is_beside_the_device(page: Page, theme: str) -> None:
-    views = mounted(page, theme)
     modules = views.open("Modules")
     expect(modules.locator('[data-module="model.head"]')).to_contain_text("Linear · float32")
     expect(modules.locator('[data-module="model.body"]')).not_to_contain_text("float")
@@ -59,13 +46,7 @@ def test_a_dtype_that_is_not_the_usual_one_is_beside_the_device(page: Page, them
     expect(ops.get_by_role("row").filter(has_text="addmm")).to_contain_text("cpu · bfloat16 + float32")
     ops.get_by_role("searchbox").fill("addmm body")
     expect(ops.get_by_role("row").filter(has_text="addmm").first).not_to_contain_text("·")
-    page.add_script_tag(path=str(AXE))
     assert violations(page) == []
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_card_of_an_op_names_such_a_dtype(page: Page, theme: str) -> None:
-    views = mounted(page, theme)
     page.locator('[data-devtrace="finding"]').first.click()
     views.open("Timeline")
     plot = page.get_by_role("application")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-import make_traces
-from built import stale
 from e2e.lab import Lab
 from e2e.notebook import wait_for_look
-from e2e.sidebar import STORY, Sidebar, source
-from e2e.views import Views
+from e2e.sidebar import STORY, Sidebar, expect_selected, expect_stripes, source
 
 pytestmark = pytest.mark.e2e
 
@@ -66,10 +63,8 @@ def test_after_a_cell_with_devices_of_its_own_the_panel_agrees_with_the_tensor_a
     lab: Lab,
 ) -> None:
     made = "%%devtrace --simulate cuda:1\nx = torch.ones(8, 8, device='cuda:0')"
-    notebook = lab.open(
-        "own.ipynb", "%load_ext devtrace\nimport torch", made, "x.device", "x + 1", "%devtrace simulate cuda:1", "x + 1"
-    )
-    notebook.run_all()
+    cells = ("%load_ext devtrace\nimport torch", made, "x.device", "x + 1", "%devtrace simulate cuda:1", "x + 1")
+    notebook = lab.open("own.ipynb", *cells, run="all")
     sidebar = Sidebar.open(notebook)
     expect(notebook.cell(2).locator(".jp-OutputArea-output")).to_contain_text("cuda", use_inner_text=True)
     expect(sidebar.row_of("x", "cuda:0")).to_be_visible()
@@ -80,37 +75,8 @@ def test_after_a_cell_with_devices_of_its_own_the_panel_agrees_with_the_tensor_a
     expect(notebook.cell(5).locator(".jp-OutputArea-output").last).to_contain_text("tensor(")
 
 
-@pytest.mark.breadth
-def test_numbers_and_names_of_devices_are_taken_for_what_is_meant(lab: Lab) -> None:
-    notebook = lab.open(
-        "number.ipynb", "%load_ext devtrace\nimport torch", "%devtrace simulate 2", "torch.ones(1).to('cuda:1').device",
-        "%devtrace simulate cuda:0",
-    )  # fmt: skip
-    notebook.run_all()
-    shown = [notebook.cell(index).locator(".jp-OutputArea-output").last for index in range(4)]
-    expect(shown[1]).to_contain_text("cuda:0 and cuda:1")
-    expect(shown[2]).to_contain_text("device(type='cuda', index=1)")
-    expect(shown[3]).to_contain_text("for one device, named cuda:0, write cuda:1")
-
-
-def test_mistakes_with_magics_lead_on(lab: Lab) -> None:
-    cells = {
-        "y = 1\n%%devtrace\nx + y": "move it to the top of the cell",
-        "%devtrace\nx + 1": "`%%devtrace` on the first line traces the cell",
-        "%%devtrace --save no/such/folder/run.devtrace\nprint('ran')": "mkdir -p no/such/folder",
-        "%devtrace --simulate cuda:1\nx + 1": "put a second % before it to trace a cell",
-    }
-    notebook = lab.open("mistakes.ipynb", *cells, warm=True)
-    for index, answer in enumerate(cells.values()):
-        notebook.run(index)
-        expect(notebook.cell(index).locator(".jp-OutputArea")).to_contain_text(answer)
-        expect(notebook.cell(index).locator(".jp-OutputArea")).not_to_contain_text("ran\n")
-
-
 def test_after_insert_the_finding_names_what_to_run_and_is_struck_out_once_that_ran_clean(lab: Lab) -> None:
-    notebook = lab.open("after-insert.ipynb", *STORY)
-    page = notebook.page
-    notebook.run_all()
+    notebook = lab.open("after-insert.ipynb", *STORY, run="all")
     sidebar = Sidebar.open(notebook)
     finding = sidebar.findings.first
     finding.get_by_role("button", name="Insert", exact=True).click()
@@ -130,13 +96,12 @@ def test_after_insert_the_finding_names_what_to_run_and_is_struck_out_once_that_
     fixed = sidebar.root.locator('[data-repair="fixed"]').filter(visible=True)
     expect(fixed.locator("s").last).to_contain_text("In[2] line 11 self.out_head(self.body(x))")
     expect(fixed.last).to_contain_text("In[10] ran clean.")
-    expect(sidebar.findings.and_(page.locator("[data-severity=error]")).filter(visible=True)).to_have_count(0)
+    expect(sidebar.findings.and_(notebook.page.locator("[data-severity=error]")).filter(visible=True)).to_have_count(0)
 
 
 @pytest.mark.breadth
 def test_an_insert_that_is_undone_can_be_put_in_again(lab: Lab) -> None:
-    notebook = lab.open("undone.ipynb", *STORY)
-    notebook.run_all()
+    notebook = lab.open("undone.ipynb", *STORY, run="all")
     sidebar = Sidebar.open(notebook)
     finding = sidebar.findings.first
     insert = finding.get_by_role("button", name="Insert", exact=True)
@@ -151,7 +116,7 @@ def test_an_insert_that_is_undone_can_be_put_in_again(lab: Lab) -> None:
 
 
 @pytest.mark.breadth
-def test_the_fix_of_a_cell_that_ran_before_devtrace_was_loaded_is_followed_after_that_cell_ran_again(lab: Lab) -> None:
+def test_a_cell_that_ran_before_devtrace_was_loaded_has_a_stripe_a_link_and_a_fix_that_is_followed(lab: Lab) -> None:
     plain_list = (
         "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
         "        self.layers = [torch.nn.Linear(4, 4) for _ in range(2)]\n\n"
@@ -159,8 +124,12 @@ def test_the_fix_of_a_cell_that_ran_before_devtrace_was_loaded_is_followed_after
     )
     make = "model = Net().to('cuda:0')\nbatch = torch.ones(2, 4, device='cuda:0')"
     load = "%load_ext devtrace\n%devtrace simulate cuda:1"
-    notebook = lab.open("before.ipynb", "import torch", plain_list, load, make, "%%devtrace\nmodel(batch)")
-    notebook.run_all()
+    notebook = lab.open("before.ipynb", "import torch", plain_list, load, make, "%%devtrace\nmodel(batch)", run="all")
+    expect_stripes(notebook, 1, (8, "cpu cuda:0", False))
+    report = notebook.wait_ready("report")
+    report.get_by_role("button", name="In[2] line 8").first.click()
+    notebook.page.wait_for_function("document.activeElement.closest('.cm-editor') !== null")
+    expect_selected(notebook.page, "layer(x)")
     sidebar = Sidebar.open(notebook)
     finding = sidebar.findings.first
     finding.get_by_role("button", name="Insert", exact=True).click()
@@ -182,8 +151,7 @@ def test_the_fix_of_a_cell_that_ran_before_devtrace_was_loaded_is_followed_after
 def test_findings_of_an_earlier_kernel_are_marked_and_folded(lab: Lab) -> None:
     many_ops = "w = torch.ones(8, 8, device='cuda:0')\nfor _ in range(2000): w = w * 1\n"
     first = MIXED.replace("%%devtrace\n", f"%%devtrace\n{many_ops}")
-    notebook = lab.open("earlier.ipynb", LOAD, first, MIXED.replace("total", "other"))
-    notebook.run(0)
+    notebook = lab.open("earlier.ipynb", LOAD, first, MIXED.replace("total", "other"), run="first")
     notebook.run(1)
     notebook.run(2)
     sidebar = Sidebar.open(notebook)
@@ -230,8 +198,7 @@ def test_displaying_a_comparison_or_a_report_again_adds_no_findings(lab: Lab) ->
     one = MIXED.replace("%%devtrace", "%%devtrace --save one.devtrace")
     two = CLEAN.replace("%%devtrace", "%%devtrace --save two.devtrace")
     compare = "import devtrace\ndevtrace.diff('two.devtrace', 'one.devtrace')"
-    notebook = lab.open("compared.ipynb", one, two, compare, "%devtrace report", warm=True)
-    notebook.run(0)
+    notebook = lab.open("compared.ipynb", one, two, compare, "%devtrace report", warm=True, run="first")
     notebook.run(1)
     sidebar = Sidebar.open(notebook)
     expect(sidebar.traces).to_have_count(2)
@@ -254,8 +221,7 @@ def test_a_note_about_a_loop_underlines_its_header_only(lab: Lab) -> None:
         "    y = b.to('cuda:0') @ w\n"
         "    z = y + 1"
     )
-    notebook = lab.open("loop.ipynb", loop, warm=True)
-    notebook.run(0)
+    notebook = lab.open("loop.ipynb", loop, warm=True, run="first")
     header = "for (b,) in DataLoader(TensorDataset(torch.ones(16, 4)), batch_size=2):"
     underlined = "() => [...document.querySelectorAll('.dt-underline')].map(each => each.innerText).join('')"
     wait_for_look(notebook.page, f"header => ({underlined})().includes(header)", True, at=header)
@@ -268,54 +234,8 @@ def test_an_optimizers_line_explains_what_it_does_on_the_cpu(lab: Lab) -> None:
         "%%devtrace\nmodel = torch.nn.Linear(8, 8).to('cuda:0')\nadam = torch.optim.Adam(model.parameters())\n"
         "for _ in range(3):\n    model(x).sum().backward()\n    adam.step()"
     )
-    notebook = lab.open("adam.ipynb", step, warm=True)
-    notebook.run(0)
+    notebook = lab.open("adam.ipynb", step, warm=True, run="first")
     stripe = notebook.cell(0).locator('.dt-stripe[data-line="6"]')
     expect(stripe).to_have_attribute("data-devices", "cuda:0 cpu")
     stripe.hover()
     expect(notebook.page.locator(".dt-tip")).to_contain_text("the optimizer’s step counts, which PyTorch keeps there")
-
-
-@pytest.fixture
-def views(page: Page) -> Views:
-    assert not (reason := stale()), reason
-    page.emulate_media(reduced_motion="reduce")
-    return Views(page)
-
-
-@pytest.mark.breadth
-def test_an_ops_filter_without_hits_is_explained(views: Views) -> None:
-    views.mount(make_traces.failing())
-    ops = views.open("Ops")
-    nothing = ops.get_by_text("No op passes these filters.")
-    expect(nothing).to_be_hidden()
-    ops.get_by_role("searchbox").fill("no such op")
-    expect(nothing).to_be_visible()
-    ops.get_by_role("searchbox").fill("")
-    expect(nothing).to_be_hidden()
-
-
-@pytest.mark.breadth
-def test_a_view_of_a_gap_is_explained_and_leads_back(views: Views) -> None:
-    page = views.page
-    views.mount(make_traces.timed((0, 1000), (10_000_000, 1000)))
-    box = page.get_by_role("application").bounding_box()
-    assert box
-    page.mouse.move(box["x"] + 128 + (box["width"] - 128) / 2, box["y"] + box["height"] - 24)
-    hint = page.get_by_text("No op ran in this stretch of time.")
-    expect(hint).to_be_hidden()
-    page.keyboard.down("Control")
-    for _ in range(4):
-        page.mouse.wheel(0, -200)
-    page.keyboard.up("Control")
-    expect(hint).to_be_visible()
-    page.get_by_role("button", name="Next op →").click()
-    expect(hint).to_be_hidden()
-    page.keyboard.press("Home")
-    page.mouse.move(box["x"] + 128 + (box["width"] - 128) / 2, box["y"] + box["height"] - 24)
-    page.keyboard.down("Control")
-    for _ in range(4):
-        page.mouse.wheel(0, -200)
-    page.keyboard.up("Control")
-    page.get_by_role("button", name="Show all", exact=True).click()
-    expect(hint).to_be_hidden()

@@ -49,6 +49,15 @@ class Fix:
         except TimeoutError as late:
             raise AssertionError(f"expected {states}, got {self.root.inner_html()}") from late
 
+    def prove(self) -> None:
+        self.button("Fix the notebook").click()
+        self.wait("proven")
+
+    def run(self) -> None:
+        """Run what has changed, and wait until it ran clean."""
+        self.button("Run ").click()
+        expect(self.root.locator(".dt-fix-after")).to_contain_text("ran clean", timeout=ROUNDS)
+
     def apply(self) -> None:
         """Put all changes in, and wait until the panel knows that they are."""
         self.button("Apply all changes").click()
@@ -65,13 +74,16 @@ def texts(notebook: Notebook) -> list[str]:
     return [str(text) for text in notebook.page.evaluate(_TEXTS)]
 
 
-def expect_texts(notebook: Notebook, wanted: Sequence[str]) -> None:
-    wait_for_look(notebook.page, _TEXTS, list(wanted))
+def expect_undone(notebook: Notebook, fix: Fix, index: int, cells: Sequence[str], button: str) -> None:
+    """Expect one undo in a changed cell to take all changes back, and the button to put them in to be there again."""
+    notebook.cell(index).locator(".cm-content").click()
+    notebook.page.keyboard.press("Control+z")
+    expect(fix.button(button)).to_be_visible()
+    wait_for_look(notebook.page, _TEXTS, list(cells))
 
 
 def test_one_press_fixes_all_bugs_one_applies_them_and_one_runs_the_cells_again(lab: Lab) -> None:
-    notebook = lab.open("fix-all.ipynb", *CELLS)
-    notebook.run_all()
+    notebook = lab.open("fix-all.ipynb", *CELLS, run="all")
     report = notebook.wait_ready("report")
     report.get_by_role("button", name="Try").click()
     fix = Fix(notebook)
@@ -89,14 +101,10 @@ def test_one_press_fixes_all_bugs_one_applies_them_and_one_runs_the_cells_again(
     expect(fix.root.locator(".dt-fix-bug")).to_have_count(3)
     fix.apply()
     assert texts(notebook) != list(CELLS)
-    fix.root.get_by_role("button", name="Run ").click()
-    expect(fix.root.locator(".dt-fix-after")).to_contain_text("ran clean", timeout=ROUNDS)
+    fix.run()
     expect(fix.root.locator(".dt-fix-bug s")).to_have_count(3)
     expect(notebook.cell(5).locator(".jp-OutputArea-output").first).to_contain_text("done (3, 2)")
-    notebook.cell(4).locator(".cm-content").click()
-    notebook.page.keyboard.press("Control+z")
-    expect(fix.button("Apply all changes")).to_be_visible()
-    expect_texts(notebook, CELLS)
+    expect_undone(notebook, fix, 4, CELLS, "Apply all changes")
 
 
 @pytest.mark.breadth
@@ -104,8 +112,7 @@ def test_in_a_notebook_opened_afresh_what_the_changed_cells_need_runs_with_them(
     cells = (*CELLS[:4], "idle = 'nobody reads it'", *CELLS[4:])
     notebook = lab.open("fix-fresh.ipynb", *cells)
     fix = Fix(notebook, link="absent")
-    fix.button("Fix the notebook").click()
-    fix.wait("proven")
+    fix.prove()
     fix.apply()
     expect(fix.root).to_contain_text("need cell 1")
     fix.root.get_by_role("button", name="Run cell 1, cell 2, cell 3, ").click()
@@ -121,8 +128,8 @@ def test_a_notebook_that_was_changed_meanwhile_is_left_alone_and_a_run_can_be_ca
     # No run comes to its end before it is to: neither before it is cancelled, nor before the notebook is changed.
     (lab.server.folder / "changed").unlink(missing_ok=True)
     waits = "import os\nwhile not os.path.exists('changed'): pass"
-    notebook = lab.open("fix-changed.ipynb", LOAD, "x = torch.ones(3)", "y = torch.ones(3, device=device) + x", waits)
-    notebook.run(0)
+    cells = (LOAD, "x = torch.ones(3)", "y = torch.ones(3, device=device) + x", waits)
+    notebook = lab.open("fix-changed.ipynb", *cells, run="first")
     fix = Fix(notebook)
     expect(fix.root).to_contain_text("they do once a round")
     fix.button("Fix the notebook").click()
@@ -145,16 +152,13 @@ def test_a_notebook_that_was_changed_meanwhile_is_left_alone_and_a_run_can_be_ca
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_from_the_first_error_one_fix_one_apply_and_one_run_lead_to_a_clean_end(lab: Lab, name: str) -> None:
     cells = NOTEBOOKS[name]
-    notebook = lab.open(f"{name}.ipynb", *cells)
-    notebook.run_all()
+    notebook = lab.open(f"{name}.ipynb", *cells, run="all")
     fix = Fix(notebook)
-    fix.button("Fix the notebook").click()
-    fix.wait("proven")
+    fix.prove()
     expect(fix.root.locator(".dt-fix-status")).to_contain_text("ran to its end")
     fix.apply()
     changed = [text != cell for text, cell in zip(texts(notebook), cells, strict=True)]
-    fix.root.get_by_role("button", name="Run ").click()
-    expect(fix.root.locator(".dt-fix-after")).to_contain_text("ran clean", timeout=ROUNDS)
+    fix.run()
     expect(notebook.cell(len(cells) - 1).locator(".jp-OutputArea-output").first).to_contain_text("done")
     assert any(changed)
     fix.button("Undo").click()
@@ -168,8 +172,7 @@ BUG: Final = ("x = torch.ones(3)", "y = torch.ones(3, device=device) + x\nprint(
 @pytest.mark.breadth
 def test_a_kernel_that_is_restarted_or_interrupted_meanwhile_leaves_the_notebook_as_it_was(lab: Lab) -> None:
     cells = (LOAD, *BUG, "import time\nprint('started', flush=True)\ntime.sleep(600)")
-    notebook = lab.open("fix-restarted.ipynb", *cells)
-    notebook.run(0)
+    notebook = lab.open("fix-restarted.ipynb", *cells, run="first")
     fix = Fix(notebook)
     fix.button("Fix the notebook").click()
     fix.wait("running")
@@ -219,15 +222,12 @@ def test_a_notebook_of_sixty_cells_is_fixed_and_runs_only_what_has_to_run(lab: L
         *(f"a{number} = torch.full((2,), {number}.0, device=device).sum()" for number in range(57)),
         BUG[1],
     )
-    notebook = lab.open("fix-sixty.ipynb", *cells)
-    notebook.run_all()
+    notebook = lab.open("fix-sixty.ipynb", *cells, run="all")
     fix = Fix(notebook)
-    fix.button("Fix the notebook").click()
-    fix.wait("proven")
+    fix.prove()
     fix.apply()
     assert [text != cell for text, cell in zip(texts(notebook), cells, strict=True)].count(True) == 1
-    fix.root.get_by_role("button", name="Run ").click()
-    expect(fix.root.locator(".dt-fix-after")).to_contain_text("ran clean", timeout=ROUNDS)
+    fix.run()
     expect(notebook.cell(59).locator(".jp-OutputArea-output").first).to_contain_text("done")
     count = "() => jupyterapp.shell.currentWidget.content.widgets[30].model.executionCount"
     wait_for_look(notebook.page, count, 31)

@@ -10,16 +10,15 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import make_traces
-from built import stale
 from e2e import hostile
-from e2e.views import TABS, Views
+from e2e.views import Views, open_every_view
 
 pytestmark = pytest.mark.e2e
 
 
-@pytest.fixture(autouse=True)
-def built() -> None:
-    assert not (reason := stale()), reason
+@pytest.fixture
+def views(page: Page) -> Views:
+    return Views(page)
 
 
 def alive(page: Page) -> None:
@@ -31,19 +30,16 @@ def alive(page: Page) -> None:
 
 @pytest.mark.one_in(10)
 @pytest.mark.parametrize("text", hostile.TEXTS, ids=lambda text: ascii(text[:12]))
-def test_any_text_is_shown_as_text(page: Page, text: str) -> None:
-    views = Views(page)
+def test_any_text_is_shown_as_text(page: Page, views: Views, text: str) -> None:
     report = views.mount(hostile.with_text(hostile.failing(), text))
-    for tab in TABS:
-        views.open(tab)
+    open_every_view(page)
     if text.startswith("<img"):
         expect(report.locator('[data-devtrace="finding"]')).to_contain_text(hostile.MARKUP)
     assert not views.is_refused
     alive(page)
 
 
-def test_mutated_traces_are_shown_or_refused_with_one_sentence(page: Page) -> None:
-    views = Views(page)
+def test_mutated_traces_are_shown_or_refused_with_one_sentence(page: Page, views: Views) -> None:
     shown = 0
     for mutant in hostile.mutants(hostile.failing(), 120, seed=7):
         report = views.mount(mutant)
@@ -51,8 +47,7 @@ def test_mutated_traces_are_shown_or_refused_with_one_sentence(page: Page) -> No
             assert report.inner_text().startswith("trace-"), report.inner_text()
         else:
             shown += 1
-            for tab in TABS:
-                views.open(tab)
+            open_every_view(page)
         alive(page)
     assert 10 < shown < 110
 
@@ -71,11 +66,9 @@ def test_mutated_traces_are_shown_or_refused_with_one_sentence(page: Page) -> No
     ],
     ids=["no-op", "one-op", "one-failure", "absurd-time", "absurd-gap", "300-devices", "10000-threads"],
 )
-def test_extremes_are_drawn(page: Page, make: Callable[[], object]) -> None:
-    views = Views(page)
+def test_extremes_are_drawn(page: Page, views: Views, make: Callable[[], object]) -> None:
     views.mount(make())  # type: ignore[arg-type]
-    for tab in TABS:
-        views.open(tab)
+    open_every_view(page)
     views.open("Timeline")
     page.get_by_role("application").focus()
     for key in ("+", "-", "End", "ArrowDown", "Home"):
@@ -106,7 +99,6 @@ def damaged(table: str, column: str, values: Any) -> str:
         (json.dumps({"format": "devtrace", "version": 99}), "version 99"),
     ],
 )
-def test_what_is_no_trace_is_refused_with_one_sentence(page: Page, text: str, sentence: str) -> None:
-    views = Views(page)
+def test_what_is_no_trace_is_refused_with_one_sentence(page: Page, views: Views, text: str, sentence: str) -> None:
     expect(views.mount(text)).to_contain_text(sentence)
     expect(page.get_by_role("alert")).to_have_count(1)

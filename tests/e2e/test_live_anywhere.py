@@ -7,7 +7,6 @@ The front end is emulated by what anywidget asks of one (its AFM): import the mo
 from __future__ import annotations
 
 import base64
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import FrameLocator, Page, expect
 
-from built import stale
+import needs
 from e2e import marimo
 from e2e.frames import SANDBOXES, put_in
-from e2e.views import TABS
+from e2e.views import open_every_view
 from folders import ROOT
 from kernels import Kernel, new_kernel
 
@@ -65,9 +64,7 @@ FRAMED = """([content, sandbox, id]) => {
 
 @pytest.fixture(scope="module", autouse=True)
 def installed() -> None:
-    assert not (reason := stale()), reason
-    if not marimo.is_installed():
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(marimo.HOW_TO_GET_IT)
+    needs.present(marimo.is_installed(), marimo.HOW_TO_GET_IT)
 
 
 @pytest.fixture
@@ -133,6 +130,4 @@ def test_a_live_view_grows_in_a_frame_while_the_cell_runs_and_the_report_comes_a
     [html] = [output["data"]["text/html"] for output in ran.outputs if "text/html" in output.get("data", {})]
     report = add_frame(page, put_in(html), sandbox, "report")
     expect(report.locator('[data-devtrace="finding"][data-rule="device-mismatch"]')).to_have_count(1)
-    for tab in TABS:
-        report.get_by_role("tab", name=tab, exact=True).click()
-        report.locator(f'[data-devtrace="{tab.lower()}"][data-ready="true"]').wait_for()
+    open_every_view(report)

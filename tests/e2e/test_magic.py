@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from e2e.lab import Lab
 from e2e.notebook import Notebook
+from e2e.sidebar import execution_count
 
 pytestmark = pytest.mark.e2e
 
@@ -23,42 +24,31 @@ def outputs(notebook: Notebook, index: int) -> list[str]:
     return kinds
 
 
-def count(notebook: Notebook, index: int) -> int | None:
-    """Return the execution count of a cell; None before it ran."""
-    number: int | None = notebook.page.evaluate(
-        "index => jupyterapp.shell.currentWidget.content.widgets[index].model.executionCount", index
-    )
-    return number
-
-
 def test_a_failing_cell_shows_its_error_and_below_it_the_report_and_stops_run_all(lab: Lab) -> None:
     cells = (LOAD, "%%devtrace --simulate cuda:1\nx.cuda() + x", "later = 1")
-    notebook = lab.open("failing.ipynb", *cells)
-    notebook.run_all()
+    notebook = lab.open("failing.ipynb", *cells, run="all")
     report = notebook.wait_ready("report")
     assert outputs(notebook, 1) == ["error", "application/vnd.devtrace.v1+json"]
     expect(report.locator('[data-rule="device-mismatch"][data-severity="error"]')).to_be_visible()
     expect(notebook.cell(1).locator(".jp-OutputArea-output").first).not_to_contain_text("devtrace/recording")
-    assert count(notebook, 2) is None
+    assert execution_count(notebook, 2) is None
 
 
 def test_the_value_is_above_the_report_and_a_second_run_replaces_both(lab: Lab) -> None:
     cells = (LOAD, "%%devtrace\nimport asyncio\nawait asyncio.sleep(0)\nx * 2")
-    notebook = lab.open("value.ipynb", *cells)
-    notebook.run_all()
+    notebook = lab.open("value.ipynb", *cells, run="all")
     notebook.wait_ready("report")
     notebook.run(1)
     expect(notebook.wait_ready("report")).to_have_attribute("data-op-count", "1")
     assert outputs(notebook, 1) == ["text/plain", "application/vnd.devtrace.v1+json"]
     expect(notebook.cell(1).locator(".jp-OutputArea-output").first).to_contain_text("tensor([2., 2., 2.])")
-    assert count(notebook, 1) == 3
+    assert execution_count(notebook, 1) == 3
 
 
 @pytest.mark.breadth
 def test_while_on_a_clean_cell_shows_a_line_and_a_failing_one_its_report(lab: Lab) -> None:
     cells = (LOAD, "%devtrace simulate cuda:1", "%devtrace on", "y = x.cuda() + 1", "n = 1", "x.cuda() + x")
-    notebook = lab.open("on.ipynb", *cells)
-    notebook.run_all()
+    notebook = lab.open("on.ipynb", *cells, run="all")
     notebook.wait_ready("report")
     assert outputs(notebook, 3) == ["text/plain"]
     expect(notebook.cell(3).locator(".jp-OutputArea-output")).to_contain_text("devtrace In[4]")
@@ -69,18 +59,16 @@ def test_while_on_a_clean_cell_shows_a_line_and_a_failing_one_its_report(lab: La
 @pytest.mark.breadth
 def test_a_line_that_cannot_be_followed_is_one_sentence_under_the_cell(lab: Lab) -> None:
     cells = (LOAD, "%%devtrace --bogus\nran = True", "later = 1")
-    notebook = lab.open("bogus.ipynb", *cells)
-    notebook.run_all()
+    notebook = lab.open("bogus.ipynb", *cells, run="all")
     output = notebook.cell(1).locator(".jp-OutputArea-output")
     expect(output).to_contain_text("UsageError: unknown-flag: got %%devtrace --bogus; its flags are --simulate cuda:N")
     assert outputs(notebook, 1) == ["error"]
-    assert count(notebook, 2) is None
+    assert execution_count(notebook, 2) is None
 
 
 @pytest.mark.breadth
 def test_the_tab_key_completes_a_flag(lab: Lab) -> None:
-    notebook = lab.open("tab.ipynb", LOAD, "")
-    notebook.run(0)
+    notebook = lab.open("tab.ipynb", LOAD, "", run="first")
     notebook.cell(1).locator(".jp-InputArea-editor").click()
     lab.page.keyboard.type("%%devtrace --sim")
     expect(notebook.cell(1).locator(".jp-mod-completer-enabled")).to_be_visible()
@@ -92,8 +80,7 @@ def test_the_tab_key_completes_a_flag(lab: Lab) -> None:
 
 def test_an_interrupted_cell_shows_what_it_did_so_far(lab: Lab) -> None:
     cells = (LOAD, "%%devtrace\nprint('started', flush=True)\nwhile True:\n    y = x + 1", "x")
-    notebook = lab.open("interrupted.ipynb", *cells)
-    notebook.run(0)
+    notebook = lab.open("interrupted.ipynb", *cells, run="first")
     notebook.start(1)
     expect(notebook.cell(1).locator(".jp-OutputArea-output")).to_contain_text("started")
     notebook.command("notebook:interrupt-kernel")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from built import stale
+import needs
 from e2e import marimo
 from e2e.marimo import Marimo
-from e2e.views import TABS
+from e2e.views import open_every_view
 
 pytestmark = pytest.mark.foreign
 
@@ -79,37 +78,24 @@ def _(devtrace, live, pathlib, threading, torch):
 
 @pytest.fixture(scope="module", autouse=True)
 def installed() -> None:
-    assert not (reason := stale()), reason
-    if not marimo.is_installed():
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(marimo.HOW_TO_GET_IT)
+    needs.present(marimo.is_installed(), marimo.HOW_TO_GET_IT)
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Marimo]:
-    with marimo.serve("run", NOTEBOOK, tmp_path_factory.mktemp("app")) as running:
+def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Marimo]:
+    command, notebook, theme = request.param
+    with marimo.serve(command, notebook, tmp_path_factory.mktemp("marimo"), theme) as running:
         yield running
 
 
-@pytest.fixture(scope="module")
-def edited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Marimo]:
-    with marimo.serve("edit", NOTEBOOK, tmp_path_factory.mktemp("edited")) as running:
-        yield running
+def of(command: str, notebook: str = NOTEBOOK, theme: str = "light") -> pytest.MarkDecorator:
+    """Mark a test that looks at a notebook which marimo runs or edits."""
+    return pytest.mark.parametrize("served", [(command, notebook, theme)], indirect=True, ids=[f"{command} {theme}"])
 
 
-@pytest.fixture
-def dark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Marimo]:
-    with marimo.serve("run", NOTEBOOK, tmp_path_factory.mktemp("dark"), theme="dark") as running:
-        yield running
-
-
-@pytest.fixture
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Marimo]:
-    with marimo.serve("edit", LIVE, tmp_path_factory.mktemp("live")) as running:
-        yield running
-
-
-def test_a_report_as_the_last_expression_is_alive(page: Page, app: Marimo) -> None:
-    page.goto(app.url)
+@of("run")
+def test_a_report_as_the_last_expression_is_alive(page: Page, served: Marimo) -> None:
+    page.goto(served.url)
     outputs = page.frame_locator("iframe")
     outputs.locator('.dt-report[data-ready="true"]').wait_for()
     finding = outputs.locator('[data-devtrace="finding"][data-rule="device-mismatch"]')
@@ -117,13 +103,12 @@ def test_a_report_as_the_last_expression_is_alive(page: Page, app: Marimo) -> No
     expect(finding).to_contain_text("addmm")
     # An app runs its cells as lines of their file; a notebook that is edited runs each as a file of its own.
     expect(finding).to_contain_text("notebook.py line")
-    for tab in TABS:
-        outputs.get_by_role("tab", name=tab, exact=True).click()
-        outputs.locator(f'[data-devtrace="{tab.lower()}"][data-ready="true"]').wait_for()
+    open_every_view(outputs)
 
 
-def test_a_small_report_is_seen_whole_in_its_frame(page: Page, app: Marimo) -> None:
-    page.goto(app.url)
+@of("run")
+def test_a_small_report_is_seen_whole_in_its_frame(page: Page, served: Marimo) -> None:
+    page.goto(served.url)
     outputs = page.frame_locator("iframe")
     outputs.locator('[data-devtrace="timeline"][data-ready="true"]').wait_for()
     frame = page.locator("iframe").element_handle()
@@ -141,8 +126,9 @@ GROWN = """ops => {
 }"""
 
 
-def test_a_live_view_grows_while_threads_of_a_cell_run(page: Page, live: Marimo) -> None:
-    page.goto(live.url)
+@of("edit", LIVE)
+def test_a_live_view_grows_while_threads_of_a_cell_run(page: Page, served: Marimo) -> None:
+    page.goto(served.url)
     view = page.locator('[data-devtrace="live"][data-ready="true"]')
     view.wait_for()
     ops = 0
@@ -153,13 +139,14 @@ def test_a_live_view_grows_while_threads_of_a_cell_run(page: Page, live: Marimo)
     expect(view).to_contain_text("cuda:0")
     expect(view.get_by_role("button", name="Stop")).to_have_count(0)
     view.locator("canvas").first.wait_for()
-    (live.folder / "enough").touch()
+    (served.folder / "enough").touch()
     expect(view).to_contain_text("done")
     assert int(view.get_attribute("data-op-count") or 0) >= ops
 
 
-def test_in_an_edited_notebook_a_site_has_the_id_that_marimo_gives_its_cell(page: Page, edited: Marimo) -> None:
-    page.goto(edited.url)
+@of("edit")
+def test_in_an_edited_notebook_a_site_has_the_id_that_marimo_gives_its_cell(page: Page, served: Marimo) -> None:
+    page.goto(served.url)
     finding = page.frame_locator("iframe").locator('[data-devtrace="finding"][data-rule="device-mismatch"]')
     expect(finding).to_contain_text(re.compile(r"cell-\w{4} line 4"))
     cell = re.search(r"cell-\w{4}", finding.inner_text())
@@ -167,8 +154,9 @@ def test_in_an_edited_notebook_a_site_has_the_id_that_marimo_gives_its_cell(page
     expect(page.locator(f"#{cell[0]}")).to_contain_text("model = nn.Linear(4, 2)")
 
 
-def test_a_report_is_dark_as_marimo_is_and_answers_the_keyboard(page: Page, dark: Marimo) -> None:
-    page.goto(dark.url)
+@of("run", theme="dark")
+def test_a_report_is_dark_as_marimo_is_and_answers_the_keyboard(page: Page, served: Marimo) -> None:
+    page.goto(served.url)
     outputs = page.frame_locator("iframe")
     outputs.locator('.dt-report.dt-dark[data-ready="true"]').wait_for()
     # Of another colour scheme than marimo's, the frame would be white round the report.

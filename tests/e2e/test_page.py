@@ -14,24 +14,18 @@ from torch import nn
 
 import devtrace
 import make_traces
-from built import stale
 from devtrace.api.results import diagnose
 from devtrace.diagnosis.findings import Edit
 from devtrace.interchange.diff import diff
 from devtrace.report.page import to_html
 from devtrace.trace.memory_curves import MOST_POINTS, curves, lives_until_use
 from devtrace.trace.tables import TraceData
-from e2e.views import TABS
+from e2e.views import open_every_view, open_view
 from folders import ROOT
 from samples import training, with_memory
 from traces import head_trace, odd_trace
 
 pytestmark = pytest.mark.e2e
-
-
-@pytest.fixture(autouse=True)
-def built() -> None:
-    assert not (reason := stale()), reason
 
 
 def opened(page: Page, trace: TraceData, folder: Path) -> Locator:
@@ -49,9 +43,7 @@ def opened(page: Page, trace: TraceData, folder: Path) -> Locator:
 def test_every_view_opens_from_a_file_without_a_network(trace: TraceData, page: Page, tmp_path: Path) -> None:
     report = opened(page, trace, tmp_path)
     assert report.get_attribute("data-op-count") == str(len(trace.ops))
-    for tab in TABS:
-        page.get_by_role("tab", name=tab, exact=True).click()
-        page.locator(f'[data-devtrace="{tab.lower()}"][data-ready="true"]').wait_for()
+    open_every_view(page)
 
 
 def test_a_finding_picked_on_the_page_is_selected_in_its_other_views(page: Page, tmp_path: Path) -> None:
@@ -93,9 +85,8 @@ def test_each_of_several_findings_shows_its_fix_and_opens_on_a_click(page: Page,
 def test_each_line_shows_how_long_its_ops_took(page: Page, tmp_path: Path) -> None:
     with devtrace.record(simulate="cuda:1") as recording:
         losses_and_masks()
-    report = opened(page, recording.trace, tmp_path)
-    report.get_by_role("tab", name="Lines", exact=True).click()
-    lines = page.locator('[data-devtrace="lines"][data-ready="true"]')
+    opened(page, recording.trace, tmp_path)
+    lines = open_view(page, "Lines")
     expect(lines.get_by_role("columnheader", name="Time")).to_be_visible()
     row = lines.get_by_role("row").filter(has_text="loss.backward()")
     expect(row.locator(".dt-time")).to_have_text(re.compile(r"^\d[\d.]* (ns|µs|ms|s)$"))
@@ -117,8 +108,7 @@ def test_by_what_a_fix_of_a_cost_was_proven_is_in_its_story(page: Page, tmp_path
 
 def test_memory_is_stacked_by_kind_and_a_kind_opens_by_name(page: Page, tmp_path: Path) -> None:
     opened(page, with_memory(limit=1000), tmp_path)
-    page.get_by_role("tab", name="Memory", exact=True).click()
-    memory = page.locator('[data-devtrace="memory"][data-ready="true"]')
+    memory = open_view(page, "Memory")
     expect(memory.get_by_role("button", name="at most 600 B of 1000 B")).to_be_visible()
     kinds = memory.locator("path").evaluate_all("areas => areas.map(area => area.dataset.kind)")
     assert kinds == ["parameter", "activation"]
@@ -130,16 +120,9 @@ def test_memory_is_stacked_by_kind_and_a_kind_opens_by_name(page: Page, tmp_path
 
 
 @pytest.mark.breadth
-def test_the_op_of_the_peak_is_selected_in_the_other_views(page: Page, tmp_path: Path) -> None:
-    opened(page, with_memory(limit=0), tmp_path)
-    page.get_by_role("tab", name="Memory", exact=True).click()
-    page.get_by_role("button", name="at most 600 B", exact=True).click()
-    page.get_by_role("tab", name="Ops", exact=True).click()
-    expect(page.locator('[data-devtrace="ops"] [aria-selected="true"] .dt-op-name')).to_have_count(1)
-
-
-@pytest.mark.breadth
-def test_keys_go_from_point_to_point_of_the_memory(page: Page, tmp_path: Path) -> None:
+def test_keys_go_from_point_to_point_of_the_memory_and_the_op_of_the_peak_is_selected_elsewhere(
+    page: Page, tmp_path: Path
+) -> None:
     opened(page, with_memory(limit=0), tmp_path)
     page.get_by_role("tab", name="Memory", exact=True).click()
     plot = page.get_by_role("slider", name="cuda:0, at most 600 B")
@@ -147,6 +130,9 @@ def test_keys_go_from_point_to_point_of_the_memory(page: Page, tmp_path: Path) -
     expect(plot).to_have_attribute("aria-valuetext", "Op 1: 100 B")
     plot.press("ArrowRight")
     expect(plot).to_have_attribute("aria-valuetext", "Op 2: 600 B")
+    page.get_by_role("button", name="at most 600 B", exact=True).click()
+    page.get_by_role("tab", name="Ops", exact=True).click()
+    expect(page.locator('[data-devtrace="ops"] [aria-selected="true"] .dt-op-name')).to_have_count(1)
 
 
 def test_the_memory_of_100_000_ops_is_drawn_from_a_curve_of_few_points(page: Page, tmp_path: Path) -> None:
@@ -154,8 +140,7 @@ def test_the_memory_of_100_000_ops_is_drawn_from_a_curve_of_few_points(page: Pag
     known = tuple(curves(trace, lives_until_use(trace), {}, is_exact=False))
     assert 0 < max(len(each.ops) for each in known) <= MOST_POINTS
     opened(page, replace(trace, memory=known), tmp_path)
-    page.get_by_role("tab", name="Memory", exact=True).click()
-    memory = page.locator('[data-devtrace="memory"][data-ready="true"]')
+    memory = open_view(page, "Memory")
     expect(memory.get_by_role("slider").first).to_be_visible()
     drawn = memory.locator("path").evaluate_all("areas => areas.map(area => area.getAttribute('d').length)")
     assert max(drawn) <= 40 * 2 * MOST_POINTS

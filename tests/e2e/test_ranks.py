@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from built import stale
 from warm import Warm
 
 pytestmark = pytest.mark.e2e
@@ -18,7 +17,6 @@ PROGRAM = Path(__file__).with_name("data_parallel.py")
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give the page of the job on 64 ranks, with the traces of four."""
-    assert not (reason := stale()), reason
     file = tmp_path_factory.mktemp("ranks") / "job.html"
     with Warm() as warm:
         warm.call("job_programs", "page_of", str(PROGRAM), "4", str(file), "64")

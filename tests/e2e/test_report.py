@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 
-import nbformat
 import pytest
 from playwright.sync_api import Page, expect
 
 import make_traces
-from devtrace.interchange.diff import diff
 from devtrace.trace.format import save
 from e2e.lab import Lab
 from e2e.notebook import Notebook, wait_restored
 from e2e.server import TOKEN, Server
-from e2e.views import AXE, TABS, violations
-from samples import training
+from e2e.views import TABS, open_view, violations
 
 pytestmark = pytest.mark.e2e
 
@@ -74,32 +71,17 @@ def test_a_failing_cell_shows_its_story_in_notebook_7_by_keyboard_too_and_in_its
 
 
 @pytest.mark.breadth
-def test_a_comparison_of_two_traces_is_one_table_above_the_report(lab: Lab) -> None:
-    data = diff(training(3, failing=False), training(3))._repr_mimebundle_()
-    output = nbformat.v4.new_output("execute_result", data, execution_count=1)
-    cell = nbformat.v4.new_code_cell("devtrace.diff(a, b)", outputs=[output])
-    page = lab.page
-    lab.open("diff.ipynb", cell).wait_ready("report")
-    row = page.locator('[data-devtrace="diff"] [data-what="finding"]').filter(has_text="model.out_head.weight")
-    row.click()
-    finding = page.locator('[data-devtrace="finding"][data-rule="device-mismatch"]')
-    expect(finding).to_have_attribute("aria-selected", "true")
-
-
-@pytest.mark.breadth
 def test_axe_finds_no_violation_in_lab_in_either_theme(lab: Lab) -> None:
     """With JupyterLab's own colours, which the report takes over."""
     page, notebook = lab.page, Notebook(lab.page)
     save(make_traces.failing(), lab.server.folder / "axe.devtrace")
     notebook.command("docmanager:open", path="axe.devtrace")
     page.locator('[data-devtrace="timeline"][data-ready="true"]').wait_for()
-    page.add_script_tag(path=str(AXE))
     for theme, is_light in (("JupyterLab Dark", "false"), ("JupyterLab Light", "true")):
         notebook.command("apputils:change-theme", theme=theme)
         page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=is_light)
         for tab in TABS:
-            page.get_by_role("tab", name=tab, exact=True).click()
-            page.locator(f'[data-devtrace="{tab.lower()}"][data-ready="true"]').wait_for()
+            open_view(page, tab)
             assert violations(page, '[data-devtrace="report"]') == [], (theme, tab)
 
 

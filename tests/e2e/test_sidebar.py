@@ -19,8 +19,8 @@ from e2e.sidebar import (
     expect_selected_with,
     expect_source,
     source,
-    violations,
 )
+from e2e.views import violations
 
 pytestmark = pytest.mark.e2e
 
@@ -36,6 +36,7 @@ COMMANDS = (
     "Export Last Trace for Perfetto",
 )
 LOAD = "%load_ext devtrace\nimport torch"
+PANEL = "#devtrace-sidebar"
 
 
 def expect_fixed(notebook: Notebook, sidebar: Sidebar, before: list[str]) -> None:
@@ -145,7 +146,7 @@ def test_axe_finds_no_violation(lab: Lab) -> None:
     page = lab.page
     notebook = lab.open("axe.ipynb", *STORY)
     sidebar = Sidebar.open(notebook, link="absent")
-    assert violations(page) == []
+    assert violations(page, PANEL) == []
     notebook.run_all()
     expect(sidebar.findings).to_have_count(1)
     expect(sidebar.row_of("x")).to_be_visible()
@@ -154,14 +155,13 @@ def test_axe_finds_no_violation(lab: Lab) -> None:
     for theme, light in (("JupyterLab Dark", "false"), ("JupyterLab Light", "true")):
         notebook.command("apputils:change-theme", theme=theme)
         expect(page.locator("body")).to_have_attribute("data-jp-theme-light", light)
-        assert violations(page) == []
+        assert violations(page, PANEL) == []
         assert violations(page, ".dt-tab-page") == []
 
 
 def test_every_cell_is_traced_while_the_switch_is_on(lab: Lab) -> None:
     cells = (LOAD, "torch.ones(3) + 1", "1 + 1", "torch.ones(3) * 2")
-    notebook = lab.open("every.ipynb", *cells)
-    notebook.run(0)
+    notebook = lab.open("every.ipynb", *cells, run="first")
     sidebar = Sidebar.open(notebook)
     sidebar.tracing.click()
     expect(sidebar.tracing).to_be_checked()
@@ -179,8 +179,7 @@ def test_every_cell_is_traced_while_the_switch_is_on(lab: Lab) -> None:
 @pytest.mark.parametrize("by", ["mouse", "keyboard"])
 def test_a_press_counts_though_the_panel_changes_before_the_release(lab: Lab, by: str) -> None:
     page = lab.page
-    notebook = lab.open(f"press-{by}.ipynb", LOAD)
-    notebook.run(0)
+    notebook = lab.open(f"press-{by}.ipynb", LOAD, run="first")
     sidebar = Sidebar.open(notebook)
     expect(sidebar.simulated(2)).to_be_enabled()
     if by == "mouse":
@@ -204,8 +203,7 @@ def test_a_press_counts_though_the_panel_changes_before_the_release(lab: Lab, by
 
 @pytest.mark.breadth
 def test_one_cell_is_traced_from_its_toolbar_and_stays_as_it_is(lab: Lab) -> None:
-    notebook = lab.open("toolbar.ipynb", "import torch", "torch.ones(3) + 1")
-    notebook.run(0)
+    notebook = lab.open("toolbar.ipynb", "import torch", "torch.ones(3) + 1", run="first")
     sidebar = Sidebar.open(notebook, link="absent")
     notebook.cell(1).locator(".jp-InputArea-editor").click()
     traces = notebook.panel.get_by_role("button", name="Run this cell and show where its devices meet")
@@ -216,7 +214,7 @@ def test_one_cell_is_traced_from_its_toolbar_and_stays_as_it_is(lab: Lab) -> Non
     sidebar.expect_traces("In[2]")
     assert source(notebook, 1) == "torch.ones(3) + 1"
     notebook.run(1)
-    expect(notebook.view("report")).to_have_count(0)
+    expect(notebook.page.locator('[data-devtrace="report"]')).to_have_count(0)
     expect(traces).to_be_visible()
     notebook.command("notebook:change-cell-to-markdown")
     expect(traces.locator("visible=true")).to_have_count(0)
@@ -226,15 +224,14 @@ def test_one_cell_is_traced_from_its_toolbar_and_stays_as_it_is(lab: Lab) -> Non
 def test_a_running_cell_is_counted_and_the_panel_stays_responsive(lab: Lab) -> None:
     page = lab.page
     going = "import os\nx = torch.ones(64, 64)\nwhile not os.path.exists('enough'):\n    x = (x @ x).clamp(0, 1)"
-    notebook = lab.open("long.ipynb", LOAD, f"%%devtrace\n{going}")
-    notebook.run(0)
+    notebook = lab.open("long.ipynb", LOAD, f"%%devtrace\n{going}", run="first")
     sidebar = Sidebar.open(notebook)
     notebook.cell(1).locator(".jp-InputArea-editor").click()
     notebook.start(1)
     live = sidebar.root.locator("[data-live=ops]")
     live.wait_for()
     expect(sidebar.root.locator("[data-part=live]")).to_contain_text("In[2] is running")
-    seen = number(live.inner_text())
+    seen = int(live.inner_text().replace(",", ""))
     page.wait_for_function(
         "seen => Number(document.querySelector('[data-live=ops]').textContent.replaceAll(',', '')) > seen", arg=seen
     )
@@ -245,17 +242,13 @@ def test_a_running_cell_is_counted_and_the_panel_stays_responsive(lab: Lab) -> N
     expect(section).to_have_attribute("open", "")
     sidebar.tracing.click()
     expect(sidebar.status).to_contain_text("Waiting for the kernel")
-    assert violations(page) == []
+    assert violations(page, PANEL) == []
     (lab.server.folder / "enough").touch()
     notebook.wait_idle()
     sidebar.expect_traces("In[2]")
     expect(live).to_have_count(0)
     expect(sidebar.tracing).to_be_checked()
     expect(sidebar.status).to_be_empty()
-
-
-def number(text: str) -> int:
-    return int(text.replace(",", ""))
 
 
 def test_names_are_listed_by_device_and_a_mixed_model_by_what_differs(lab: Lab) -> None:
@@ -298,15 +291,14 @@ def test_a_device_shows_what_is_in_use_of_it_and_the_names_that_keep_most(lab: L
     expect(memory.locator("li").first).to_contain_text("graphs that losses keeps")
     expect(memory.locator("li").first).to_contain_text("6.0 MiB")
     expect(memory.locator("li").nth(1)).to_contain_text("the parameters of net")
-    assert violations(lab.page) == []
+    assert violations(lab.page, PANEL) == []
     notebook.run(3)
     expect(memory).to_have_count(0)
 
 
 @pytest.mark.breadth
 def test_every_command_is_in_the_palette_and_does_what_its_label_promises(lab: Lab) -> None:
-    notebook = lab.open("palette.ipynb", LOAD, "torch.ones(3) + 1")
-    notebook.run(0)
+    notebook = lab.open("palette.ipynb", LOAD, "torch.ones(3) + 1", run="first")
     sidebar = Sidebar.open(notebook)
     notebook.command("apputils:activate-command-palette")
     lab.page.locator(".lm-CommandPalette-input").fill("devtrace")
@@ -327,12 +319,13 @@ def test_every_command_is_in_the_palette_and_does_what_its_label_promises(lab: L
     expect(notebook.cell(1).locator(".dt-stripe")).to_have_count(1)
     notebook.command("devtrace:clear-stripes")
     expect(notebook.cell(1).locator(".dt-stripe")).to_have_count(0)
+    notebook.command("devtrace:trace-cell")
+    expect(notebook.cell(1).locator(".dt-stripe")).to_have_count(1)
 
 
 def test_the_newest_trace_opens_in_a_tab_and_is_exported(lab: Lab) -> None:
     page = lab.page
-    notebook = lab.open("tab.ipynb", LOAD, "%%devtrace\ntorch.ones(3) + 1")
-    notebook.run_all()
+    notebook = lab.open("tab.ipynb", LOAD, "%%devtrace\ntorch.ones(3) + 1", run="all")
     notebook.wait_ready("report")
     sidebar = Sidebar.open(notebook)
     sidebar.expect_traces("In[2]")

@@ -64,8 +64,7 @@ def test_without_a_notebook_the_panel_shows_what_it_is_for(lab: Lab) -> None:
 @pytest.mark.breadth
 def test_without_a_kernel_the_traces_of_the_outputs_are_shown(lab: Lab) -> None:
     page = lab.page
-    notebook = lab.open("kernelless.ipynb", LOAD, TRACED)
-    notebook.run_all()
+    notebook = lab.open("kernelless.ipynb", LOAD, TRACED, run="all")
     sidebar = Sidebar.open(notebook)
     sidebar.expect_traces("In[2]")
     page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.shutdown()")
@@ -88,33 +87,20 @@ def test_devtrace_is_loaded_from_the_panel(lab: Lab) -> None:
 
 @pytest.mark.breadth
 def test_for_a_kernel_without_devtrace_the_panel_shows_how_to_install_it(lab: Lab) -> None:
-    notebook = lab.open("none.ipynb", MISSING)
-    notebook.run(0)
+    notebook = lab.open("none.ipynb", MISSING, run="first")
     sidebar = Sidebar.open(notebook, link="absent")
     sidebar.root.get_by_role("button", name="Run %load_ext devtrace").click()
     expect(sidebar.status).to_contain_text("not installed where this kernel runs. Run %pip install devtrace")
     expect(sidebar.tracing).to_have_attribute("aria-disabled", "true")
 
 
-@pytest.mark.breadth
-def test_a_cell_that_loads_devtrace_connects_the_panel(lab: Lab) -> None:
-    notebook = lab.open("loads.ipynb", "x = 1", LOAD)
-    sidebar = Sidebar.open(notebook, link="absent")
-    notebook.run(0)
-    notebook.run(1)
-    sidebar.wait_link("connected")
-    notebook.panel.press("Escape")
-
-
 def test_a_restart_with_the_panel_open_begins_anew(lab: Lab) -> None:
-    page = lab.page
-    notebook = lab.open("restart.ipynb", LOAD, TRACED)
-    notebook.run_all()
+    notebook = lab.open("restart.ipynb", LOAD, TRACED, run="all")
     sidebar = Sidebar.open(notebook)
     sidebar.simulated(2).check()
     expect(sidebar.simulated(2)).to_be_checked()
     expect(sidebar.simulated(2)).to_be_enabled()
-    page.evaluate("() => { void jupyterapp.shell.currentWidget.sessionContext.restartKernel(); }")
+    lab.page.evaluate("() => { void jupyterapp.shell.currentWidget.sessionContext.restartKernel(); }")
     sidebar.wait_link("absent")
     sidebar.expect_traces("In[2]")
     notebook.wait_idle()
@@ -128,8 +114,7 @@ def test_a_restart_with_the_panel_open_begins_anew(lab: Lab) -> None:
 @pytest.mark.breadth
 def test_an_interrupted_cell_is_not_shown_as_running(lab: Lab) -> None:
     endless = "%%devtrace\nwhile True:\n    torch.ones(8, 8) @ torch.ones(8, 8)"
-    notebook = lab.open("interrupt.ipynb", LOAD, endless)
-    notebook.run(0)
+    notebook = lab.open("interrupt.ipynb", LOAD, endless, run="first")
     sidebar = Sidebar.open(notebook)
     notebook.start(1)
     sidebar.root.locator("[data-live=ops]").wait_for()
@@ -141,8 +126,7 @@ def test_an_interrupted_cell_is_not_shown_as_running(lab: Lab) -> None:
 
 @pytest.mark.breadth
 def test_the_panel_connects_again_when_jupyter_has_restarted_a_kernel_that_died(lab: Lab) -> None:
-    notebook = lab.open("dies.ipynb", LOAD, TRACED, "import os; os._exit(1)")
-    notebook.run(0)
+    notebook = lab.open("dies.ipynb", LOAD, TRACED, "import os; os._exit(1)", run="first")
     notebook.run(1)
     sidebar = Sidebar.open(notebook)
     sidebar.expect_traces("In[2]")
@@ -200,15 +184,12 @@ def test_a_lost_connection_is_shown_and_comes_back(page: Page, server: Server) -
 
 
 def test_two_notebooks_have_each_its_own_state(lab: Lab) -> None:
-    page = lab.page
-    lab.open("one.ipynb", LOAD, TRACED).run_all()
-    notebook = Notebook(page)
+    notebook = lab.open("one.ipynb", LOAD, TRACED, run="all")
     sidebar = Sidebar.open(notebook)
     sidebar.tracing.click()
     expect(sidebar.tracing).to_be_checked()
     sidebar.expect_traces("In[2]")
-    notebook.open_beside(lab.server.write("two.ipynb", LOAD, "1"))
-    notebook.wait_idle()
+    lab.open("two.ipynb", LOAD, "1")
     expect(sidebar.root).to_contain_text("two.ipynb")
     sidebar.wait_link("absent")
     notebook.run(0)
@@ -223,11 +204,10 @@ def test_two_notebooks_have_each_its_own_state(lab: Lab) -> None:
 @pytest.mark.breadth
 def test_two_notebooks_on_one_kernel_share_its_state_and_show_each_its_own_traces(lab: Lab) -> None:
     page = lab.page
-    lab.open("first.ipynb", LOAD, TRACED).run_all()
-    notebook = Notebook(page)
+    notebook = lab.open("first.ipynb", LOAD, TRACED, run="all")
     sidebar = Sidebar.open(notebook)
     sidebar.expect_traces("In[2]")
-    notebook.open_beside(lab.server.write("second.ipynb", "torch.ones(5) * 2"))
+    lab.open("second.ipynb", "torch.ones(5) * 2")
     page.evaluate(
         "async () => { const open = [...jupyterapp.shell.widgets('main')];"
         " const [first, second] = ['first.ipynb', 'second.ipynb']"
@@ -248,8 +228,7 @@ def test_two_notebooks_on_one_kernel_share_its_state_and_show_each_its_own_trace
 
 @pytest.mark.breadth
 def test_two_browsers_on_one_notebook_see_the_same(lab: Lab) -> None:
-    notebook = lab.open("shared.ipynb", LOAD, TRACED)
-    notebook.run(0)
+    notebook = lab.open("shared.ipynb", LOAD, TRACED, run="first")
     sidebar = Sidebar.open(notebook)
     with lab.second_page() as page:
         others = Sidebar.open(Notebook.open(page, lab.server, "shared.ipynb"))
@@ -265,8 +244,7 @@ def test_two_browsers_on_one_notebook_see_the_same(lab: Lab) -> None:
 @pytest.mark.breadth
 def test_a_console_has_a_panel_too(lab: Lab) -> None:
     page = lab.page
-    notebook = lab.open("beside.ipynb", LOAD)
-    notebook.run(0)
+    notebook = lab.open("beside.ipynb", LOAD, run="first")
     sidebar = Sidebar.open(notebook)
     notebook.command("notebook:create-console")
     prompt = page.locator(".jp-CodeConsole-promptCell .cm-content")
@@ -295,8 +273,7 @@ def test_a_kernel_of_another_language_is_left_alone(page: Page, server: Server) 
 @pytest.mark.parametrize(("protocol", "link"), [(99, "newer"), (0, "older")])
 def test_another_devtrace_in_the_kernel_is_not_taken_for_ours(lab: Lab, protocol: int, link: str) -> None:
     welcome = {"kind": "welcome", "request": 1, "protocol": protocol, "version": "9.9", "mood": "fine"}
-    notebook = lab.open(f"{link}.ipynb", IMPOSTOR.format(messages=[welcome]))
-    notebook.run(0)
+    notebook = lab.open(f"{link}.ipynb", IMPOSTOR.format(messages=[welcome]), run="first")
     sidebar = Sidebar.open(notebook, link=link)
     expect(sidebar.status).to_contain_text(f"{link} devtrace than this panel")
     expect(sidebar.status).to_contain_text("It is 9.9.")
@@ -332,8 +309,7 @@ def test_what_does_not_fit_is_refused_with_one_line_and_markup_stays_text(lab: L
 
     page.on("console", note)
     cell = IMPOSTOR.format(messages=[welcome, *bad, good])
-    notebook = lab.open("hostile.ipynb", cell)
-    notebook.run(0)
+    notebook = lab.open("hostile.ipynb", cell, run="first")
     sidebar = Sidebar.open(notebook)
     expect(sidebar.row_of(markup)).to_contain_text(markup)
     expect(sidebar.root.locator("[data-part=live]")).to_contain_text(f"{markup} is running")

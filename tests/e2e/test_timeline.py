@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 import make_traces
-from built import stale
 from e2e.browser import Chromium
 from e2e.views import Views, point_at
 
 pytestmark = pytest.mark.e2e
 
 OPS = 100
+SPANS = tuple((at * 1000, 1000) for at in range(OPS))
 
 
 class Plot:
-    """A timeline of ops in one lane, each as long as the next: which one is at a place says what is in view."""
+    """A timeline of ops in one lane, by default each as long as the next: which is at a place says what is in view."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, spans: Sequence[tuple[int, int]] = SPANS) -> None:
         page.emulate_media(reduced_motion="reduce")
-        Views(page).mount(make_traces.timed(*((at * 1000, 1000) for at in range(OPS))))
+        Views(page).mount(make_traces.timed(*spans))
         self.page = page
         self.node = page.get_by_role("application")
         box = self.node.bounding_box()
@@ -41,6 +41,14 @@ class Plot:
         expect(title).to_be_visible()
         return int((title.text_content() or "").removeprefix("aten.op"))
 
+    def zoom_in(self, share: float, by: int) -> None:
+        """Turn the wheel with Ctrl at a share of the width."""
+        self.page.mouse.move(self.at(share), self.y)
+        self.page.keyboard.down("Control")
+        for _ in range(4):
+            self.page.mouse.wheel(0, -by)
+        self.page.keyboard.up("Control")
+
     @property
     def ends(self) -> tuple[int, int]:
         return self.op(0.05), self.op(0.95)
@@ -48,7 +56,6 @@ class Plot:
 
 @pytest.fixture
 def plot(page: Page) -> Plot:
-    assert not (reason := stale()), reason
     return Plot(page)
 
 
@@ -75,10 +82,7 @@ def test_keys_zoom_and_pan(plot: Plot, key: str, sees: object) -> None:
 
 def test_the_wheel_with_ctrl_zooms_round_the_pointer_and_sideways_pans(plot: Plot) -> None:
     under = plot.op(0.3)
-    plot.page.keyboard.down("Control")
-    for _ in range(4):
-        plot.page.mouse.wheel(0, -100)
-    plot.page.keyboard.up("Control")
+    plot.zoom_in(0.3, by=100)
     zoomed = plot.ends
     assert zoomed[1] - zoomed[0] < OPS / 2
     assert abs(plot.op(0.3) - under) <= 1
@@ -137,7 +141,7 @@ def test_two_fingers_pinch(touched: Page) -> None:
     assert abs(plot.op(0.5) - under) <= 2
 
 
-def card_of_the_failing_op(page: Page) -> Locator:
+def test_the_card_shows_op_shapes_devices_module_and_line(page: Page) -> None:
     views = Views(page)
     page.emulate_media(reduced_motion="reduce")
     views.mount(make_traces.failing())
@@ -152,22 +156,9 @@ def card_of_the_failing_op(page: Page) -> Locator:
         point_at(page, box["x"] + x, box["y"] + box["height"] - 24)
         if page.locator(".dt-card-title:has-text('addmm')").is_visible():
             break
-    return page.locator(".dt-card")
-
-
-def test_the_card_shows_op_shapes_devices_module_and_line(page: Page) -> None:
-    assert not (reason := stale()), reason
-    card = card_of_the_failing_op(page)
-    for text in (
-        "aten.addmm",
-        "cuda:0",
-        "on cpu",
-        "[8, 768]",
-        "model.out_head",
-        "In[7] line 6",
-        "Expected all tensors",
-    ):
-        expect(card).to_contain_text(text)
+    shown = ("aten.addmm", "cuda:0", "on cpu", "[8, 768]", "model.out_head", "In[7] line 6", "Expected all tensors")
+    for text in shown:
+        expect(page.locator(".dt-card")).to_contain_text(text)
 
 
 def test_a_search_shows_how_many_ops_it_lights_up_and_lets_the_others_fade(plot: Plot) -> None:
@@ -182,17 +173,24 @@ def test_a_search_shows_how_many_ops_it_lights_up_and_lets_the_others_fade(plot:
 
 
 def test_each_op_as_wide_as_the_next_where_time_hides_some(page: Page) -> None:
-    assert not (reason := stale()), reason
-    page.emulate_media(reduced_motion="reduce")
-    Views(page).mount(make_traces.timed((0, 10), (10, 1_000_000), (1_000_010, 10)))
+    plot = Plot(page, [(0, 10), (10, 1_000_000), (1_000_010, 10)])
     steps = page.get_by_role("button", name="Equal steps")
     steps.click()
     expect(steps).to_have_attribute("aria-pressed", "true")
-    box = page.get_by_role("application").bounding_box()
-    assert box
-    for op, share in enumerate((0.2, 0.5, 0.8)):
-        page.mouse.move(box["x"] + 128 + share * (box["width"] - 128), box["y"] + box["height"] - 24)
-        expect(page.locator(".dt-card-title")).to_have_text(f"aten.op{op}")
+    assert [plot.op(share) for share in (0.2, 0.5, 0.8)] == [0, 1, 2]
+
+
+@pytest.mark.breadth
+def test_a_view_of_a_gap_is_explained_and_leads_back(page: Page) -> None:
+    plot = Plot(page, [(0, 1000), (10_000_000, 1000)])
+    hint = page.get_by_text("No op ran in this stretch of time.")
+    expect(hint).to_be_hidden()
+    for way_back in ("Next op →", "Show all"):
+        plot.zoom_in(0.5, by=200)
+        expect(hint).to_be_visible()
+        page.get_by_role("button", name=way_back, exact=True).click()
+        expect(hint).to_be_hidden()
+        page.keyboard.press("Home")
 
 
 def test_the_card_goes_with_the_op_that_the_keys_pick(plot: Plot) -> None:

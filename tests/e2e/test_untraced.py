@@ -14,8 +14,7 @@ pytestmark = pytest.mark.e2e
 
 
 def test_the_error_of_an_untraced_cell_is_explained_and_its_button_traces_the_cell(lab: Lab) -> None:
-    notebook = lab.open("untraced.ipynb", "y = torch.ones(8, 8)\nx @ y", warm=True)
-    notebook.run(0)
+    notebook = lab.open("untraced.ipynb", "y = torch.ones(8, 8)\nx @ y", warm=True, run="first")
     report = notebook.wait_ready("report")
     expect(report.locator('[data-rule="device-mismatch"]')).to_be_visible()
     expect(report.get_by_role("tab")).to_have_count(0)

@@ -15,14 +15,13 @@ import pytest
 from playwright.sync_api import FrameLocator, Page, expect
 
 import make_traces
-from built import stale
 from devtrace.api.results import diagnose
 from devtrace.report import renderer
 from devtrace.report.html import fragment
 from devtrace.report.mime import mime_bundle
 from devtrace.trace.tables import TraceData
 from e2e.frames import SANDBOXES, put_in
-from e2e.views import GROUND, INK, TABS
+from e2e.views import GROUND, INK, open_every_view
 from samples import training
 
 pytestmark = pytest.mark.e2e
@@ -32,7 +31,6 @@ UPGRADED = '.dt-report[data-ready="true"]'
 
 @pytest.fixture(autouse=True)
 def scripts_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not (reason := stale()), reason
     monkeypatch.setenv("DEVTRACE_RENDERER", "script")
     monkeypatch.setattr(renderer, "_chosen", None)
 
@@ -57,12 +55,11 @@ def as_page(output: str, *, head: str = "") -> str:
     return f'<!doctype html><meta charset="utf-8">{head}<body>{output}</body>'
 
 
-def expect_every_view(frame: FrameLocator | Page) -> None:
-    frame.locator(UPGRADED).wait_for()
-    expect(frame.locator('[data-devtrace="finding"][data-rule="device-mismatch"]')).to_have_count(1)
-    for tab in TABS:
-        frame.get_by_role("tab", name=tab, exact=True).click()
-        frame.locator(f'[data-devtrace="{tab.lower()}"][data-ready="true"]').wait_for()
+def go_to(page: Page, folder: Path, output: str, *, head: str = "") -> None:
+    """Open a page that is written from the disk."""
+    path = folder / "page.html"
+    path.write_text(as_page(output, head=head), encoding="utf-8")
+    page.goto(path.as_uri())
 
 
 @pytest.mark.one_in(4)
@@ -73,7 +70,9 @@ def test_in_a_sandboxed_frame_every_view_is_drawn(
 ) -> None:
     output = shown(make_traces.failing())
     frame = framed(page, tmp_path, sandbox, put_in(output) if way == "Colab" else as_page(output))
-    expect_every_view(frame)
+    frame.locator(UPGRADED).wait_for()
+    expect(frame.locator('[data-devtrace="finding"][data-rule="device-mismatch"]')).to_have_count(1)
+    open_every_view(frame)
     frame.get_by_role("tab", name="Ops", exact=True).focus()
     page.keyboard.press("ArrowLeft")
     expect(frame.get_by_role("tab", name="Lines", exact=True)).to_be_focused()
@@ -85,7 +84,7 @@ def test_in_a_sandboxed_frame_every_view_is_drawn(
 def test_in_a_sandboxed_frame_the_theme_is_that_of_its_page(
     page: Page, tmp_path: Path, sandbox: str, theme: str
 ) -> None:
-    ground = f"<style>html {{ background: {GROUND[theme]}; color: {INK[theme]} }}</style>"
+    ground = f"<style>html {{ {STYLES[theme]} }}</style>"
     frame = framed(page, tmp_path, sandbox, put_in(shown(make_traces.failing())) + ground)
     frame.locator(UPGRADED).wait_for()
     expect(frame.locator(".dt-report.dt-dark")).to_have_count(int(theme == "dark"))
@@ -101,9 +100,7 @@ def test_100_000_ops_are_drawn_in_a_frame(page: Page, tmp_path: Path, sandbox: s
 
 def test_two_copies_and_another_output_all_upgrade_in_one_page(page: Page, tmp_path: Path) -> None:
     output, other = shown(make_traces.failing()), shown(training())
-    path = tmp_path / "page.html"
-    path.write_text(as_page(f"{output}{other}{output}"), encoding="utf-8")
-    page.goto(path.as_uri())
+    go_to(page, tmp_path, f"{output}{other}{output}")
     expect(page.locator(UPGRADED)).to_have_count(3)
     expect(page.get_by_role("img", name="Timeline of")).to_have_count(0)
 
@@ -119,9 +116,7 @@ def test_the_static_report_stays_until_the_views_are_drawn(page: Page, tmp_path:
       states.push(picture ? 'picture' : views ? 'views' : 'none');
     }).observe(document, { subtree: true, childList: true });
     </script>"""
-    path = tmp_path / "page.html"
-    path.write_text(as_page(f"{shown(make_traces.failing())}{watched}"), encoding="utf-8")
-    page.goto(path.as_uri())
+    go_to(page, tmp_path, f"{shown(make_traces.failing())}{watched}")
     page.locator('[data-devtrace="timeline"][data-ready="true"]').wait_for()
     states = page.evaluate("states")
     assert "none" not in states
@@ -151,9 +146,7 @@ def test_where_a_policy_forbids_it_the_static_report_stays_without_an_error(
 ) -> None:
     head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     output = shown(make_traces.failing()).replace("<script>", '<script nonce="a">')
-    path = tmp_path / "page.html"
-    path.write_text(as_page(output, head=head), encoding="utf-8")
-    page.goto(path.as_uri(), wait_until="load")
+    go_to(page, tmp_path, output, head=head)
     expect_the_static_report(page)
     # Once more after whatever the script does: what it awaits is done when the page answers from a later task.
     page.evaluate("new Promise(done => setTimeout(() => requestAnimationFrame(() => setTimeout(done)), 0))")
@@ -163,41 +156,30 @@ def test_where_a_policy_forbids_it_the_static_report_stays_without_an_error(
 def test_without_its_script_the_html_is_the_static_report(page: Page, tmp_path: Path) -> None:
     output = re.sub("<script.*</script>", "", shown(make_traces.failing()), flags=re.S)
     assert fragment(diagnose(make_traces.failing())) in output
-    path = tmp_path / "page.html"
-    path.write_text(as_page(output), encoding="utf-8")
-    page.goto(path.as_uri())
+    go_to(page, tmp_path, output)
     expect_the_static_report(page)
 
 
 def test_a_trace_that_cannot_be_read_leaves_the_static_report(page: Page, tmp_path: Path) -> None:
     output = shown(make_traces.failing()).replace('"format":"devtrace"', '"format":"another"')
-    path = tmp_path / "page.html"
-    path.write_text(as_page(output), encoding="utf-8")
-    page.goto(path.as_uri())
+    go_to(page, tmp_path, output)
     page.wait_for_function("globalThis.devtraceMount !== undefined")
     expect_the_static_report(page)
 
 
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("theme", ["light", "dark"])
+STYLES = {theme: f"background: {GROUND[theme]}; color: {INK[theme]}" for theme in ("light", "dark")}
+
+
+@pytest.mark.one_in(6)
+@pytest.mark.parametrize(
+    ("theme", "style"), [*STYLES.items(), ("dark", "color: oklch(0.95 0 0)")], ids=["light", "dark", "transparent"]
+)
 @pytest.mark.parametrize("system", ["light", "dark"])
 def test_the_theme_is_that_of_the_page_and_not_of_the_system(
-    page: Page, tmp_path: Path, theme: str, system: Literal["light", "dark"]
+    page: Page, tmp_path: Path, theme: str, style: str, system: Literal["light", "dark"]
 ) -> None:
     page.emulate_media(color_scheme=system)
-    head = f"<style>body {{ background: {GROUND[theme]}; color: {INK[theme]} }}</style>"
-    path = tmp_path / "page.html"
-    path.write_text(as_page(shown(make_traces.failing()), head=head), encoding="utf-8")
-    page.goto(path.as_uri())
+    go_to(page, tmp_path, shown(make_traces.failing()), head=f"<style>body {{ {style} }}</style>")
     report = page.locator(UPGRADED)
     report.wait_for()
     assert ("dt-dark" in (report.get_attribute("class") or "")) == (theme == "dark")
-
-
-@pytest.mark.breadth
-def test_the_theme_follows_a_transparent_page_by_its_text(page: Page, tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    head = "<style>body { color: oklch(0.95 0 0) }</style>"
-    path.write_text(as_page(shown(make_traces.failing()), head=head), encoding="utf-8")
-    page.goto(path.as_uri())
-    expect(page.locator(".dt-report.dt-dark")).to_have_count(1)

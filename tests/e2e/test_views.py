@@ -8,18 +8,20 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import make_traces
-from built import stale
 from devtrace.interchange.diff import diff
 from devtrace.trace.format import encode
-from e2e.views import AXE, TABS, Views, violations
+from e2e.views import TABS, Views, open_every_view, violations
 from samples import training
 
 pytestmark = pytest.mark.e2e
 
 
-@pytest.fixture(autouse=True)
-def built() -> None:
-    assert not (reason := stale()), reason
+@pytest.fixture
+def views(page: Page) -> Views:
+    """Give the views of the story of the head."""
+    views = Views(page)
+    views.mount(make_traces.failing())
+    return views
 
 
 def selected(page: Page, view: str) -> list[str]:
@@ -53,12 +55,9 @@ def test_advice_that_has_no_code_is_not_offered_as_a_fix_to_copy(page: Page) -> 
         expect(page.get_by_role("button", name="Copy all")).to_have_count(1)
 
 
-def test_picking_a_finding_lights_up_its_op_module_and_line_everywhere(page: Page) -> None:
-    views = Views(page)
-    views.mount(make_traces.failing())
+def test_picking_a_finding_lights_up_its_op_module_and_line_everywhere(page: Page, views: Views) -> None:
     page.locator('[data-devtrace="finding"]').click()
-    for tab in TABS:
-        views.open(tab)
+    open_every_view(page)
     assert selected(page, "findings") == ["device-mismatch"]
     assert selected(page, "modules") == ["model.out_head"]
     assert selected(page, "lines") == ["6"]
@@ -76,11 +75,8 @@ def test_picking_a_finding_lights_up_its_op_module_and_line_everywhere(page: Pag
         ("Lines", '[data-line="6"]'),
     ],
 )
-def test_a_pick_in_any_view_is_a_pick_in_all(page: Page, tab: str, target: str) -> None:
-    views = Views(page)
-    views.mount(make_traces.failing())
-    for name in TABS:
-        views.open(name)
+def test_a_pick_in_any_view_is_a_pick_in_all(page: Page, views: Views, tab: str, target: str) -> None:
+    open_every_view(page)
     views.open(tab).locator(target).first.click()
     assert selected(page, "modules") == ["model.out_head"]
 
@@ -96,9 +92,7 @@ def test_an_op_is_picked_on_the_canvas(page: Page) -> None:
     assert selected(page, "ops") == ["aten.op1"]
 
 
-def test_the_module_view_shows_where_parameters_live(page: Page) -> None:
-    views = Views(page)
-    views.mount(make_traces.failing())
+def test_the_module_view_shows_where_parameters_live(views: Views) -> None:
     modules = views.open("Modules")
     expect(modules.locator('[data-module="model.out_head"]')).to_have_attribute("data-device", "cpu")
     expect(modules.locator('[data-module="model.tok_emb"]')).to_have_attribute("data-device", "cuda:0")
@@ -120,9 +114,7 @@ def test_the_lines_open_at_the_error(page: Page) -> None:
     expect(lines.locator(f'[data-line="{1 - above}"]')).not_to_be_in_viewport()
 
 
-def test_a_fold_opens_and_folds_again(page: Page) -> None:
-    views = Views(page)
-    views.mount(make_traces.failing())
+def test_a_fold_opens_and_folds_again(views: Views) -> None:
     modules = views.open("Modules")
     expect(modules.locator('[data-module="model.blocks.3"]')).to_have_count(0)
     modules.locator(".dt-repeats").click()
@@ -131,9 +123,7 @@ def test_a_fold_opens_and_folds_again(page: Page) -> None:
     expect(modules.locator('[data-module="model.blocks.3"]')).to_have_count(0)
 
 
-def test_ops_are_filtered_and_sorted(page: Page) -> None:
-    views = Views(page)
-    views.mount(make_traces.failing())
+def test_ops_are_filtered_and_sorted(views: Views) -> None:
     ops = views.open("Ops")
     ops.get_by_role("searchbox").fill("addmm blocks.2")
     expect(ops.get_by_role("status")).to_have_text("4 of 102")
@@ -142,6 +132,17 @@ def test_ops_are_filtered_and_sorted(page: Page) -> None:
     ops.get_by_role("searchbox").fill("")
     ops.get_by_label("Filter ops by device").select_option(label="cpu")
     expect(ops.get_by_role("status")).to_have_text("2 of 102")
+
+
+@pytest.mark.breadth
+def test_an_ops_filter_without_hits_is_explained(views: Views) -> None:
+    ops = views.open("Ops")
+    nothing = ops.get_by_text("No op passes these filters.")
+    expect(nothing).to_be_hidden()
+    ops.get_by_role("searchbox").fill("no such op")
+    expect(nothing).to_be_visible()
+    ops.get_by_role("searchbox").fill("")
+    expect(nothing).to_be_hidden()
 
 
 def test_everything_can_be_reached_with_the_keyboard_alone(page: Page) -> None:
@@ -278,9 +279,7 @@ def test_the_theme_reaches_the_canvas(page: Page, theme: str) -> None:
     assert corner[:3] == ([255, 255, 255] if theme == "light" else [17, 20, 23])
 
 
-def test_a_theme_that_changes_is_followed(page: Page) -> None:
-    views = Views(page)
-    views.mount(make_traces.failing())
+def test_a_theme_that_changes_is_followed(page: Page, views: Views) -> None:
     views.open("Timeline")
     page.evaluate(
         "() => { document.getElementById('slot').removeAttribute('data-dt-theme');"
@@ -298,7 +297,6 @@ def test_axe_finds_no_violation_in_any_view(page: Page, theme: str, width: int) 
     page.set_viewport_size({"width": width, "height": 900})
     views = Views(page, theme)
     views.mount(make_traces.failing())
-    page.add_script_tag(path=str(AXE))
     page.locator('[data-devtrace="finding"]').click()
     for tab in TABS:
         views.open(tab)
@@ -308,22 +306,16 @@ def test_axe_finds_no_violation_in_any_view(page: Page, theme: str, width: int) 
 @pytest.mark.breadth
 def test_a_refusal_a_report_without_findings_and_a_comparison_are_accessible_too(page: Page) -> None:
     views = Views(page)
-    page.add_script_tag(path=str(AXE))
-    views.mount("no trace")
-    assert violations(page) == []
-    views.mount(make_traces.threads())
-    assert violations(page) == []
-    views.mount(diff(training(3, failing=False), training(3)).data)
-    assert violations(page) == []
+    for shown in ("no trace", make_traces.threads(), diff(training(3, failing=False), training(3)).data):
+        views.mount(shown)
+        assert violations(page) == []
 
 
 @pytest.mark.breadth
 def test_with_forced_colours_the_views_still_paint(page: Page) -> None:
     page.emulate_media(forced_colors="active", reduced_motion="reduce")
-    views = Views(page)
-    views.mount(make_traces.failing())
-    for tab in TABS:
-        views.open(tab)
+    Views(page).mount(make_traces.failing())
+    open_every_view(page)
 
 
 @pytest.mark.breadth

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Frame, Page, expect
 
 import make_traces
+import needs
 from devtrace.api.results import diagnose
 from devtrace.report import renderer
 from devtrace.report.mime import mime_bundle
 from devtrace.trace.tables import TraceData
 from e2e import vscode
-from e2e.views import TABS
+from e2e.views import open_every_view
 from e2e.vscode import VSCode
 
 pytestmark = pytest.mark.foreign
@@ -26,8 +25,7 @@ REPORT = '.dt-report[data-ready="true"]'
 
 @pytest.fixture(scope="module", autouse=True)
 def installed() -> None:
-    if not vscode.is_installed() or not vscode.VSIX.exists():
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(vscode.HOW_TO_GET_IT)
+    needs.present(vscode.is_installed() and vscode.VSIX.exists(), vscode.HOW_TO_GET_IT)
 
 
 @pytest.fixture(scope="module")
@@ -49,41 +47,36 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VSCode]:
         yield running
 
 
-def bundle(trace: TraceData, monkeypatch: pytest.MonkeyPatch, how: str = "static") -> dict[str, object]:
-    monkeypatch.setattr(renderer, "_chosen", how)
-    return mime_bundle(diagnose(trace))[0]
+def bundle(trace: TraceData, how: str = "static") -> dict[str, object]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(renderer, "_chosen", how)
+        return mime_bundle(diagnose(trace))[0]
 
 
 def expect_every_view(outputs: Frame) -> None:
     """Expect the finding, and every view, by mouse and by keyboard."""
     expect(outputs.locator('[data-devtrace="finding"][data-rule="device-mismatch"]')).to_contain_text("model.out_head")
-    for tab in TABS:
-        outputs.get_by_role("tab", name=tab, exact=True).click()
-        outputs.locator(f'[data-devtrace="{tab.lower()}"][data-ready="true"]').wait_for()
+    open_every_view(outputs)
     outputs.get_by_role("tab", name="Ops", exact=True).press("ArrowLeft")
     expect(outputs.get_by_role("tab", name="Lines", exact=True)).to_be_focused()
 
 
-def test_in_restricted_mode_a_committed_report_is_alive(
-    page: Page, restricted: VSCode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name = restricted.write("a.ipynb", bundle(make_traces.failing(), monkeypatch))
+def test_in_restricted_mode_a_committed_report_is_alive(page: Page, restricted: VSCode) -> None:
+    name = restricted.write("a.ipynb", bundle(make_traces.failing()))
     outputs = restricted.open(page, name, REPORT)
     expect(page.get_by_text("Restricted Mode", exact=True).first).to_be_visible()
     expect_every_view(outputs)
     expect(outputs.locator(".dt-report.dt-dark")).to_have_count(0)
 
 
-def test_in_a_trusted_folder_the_report_is_alive_and_dark_as_the_editor(
-    page: Page, dark: VSCode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    outputs = dark.open(page, dark.write("a.ipynb", bundle(make_traces.failing(), monkeypatch)), REPORT)
+def test_in_a_trusted_folder_the_report_is_alive_and_dark_as_the_editor(page: Page, dark: VSCode) -> None:
+    outputs = dark.open(page, dark.write("a.ipynb", bundle(make_traces.failing())), REPORT)
     expect_every_view(outputs)
     expect(outputs.locator(".dt-report.dt-dark")).to_have_count(1)
 
 
-def test_100_000_ops_are_painted(page: Page, dark: VSCode, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = dark.write("large.ipynb", bundle(make_traces.million(100_000), monkeypatch))
+def test_100_000_ops_are_painted(page: Page, dark: VSCode) -> None:
+    name = dark.write("large.ipynb", bundle(make_traces.million(100_000)))
     outputs = dark.open(page, name, '[data-devtrace="timeline"][data-ready="true"]')
     assert int(outputs.locator(REPORT).get_attribute("data-op-count") or 0) > 100_000
 
@@ -94,16 +87,12 @@ def test_what_is_no_trace_is_refused_with_a_sentence(page: Page, dark: VSCode) -
     expect(outputs.locator(".dt-refused")).to_contain_text("another")
 
 
-def test_without_the_extension_the_html_upgrades_itself_in_a_trusted_folder(
-    page: Page, bare: VSCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name = bare.write("a.ipynb", bundle(make_traces.failing(), monkeypatch, how="script"))
+def test_without_the_extension_the_html_upgrades_itself_in_a_trusted_folder(page: Page, bare: VSCode) -> None:
+    name = bare.write("a.ipynb", bundle(make_traces.failing(), how="script"))
     expect_every_view(bare.open(page, name, REPORT))
 
 
-def test_without_the_extension_the_static_report_shows(
-    page: Page, bare: VSCode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name = bare.write("static.ipynb", bundle(make_traces.failing(), monkeypatch))
+def test_without_the_extension_the_static_report_shows(page: Page, bare: VSCode) -> None:
+    name = bare.write("static.ipynb", bundle(make_traces.failing()))
     outputs = bare.open(page, name, '[data-devtrace="report"]')
     expect(outputs.locator("svg[aria-label^='Timeline of']")).to_be_visible()

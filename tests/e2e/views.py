@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Frame, FrameLocator, Locator, Page
 
 from built import SCRIPT
 from devtrace.trace.format import encode
@@ -19,8 +19,22 @@ GROUND = {"light": "#ffffff", "dark": "#111417"}
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 
 
+def open_view(root: Page | Frame | FrameLocator, tab: str) -> Locator:
+    """Choose a tab and wait until its view has painted."""
+    root.get_by_role("tab", name=tab, exact=True).click()
+    view = root.locator(f'[data-devtrace="{tab.lower()}"][data-ready="true"]')
+    view.wait_for()
+    return view
+
+
+def open_every_view(root: Page | Frame | FrameLocator) -> None:
+    for tab in TABS:
+        open_view(root, tab)
+
+
 def violations(page: Page, within: str = "html") -> list[str]:
-    """Return what axe-core finds wrong with a part of the page, one line each; the page must have loaded AXE."""
+    """Return what axe-core finds wrong with a part of the page, one line each."""
+    page.add_script_tag(path=AXE)
     found = page.evaluate("within => axe.run(within)", within)["violations"]
     return [f"{rule['id']}: {rule['help']}: {node['html'][:160]}" for rule in found for node in rule["nodes"][:3]]
 
@@ -57,15 +71,8 @@ class Views:
             self.page.locator('[data-devtrace="timeline"][data-ready="true"]').wait_for()
         return report
 
-    def unmount(self) -> None:
-        self.page.evaluate("() => { window.unmount(); window.unmount = undefined; }")
-
     def open(self, tab: str) -> Locator:
-        """Choose a tab and wait until its view has painted."""
-        self.page.get_by_role("tab", name=tab, exact=True).click()
-        view = self.page.locator(f'[data-devtrace="{tab.lower()}"][data-ready="true"]')
-        view.wait_for()
-        return view
+        return open_view(self.page, tab)
 
     @property
     def is_refused(self) -> bool:

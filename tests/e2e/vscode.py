@@ -17,7 +17,7 @@ from typing import Any
 import nbformat
 from playwright.sync_api import Frame, Page
 
-from e2e.serving import free_port, wait_for
+from e2e.serving import free_port, running
 from folders import ROOT
 
 START_LIMIT = 120  # seconds
@@ -85,11 +85,6 @@ def serve(base: Path, *, extension: bool = True, trusted: bool = True, **setting
         subprocess.run([*command, "--install-extension", str(VSIX)], check=True, env=environment, capture_output=True)
     address = f"127.0.0.1:{free_port()}"
     command += ["--bind-addr", address, "--disable-telemetry", "--disable-update-check"]
-    with (base / "server.log").open("wb") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-    try:
-        wait_for(process, "code-server", f"http://{address}/healthz", base / "server.log", START_LIMIT)
-        yield VSCode(f"http://{address}", opened)
-    finally:
-        process.terminate()
-        process.wait(timeout=START_LIMIT)
+    url, log = f"http://{address}", base / "server.log"
+    with running("code-server", command, f"{url}/healthz", log, START_LIMIT, env=environment):
+        yield VSCode(url, opened)

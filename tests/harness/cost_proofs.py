@@ -1,7 +1,8 @@
 """The proof of `devtrace fix --costs` in this process: for edits that devtrace offers, and for advice followed by hand.
 
-A program of `tests/costs/programs/` marks the line of its larger cost with `# 1`, that of the lesser with `# 2`. Where
-devtrace advises in words, it has the lines of somebody who followed them behind `#1> `; `# -1` marks what they replace.
+A program of `tests/costs/programs/` is a function, with a comment above it and what else it needs. It marks the line of
+its larger cost with `# 1`, that of the lesser with `# 2`. Where devtrace advises in words, it has the lines of somebody
+who followed them behind `#1> `; `# -1` marks what they replace.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
+
+import torch
 
 import devtrace
 from devtrace.diagnosis.findings import Edit, Finding, ReportData
@@ -26,6 +30,7 @@ class Proofs:
 
     path: Path
     text: str
+    function: str = "run"
     report: ReportData = field(init=False)
     costs: Costs = field(init=False)
 
@@ -38,8 +43,9 @@ class Proofs:
     def run(self, texts: Mapping[str, SourceText]) -> ProgramRun:
         changed = texts.get(str(self.path))
         module = module_of(self.path, changed.data.decode() if changed is not None else self.text)
+        torch.manual_seed(0)
         with devtrace.record(simulate="cuda:1") as recording:
-            value = module.run("cuda:0")
+            value = getattr(module, self.function)("cuda:0")
         self.report = recording.report
         assert not self.report.notes
         findings = sorted(self.report.findings, key=lambda each: each.op)
@@ -60,6 +66,28 @@ class Proofs:
             self.costs.rounds.changes.pop()
             self.costs.rounds.last = before
         return why
+
+
+def run(path: Path, text: str) -> tuple[Any, ReportData]:
+    """Return what `main` of a text gives, and the report on it."""
+    module = module_of(path, text)
+    with devtrace.record(simulate="cuda:1") as recording:
+        value = module.main("cuda:0")
+        value = value.tolist() if isinstance(value, torch.Tensor) else value
+    assert not recording.report.notes
+    return value, recording.report
+
+
+def paid(report: ReportData) -> int:
+    """Return how many waits and copies there were."""
+    return sum(row.syncs + row.copies for row in report.ledger)
+
+
+def texts_in(folder: Path) -> dict[str, str]:
+    """Return the text of each program in the files of a folder, with the imports of its file."""
+    parts = [file.read_text().split("\n\n\n# ") for file in sorted(folder.glob("*.py"))]
+    texts = [f"{imports}\n\n\n# {program}" for imports, *programs in parts for program in programs]
+    return {name: text for text in texts for name in re.findall(r"^def (\w+)\(device", text, re.M)}
 
 
 def mark_of(text: str, finding: Finding) -> str:

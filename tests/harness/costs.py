@@ -21,6 +21,13 @@ from failing import assert_tells
 GPU = "cuda:0"
 
 
+def descend(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
+    """Take a step of an optimizer."""
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
 def train(each: Callable[[torch.Tensor], torch.Tensor], steps: int = 12) -> None:
     """Train a layer on the simulated device by the loss that `each` makes of what the layer gave."""
     torch.manual_seed(0)
@@ -28,9 +35,7 @@ def train(each: Callable[[torch.Tensor], torch.Tensor], steps: int = 12) -> None
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for batch in torch.rand(steps, 16, 8, device=GPU):
         loss = each(net(batch))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss)
 
 
 def findings(program: Callable[[], object]) -> list[Finding]:

@@ -58,6 +58,7 @@ fully_shard: Any = importlib.import_module("torch.distributed.fsdp").fully_shard
 Tensors = Sequence[torch.Tensor]
 Check = Callable[[torch.device], Tensors]
 PATIENCE = datetime.timedelta(seconds=60)
+ranks = dist.get_world_size
 CHECKS: dict[str, Check] = {}
 REFUSED: dict[str, Check] = {}
 
@@ -75,10 +76,6 @@ def refused(job: Check) -> Check:
 def network() -> nn.Sequential:
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8))
-
-
-def ranks() -> int:
-    return dist.get_world_size()
 
 
 def batch(device: torch.device, rank: int | None = None) -> torch.Tensor:
@@ -122,10 +119,24 @@ def shared_folder() -> str:
     return str(folder[0])
 
 
+def ddp(device: torch.device) -> DistributedDataParallel:
+    return DistributedDataParallel(network().to(device), device_ids=[device.index] if device.type == "cuda" else None)
+
+
+@check
+def ddp_of_batches_on_the_cpu(device: torch.device) -> Tensors:
+    """Let DDP move the batches to the device."""
+    model, total = ddp(device), torch.full((2,), float(dist.get_rank()), device=device)
+    loss = model(batch(torch.device("cpu"))).square().mean()
+    loss.backward()
+    dist.all_reduce(total)
+    assert {each.device for each in (loss, *(parameter.grad for parameter in model.parameters()))} == {device}
+    return [loss.detach(), total, *gradients(model, device)]
+
+
 @check
 def ddp_with_no_sync(device: torch.device) -> Tensors:
-    ids = [device.index] if device.type == "cuda" else None
-    model = DistributedDataParallel(network().to(device), device_ids=ids)
+    model = ddp(device)
     trained = train(model, device)
     with model.no_sync():
         model(batch(device)).sum().backward()
@@ -205,7 +216,7 @@ def fully_sharded_with_checkpointing(device: torch.device) -> Tensors:
 @check
 def fully_sharded_from_meta(device: torch.device) -> Tensors:
     with torch.device("meta"):
-        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8))
+        model = network()
     fully_shard(model).to_empty(device=device)
     for parameter in model.parameters():
         nn.init.constant_(parameter, 0.01)
@@ -281,10 +292,6 @@ def tensor_parallel_and_fully_sharded(device: torch.device) -> Tensors:
     return train(fully_shard(model, mesh=mesh["data"]), device)
 
 
-def distance(out: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    return (out - target).square().mean()
-
-
 def piped(schedule: Any, device: torch.device) -> list[torch.Tensor]:
     losses: list[torch.Tensor] = []
     if dist.get_rank() == 0:
@@ -307,7 +314,7 @@ def a_pipeline_with_a_stage_a_rank(device: torch.device) -> Tensors:
     for kind in (ScheduleGPipe, Schedule1F1B):
         layers = nn.Sequential(layer_of_pipeline(dist.get_rank()), nn.ReLU()).to(device)
         stage = PipelineStage(layers, dist.get_rank(), ranks(), device)
-        got += piped(kind(stage, ranks(), loss_fn=distance), device) + gradients(layers, device)
+        got += piped(kind(stage, ranks(), loss_fn=nn.functional.mse_loss), device) + gradients(layers, device)
     return got
 
 
@@ -316,7 +323,7 @@ def a_pipeline_with_two_stages_a_rank(device: torch.device) -> Tensors:
     numbers = (dist.get_rank(), dist.get_rank() + ranks())
     mine = {number: layer_of_pipeline(number).to(device) for number in numbers}
     stages: list[Any] = [PipelineStage(layer, number, 2 * ranks(), device) for number, layer in mine.items()]
-    got = piped(ScheduleInterleaved1F1B(stages, ranks(), loss_fn=distance), device)
+    got = piped(ScheduleInterleaved1F1B(stages, ranks(), loss_fn=nn.functional.mse_loss), device)
     return got + [gradient for layer in mine.values() for gradient in gradients(layer, device)]
 
 
@@ -485,6 +492,10 @@ def run(rank: int, count: int, checks: dict[str, Check], folder: str) -> dict[st
             if kind == "simulated":
                 results["refused"] = {name: outcome(job, device) for name, job in REFUSED.items()}
     results["found"] = {found.rule: found.message for found in recording.report.findings if found.severity != "note"}
+    with devtrace.simulate(f"cuda:{count}"), job_of("gloo", f"{folder}/gloo"):
+        torch.cuda.set_device(rank)
+        of_ddp = [name for name in checks if name.startswith("ddp")]
+        results["gloo"] = {name: outcome(checks[name], device, expected[name]) for name in of_ddp}
     with devtrace.simulate(f"cuda:{count}"), job_of("cpu:gloo,cuda:nccl", f"{folder}/both"):
         results["both"] = {job.__name__: outcome(job, device) for job in (a_tensor_on_the_cpu, collectives)}
     return results

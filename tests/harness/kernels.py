@@ -101,13 +101,6 @@ class Kernel:
         data = {"comm_id": comm, "data": {"method": "custom", "content": content}}
         self.client.shell_channel.send(self.client.session.msg("comm_msg", data))
 
-    def complete(self, code: str) -> list[str]:
-        matches: list[str] = self.client.complete(code, len(code), reply=True, timeout=LIMIT)["content"]["matches"]
-        return matches
-
-    def interrupt(self) -> None:
-        self.manager.interrupt_kernel()
-
 
 @contextmanager
 def new_kernel(python: str = sys.executable, **environment: str) -> Iterator[Kernel]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import linecache
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -27,3 +28,16 @@ def module_of(path: Path, text: str) -> ModuleType:
     module: ModuleType = loaded(path)
     del sys.modules["program"]
     return module
+
+
+def programs_in(folder: Path) -> dict[str, Path]:
+    """Return the file of each program of a folder: of each function that takes a device first."""
+    files = {file: file.read_text() for file in sorted(folder.glob("*.py"))}
+    return {name: file for file, text in files.items() for name in re.findall(r"^def (\w+)\(device", text, re.M)}
+
+
+def function_of(path: Path, name: str) -> Any:
+    """Return a function of a file, whose module nothing else can import."""
+    function = getattr(loaded(path), name)
+    del sys.modules["program"]
+    return function

@@ -18,30 +18,25 @@ import numpy as np
 
 from devtrace.api.results import Trace
 from devtrace.trace import format as devtrace_format
-from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.tables import Ints, Lists, Values
+from samples import Made
+from traces import head_finding
 
 Shape = Sequence[int]
 
 
-class Sketch:
-    """A clock, a current thread, call, site and phase round a TraceBuilder."""
+class Sketch(Made):
+    """A trace that is made with a current thread, call, site and phase, and a ledger."""
 
-    def __init__(self, title: str, *, simulated: bool = True) -> None:
-        self.builder = TraceBuilder(title=title, recorded="2026-11-21T12:00:00+00:00", producer="devtrace 0.1.0")
-        self._simulated = simulated
+    def __init__(self, title: str) -> None:
+        super().__init__(title, rank=0)
         self._random = random.Random(7)
-        self.clock = 0
         self.phase = "forward"
         self.call = -1
         self.site = -1
-        self.thread = self.builder.append("threads", name="MainThread", rank=0)
+        self.thread = self.main
         self._modules: dict[str, int] = {}
-        self._names: dict[int, str] = {}
         self._ledger: dict[int, dict[str, Any]] = {}
-
-    def device(self, name: str) -> int:
-        return self.builder.device(name, simulated=self._simulated and name != "cpu")
 
     def source(self, cell: int, text: str) -> None:
         self.builder.append("sources", file=f"In[{cell}]", text=text, line=1, cell=cell, cell_id=f"cell-{cell}")
@@ -86,17 +81,6 @@ class Sketch:
             self.builder.set("calls", here, end=self.builder.count("ops"))
             self.call = above
 
-    def tensor(self, shape: Shape, device: str, dtype: str = "float32", **fields: Any) -> int:
-        size = {"float32": 4, "int64": 8, "bool": 1}[dtype]
-        return self.builder.append(
-            "tensors",
-            device=self.device(device),
-            dtype=dtype,
-            shape=self.builder.shape(shape),
-            bytes=int(np.prod(shape, dtype=np.int64)) * size,
-            **fields,
-        )
-
     def op(
         self,
         name: str,
@@ -115,7 +99,7 @@ class Sketch:
         took = int(took * self._random.uniform(0.8, 1.5))
         self.clock += int(gap * self._random.uniform(0.6, 2.0))
         id = self.builder.count("ops")
-        outputs = [] if fails else [self.tensor(shape, device, dtype, producer=id, site=self.site)]
+        outputs = [] if fails else [self.tensor(device, *shape, dtype=dtype, producer=id, site=self.site)]
         self.builder.append(
             "ops",
             name=name,
@@ -157,7 +141,7 @@ class Sketch:
         self._row()["syncs"] += int(device != self.device("cpu"))
 
     def parameter(self, name: str, shape: Shape, device: str, site: int = -1) -> int:
-        return self.tensor(shape, device, role="parameter", name=name, site=site)
+        return self.tensor(device, *shape, role="parameter", name=name, site=site)
 
     def trace(self, findings: Sequence[Mapping[str, Any]] = ()) -> Trace:
         devices = self.builder.count("devices")
@@ -303,36 +287,7 @@ def failing(blocks: int = 6) -> Trace:
         "Expected all tensors to be on the same device, but got mat1 is on cuda:0, different from other tensors on cpu"
     )
     sketch.builder.append("errors", op=op, type="RuntimeError", message=text)
-    culprit = {
-        "name": "model.out_head.weight",
-        "names": ["model.out_head.weight", "model.out_head.bias"],
-        "device": "cpu",
-        "shape": [2, 768],
-        "dtype": "float32",
-        "born": born,
-        "moved": moved,
-        "chain": [born, use],
-        "certainty": "seen",
-    }
-    before, after = "model.out_head = nn.Linear(768, 2)", "model.out_head = nn.Linear(768, 2).to(device)"
-    edit = {"file": "In[5]", "cell": 5, "line": 1, "before": before, "after": after}
-    message = (
-        "model.out_head.weight and .bias are on cpu; the other 57 tensors of model are on cuda:0. "
-        "It was attached to model after the move, which could not see it."
-    )
-    error = finding(
-        "device-mismatch",
-        "error",
-        cause="attached-after-move",
-        devices=["cuda:0", "cpu"],
-        site=use,
-        op=op,
-        culprit=culprit,
-        message=message,
-        help=f"move it as you attach it: {after}",
-        edits=[edit],
-    )
-    return sketch.trace([error])
+    return sketch.trace([head_finding(use, op, born, moved, others=57, file="In[5]")])
 
 
 TRAIN = """%%devtrace
@@ -349,9 +304,9 @@ for step, (batch, target) in enumerate(loader):
 def _step(sketch: Sketch, model: Transformer, lines: Sequence[str]) -> None:
     sketch.phase = "other"
     sketch.site = sketch.at(7, 3, lines[2], "batch.to(device)")
-    batch = sketch.copy(sketch.tensor((8, 128), "cpu", "int64"), "cuda:0")
+    batch = sketch.copy(sketch.tensor("cpu", 8, 128, dtype="int64"), "cuda:0")
     sketch.site = sketch.at(7, 3, lines[2], "target.to(device)")
-    target = sketch.copy(sketch.tensor((8, 128), "cpu", "int64"), "cuda:0")
+    target = sketch.copy(sketch.tensor("cpu", 8, 128, dtype="int64"), "cuda:0")
     sketch.phase, begin = "forward", sketch.builder.count("ops")
     sketch.site = sketch.at(7, 4, lines[3], "model(batch)")
     with sketch.running("model"):

@@ -22,6 +22,12 @@ def imported(package: str) -> Any:
     return pytest.importorskip(package, reason=f"{package} is not installed (requirements/dev.txt)")
 
 
+def present(is_there: object, how_to_get_it: str) -> None:
+    """Skip a test, or what a fixture gives, where a program that it drives is not there."""
+    if not is_there:
+        (pytest.fail if CI else pytest.skip)(how_to_get_it)
+
+
 def installed(package: str) -> pytest.MarkDecorator:
     """Mark a test that runs with a package of requirements/systems.txt."""
     missing = find_spec(package) is None and not CI

@@ -9,8 +9,8 @@ in one of the modes below. It gives back what the report says, as plain data: al
     report.txt      the report's text (`make golden` writes it); report.zh.txt in Chinese
 
 `why` of expected.json says why a second answer would be right too, or why the suggested fix is not the author's. A file
-without expected.json may say the same in comments: `# cause, tensor, dtype` on top, its lines marked `# born` and
-`# failed`, and `# untraced: cause` where the source alone shows another one.
+without expected.json has functions that say the same in comments: `# cause, tensor, dtype` above, their lines marked
+`# born` and `# failed`, and `# untraced: cause` where the source alone shows another one.
 """
 
 from __future__ import annotations
@@ -98,6 +98,7 @@ class Program:
     simulate: str = "cuda:2"
     packages: tuple[Path, ...] = ()
     imported_before: tuple[str, ...] = ()
+    function: str = "run"
 
     @property
     def folder(self) -> Path:
@@ -109,6 +110,8 @@ class Program:
 
     @property
     def name(self) -> str:
+        if self.function != "run":
+            return self.function
         return self.folder.name if self.path.stem == "bug" else self.path.stem
 
     @cached_property
@@ -119,11 +122,15 @@ class Program:
 
     def _expected_in_comments(self) -> dict[str, Any]:
         lines = self.path.read_text().splitlines()
-        cause, _, rest = lines[0].removeprefix("# ").partition(", ")
+        headings = [at for at, line in enumerate(lines) if line.startswith("# ") and "untraced" not in line]
+        at = next(at for at, line in enumerate(lines) if line.startswith(f"def {self.function}("))
+        begin = max((heading for heading in headings if heading < at), default=0)
+        end = min((heading for heading in headings if heading > at), default=len(lines))
+        cause, _, rest = lines[begin].removeprefix("# ").partition(", ")
         culprit, _, dtype = rest.rpartition(", ")
-        marked = {word: at for at, line in enumerate(lines, start=1) for word in line.partition("  # ")[2].split()}
+        marked = {word: at + 1 for at in range(begin, end) for word in lines[at].partition("  # ")[2].split()}
         sites = {word: f"{self.path.name}:{marked[word]}" for word in {"born", "failed"} & marked.keys()}
-        _, _, untraced = lines[1].partition("# untraced: ")
+        _, _, untraced = lines[begin + 1].partition("# untraced: ")
         return {"cause": cause, "culprit": culprit, "dtype": dtype, **sites, "untraced": untraced or cause}
 
     @property
@@ -132,14 +139,14 @@ class Program:
         return self.called if self.called is not None else tuple(self.expected.get("arguments", host))
 
     def outcome(self, warm: Warm, mode: Mode = "recorded") -> Outcome:
-        return run(warm, self.path, self.arguments, mode)
+        return run(warm, self.path, self.arguments, mode, self.function)
 
     def edited(self, edits: Iterable[Edit], folder: Path) -> Program:
         """Copy the program, with the files of a folder of its own, with edits."""
         for path in self.folder.glob("*.py" if self.path.stem == "bug" else self.path.name):
             of_file = [edit for edit in edits if Path(edit.file).name == path.name]
             (folder / path.name).write_text(applied(path.read_text(), of_file))
-        return Program(folder / self.path.name, self.arguments)
+        return Program(folder / self.path.name, self.arguments, function=self.function)
 
     def with_fix(self, folder: Path) -> Program:
         """Copy the program, with its author's fix."""
@@ -199,15 +206,18 @@ class Ran:
 _outcomes: dict[tuple[str, Mode], Outcome] = {}
 
 
-def run(warm: Warm, path: Path, arguments: tuple[str, ...] = GPU, mode: Mode = "recorded") -> Outcome:
+def run(
+    warm: Warm, path: Path, arguments: tuple[str, ...] = GPU, mode: Mode = "recorded", function: str = "run"
+) -> Outcome:
     """Return what a program gives in a mode, made of its case: it runs again when what records it has changed."""
     as_run = "recorded" if mode == "zh" else mode
     sources = {file.name: file.read_text(encoding="utf-8") for file in sorted(path.parent.glob("*.py"))}
-    key = hashlib.sha256(json.dumps([as_run, str(path), arguments, sources]).encode()).hexdigest()
+    place = str(path) if function == "run" else f"{path}::{function}"
+    key = hashlib.sha256(json.dumps([as_run, place, arguments, sources]).encode()).hexdigest()
     if (key, mode) not in _outcomes:
         is_kept = path.is_relative_to(TESTS) and as_run in ("recorded", "untraced")
         kept = (cases.folder() if is_kept else SHARED.folder or Path(mkdtemp())) / key
-        given = _made(kept, lambda: warm.call("programs", "ran", as_run, str(path), *arguments))
+        given = _made(kept, lambda: warm.call("programs", "ran", as_run, place, *arguments))
         _outcomes[key, mode] = outcome_of(given, mode)
     return _outcomes[key, mode]
 
@@ -237,22 +247,23 @@ def outcome_of(given: Ran | Outcome, mode: Mode) -> Outcome:
     return Outcome(given.raised, *said, given.without_line, given.values, by_width, given.case)
 
 
-def ran(mode: Mode, path: str, *arguments: str) -> Ran | Outcome:
+def ran(mode: Mode, place: str, *arguments: str) -> Ran | Outcome:
     """Do in the forked process what `run` promises."""
+    torch.manual_seed(0)
     devices = nullcontext() if "genuine" in mode else devtrace.simulate("cuda:2")
     if mode == "plain":
-        return Outcome(values=_values(program_of(path).run("cpu")))
+        return Outcome(values=_values(function_of(place)("cpu")))
     if mode == "installed":
-        return _installed(path, arguments, devices)
-    return (_untraced if "untraced" in mode else _recorded)(path, arguments, devices)
+        return _installed(place, arguments, devices)
+    return (_untraced if "untraced" in mode else _recorded)(place, arguments, devices)
 
 
-def _recorded(path: str, arguments: tuple[str, ...], devices: AbstractContextManager[object]) -> Ran:
+def _recorded(place: str, arguments: tuple[str, ...], devices: AbstractContextManager[object]) -> Ran:
     raised, values = "", []
     try:
         with devices:
             with devtrace.record() as recording:
-                result = program_of(path).run(*arguments)
+                result = function_of(place)(*arguments)
             values = _values(result)
     except Exception as error:  # noqa: BLE001 (the program's own failure is what is studied)
         raised = f"{type(error).__name__}: {error}"
@@ -260,11 +271,11 @@ def _recorded(path: str, arguments: tuple[str, ...], devices: AbstractContextMan
     return Ran(raised, saved(recording.report), lost, values)
 
 
-def _untraced(path: str, arguments: tuple[str, ...], devices: AbstractContextManager[object]) -> Ran | Outcome:
+def _untraced(place: str, arguments: tuple[str, ...], devices: AbstractContextManager[object]) -> Ran | Outcome:
     hooks.install()
     with devices:
         try:
-            program_of(path).run(*arguments)
+            function_of(place)(*arguments)
         except Exception as error:  # noqa: BLE001 (as above)
             raised, report = f"{type(error).__name__}: {error}", devtrace.explain(error)
             if report.trace.case is None:  # nothing is said of it
@@ -282,12 +293,19 @@ def saved(report: Report) -> str:
         return file.read_text(encoding="utf-8")
 
 
-def _installed(path: str, arguments: tuple[str, ...], devices: AbstractContextManager[object]) -> Outcome:
+def _installed(place: str, arguments: tuple[str, ...], devices: AbstractContextManager[object]) -> Outcome:
     with redirect_stderr(StringIO()) as written, devices:
         devtrace.install()
-        program_of(path).run(*arguments)
+        function_of(place)(*arguments)
         devtrace.uninstall()
     return Outcome(text=written.getvalue())
+
+
+def function_of(place: str) -> Callable[..., object]:
+    """Return a program, `path` or `path::function` of a file with several."""
+    path, _, function = place.partition("::")
+    found: Callable[..., object] = getattr(program_of(path), function or "run")
+    return found
 
 
 def program_of(path: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,21 +13,32 @@ from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.curve import Curve, Part
 from devtrace.trace.ids import OpId, SiteId, TensorId
 from devtrace.trace.rows import Op, Tensor
+from traces import head_finding
 
 FORWARD = ("aten.addmm.default", "aten.relu.default", "aten.addmm.default", "aten.mse_loss.default")
 BACKWARD = ("aten.mse_loss_backward.default", "aten.mm.default", "aten.threshold_backward.default", "aten.mm.default")
 
 
-class Sample:
-    """A builder with the few shortcuts that a made-up training loop needs."""
+class Made:
+    """A builder with the shortcuts that all traces made by hand need."""
 
-    def __init__(self, title: str = "In[7]") -> None:
+    def __init__(self, title: str = "In[7]", rank: int = -1) -> None:
         self.builder = TraceBuilder(title, "2026-11-21T12:00:00+00:00", "devtrace 0.1.0")
         self.clock = 0
-        self.main = self.builder.append("threads", name="MainThread", rank=-1)
+        self.main = self.builder.append("threads", name="MainThread", rank=rank)
 
     def device(self, name: str) -> int:
         return self.builder.device(name, simulated=name.startswith("cuda"))
+
+    def tensor(self, device: str, *shape: int, **fields: object) -> TensorId:
+        size = math.prod(shape) * {"int64": 8}.get(str(fields.get("dtype")), 4)
+        given = {"dtype": "float32", "bytes": size, "producer": -1, "site": -1, "source": -1} | fields
+        shape_ = self.builder.shape(shape)
+        return TensorId(self.builder.append("tensors", device=self.device(device), shape=shape_, **given))
+
+
+class Sample(Made):
+    """A trace of which each op is as long as it is told, one after the other."""
 
     def site(self, line: int, text: str, cell: int = 7) -> SiteId:
         row = self.builder.append(
@@ -44,14 +56,6 @@ class Sample:
             caller=-1,
         )
         return SiteId(row)
-
-    def tensor(self, device: str, *shape: int, **fields: object) -> TensorId:
-        count = 4
-        for dim in shape:
-            count *= dim
-        given = {"dtype": "float32", "bytes": count, "producer": -1, "site": -1, "source": -1} | fields
-        shape_ = self.builder.shape(shape)
-        return TensorId(self.builder.append("tensors", device=self.device(device), shape=shape_, **given))
 
     def op(self, name: str, device: str, duration: int = 8_000, **fields: object) -> OpId:
         given = {
@@ -169,33 +173,9 @@ def _fail(sample: Sample, head: int) -> None:
     op = sample.op("aten.addmm.default", "cuda:0", -1, site=site, call=call, inputs=(hidden, weight))
     message = "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
     builder.append("errors", op=op, type="RuntimeError", message=message)
-    builder.findings = (
-        {
-            "rule": "device-mismatch",
-            "severity": "error",
-            "cause": "attached-after-move",
-            "devices": ["cuda:0", "cpu"],
-            "site": site,
-            "op": op,
-            "culprit": {
-                "name": "model.out_head.weight",
-                "names": ["model.out_head.weight"],
-                "device": "cpu",
-                "shape": [2, 64],
-                "dtype": "float32",
-                "born": born,
-                "moved": moved,
-                "chain": [born, site],
-                "certainty": "seen",
-            },
-            "count": 1,
-            "bytes": 0,
-            "message": "model.out_head.weight and .bias are on cpu; the other 19 tensors of model are on cuda:0. "
-            "It was attached to model after the move, which could not see it.",
-            "help": "move it as you attach it: model.out_head = nn.Linear(768, 2).to(device)",
-            "edits": [],
-        },
-    )
+    finding = head_finding(site, op, born, moved)
+    culprit = finding["culprit"] | {"names": ["model.out_head.weight"], "shape": [2, 64]}
+    builder.findings = (finding | {"culprit": culprit, "edits": []},)
 
 
 def facts_of(op: Op) -> list[Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from typing import Any
 
 from devtrace.api.results import Trace
 from devtrace.diagnosis.store import report_of, with_report
@@ -62,7 +64,7 @@ def head_trace() -> Trace:
     b.append("ledger", site=drawn, ops=(0, 1), h2d=0, d2h=0, d2d=0, syncs=0, cpu_compute=0, bytes=0)
     b.append("ledger", site=called, ops=(0, 2), h2d=0, d2h=0, d2d=0, syncs=0, cpu_compute=0, bytes=0)
     b.append("ledger", site=failed, ops=(0, 1), h2d=0, d2h=0, d2d=0, syncs=0, cpu_compute=0, bytes=0)
-    b.findings = (_head_finding(failed, op, made, moved),)
+    b.findings = (head_finding(failed, op, made, moved),)
     return Trace.of(b.build())
 
 
@@ -141,23 +143,21 @@ def _site(b: TraceBuilder, cell: int, line: int, text: str, function: str) -> in
 
 
 def tensor(b: TraceBuilder, device: int, dims: tuple[int, ...], **fields: int | str) -> int:
-    count = 1
-    for dim in dims:
-        count *= dim
-    known = {"dtype": "float32", "bytes": 4 * count}
+    known = {"dtype": "float32", "bytes": 4 * math.prod(dims)}
     return b.append("tensors", device=device, shape=b.shape(dims), **{**known, **fields})
 
 
-def _head_finding(site: int, op: int, made: int, moved: int) -> dict[str, object]:
+def head_finding(site: int, op: int, made: int, moved: int, others: int = 19, file: str = "<cell 5>") -> dict[str, Any]:
+    """Return what is said of the head that was put on after a move of so many other tensors."""
     names = ["model.out_head.weight", "model.out_head.bias"]
     return {
         "rule": "device-mismatch", "severity": "error", "cause": "attached-after-move", "devices": ["cuda:0", "cpu"],
         "site": site, "op": op, "count": 1, "bytes": 0,
         "culprit": {"name": names[0], "names": names, "device": "cpu", "shape": [2, 768], "dtype": "float32",
                     "born": made, "moved": moved, "chain": [made, site], "certainty": "seen"},
-        "message": "model.out_head.weight and .bias are on cpu; the other 19 tensors of model are on cuda:0. "
+        "message": f"model.out_head.weight and .bias are on cpu; the other {others} tensors of model are on cuda:0. "
         "It was attached to model after the move, which could not see it.",
         "help": "move it as you attach it: model.out_head = nn.Linear(768, 2).to(device)",
-        "edits": [{"file": "<cell 5>", "cell": 5, "line": 1, "before": "model.out_head = nn.Linear(768, 2)",
+        "edits": [{"file": file, "cell": 5, "line": 1, "before": "model.out_head = nn.Linear(768, 2)",
                    "after": "model.out_head = nn.Linear(768, 2).to(device)"}],
     }  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import types
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,10 +14,11 @@ from devtrace.api.results import Report
 from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.findings import Finding
 from devtrace.memory import observer
+from loaded import function_of, programs_in
 
 pytestmark = pytest.mark.one_in(5)
 
-PROGRAMS = Path(__file__).parent / "growing_programs"
+PROGRAMS = programs_in(Path(__file__).parent / "growing_programs")
 
 
 class Expected(NamedTuple):
@@ -30,7 +30,7 @@ class Expected(NamedTuple):
 
 GROWING = {
     "losses_of_a_validation": Expected("total", "graph", "total += (model", r"mean\(\)\.detach\(\)"),
-    "terms_in_a_dictionary": Expected("log.values", "graph", "self.values[name].append(value)", ""),
+    "terms_in_a_dictionary": Expected("notes.values", "graph", "self.values[name].append(value)", ""),
     "errors_of_attempts": Expected("outcome", "traceback", "outcome[number] = problem", r"= str\(problem\)"),
     "features_of_a_gallery": Expected("BANK", "named", "BANK.append(features)", r"features\.cpu\(\)"),
     "states_by_deepcopy": Expected("history", "named", "history.append(copy.deepcopy(", "copy=True"),
@@ -52,7 +52,7 @@ GROWING = {
     "scores_of_two_passes": Expected("trainer.shown", "graph", "trainer.shown.append(scores)", ""),
     "gradients_until_their_spread": Expected("seen", "named", "seen[step] = flat(net)", r"flat\(net\)\.cpu\(\)"),
 }
-HEALTHY = sorted(path.stem for path in PROGRAMS.glob("healthy_*.py"))
+HEALTHY = [name for name in PROGRAMS if name.startswith("healthy_")]
 
 
 @pytest.fixture(autouse=True)
@@ -62,21 +62,10 @@ def without_limit_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observer, "_CLOSE_FIRST", 600.0)
 
 
-def ran(text: str, file: str = "program.py", **options: Any) -> Report:
-    module: Any = types.ModuleType("program")
+def ran(name: str, file: Path | None = None, **options: Any) -> Report:
     with devtrace.record(simulate="cuda:1", **options) as recording:
-        exec(compile(text, file, "exec"), module.__dict__)
-        module.run("cuda:0")
+        function_of(file or PROGRAMS[name], name)("cuda:0")
     return recording.report
-
-
-def ran_to_peak(text: str, file: str) -> tuple[Report, int]:
-    module: Any = types.ModuleType("program")
-    with devtrace.record(simulate="cuda:1", memory=True) as recording:
-        exec(compile(text, file, "exec"), module.__dict__)
-        module.run("cuda:0")
-        highest = torch.cuda.max_memory_allocated()
-    return recording.report, highest
 
 
 def growing(report: Report) -> list[Finding]:
@@ -85,9 +74,7 @@ def growing(report: Report) -> list[Finding]:
 
 @pytest.mark.parametrize("name", GROWING)
 def test_what_grows_with_each_step_is_a_warning_with_its_name_and_edit(name: str, tmp_path: Path) -> None:
-    expected, path = GROWING[name], PROGRAMS / f"{name}.py"
-    text = path.read_text()
-    report = ran(text, str(path))
+    expected, report = GROWING[name], ran(name)
     (found,) = growing(report)
     (holder,) = found.holders
     assert (found.severity, holder.name, holder.kind) == ("warning", expected.name, expected.kind)
@@ -99,37 +86,37 @@ def test_what_grows_with_each_step_is_a_warning_with_its_name_and_edit(name: str
     assert bool(found.edits) == bool(expected.edit)
     if found.edits:
         assert re.search(expected.edit, found.edits[0].after)
-        edited = tmp_path / path.name
-        edited.write_text(applied(text, found.edits))
-        assert growing(ran(edited.read_text(), str(edited))) == []
+        edited = tmp_path / "program.py"
+        edited.write_text(applied(PROGRAMS[name].read_text(), found.edits))
+        assert growing(ran(name, edited)) == []
 
 
 def test_a_graph_that_its_backward_pass_left_gets_no_advice_to_compute_without_one(tmp_path: Path) -> None:
-    path = PROGRAMS / "scores_of_two_passes.py"
-    text = path.read_text()
-    (found,) = growing(ran(text, str(path)))
+    name = "scores_of_two_passes"
+    (found,) = growing(ran(name))
     assert "`retain_graph=True` kept them after their backward pass" in found.message
     assert found.help == "keep `.detach()` of what goes into `trainer.shown`"
-    edited = tmp_path / path.name
+    edited, text = tmp_path / "program.py", PROGRAMS[name].read_text()
     edited.write_text(text.replace("append(scores)", "append(Scores(*(each.detach() for each in scores)))"))
-    assert growing(ran(edited.read_text(), str(edited))) == []
+    assert growing(ran(name, edited)) == []
 
 
 def test_a_state_of_several_parts_is_one_round() -> None:
-    path = PROGRAMS / "gradients_of_steps.py"
-    (found,) = growing(ran(path.read_text(), str(path)))
+    (found,) = growing(ran("gradients_of_steps"))
     assert found.count <= 20 < found.holders[0].count
 
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_what_has_a_bound_or_is_wanted_is_silent(name: str) -> None:
-    path = PROGRAMS / f"{name}.py"
-    assert growing(ran(path.read_text(), str(path))) == []
+    assert growing(ran(name)) == []
 
 
 def test_the_holders_of_memory_at_its_highest_are_reported_where_it_is_asked_for() -> None:
-    path = PROGRAMS / "losses_of_a_validation.py"
-    report, highest = ran_to_peak(path.read_text(), str(path))
+    name = "losses_of_a_validation"
+    with devtrace.record(simulate="cuda:1", memory=True) as recording:
+        function_of(PROGRAMS[name], name)("cuda:0")
+        highest = torch.cuda.max_memory_allocated()
+    report = recording.report
     (found,) = [each for each in report.findings if each.rule == "memory-peak"]
     assert (found.holders[0].name, found.holders[0].kind) == ("total", "graph")
     assert ("model", "parameter") in {(each.name, each.kind) for each in found.holders}
@@ -137,19 +124,17 @@ def test_the_holders_of_memory_at_its_highest_are_reported_where_it_is_asked_for
     assert re.search(
         r"cuda:0 held at most \d+\.\d MiB\. The largest parts: \d+\.\d MiB is graphs", " ".join(str(report).split())
     )
-    assert "memory-peak" not in {each.rule for each in ran(path.read_text(), str(path)).findings}
+    assert "memory-peak" not in {each.rule for each in ran(name).findings}
 
 
 @pytest.mark.parametrize("name", ["losses_of_few_batches", "features_of_a_gallery"])
 def test_what_grows_is_found_as_well_where_heights_are_asked_for(name: str) -> None:
-    path = PROGRAMS / f"{name}.py"
-    (found,) = growing(ran(path.read_text(), str(path), memory=True))
+    (found,) = growing(ran(name, memory=True))
     assert found.holders[0].name == GROWING[name].name
 
 
 def test_a_healthy_program_that_is_asked_for_its_peak_stays_clear() -> None:
-    path = PROGRAMS / "healthy_predictions.py"
-    assert ran(path.read_text(), str(path), memory=True).all_clear
+    assert ran("healthy_predictions", memory=True).all_clear
 
 
 def test_looking_at_heights_keeps_no_tensor_alive() -> None:

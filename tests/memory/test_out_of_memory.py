@@ -20,10 +20,11 @@ from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.findings import Finding
 from devtrace.report.html import fragment
 from devtrace.words import language
+from loaded import function_of, programs_in
 
 pytestmark = pytest.mark.one_in(6)
 
-PROGRAMS = Path(__file__).parent / "out_of_memory_programs"
+PROGRAMS = programs_in(Path(__file__).parent / "out_of_memory_programs")
 
 
 class Expected(NamedTuple):
@@ -106,7 +107,7 @@ EXPECTED = {
     "needed_in_the_next_round": Expected("50MB", "net", "parameter", "nn.Sequential(", "smaller state"),
     "queue_of_batches": Expected("60MB", "batches", "named", ".to(device)", "what `batches` collects on the CPU"),
     "one_hot_targets": Expected(
-        "64MB", "hot", "named", "nn.functional.one_hot", r"line 10 .* `F\.cross_entropy\(logits, index\)`"
+        "64MB", "hot", "named", "nn.functional.one_hot", r"line 60 .* `F\.cross_entropy\(logits, index\)`"
     ),
     "copies_of_each_epoch": Expected(
         "24MB", "kept", "parameter", "copy.deepcopy(", r"copy\.deepcopy\(model\)\.cpu\(\)", repaired=True
@@ -129,19 +130,14 @@ def clean() -> Iterator[None]:
     gc.collect()
 
 
-def ran(text: str, limit: str, name: str = "program", file: str = "") -> tuple[Report, str]:
+def ran(name: str, limit: str, file: Path | None = None) -> tuple[Report, str]:
     """Run a program under a limit; return the report and the name of what it raised."""
-    module: Any = types.ModuleType(name)
-    sys.modules[name] = module
-    raised = ""
+    file, raised = file or PROGRAMS[name], ""
     try:
         with devtrace.record(simulate=f"cuda:1,{limit}") as recording:
-            exec(compile(text, file or str(PROGRAMS / f"{name}.py"), "exec"), module.__dict__)
-            module.run("cuda:0")
+            function_of(file, name)("cuda:0")
     except Exception as error:  # noqa: BLE001 (whatever it is, the test compares it)
         raised = type(error).__name__
-    finally:
-        del sys.modules[name]
     return recording.report, raised
 
 
@@ -151,8 +147,8 @@ def shortages(report: Report) -> list[Finding]:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_first_holder_is_what_owns_most_of_it(name: str, tmp_path: Path) -> None:
-    expected, text = EXPECTED[name], (PROGRAMS / f"{name}.py").read_text()
-    report, raised = ran(text, expected.limit, name)
+    expected = EXPECTED[name]
+    report, raised = ran(name, expected.limit)
     assert raised == "OutOfMemoryError"
     (found,) = shortages(report)
     top = found.holders[0]
@@ -165,15 +161,15 @@ def test_the_first_holder_is_what_owns_most_of_it(name: str, tmp_path: Path) -> 
     assert named >= 0.95 * found.bytes
     assert bool(found.edits) == expected.repaired
     if expected.repaired:
-        edited = tmp_path / f"{name}.py"
-        edited.write_text(applied(text, found.edits))
-        again, raised = ran(edited.read_text(), expected.limit, name, str(edited))
+        edited = tmp_path / "program.py"
+        edited.write_text(applied(PROGRAMS[name].read_text(), found.edits))
+        again, raised = ran(name, expected.limit, edited)
         assert (raised, shortages(again)) == ("", [])
 
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_program_that_ends_well_gets_no_finding(name: str) -> None:
-    report, raised = ran((PROGRAMS / f"{name}.py").read_text(), HEALTHY[name], name)
+    report, raised = ran(name, HEALTHY[name])
     assert (raised, shortages(report)) == ("", [])
     assert report.all_clear
     caught = [note for note in report.notes if "ran out of memory" in note]
@@ -182,21 +178,19 @@ def test_a_program_that_ends_well_gets_no_finding(name: str) -> None:
 
 def test_the_report_names_who_owns_it_in_both_languages(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "kept_graphs_of_terms"
-    report, _ = ran((PROGRAMS / f"{name}.py").read_text(), EXPECTED[name].limit, name)
+    report, _ = ran(name, EXPECTED[name].limit)
     assert "cuda:0 ran out of memory: this line asked for 2.0 MiB" in str(report)
-    assert re.search(
-        r"^  \d+\.\d MiB +kept_graphs_of_terms\.py line 23 .*\n? +graphs that `history\.terms`", str(report), re.M
-    )
+    assert re.search(r"^  \d+\.\d MiB +graphs\.py line 26 .*\n? +graphs that `history\.terms`", str(report), re.M)
     assert "history.terms" in fragment(report)
     monkeypatch.setattr(language.CHOICE, "user", "zh")
-    report, _ = ran((PROGRAMS / f"{name}.py").read_text(), EXPECTED[name].limit, name)
+    report, _ = ran(name, EXPECTED[name].limit)
     assert "cuda:0 显存不足" in str(report)
     assert "`history.terms` 保留的计算图" in str(report)
 
 
 def test_holders_are_kept_with_a_trace(tmp_path: Path) -> None:
     name = "errors_of_a_sweep"
-    report, _ = ran((PROGRAMS / f"{name}.py").read_text(), EXPECTED[name].limit, name)
+    report, _ = ran(name, EXPECTED[name].limit)
     report.trace.save(tmp_path / "a.devtrace")
     loaded = devtrace.diagnose(devtrace.load(tmp_path / "a.devtrace"))
     assert [dataclasses.astuple(each) for each in shortages(loaded)[0].holders] == [
@@ -279,16 +273,13 @@ def pairs() -> torch.Tensor:
 
 @pytest.mark.parametrize("name", UNTRACED)
 def test_what_helps_is_seen_where_nobody_recorded_a_shape(name: str) -> None:
-    module: Any = types.ModuleType(name)
-    path = PROGRAMS / f"{name}.py"
-    exec(compile(path.read_text(), str(path), "exec"), module.__dict__)
+    program = function_of(PROGRAMS[name], name)
     limit, advice = UNTRACED[name]
-    assert advice in explained(lambda: module.run("cuda:0"), f"cuda:1,{limit}").help
+    assert advice in explained(lambda: program("cuda:0"), f"cuda:1,{limit}").help
 
 
 def test_what_goes_through_a_generator_is_not_kept_by_the_loop() -> None:
-    name = "vectors_of_a_generator"
-    report, _ = ran((PROGRAMS / f"{name}.py").read_text(), "50MB", name)
+    report, _ = ran("vectors_of_a_generator", "50MB")
     (found,) = shortages(report)
     assert {each.name for each in found.holders} == {"", "index", "model"}
 
@@ -299,11 +290,8 @@ def test_what_the_failing_line_had_in_hand_counts_where_nobody_recorded() -> Non
     assert "chunks of rows" in found.help
 
 
-def test_thousands_of_tensors_in_hand_are_looked_for_among_all_objects_at_once(tmp_path: Path) -> None:
-    text = "import torch\n\ndef run(device):\n    rows = [torch.zeros(1024, device=device) for _ in range(20_000)]\n"
-    file = tmp_path / "rows.py"
-    file.write_text(text)
-    report, _ = ran(text, "40MB", file=str(file))
+def test_thousands_of_tensors_in_hand_are_looked_for_among_all_objects_at_once() -> None:
+    report, _ = ran("thousands_of_rows", "40MB")
     (found,) = shortages(report)
     assert (found.holders[0].name, found.holders[0].kind) == ("rows", "named")
     assert found.holders[0].bytes > 36 << 20

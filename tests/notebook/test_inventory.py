@@ -167,57 +167,23 @@ def test_names_that_have_no_tensor_list_nothing() -> None:
     assert found == {"devices": [], "holdings": [], "left_out": 0, "cut": False}
 
 
+def refuse(*args: Any, **kwargs: Any) -> Any:
+    raise AssertionError("code of the user's ran")
+
+
 class Trap:
     """Every way in is a trap."""
+
+    __getattr__ = __iter__ = __eq__ = __hash__ = __repr__ = __bool__ = __len__ = refuse
+    y = property(refuse)
+    __class__ = property(refuse, lambda self, value: None)
 
     def __init__(self) -> None:
         self.x = torch.ones(2)
 
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"__getattr__({name}) ran")
-
-    def __iter__(self) -> Any:
-        raise AssertionError("__iter__ ran")
-
-    def __eq__(self, other: object) -> bool:
-        raise AssertionError("__eq__ ran")
-
-    def __hash__(self) -> int:
-        raise AssertionError("__hash__ ran")
-
-    def __repr__(self) -> str:
-        raise AssertionError("__repr__ ran")
-
-    def __bool__(self) -> bool:
-        raise AssertionError("__bool__ ran")
-
-    def __len__(self) -> int:
-        raise AssertionError("__len__ ran")
-
-    @property
-    def y(self) -> Any:
-        raise AssertionError("a property ran")
-
-    @property
-    def __class__(self) -> Any:
-        raise AssertionError("__class__ ran")
-
-    @__class__.setter
-    def __class__(self, value: Any) -> None: ...
-
 
 class Meta(type):
-    def __eq__(cls, other: object) -> bool:
-        raise AssertionError("a metaclass's __eq__ ran")
-
-    def __hash__(cls) -> int:
-        raise AssertionError("a metaclass's __hash__ ran")
-
-    def __getattribute__(cls, name: str) -> Any:
-        raise AssertionError(f"a metaclass's __getattribute__({name}) ran")
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        raise AssertionError("a metaclass's __instancecheck__ ran")
+    __eq__ = __hash__ = __getattribute__ = __instancecheck__ = refuse
 
 
 class Odd(metaclass=Meta):
@@ -226,31 +192,15 @@ class Odd(metaclass=Meta):
 
 
 class TrapDict(dict[str, Any]):
-    def items(self) -> Any:
-        raise AssertionError("items ran")
-
-    def __iter__(self) -> Any:
-        raise AssertionError("__iter__ ran")
-
-    def __getitem__(self, key: str) -> Any:
-        raise AssertionError("__getitem__ ran")
+    items = __iter__ = __getitem__ = refuse
 
 
 class TrapTensor(torch.Tensor):
-    @classmethod
-    def __torch_function__(cls, *args: Any, **kwargs: Any) -> Any:
-        raise AssertionError("__torch_function__ ran")
+    __torch_function__ = classmethod(refuse)
 
 
 class TrapModule(Net):
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"__getattr__({name}) ran")
-
-    def named_parameters(self, *args: Any, **kwargs: Any) -> Any:
-        raise AssertionError("named_parameters ran")
-
-    def children(self) -> Any:
-        raise AssertionError("children ran")
+    __getattr__ = named_parameters = children = refuse
 
 
 def test_no_code_of_the_user_runs() -> None:

@@ -24,13 +24,11 @@ from devtrace.notebook import live_view
 from devtrace.notebook.live_view import LiveView
 from devtrace.notebook.panel import feed
 from devtrace.notebook.panel.messages import refusal
-from devtrace.recording.progress import COLUMNS, New
+from devtrace.recording.progress import COLUMNS
 from devtrace.report import renderer
+from devtrace.report.mime import MIME_TYPE
+from devtrace.trace.format import decode
 from kernels import Kernel, new_kernel
-
-
-def joined(parts: list[New]) -> dict[str, Any]:
-    return {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS}
 
 
 def test_the_ops_sent_piece_by_piece_are_those_of_the_trace() -> None:
@@ -46,7 +44,7 @@ def test_the_ops_sent_piece_by_piece_are_those_of_the_trace() -> None:
         parts.append(growth.new())
         parts.append(growth.new())
     trace = recording.trace
-    columns = joined(parts)
+    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS}
     names, devices = ([text for part in parts for text in getattr(part, key)] for key in ("names", "devices"))
     assert len(parts[-1]) == 0
     assert [names[name] for name in columns["name"]] == [op.name for op in trace.ops]
@@ -158,8 +156,12 @@ def test_a_view_looks_each_period_while_something_is_recorded_and_sleeps_otherwi
     assert view._feed._pace() is None
 
 
-def test_a_closed_view_gets_nothing(view: Heard) -> None:
-    view.close()
+CLOSED = SimpleNamespace(_closed=True, comm_id="1", on_msg=lambda _: None, close=lambda **_: None)
+
+
+@pytest.mark.parametrize("close", [Heard.close, lambda view: setattr(view, "comm", CLOSED)])
+def test_a_view_that_was_closed_or_whose_channel_was_by_another_is_sent_nothing(view: Heard, close: Any) -> None:
+    close(view)
     with devtrace.record():
         torch.ones(1)
     assert view.messages == []
@@ -217,13 +219,6 @@ def test_stop_interrupts_no_recording_of_another_thread(view: Heard) -> None:
     view._receive(view, {"kind": "stop"}, [])
     ends.set()
     thread.join()
-
-
-def test_a_view_whose_channel_was_closed_by_another_is_sent_nothing(view: Heard) -> None:
-    view.comm = SimpleNamespace(_closed=True, comm_id="1", on_msg=lambda _: None, close=lambda **_: None)
-    with devtrace.record():
-        torch.ones(1)
-    assert view.messages == []
 
 
 class AnyWidget(DOMWidget):  # type: ignore[misc]
@@ -295,14 +290,8 @@ def test_in_a_kernel_at_most_ten_messages_a_second_leave_while_a_cell_runs(kerne
     ]  # the last is the end's
     assert len(times) >= 10
     assert min(later - earlier for earlier, later in pairwise(times)) >= 0.1
-    assert sent_messages[-1]["ops"] == sent.reports[0]["application/vnd.devtrace.v1+json"].get("truncated", 0) + _ops(
-        sent.reports[0]
-    )
-
-
-def _ops(report: dict[str, Any]) -> int:
-    column = report["application/vnd.devtrace.v1+json"]["ops"]["name"]
-    return len(column) if isinstance(column, list) else int(column["length"])
+    trace = decode(sent.reports[0][MIME_TYPE])
+    assert sent_messages[-1]["ops"] == trace.truncated + len(trace.ops)
 
 
 @pytest.mark.slow

@@ -35,7 +35,6 @@ class FrontEnd:
 
     def __init__(self, panel: Panel, *, visible: bool = True, greet: bool = True) -> None:
         self.got: list[Message] = []
-        self.at: list[float] = []
         self._arrived = threading.Condition()
         self._last = 0
         self._from = 0
@@ -47,7 +46,6 @@ class FrontEnd:
     def _take(self, message: Message) -> None:
         with self._arrived:
             self.got.append(message)
-            self.at.append(monotonic())
             self._arrived.notify_all()
 
     def ask(self, kind: str, **fields: Any) -> Message:
@@ -77,9 +75,6 @@ class FrontEnd:
         """Wait for an update whose state has these values."""
         return self.wait(lambda message: wanted.items() <= message.get("state", {}).items())
 
-    def disconnect(self) -> None:
-        self.panel.disconnect(self._take)
-
 
 @pytest.fixture
 def tracing() -> Iterator[Tracing]:
@@ -93,6 +88,11 @@ def panel(tracing: Tracing) -> Iterator[Panel]:
     panel = Panel(tracing, None)
     yield panel
     panel.close()
+
+
+@pytest.fixture
+def front(panel: Panel) -> FrontEnd:
+    return FrontEnd(panel)
 
 
 def trace(tracing: Tracing, work: Callable[[], object], count: int = 1, id: str = "a") -> None:
@@ -112,15 +112,13 @@ def test_the_front_end_sends_its_display_language(
     assert language.CHOICE.front_end == expected
 
 
-def test_a_front_end_is_welcomed_with_the_state(panel: Panel) -> None:
-    front = FrontEnd(panel)
+def test_a_front_end_is_welcomed_with_the_state(front: FrontEnd) -> None:
     assert front.welcome["protocol"] == 1
     assert front.welcome["fresh"]
     front.state(tracing=False, simulated=0, running=False)
 
 
-def test_every_cell_is_traced_when_the_panel_asks_for_it(panel: Panel, tracing: Tracing) -> None:
-    front = FrontEnd(panel)
+def test_every_cell_is_traced_when_the_panel_asks_for_it(front: FrontEnd, tracing: Tracing) -> None:
     assert front.ask("trace_cells", on=True)["kind"] == "done"
     assert tracing.on
     front.state(tracing=True)
@@ -128,8 +126,7 @@ def test_every_cell_is_traced_when_the_panel_asks_for_it(panel: Panel, tracing: 
     assert not tracing.on
 
 
-def test_the_new_state_comes_before_the_answer_and_no_older_one_after_it(panel: Panel, tracing: Tracing) -> None:
-    front = FrontEnd(panel)
+def test_the_new_state_comes_before_the_answer_and_no_older_one_after_it(front: FrontEnd, tracing: Tracing) -> None:
     for on in (True, False) * 20:
         front.ask("trace_cells", on=on)
         answered = len(front.got)
@@ -155,8 +152,7 @@ def test_what_another_one_switches_reaches_all(panel: Panel, tracing: Tracing) -
         front.state(tracing=False)
 
 
-def test_devices_are_simulated_and_taken_away(panel: Panel, tracing: Tracing) -> None:
-    front = FrontEnd(panel)
+def test_devices_are_simulated_and_taken_away(front: FrontEnd, tracing: Tracing) -> None:
     assert front.ask("simulate", devices=2)["kind"] == "done"
     assert torch.cuda.device_count() == 2
     front.state(simulated=2)
@@ -170,8 +166,7 @@ def test_what_cannot_be_done_is_refused_with_the_reason(panel: Panel) -> None:
     assert answer["reason"].startswith("simulate-devices: got 'cuda:99'")
 
 
-def test_traces_are_sent_once_with_an_outline_that_decodes(panel: Panel, tracing: Tracing) -> None:
-    front = FrontEnd(panel)
+def test_traces_are_sent_once_with_an_outline_that_decodes(front: FrontEnd, tracing: Tracing) -> None:
     trace(tracing, lambda: torch.ones(3) + 1, count=7)
     message = front.wait(lambda message: message.get("traces"))
     assert [(each["label"], each["cell"], each["ops"]) for each in message["traces"]] == [("In[7]", "a", 2)]
@@ -184,9 +179,7 @@ def test_traces_are_sent_once_with_an_outline_that_decodes(panel: Panel, tracing
     assert again["kept"] == [1, 2]
 
 
-def test_of_an_optimizers_line_its_kinds_of_op_on_the_cpu_are_in_the_outline(panel: Panel, tracing: Tracing) -> None:
-    front = FrontEnd(panel)
-
+def test_of_an_optimizers_line_its_kinds_of_op_on_the_cpu_are_in_the_outline(front: FrontEnd, tracing: Tracing) -> None:
     def step() -> None:
         model = torch.nn.Linear(4, 4)
         adam = torch.optim.Adam(model.parameters())
@@ -210,8 +203,7 @@ def test_who_comes_later_gets_all_that_is_kept(panel: Panel, tracing: Tracing) -
     assert [each["label"] for each in message["traces"]] == ["In[2]", "In[3]"]
 
 
-def test_a_trace_is_fetched_whole_and_one_that_is_gone_is_refused(panel: Panel, tracing: Tracing) -> None:
-    front = FrontEnd(panel)
+def test_a_trace_is_fetched_whole_and_one_that_is_gone_is_refused(front: FrontEnd, tracing: Tracing) -> None:
     trace(tracing, lambda: torch.ones(3) + 1)
     number = front.wait(lambda message: message.get("traces"))["traces"][0]["trace"]
     assert len(decode(front.ask("fetch", trace=number)["data"]).ops) == 2
@@ -221,8 +213,7 @@ def test_a_trace_is_fetched_whole_and_one_that_is_gone_is_refused(panel: Panel, 
 @pytest.mark.parametrize(
     ("form", "name", "begin"), [("perfetto", "In-1.perfetto.json", "{"), ("html", "In-1.html", "<")]
 )
-def test_a_trace_is_exported_as_text(panel: Panel, tracing: Tracing, form: str, name: str, begin: str) -> None:
-    front = FrontEnd(panel)
+def test_a_trace_is_exported_as_text(front: FrontEnd, tracing: Tracing, form: str, name: str, begin: str) -> None:
     trace(tracing, lambda: torch.ones(3))
     number = front.wait(lambda message: message.get("traces"))["traces"][0]["trace"]
     file = front.ask("export", trace=number, form=form)
@@ -230,9 +221,7 @@ def test_a_trace_is_exported_as_text(panel: Panel, tracing: Tracing, form: str, 
     assert file["text"].lstrip().startswith(begin)
 
 
-def test_while_a_cell_runs_its_counts_come_in_and_stop_when_it_ends(panel: Panel, tracing: Tracing) -> None:
-    front = FrontEnd(panel)
-
+def test_while_a_cell_runs_its_counts_come_in_and_stop_when_it_ends(front: FrontEnd, tracing: Tracing) -> None:
     def work() -> None:
         for _ in range(10):
             torch.ones(4)
@@ -291,8 +280,7 @@ def test_a_hidden_panel_hears_now_and_then_how_far_a_long_cell_is(panel: Panel, 
     trace(tracing, work)
 
 
-def test_many_changes_become_few_messages(panel: Panel, tracing: Tracing) -> None:
-    front = FrontEnd(panel)
+def test_many_changes_become_few_messages(front: FrontEnd, tracing: Tracing) -> None:
     begun, sent = monotonic(), len(front.got)
     while monotonic() - begun < 1.0:
         tracing.switch(on=True)
@@ -303,7 +291,7 @@ def test_many_changes_become_few_messages(panel: Panel, tracing: Tracing) -> Non
 def test_who_is_gone_gets_nothing(panel: Panel, tracing: Tracing) -> None:
     gone, there = FrontEnd(panel), FrontEnd(panel)
     gone.state(tracing=False)
-    gone.disconnect()
+    panel.disconnect(gone._take)
     before = len(gone.got)
     tracing.switch(on=True)
     there.state(tracing=True)
@@ -363,9 +351,8 @@ def test_a_panel_that_cannot_be_reached_leaves_the_others_theirs(panel: Panel, t
     ],
 )
 def test_what_is_not_on_the_list_is_refused_with_one_log_line(
-    panel: Panel, caplog: pytest.LogCaptureFixture, message: object, reason: str
+    front: FrontEnd, caplog: pytest.LogCaptureFixture, message: object, reason: str
 ) -> None:
-    front = FrontEnd(panel)
     answers = len(front.got)
     with caplog.at_level(logging.WARNING, logger="devtrace"):
         front.send(message)
@@ -541,8 +528,7 @@ def test_an_object_of_any_keys_is_checked_value_by_value(counts: object, reason:
     assert refusal("to_view", message) == reason
 
 
-def test_the_setting_ends_the_explaining_of_untraced_errors(panel: Panel, tracing: Tracing) -> None:
-    front = FrontEnd(panel)
+def test_the_setting_ends_the_explaining_of_untraced_errors(front: FrontEnd, tracing: Tracing) -> None:
     explainer = tracing.companions["explain"]
     assert explainer.on
     front.ask("explain", on=False)
@@ -555,7 +541,8 @@ def test_what_is_sent_is_a_golden_that_the_panel_reads_too(
     monkeypatch.setattr("devtrace.notebook.panel.panel.own_version", lambda: "0.0.0")
     monkeypatch.setattr("os.getcwd", lambda: "/home/user")
     front = FrontEnd(panel)
-    panel._listed(drain(listing({"x": torch.ones(4), "net": mixed()})))
+    mixed = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2), torch.nn.Linear(2, 1, device="meta"))
+    panel._listed(drain(listing({"x": torch.ones(4), "net": mixed})))
     front.ask("limit", max_ops=5000)
     front.ask("simulate", devices=99)
     front.wait(lambda message: message.get("inventory"))
@@ -583,10 +570,6 @@ def test_what_is_sent_is_a_golden_that_the_panel_reads_too(
     assert set(kinds) == set(SPEC["to_panel"])
     assert set(kinds["update"]) == {"kind", *(field.removesuffix("?") for field in SPEC["to_panel"]["update"])}
     assert_golden("messages.json", json.dumps(sent, indent=1) + "\n")
-
-
-def mixed() -> torch.nn.Module:
-    return torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2), torch.nn.Linear(2, 1, device="meta"))
 
 
 def steady(message: Message) -> Message:

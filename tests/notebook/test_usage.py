@@ -17,46 +17,34 @@ from devtrace.notebook import usage
 from devtrace.words.errors import UsageError
 from samples import training
 
-
-def test_an_empty_line_asks_for_nothing_special() -> None:
-    assert usage.cell_options("") == Options()
-
-
-def test_every_flag_is_read() -> None:
-    line = 'fit --simulate cuda:2 --max-ops 5_000 --save "my run.devtrace" --html a.html --no-timeline --expect cuda:0'
-    assert usage.cell_options(line) == Options(
-        "fit", "cuda:2", 5000, "my run.devtrace", "a.html", timeline=False, expect="cuda:0"
-    )
-
-
-def test_a_flag_takes_its_value_after_an_equals_sign_too() -> None:
-    assert usage.cell_options("--simulate=cuda:1").simulate == "cuda:1"
-
-
-def test_a_plain_number_of_devices_is_taken() -> None:
-    assert usage.cell_options("--simulate 2").simulate == "cuda:2"
-
-
-@pytest.mark.parametrize(
-    ("line", "name", "devices"),
-    [
-        ("--simulate", "", "cuda:1"),
-        ("--simulate cuda", "", "cuda:1"),
-        ("--simulate fit", "fit", "cuda:1"),
-        ("fit --simulate --max-ops 5", "fit", "cuda:1"),
-        ("--simulate cuda:2 fit", "fit", "cuda:2"),
-    ],
-)
-def test_simulate_alone_is_one_device(line: str, name: str, devices: str) -> None:
-    options = usage.cell_options(line)
-    assert (options.name, options.simulate) == (name, devices)
+HOME = os.path.expanduser("~")
+LINES = {
+    "an empty line asks for nothing special": ("", Options()),
+    "every flag is read": (
+        'fit --simulate cuda:2 --max-ops 5_000 --save "my run.devtrace" --html a.html --no-timeline --expect cuda:0',
+        Options("fit", "cuda:2", 5000, "my run.devtrace", "a.html", timeline=False, expect="cuda:0"),
+    ),
+    "a value may follow an equals sign": ("--simulate=cuda:1", Options(simulate="cuda:1")),
+    "a plain number of devices is taken": ("--simulate 2", Options(simulate="cuda:2")),
+    "simulate alone is one device": ("--simulate", Options(simulate="cuda:1")),
+    "simulate with the kind of device is one": ("--simulate cuda", Options(simulate="cuda:1")),
+    "simulate before a name is one device": ("--simulate fit", Options("fit", "cuda:1")),
+    "simulate before a flag is one device": ("fit --simulate --max-ops 5", Options("fit", "cuda:1", 5)),
+    "a name may follow the devices": ("--simulate cuda:2 fit", Options("fit", "cuda:2")),
+    "a file may begin with a tilde": (
+        "--save ~/a.devtrace --html ~/a.html",
+        Options(save=f"{HOME}/a.devtrace", html=f"{HOME}/a.html"),
+    ),
+    "a backslash is an ordinary character": (r"--save C:\runs\new.devtrace", Options(save=r"C:\runs\new.devtrace")),
+    "a hash within a word is no comment": ("--save run#1.devtrace", Options(save="run#1.devtrace")),
+    "a hash within quotes is no comment": ('"run # 1"', Options("run # 1")),
+    "what follows a lone hash is a comment": ("fit --simulate 2  # two of them", Options("fit", "cuda:2")),
+}
 
 
-def test_on_takes_devices_for_the_session() -> None:
-    assert usage.command("on --simulate cuda:2") == ("on", "cuda:2")
-    assert usage.command("on --simulate") == ("on", "cuda:1")
-    with pytest.raises(UsageError, match="command-argument"):
-        usage.command("on 3")
+@pytest.mark.parametrize(("line", "options"), LINES.values(), ids=LINES)
+def test_a_line_of_a_cell_is_read(line: str, options: Options) -> None:
+    assert usage.cell_options(line) == options
 
 
 @pytest.mark.parametrize(
@@ -71,27 +59,6 @@ def test_a_misspelt_word_leads_to_the_nearest(read: Callable[[str], object], lin
     with pytest.raises(UsageError) as raised:
         read(line)
     assert str(raised.value).endswith(f"; perhaps {near} was meant.")
-
-
-def test_a_file_may_begin_with_a_tilde() -> None:
-    folder = os.path.expanduser("~")
-    assert usage.cell_options("--save ~/a.devtrace --html ~/a.html") == Options(
-        save=f"{folder}/a.devtrace", html=f"{folder}/a.html"
-    )
-
-
-def test_a_backslash_is_an_ordinary_character() -> None:
-    assert usage.cell_options(r"--save C:\runs\new.devtrace").save == r"C:\runs\new.devtrace"
-
-
-def test_a_hash_within_a_word_is_no_comment() -> None:
-    assert usage.cell_options("--save run#1.devtrace").save == "run#1.devtrace"
-    assert usage.cell_options('"run # 1"').name == "run # 1"
-
-
-def test_what_follows_a_lone_hash_is_a_comment() -> None:
-    assert usage.cell_options("fit --simulate 2  # two of them") == Options("fit", "cuda:2")
-    assert usage.command("on # from here on") == ("on", "")
 
 
 @pytest.mark.parametrize(
@@ -116,14 +83,20 @@ def test_a_bad_line_of_a_cell_is_one_sentence(line: str, message: str) -> None:
     assert str(raised.value).startswith(message)
 
 
-def test_a_subcommand_comes_with_its_argument() -> None:
-    assert usage.command("simulate cuda:2") == ("simulate", "cuda:2")
-    assert usage.command("report") == ("report", "")
-    assert usage.command('save "my run.devtrace"') == ("save", "my run.devtrace")
-
-
-def test_no_subcommand_is_status() -> None:
-    assert usage.command("") == ("status", "")
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("simulate cuda:2", ("simulate", "cuda:2")),
+        ("report", ("report", "")),
+        ('save "my run.devtrace"', ("save", "my run.devtrace")),
+        ("on --simulate cuda:2", ("on", "cuda:2")),
+        ("on --simulate", ("on", "cuda:1")),
+        ("on # from here on", ("on", "")),
+        ("", ("status", "")),
+    ],
+)
+def test_a_subcommand_comes_with_its_argument_and_none_is_status(line: str, command: tuple[str, str]) -> None:
+    assert usage.command(line) == command
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,7 @@ Run = Callable[[Callable[[], Any]], Any]
 @pytest.fixture(scope="module")
 def forks() -> Any:
     missing = accelerator.why_not()
-    if missing and not needs.CI:
-        pytest.skip(missing)
-    assert not missing
+    needs.present(not missing, missing)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["torch", "devtrace.recording.recording", "numpy.ma"])
     return context

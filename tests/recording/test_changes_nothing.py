@@ -18,12 +18,12 @@ from unittest import mock
 import pytest
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 from torch.testing._internal.logging_tensor import LoggingTensor
 
 import devtrace
 from devtrace.runtime.patches import Patches
 from folders import TESTS
+from modes import Functions
 
 WAYS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "recorded": devtrace.record,
@@ -81,12 +81,8 @@ def test_an_error_that_is_handled_has_the_frames_of_the_program(run: Callable[[]
 
 
 def test_a_mode_of_the_programs_sees_the_same_traceback() -> None:
-    class Mode(TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            return func(*args, **(kwargs or {}))
-
     def run() -> list[str]:
-        with Mode():
+        with Functions():
             return frames(FAILING["an operator"])
 
     plain = run()
@@ -120,18 +116,11 @@ def test_modules_can_be_nested_as_deep_as_plain(way: Any) -> None:
         sys.setrecursionlimit(limit)
 
 
-def called(run: Callable[[], Any]) -> list[str]:
+def called(run: Callable[[], Any]) -> Any:
     """Return what a TorchFunctionMode sees of a run."""
-    seen = []
-
-    class Mode(TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            seen.append(getattr(func, "__name__", str(func)))
-            return func(*args, **(kwargs or {}))
-
-    with Mode():
+    with Functions(lambda func: getattr(func, "__name__", str(func))) as functions:
         run()
-    return seen
+    return functions.seen
 
 
 class Named(torch.Tensor):
@@ -157,7 +146,8 @@ def with_all_kinds(device: str) -> None:
     nn.functional.dropout(x, 0.5)
 
 
-def with_a_subclass(device: str) -> None:
+def seen_by_a_subclass(device: str) -> list[str]:
+    Named.seen.clear()
     x = torch.ones(3, device=device).as_subclass(Named)
     y = (x + 1).sum()
     y.to("cpu").item()
@@ -165,28 +155,17 @@ def with_a_subclass(device: str) -> None:
     torch.stack([x, x]).cpu()
     x.device, x.is_cuda
     torch.zeros_like(x)
-
-
-def test_a_function_mode_sees_the_calls_of_its_program_alone() -> None:
-    plain = called(lambda: with_all_kinds("cpu"))
-    with devtrace.record():
-        assert called(lambda: with_all_kinds("cpu")) == plain
-    for simulated in (devtrace.simulate("cuda:1"), devtrace.record(simulate="cuda:1")):
-        with simulated:
-            assert called(lambda: with_all_kinds("cuda:0")) == plain
-
-
-def seen_by_a_subclass(device: str) -> list[str]:
-    Named.seen.clear()
-    with_a_subclass(device)
     return [*Named.seen]
 
 
-def test_a_subclass_sees_the_calls_of_its_program_alone() -> None:
-    plain = seen_by_a_subclass("cpu")
+@pytest.mark.parametrize("seen", [lambda device: called(lambda: with_all_kinds(device)), seen_by_a_subclass])
+def test_a_function_mode_and_a_subclass_see_the_calls_of_their_program_alone(seen: Callable[[str], list[str]]) -> None:
+    plain = seen("cpu")
+    with devtrace.record():
+        assert seen("cpu") == plain
     for simulated in (devtrace.simulate("cuda:1"), devtrace.record(simulate="cuda:1")):
         with simulated:
-            assert seen_by_a_subclass("cuda:0") == plain
+            assert seen("cuda:0") == plain
 
 
 def profiled(run: Callable[[], Any]) -> Iterator[tuple[str, int]]:

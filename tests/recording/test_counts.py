@@ -12,7 +12,6 @@ from torch import nn
 from devtrace.api.recording import record
 from devtrace.recording.progress import Counter as Looker
 from devtrace.recording.progress import Counts
-from devtrace.trace.tables import TraceData
 
 
 def looker(recording: record) -> Looker:
@@ -26,10 +25,6 @@ def elsewhere(counter: Looker) -> Counts:
         return pool.submit(counter.look).result()
 
 
-def ops_by_device(trace: TraceData) -> dict[str, int]:
-    return dict(Counter(str(op.device) for op in trace.ops))
-
-
 def test_counts_agree_with_the_trace_in_the_end() -> None:
     with record(simulate="cuda:2") as recording:
         model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.LSTM(8, 4)).to("cuda:0")
@@ -39,7 +34,7 @@ def test_counts_agree_with_the_trace_in_the_end() -> None:
         seen = elsewhere(looker(recording))
     trace = recording.trace
     assert seen.ops == len(trace.ops)
-    assert {device: ops for device, (ops, _) in seen.devices.items()} == ops_by_device(trace)
+    assert {device: ops for device, (ops, _) in seen.devices.items()} == Counter(str(op.device) for op in trace.ops)
     assert (seen.copies, seen.copied) == (len(trace.copies), sum(copy.bytes for copy in trace.copies))
 
 

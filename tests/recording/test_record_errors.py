@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import traceback
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,28 +41,54 @@ def refused(program: Callable[[], object]) -> Op:
     return op
 
 
-def test_numpy_of_a_device_tensor() -> None:
-    def program() -> None:
-        x = torch.ones(3, device="cuda:0")
-        x.numpy()
+def numpy() -> None:
+    x = torch.ones(3, device="cuda:0")
+    x.numpy()
 
+
+def array() -> None:
+    x = torch.ones(3, device="cuda:0")
+    np.asarray(x)
+
+
+def function_of_numpy() -> None:
+    x = torch.ones(3, device="cuda:0")
+    np.sin(x)
+
+
+def absent_device() -> None:
+    x = torch.ones(3)
+    x.cuda(7)
+
+
+def attention_in_two_dtypes() -> None:
+    q, v = torch.rand(1, 2, 4, 8), torch.rand(1, 2, 4, 8, dtype=torch.float64)
+    F.scaled_dot_product_attention(q, q, v)
+
+
+@pytest.mark.parametrize(
+    ("program", "name", "inputs", "text"),
+    [
+        (numpy, "Tensor.numpy", ["cuda:0 float32"], "x.numpy()"),
+        (array, "asarray", ["cuda:0 float32"], "np.asarray(x)"),
+        (function_of_numpy, "sin", ["cuda:0 float32"], "np.sin(x)"),
+        (absent_device, "Tensor.cuda", ["cpu float32"], "x.cuda(7)"),
+        (
+            attention_in_two_dtypes,
+            "scaled_dot_product_attention",
+            ["cpu float32", "cpu float64"],
+            "F.scaled_dot_product_attention(q, q, v)",
+        ),
+    ],
+)
+def test_what_is_refused_before_there_is_an_op_is_one_with_its_tensors_and_its_line(
+    program: Callable[[], None], name: str, inputs: list[str], text: str
+) -> None:
     op = refused(program)
-    assert op.name == "Tensor.numpy"
-    assert [tensor.device for tensor in op.inputs] == ["cuda:0"]
-    assert op.inputs[0].producer is not None
+    assert (op.name, [f"{tensor.device} {tensor.dtype}" for tensor in op.inputs]) == (name, inputs)
+    assert all((tensor.producer is not None) for tensor in op.inputs)
     assert op.site is not None
-    assert op.site.text == "x.numpy()"
-
-
-def test_numpy_of_a_device_tensor_by_way_of_numpy() -> None:
-    def program() -> None:
-        x = torch.ones(3, device="cuda:0")
-        np.asarray(x)
-
-    op = refused(program)
-    assert op.site is not None
-    assert op.site.text == "np.asarray(x)"
-    assert len(op.inputs) == 1
+    assert op.site.text == text
 
 
 def test_numpy_in_a_comprehension_names_the_variable_of_the_comprehension() -> None:
@@ -132,26 +158,6 @@ def test_a_mix_of_devices_that_torch_refuses_above_its_dispatcher(
     assert culprit_of(finding).name == culprit
 
 
-def test_numpy_functions_of_a_device_tensor() -> None:
-    def program() -> None:
-        x = torch.ones(3, device="cuda:0")
-        np.sin(x)
-
-    op = refused(program)
-    assert (op.name, [tensor.device for tensor in op.inputs]) == ("sin", ["cuda:0"])
-    assert op.site is not None
-    assert op.site.text == "np.sin(x)"
-
-
-def test_a_device_that_is_not_there() -> None:
-    def program() -> None:
-        x = torch.ones(3)
-        x.cuda(7)
-
-    op = refused(program)
-    assert (op.name, [tensor.device for tensor in op.inputs]) == ("Tensor.cuda", ["cpu"])
-
-
 def test_data_of_a_device_may_replace_host_data() -> None:
     """CUDA's rule: both kinds of dense tensor have the same implementation (`_has_compatible_shallow_copy_type`)."""
     with devtrace.record(simulate="cuda:1"):
@@ -160,76 +166,42 @@ def test_data_of_a_device_may_replace_host_data() -> None:
         assert p.is_cuda
 
 
-def test_attention_is_refused_before_there_is_an_op() -> None:
-    def program() -> None:
-        q = torch.rand(1, 2, 4, 8)
-        v = torch.rand(1, 2, 4, 8, dtype=torch.float64)
-        F.scaled_dot_product_attention(q, q, v)
-
-    op = refused(program)
-    assert op.name == "scaled_dot_product_attention"
-    assert [tensor.dtype for tensor in op.inputs] == ["float32", "float64"]
-
-
 def test_a_wrong_argument_in_a_module_stays_within_its_call() -> None:
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = nn.LSTM(4, 4)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            out: torch.Tensor = self.inner(x)[0]
-            return out
-
-    net = Net()
+    net = nn.Sequential(nn.LSTM(4, 4))
     trace, error = recorded(lambda: net(torch.rand(2, 3, 5)))
     assert isinstance(error, RuntimeError)
     op = trace.ops[-1]
     assert op.duration == -1
     assert op.module is not None
-    assert op.module.path == "net.inner"
+    assert op.module.path == "net.0"
     assert len(trace.errors) == 1
 
 
-def test_assigning_data_of_another_device() -> None:
-    def program() -> None:
-        p = nn.Parameter(torch.ones(3))
-        p.data = "no tensor"  # type: ignore[assignment]
-
-    trace, error = recorded(program)
-    assert isinstance(error, TypeError)
-    assert trace.ops[-1].name == "Tensor.data"
+def no_data(x: torch.Tensor) -> None:
+    parameter = nn.Parameter(x)
+    parameter.data = "no tensor"  # type: ignore[assignment]
 
 
-def test_cuda_where_there_is_none() -> None:
-    def program() -> None:
-        x = torch.ones(3)
-        x.cuda()
-
-    trace, error = recorded(program)
-    assert isinstance(error, (AssertionError, RuntimeError))
-    assert trace.ops[-1].name == "Tensor.cuda"
-    assert trace.ops[-1].inputs[0].shape == (3,)
-
-
-def test_an_error_of_the_users_own_is_no_op() -> None:
+@pytest.mark.parametrize(
+    ("fail", "kinds", "name"),
+    [
+        (lambda x: x.cuda(), (AssertionError, RuntimeError), "Tensor.cuda"),
+        (no_data, TypeError, "Tensor.data"),
+        (lambda x: [0][len(x)], IndexError, ""),
+        (lambda x: int("x" * len(x)), ValueError, ""),
+    ],
+)
+def test_an_error_of_torchs_own_is_an_op_and_one_of_plain_python_is_none(
+    fail: Callable[[torch.Tensor], object], kinds: Any, name: str
+) -> None:
     def program() -> None:
         x = torch.ones(3)
-        raise ValueError(x.shape)
+        fail(x)
 
     trace, error = recorded(program)
-    assert isinstance(error, ValueError)
-    assert [op.name for op in trace.ops] == ["aten.ones"]
-    assert len(trace.errors) == 0
-
-
-def test_an_error_of_plain_python_beside_a_tensor_is_no_op() -> None:
-    def program() -> None:
-        x = torch.ones(3)
-        int("x" * len(x))
-
-    trace, _ = recorded(program)
-    assert len(trace.errors) == 0
+    assert isinstance(error, kinds)
+    assert trace.ops[-1].name == (name or "aten.ones")
+    assert len(trace.errors) == bool(name)
 
 
 def test_an_error_that_was_caught_stays_with_its_op_and_the_next_one_has_its_own() -> None:
@@ -254,24 +226,6 @@ def test_an_error_wrapped_in_another_is_reported_once() -> None:
 
     trace, _ = recorded(program)
     assert [failure.op.name for failure in trace.errors] == ["aten.view"]
-
-
-@pytest.mark.parametrize("trace_it", [False, True])
-def test_the_users_traceback_is_the_same(trace_it: bool) -> None:
-    def program() -> None:
-        nn.Linear(3, 3)(torch.ones(2, 5))
-
-    error: BaseException | None = None
-    if trace_it:
-        _, error = recorded(program)
-    else:
-        try:
-            program()
-        except RuntimeError as caught:
-            error = caught
-    assert error is not None
-    frames = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
-    assert frames[frames.index("program") :] == ["program", "_wrapped_call_impl", "_call_impl", "forward"]
 
 
 def test_an_interrupt_in_the_middle_of_an_op_is_recorded_and_passes_through() -> None:

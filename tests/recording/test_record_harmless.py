@@ -11,6 +11,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -20,10 +21,10 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.autograd import forward_ad
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
 from devtrace.trace.checks import broken_rule
+from modes import Ops
 
 
 def surroundings() -> list[object]:
@@ -118,13 +119,10 @@ def run(steps: list[Step], seed: int, traced: bool) -> list[Any]:
     objects["x"] = torch.rand(3, 4)
     names = {id(value): type(value) for value in objects["model"].parameters()}
     pick = random.Random(seed)
-    recording = devtrace.record() if traced else None
+    with devtrace.record() if traced else nullcontext() as recording:
+        for step in steps:
+            step(objects, pick)
     if recording:
-        recording.__enter__()
-    for step in steps:
-        step(objects, pick)
-    if recording:
-        recording.__exit__(None, None, None)
         assert recording.trace.notes == ()
         assert broken_rule(recording.trace) is None
     assert {id(value): type(value) for value in objects["model"].parameters()} == names
@@ -192,23 +190,18 @@ def test_no_tensor_of_a_failing_function_outlives_the_error() -> None:
 
 
 def test_a_gradient_is_stolen_and_not_copied() -> None:
-    def accumulated() -> list[str]:
-        w = torch.rand(3, requires_grad=True)
-        with devtrace.record() as recording:
-            (w * 2).sum().backward()
-        return [op.name for op in recording.trace.ops if op.phase == "backward"]
-
-    assert not {"aten.new_empty_strided", "aten.clone", "aten.copy_"} & set(accumulated())
+    w = torch.rand(3, requires_grad=True)
+    with devtrace.record() as recording:
+        (w * 2).sum().backward()
+    accumulated = {op.name for op in recording.trace.ops if op.phase == "backward"}
+    assert not {"aten.new_empty_strided", "aten.clone", "aten.copy_"} & accumulated
 
 
 def test_a_checkpoint_is_the_same_byte_for_byte() -> None:
     def saved(traced: bool) -> bytes:
         torch.manual_seed(3)
         model = nn.Linear(3, 3)
-        if traced:
-            with devtrace.record():
-                model(torch.rand(2, 3)).sum().backward()
-        else:
+        with devtrace.record() if traced else nullcontext():
             model(torch.rand(2, 3)).sum().backward()
         buffer = io.BytesIO()
         torch.save({"model": model.state_dict(), "whole": list(model.parameters())}, buffer)
@@ -229,11 +222,7 @@ def test_whatever_ends_the_block_nothing_is_left(error: type[BaseException]) -> 
 
 
 def test_a_mode_of_the_users_that_stays_on_the_stack_stays() -> None:
-    class Quiet(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            return func(*args, **(kwargs or {}))
-
-    mode = Quiet()  # type: ignore[no-untyped-call]
+    mode = Ops()
     with devtrace.record() as recording:
         mode.__enter__()  # type: ignore[no-untyped-call]
         torch.ones(2).add_(1)

@@ -21,7 +21,7 @@ from devtrace.recording.columns.process_history import history
 from devtrace.recording.context import hooks, optimizers
 from devtrace.recording.finish.history import ModuleHistory
 from devtrace.trace.checks import broken_rule
-from devtrace.trace.rows import Module
+from devtrace.trace.rows import Module, Site
 from devtrace.trace.tables import TraceData
 
 
@@ -46,6 +46,10 @@ class Net(nn.Module):
 
     def loss(self, x: torch.Tensor) -> torch.Tensor:
         return self.forward(x).sum()
+
+
+def text(site: Site | None) -> str:
+    return site.text if site else ""
 
 
 def module(trace: TraceData, path: str) -> Module:
@@ -167,8 +171,7 @@ def test_a_module_attached_later_joins_the_tree_at_its_line() -> None:
         net(torch.rand(1, 4))
     trace = recording.trace
     new = [row for row in trace.modules if row.path == "net.head"][-1]
-    assert new.site is not None
-    assert new.site.text.startswith("net.head")
+    assert text(new.site).startswith("net.head")
     assert trace.ops[new.op - 1].name == "aten.uniform_"
     assert new.parent == module(trace, "net")
 
@@ -184,12 +187,10 @@ def test_attaching_and_moving_before_the_trace_is_known_in_order(loaded: None) -
     (move,) = trace.moves
     assert move.module == module(trace, "model")
     assert move.device == "cuda:1"
-    assert move.site is not None
-    assert move.site.text == 'model.to("cuda:1")'
+    assert text(move.site) == 'model.to("cuda:1")'
     head, body = module(trace, "model.head"), module(trace, "model.body")
     assert body.op < move.op < head.op < 0
-    assert body.site is not None
-    assert body.site.text.startswith("self.body")
+    assert text(body.site).startswith("self.body")
 
 
 def test_a_parameter_of_an_untraced_cell_keeps_its_birth_and_its_move(loaded: None) -> None:
@@ -200,13 +201,10 @@ def test_a_parameter_of_an_untraced_cell_keeps_its_birth_and_its_move(loaded: No
             model(torch.rand(1, 4, device="cuda:0"))
     weight = next(row for row in recording.trace.tensors if row.name == "model.head.weight" and row.device == "cuda:0")
     assert weight.producer is None
-    assert weight.site is not None
-    assert weight.site.text == 'model.to("cuda:0")'
     before = weight.source
     assert before is not None
     assert before.device == "cpu"
-    assert before.site is not None
-    assert before.site.text == "nn.Linear(4, 2)"
+    assert [text(each.site) for each in (weight, before)] == ['model.to("cuda:0")', "nn.Linear(4, 2)"]
 
 
 def test_a_move_in_the_trace_has_its_op_and_what_it_left_keeps_its_name() -> None:
@@ -220,6 +218,13 @@ def test_a_move_in_the_trace_has_its_op_and_what_it_left_keeps_its_name() -> Non
     assert move.tensors == 6
     weights = [row for row in trace.tensors if row.name == "net.head.weight" and row.role == "parameter"]
     assert {str(row.device) for row in weights} == {"cpu", "cuda:0"}
+
+
+def test_a_module_moved_inside_the_trace_is_not_taken_for_one_on_two_devices() -> None:
+    with devtrace.record(simulate="cuda:1") as recording:
+        model = nn.Linear(8, 2).to("cuda")
+        model(torch.randn(4, 8).to("cuda")).sum().backward()
+    assert [finding for finding in recording.report.findings if finding.severity != "note"] == []
 
 
 def test_a_cast_is_a_move_without_a_device() -> None:
@@ -257,8 +262,7 @@ def test_state_of_an_optimizer_is_born_at_the_step_or_load_that_made_it(loaded: 
 
 
 def births(trace: TraceData, name: str) -> set[str]:
-    found = [tensor.site for tensor in trace.tensors if tensor.name.endswith(name)]
-    return {site.text if site else "" for site in found}
+    return {text(tensor.site) for tensor in trace.tensors if tensor.name.endswith(name)}
 
 
 def test_state_of_an_optimizer_that_torch_knows_is_taken_in_once(loaded: None) -> None:

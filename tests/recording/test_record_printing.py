@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from torch.overrides import TorchFunctionMode
 
 import devtrace
+from modes import Functions
 
 TEXTS: dict[str, Callable[[Any], object]] = {
     "print": lambda x: print(x, file=io.StringIO()),
@@ -70,19 +70,10 @@ def test_a_wrapper_waits_where_what_it_wraps_is_written() -> None:
 
 
 def test_the_text_and_what_modes_of_the_user_see_are_as_without_a_recording() -> None:
-    class Seen(TorchFunctionMode):
-        def __init__(self) -> None:
-            super().__init__()
-            self.names: list[str] = []
-
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            self.names.append(func.__name__)
-            return func(*args, **(kwargs or {}))
-
     def text() -> tuple[str, list[str]]:
-        with Seen() as seen:
+        with Functions() as functions:
             made = str(torch.nn.Parameter(torch.linspace(0, 1, 5, device="cuda:0")))
-        return made, seen.names
+        return made, functions.seen
 
     write = torch._tensor_str._str
     with devtrace.simulate("cuda:1"):

@@ -134,17 +134,17 @@ def test_a_copy_that_an_interrupt_keeps_from_being_recorded_is_no_copy_of_the_ne
             assert {trace.ops[op].name if op >= 0 else "none" for op in ops} <= {"aten._to_copy"}, event
 
 
-def as_if_between(monkeypatch: pytest.MonkeyPatch, other: Callable[[], object]) -> None:
-    """Let another thread do something between the first look at a stamp and what follows it."""
-    own, waiting = stamps.get, [other]
+def as_if_between(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, other: Callable[[], object]) -> None:
+    """Let another thread do something between the first look at a tensor and what follows it."""
+    own, waiting = getattr(owner, name), [other]
 
-    def get(tensor: Any) -> Any:
-        stamp = own(tensor)
+    def look(tensor: Any) -> Any:
+        found = own(tensor)
         if waiting:
             waiting.pop()()
-        return stamp
+        return found
 
-    monkeypatch.setattr(stamps, "get", get)
+    monkeypatch.setattr(owner, name, look)
 
 
 @pytest.mark.parametrize("is_input", [True, False])
@@ -154,7 +154,7 @@ def test_a_tensor_that_two_threads_use_first_has_one_row(is_input: bool, monkeyp
     def row() -> int:
         return rows.row_for_input(tensor) if is_input else rows.row_for_output(tensor, 7, -1)
 
-    as_if_between(monkeypatch, lambda: of_other.append(row()))
+    as_if_between(monkeypatch, stamps, "get", lambda: of_other.append(row()))
     assert [row()] == of_other
     assert len(rows.extra_rows_table()) == 1
 
@@ -162,15 +162,7 @@ def test_a_tensor_that_two_threads_use_first_has_one_row(is_input: bool, monkeyp
 def test_a_view_that_two_threads_use_first_has_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, whole, of_other = Rows(), torch.ones(3, 2), list[int]()
     rows.row_for_input(whole)
-    own, waiting = tensor_rows._key, [lambda: of_other.append(rows.row_for_input(whole[1]))]
-
-    def key(tensor: Any) -> Any:
-        found = own(tensor)
-        if waiting:
-            waiting.pop()()
-        return found
-
-    monkeypatch.setattr(tensor_rows, "_key", key)
+    as_if_between(monkeypatch, tensor_rows, "_key", lambda: of_other.append(rows.row_for_input(whole[1])))
     assert [rows.row_for_input(whole[1])] == of_other
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 import devtrace
@@ -19,6 +18,7 @@ import needs
 from devtrace.recording.columns.operator_info import DIRECT, operators
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.tables import TraceData
+from modes import Ops
 
 
 def traced(program: Callable[[], Any]) -> tuple[Any, TraceData]:
@@ -43,37 +43,21 @@ class Backend:
         return graph.forward
 
 
-def test_what_was_compiled_before_is_not_compiled_again() -> None:
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize(
+    ("make", "op"),
+    [(lambda: lambda x: x.sin() + 1, "aten.sin"), (lambda: nn.Sequential(nn.Linear(3, 3), nn.ReLU()), "aten.relu")],
+)
+def test_a_program_is_compiled_once_before_a_recording_or_in_it(make: Any, op: str, before: bool) -> None:
     backend = Backend()
-    compiled = torch.compile(lambda x: x.sin() + 1, backend=backend, fullgraph=True)
-    x = torch.rand(3)
-    plain = compiled(x)
+    compiled: Any = torch.compile(make(), backend=backend, fullgraph=True)
+    x = torch.rand(2, 3)
+    if before:
+        compiled(x)
     result, trace = traced(lambda: compiled(x))
-    compiled(x)
+    assert torch.equal(result, compiled(x))
     assert len(backend.graphs) == 1
-    assert torch.equal(result, plain)
-    assert "aten.sin" in names(trace)
-
-
-def test_what_is_compiled_while_recording_stays_compiled() -> None:
-    backend = Backend()
-    model = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
-    compiled = torch.compile(model, backend=backend, fullgraph=True)
-    x = torch.rand(2, 3)
-    result, _ = traced(lambda: compiled(x))
-    again = compiled(x)
-    assert len(backend.graphs) == 1
-    assert torch.equal(result, again)
-
-
-def test_a_module_that_was_compiled_before_runs_compiled_while_recording_and_after() -> None:
-    backend = Backend()
-    compiled = torch.compile(nn.Sequential(nn.Linear(3, 3), nn.ReLU()), backend=backend, fullgraph=True)
-    x = torch.rand(2, 3)
-    compiled(x)
-    traced(lambda: compiled(x))
-    compiled(x)
-    assert len(backend.graphs) == 1
+    assert op in names(trace)
 
 
 def test_a_compiled_graph_is_the_same_traced_and_untraced() -> None:
@@ -82,9 +66,7 @@ def test_a_compiled_graph_is_the_same_traced_and_untraced() -> None:
         backend = Backend()
         model = nn.Sequential(nn.Linear(3, 3), nn.Dropout(), nn.Linear(3, 1))
         compiled = torch.compile(model, backend=backend)
-        if trace:
-            traced(lambda: compiled(torch.rand(2, 3)).sum())
-        else:
+        with devtrace.record() if trace else nullcontext():
             compiled(torch.rand(2, 3)).sum()
         return backend.graphs
 
@@ -238,11 +220,13 @@ def test_an_op_on_tensors_of_several_lengths_is_recorded() -> None:
 def test_lists_and_out_arguments_are_inputs_and_outputs() -> None:
     def program() -> None:
         a, b, out = torch.ones(2), torch.ones(3), torch.empty(2)
+        torch.cat([a, b[torch.tensor([0, 2])]])
         torch._foreach_add_([a, b], 1)
         torch.add(a, a, out=out)
 
     _, trace = traced(program)
-    foreach, added = trace.ops[-2], trace.ops[-1]
+    indexed, joined, foreach, added = trace.ops[-4:]
+    assert [len(op.inputs) for op in (indexed, joined)] == [2, 2]
     assert [tensor.shape for tensor in foreach.inputs] == [(2,), (3,)]
     assert added.outputs[0] in added.inputs
     assert added.outputs[0].producer is not None
@@ -355,24 +339,6 @@ def test_ctc_loss_on_a_device_takes_lengths_of_the_host_and_waits_for_those_of_t
         assert torch.equal(one, other)
 
 
-def test_ctc_loss_under_a_mode_of_the_users_is_theirs() -> None:
-    class Counting(TorchDispatchMode):
-        names: list[str]
-
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            self.names.append(str(func))
-            return func(*args, **(kwargs or {}))
-
-    def seen(traced: bool) -> list[str]:
-        mode = Counting()  # type: ignore[no-untyped-call]
-        mode.names = []
-        with devtrace.record() if traced else contextlib.nullcontext(), mode:
-            ctc_loss("cpu", "cpu")
-        return mode.names
-
-    assert seen(True) == seen(False)
-
-
 def test_a_wait_for_a_stream_or_an_event_is_a_wait_for_its_device() -> None:
     with devtrace.simulate("cuda:2"), devtrace.record() as recording:
         stream, done, never = torch.cuda.Stream("cuda:1"), torch.cuda.Event(), torch.cuda.Event()
@@ -438,18 +404,6 @@ def test_a_backward_pass_that_takes_other_ops_under_a_mode_gives_the_same_gradie
     assert torch.equal(traced, gradient())
 
 
-class Below(TorchDispatchMode):
-    """Sees what a mode above it passes on: each operator, and the classes and values of its arguments."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.seen: list[tuple[str, str]] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.seen.append((str(func), str((args, kwargs))))
-        return func(*args, **(kwargs or {}))
-
-
 def every_direct_operator() -> list[torch.Tensor]:
     """Run every operator that the recorder calls by torch's own method, also with numbers for tensors."""
     torch.manual_seed(0)
@@ -473,9 +427,12 @@ def every_direct_operator() -> list[torch.Tensor]:
 
 
 def test_what_runs_below_the_recorder_is_what_runs_without_it() -> None:
-    with Below() as plain:
+    def operator_and_arguments(*given: Any) -> list[str]:
+        return [str(each) for each in given]
+
+    with Ops(operator_and_arguments) as plain:
         expected = every_direct_operator()
-    with Below() as below:
+    with Ops(operator_and_arguments) as below:
         values, trace = traced(every_direct_operator)
     assert below.seen == plain.seen
     assert all(

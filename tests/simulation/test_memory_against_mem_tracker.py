@@ -13,69 +13,47 @@ import pytest
 import torch
 from torch import nn
 from torch.distributed._tools import mem_tracker
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
+from modes import Ops
 
 BLOCK = 512
 
 
-class Convolutions(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.norm, self.second = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Conv2d(8, 8, 3)
-        self.head = nn.Linear(8, 10)
+class Last(nn.Module):
+    """Gives the last output of a sequence."""
 
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.head(self.second(self.norm(self.first(x)).relu()).relu().mean((2, 3)))
+    def forward(self, outputs: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        return outputs[0][:, -1]
 
 
-class Transformer(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed = nn.Embedding(50, 32)
-        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, 0.0, batch_first=True), 2)
-        self.head = nn.Linear(32, 10)
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.head(self.encoder(self.embed(x)).mean(1))
+def convolutions() -> nn.Module:
+    body = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.ReLU()
+    return nn.Sequential(*body, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))
 
 
-class Recurrent(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed, self.rnn, self.head = nn.Embedding(50, 32), nn.LSTM(32, 32, batch_first=True), nn.Linear(32, 10)
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.head(self.rnn(self.embed(x))[0][:, -1])
+def transformer() -> nn.Module:
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, 0.0, batch_first=True), 2)
+    return nn.Sequential(nn.Embedding(50, 32), encoder, nn.Flatten(), nn.Linear(12 * 32, 10))
 
 
-MODELS = {
-    Convolutions: lambda: torch.randn(4, 3, 16, 16),
-    Transformer: lambda: torch.randint(0, 50, (4, 12)),
-    Recurrent: lambda: torch.randint(0, 50, (4, 12)),
+def recurrent() -> nn.Module:
+    return nn.Sequential(nn.Embedding(50, 32), nn.LSTM(32, 32, batch_first=True), Last(), nn.Linear(32, 10))
+
+
+Make = Callable[[], nn.Module]
+MODELS: dict[Make, Callable[[], torch.Tensor]] = {
+    convolutions: lambda: torch.randn(4, 3, 16, 16),
+    transformer: lambda: torch.randint(0, 50, (4, 12)),
+    recurrent: lambda: torch.randint(0, 50, (4, 12)),
 }
 
 
-class EachOp(TorchDispatchMode):
-    """Notes a total after each op."""
-
-    def __init__(self, total: Callable[[], int]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.total = total
-        self.seen: list[tuple[str, int]] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **(kwargs or {}))
-        self.seen.append((str(func), self.total()))
-        return out
-
-
-def training(kind: type[nn.Module], device: str, begin: Callable[[], None]) -> Iterator[tuple[Any, ...]]:
+def training(kind: Make, device: str, begin: Callable[[], None]) -> Iterator[tuple[Any, ...]]:
     torch.manual_seed(0)
     model = kind().to(device)
     optimizer = torch.optim.Adam(model.parameters(), foreach=False)
-    x, y = MODELS[kind]().to(device), torch.zeros(4, dtype=torch.long, device=device)  # type: ignore[no-untyped-call]
+    x, y = MODELS[kind]().to(device), torch.zeros(4, dtype=torch.long, device=device)
     yield model, optimizer, x, y
     for _ in range(2):
         for _ in range(2):
@@ -87,10 +65,10 @@ def training(kind: type[nn.Module], device: str, begin: Callable[[], None]) -> I
         optimizer.zero_grad()
 
 
-def on_the_host(kind: type[nn.Module]) -> list[tuple[str, int]]:
+def on_the_host(kind: Make) -> list[tuple[str, int]]:
     tracker = mem_tracker.MemTracker()
     snapshot = tracker.get_tracker_snapshot
-    ops = EachOp(lambda: sum(each.get("Total", 0) for each in snapshot("current").values()))
+    ops = Ops(after=lambda func, _: (str(func), sum(each.get("Total", 0) for each in snapshot("current").values())))
     steps = training(kind, "cpu", tracker.reset_mod_stats)
     tracker.track_external(*next(steps))
     with tracker, ops:
@@ -98,8 +76,8 @@ def on_the_host(kind: type[nn.Module]) -> list[tuple[str, int]]:
     return ops.seen
 
 
-def on_a_device(kind: type[nn.Module]) -> list[tuple[str, int]]:
-    ops = EachOp(torch.cuda.memory_allocated)
+def on_a_device(kind: Make) -> list[tuple[str, int]]:
+    ops = Ops(after=lambda func, _: (str(func), torch.cuda.memory_allocated()))
     with devtrace.simulate("cuda:1"):
         steps = training(kind, "cuda:0", lambda: None)
         next(steps)
@@ -109,7 +87,7 @@ def on_a_device(kind: type[nn.Module]) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_totals_are_those_of_mem_tracker_after_each_op(kind: type[nn.Module], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_totals_are_those_of_mem_tracker_after_each_op(kind: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = mem_tracker._WeakRefInfo._calculate_mem_consumed
     monkeypatch.setattr(
         mem_tracker._WeakRefInfo, "_calculate_mem_consumed", lambda info: -(-plain(info) // BLOCK) * BLOCK

@@ -70,22 +70,20 @@ def test_the_guard_of_a_build_with_devices_stays(guards: Any, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("name", ["ProcessGroupNCCL", "ProcessGroupNCCL2", "ProcessGroupNCCLLazy"])
-def test_whatever_nccl_means_takes_a_device_and_makes_groups_of_some_of_its_ranks(name: str) -> None:
-    with devtrace.simulate("cuda:1"):
-        kind = getattr(c10d, name)
-        group = kind(HashStore(), 0, 1, kind.Options(), CUDA)
-        part = group.split(HashStore(), [0], kind.Options())
-        assert (part.rank(), part.size(), type(part)) == (0, 1, kind)
+def test_whatever_nccl_means_takes_a_device_and_makes_groups_of_some_of_its_ranks(one: None, name: str) -> None:
+    kind = getattr(c10d, name)
+    group = kind(HashStore(), 0, 1, kind.Options(), CUDA)
+    part = group.split(HashStore(), [0], kind.Options())
+    assert (part.rank(), part.size(), type(part)) == (0, 1, kind)
 
 
-def test_a_jagged_tensor_that_needs_a_gradient_gets_one() -> None:
-    with devtrace.simulate("cuda:1"):
-        rows = [torch.ones(2), torch.ones(3)]
-        jagged = torch.nested.nested_tensor(rows, layout=torch.jagged, device="cuda", requires_grad=True)
-        (3 * jagged).values().sum().backward()
-        assert jagged.grad is not None
-        assert jagged.grad.device == CUDA
-        assert jagged.grad.values().tolist() == [3.0] * 5
+def test_a_jagged_tensor_that_needs_a_gradient_gets_one(one: None) -> None:
+    rows = [torch.ones(2), torch.ones(3)]
+    jagged = torch.nested.nested_tensor(rows, layout=torch.jagged, device="cuda", requires_grad=True)
+    (3 * jagged).values().sum().backward()
+    assert jagged.grad is not None
+    assert jagged.grad.device == CUDA
+    assert jagged.grad.values().tolist() == [3.0] * 5
 
 
 def test_what_a_part_adds_while_it_is_installed_is_undone_with_it() -> None:
@@ -96,20 +94,18 @@ def test_what_a_part_adds_while_it_is_installed_is_undone_with_it() -> None:
     assert torch._C._dispatch_dump("aten::mm") == kernels
 
 
-def test_the_default_generator_of_an_accelerator_is_that_of_its_device() -> None:
-    with devtrace.simulate("cuda:2"):
-        torch.cuda.manual_seed(3)
-        torch.cuda.manual_seed_all(5)
-        asked: Any = torch._C
-        assert [asked._accelerator_getDefaultGenerator(index).initial_seed() for index in (0, 1)] == [5, 5]
+def test_the_default_generator_of_an_accelerator_is_that_of_its_device(two: None) -> None:
+    torch.cuda.manual_seed(3)
+    torch.cuda.manual_seed_all(5)
+    asked: Any = torch._C
+    assert [asked._accelerator_getDefaultGenerator(index).initial_seed() for index in (0, 1)] == [5, 5]
 
 
-def test_a_device_has_a_context_once_something_was_put_on_it() -> None:
-    with devtrace.simulate("cuda:2"):
-        asked: Any = torch._C
-        kept = torch.ones(2, device="cuda:1")
-        assert [asked._cuda_hasPrimaryContext(index) for index in (0, 1)] == [False, True]
-        assert kept.is_cuda
+def test_a_device_has_a_context_once_something_was_put_on_it(two: None) -> None:
+    asked: Any = torch._C
+    kept = torch.ones(2, device="cuda:1")
+    assert [asked._cuda_hasPrimaryContext(index) for index in (0, 1)] == [False, True]
+    assert kept.is_cuda
 
 
 def test_a_build_with_cuda_keeps_its_own_version(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,13 +116,12 @@ def test_a_build_with_cuda_keeps_its_own_version(monkeypatch: pytest.MonkeyPatch
         assert (torch.version.cuda, asked._cuda_getCompiledVersion()) == ("13.2", 13020)
 
 
-def test_sizes_of_workspaces_are_answered_and_results_of_tuning_refused() -> None:
-    with devtrace.simulate("cuda:1"):
-        asked: Any = torch._C
-        assert asked._cuda_getCublasWorkspaceSize() == asked._cuda_getCublasLtWorkspaceSize() == 32 << 20
-        assert torch.cuda.current_solver_handle() == 0 if hasattr(torch.cuda, "current_solver_handle") else True
-        with pytest.raises(devtrace.SimulateError, match=r"^simulate-limit: got a call for results of TunableOp"):
-            torch.cuda.tunable.get_results()
+def test_sizes_of_workspaces_are_answered_and_results_of_tuning_refused(one: None) -> None:
+    asked: Any = torch._C
+    assert asked._cuda_getCublasWorkspaceSize() == asked._cuda_getCublasLtWorkspaceSize() == 32 << 20
+    assert torch.cuda.current_solver_handle() == 0 if hasattr(torch.cuda, "current_solver_handle") else True
+    with pytest.raises(devtrace.SimulateError, match=r"^simulate-limit: got a call for results of TunableOp"):
+        torch.cuda.tunable.get_results()
 
 
 @pytest.fixture

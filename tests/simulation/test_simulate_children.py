@@ -55,12 +55,13 @@ def test_after_the_simulation_a_child_has_no_devices() -> None:
     ("made_on", "given_on", "words"),
     [("cpu", "cuda", "Cannot re-initialize CUDA in forked subprocess"), ("cuda", "cpu", "initialization error")],
 )
-def test_a_forked_worker_may_not_use_what_its_parent_has_used(made_on: str, given_on: str, words: str) -> None:
-    with devtrace.simulate("cuda:1"):
-        torch.ones(2, device="cuda")
-        with pytest.raises(RuntimeError, match=words) as caught:
-            list(DataLoader(Numbers(made_on, given_on), 2, num_workers=1, multiprocessing_context="fork"))
-        assert ABOUT_DEVICES.search(str(caught.value))
+def test_a_forked_worker_may_not_use_what_its_parent_has_used(
+    one: None, made_on: str, given_on: str, words: str
+) -> None:
+    torch.ones(2, device="cuda")
+    with pytest.raises(RuntimeError, match=words) as caught:
+        list(DataLoader(Numbers(made_on, given_on), 2, num_workers=1, multiprocessing_context="fork"))
+    assert ABOUT_DEVICES.search(str(caught.value))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork there")
@@ -84,16 +85,15 @@ class Gradient(Dataset[torch.Tensor]):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork there")
 @pytest.mark.parametrize("parent_learns", [False, True])
-def test_a_forked_worker_may_not_run_backward_where_its_parent_has(*, parent_learns: bool) -> None:
-    with devtrace.simulate("cuda:1"):
-        if parent_learns:
-            torch.ones(2, requires_grad=True).sum().backward()
-        batches = DataLoader(Gradient(), 1, num_workers=1, multiprocessing_context="fork")
-        if parent_learns:
-            with pytest.raises(RuntimeError, match="Unable to handle autograd's threading"):
-                list(batches)
-        else:
-            assert [batch.item() for batch in batches] == [0, 2]
+def test_a_forked_worker_may_not_run_backward_where_its_parent_has(one: None, *, parent_learns: bool) -> None:
+    if parent_learns:
+        torch.ones(2, requires_grad=True).sum().backward()
+    batches = DataLoader(Gradient(), 1, num_workers=1, multiprocessing_context="fork")
+    if parent_learns:
+        with pytest.raises(RuntimeError, match="Unable to handle autograd's threading"):
+            list(batches)
+    else:
+        assert [batch.item() for batch in batches] == [0, 2]
 
 
 def add_one_to_each(sent: multiprocessing.Queue[Any], seen: multiprocessing.Queue[Any]) -> None:
@@ -140,13 +140,7 @@ def write_a_row(rank: int, weights: dict[str, torch.Tensor]) -> None:
         weights["weight"][rank] = rank + 1
 
 
-def test_a_model_is_given_to_processes_that_are_spawned() -> None:
-    with devtrace.simulate("cuda:1"):
-        model = nn.Linear(2, 2).cuda()
-        spawn(write_a_row, (model.state_dict(),), nprocs=1)
-        assert model.weight[0].tolist() == [1, 1]
-
-
-def test_only_memory_of_a_device_has_a_handle() -> None:
-    with devtrace.simulate("cuda:1"), pytest.raises(RuntimeError, match="only available on CUDA"):
-        torch.ones(2).untyped_storage()._share_cuda_()
+def test_a_model_is_given_to_processes_that_are_spawned(one: None) -> None:
+    model = nn.Linear(2, 2).cuda()
+    spawn(write_a_row, (model.state_dict(),), nprocs=1)
+    assert model.weight[0].tolist() == [1, 1]

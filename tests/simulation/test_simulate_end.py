@@ -1,27 +1,31 @@
-"""The end of a simulation: nothing is left behind, and its tensors say that it has ended."""
+"""The beginning and the end of a simulation: nothing is left behind, and its tensors say that it has ended."""
 
 from __future__ import annotations
 
+import gc
 import io
+import re
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch._dynamo.eval_frame import TorchPatcher
 from torch.utils._device import DeviceContext
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
 from devtrace.runtime.patches import MISSING, Patches
 from devtrace.runtime.quiet import Quiet, device_of
 from devtrace.words.errors import SimulateError
+from modes import Ops
 
 TorchPatcher.patch()  # the first compilation of a process wraps functions of torch.jit
 
@@ -80,22 +84,53 @@ def assert_gone() -> None:
         torch.zeros(1, device="cuda")
 
 
-def test_every_patched_name_is_the_original_object_again() -> None:
+@pytest.mark.parametrize("spec", ["cuda:0", "mps", "tpu:9", "cuda:99", "cuda:-1", "", None, True, 0, 17, 2.0])
+def test_what_is_no_number_of_devices_gets_one_sentence_about_what_is(spec: object) -> None:
+    with pytest.raises(SimulateError, match=re.escape('"cuda:1" to "cuda:16"')) as caught:
+        devtrace.simulate(spec)  # type: ignore[arg-type]
+    assert caught.value.slug == "simulate-devices"
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("spec", ["cuda:3", "3", 3])
+def test_a_number_of_devices_may_be_a_plain_number(spec: str | int) -> None:
+    with devtrace.simulate(spec):
+        assert torch.cuda.device_count() == 3
+
+
+def test_two_simulations_do_not_nest(two: None) -> None:
+    with pytest.raises(SimulateError, match="simulate-nested"), devtrace.simulate("cuda:1"):
+        pass
+    assert torch.cuda.device_count() == 2
+
+
+def test_a_simulation_shows_what_it_does_or_how_it_begins() -> None:
+    simulation = devtrace.simulate("cuda:2")
+    waiting = (
+        "<simulate: Nothing is simulated yet. "
+        'Write `with devtrace.simulate("cuda:2"):` above a block, or call `.start()`.>'
+    )
+    assert repr(simulation) == waiting
+    with simulation:
+        assert repr(simulation) == (
+            "<simulate: cuda:0 and cuda:1 are simulated until the block ends, or until `.stop()`.>"
+        )
+    assert repr(simulation) == waiting
+
+
+STOPS = (None, ValueError, KeyboardInterrupt, SystemExit)
+
+
+@pytest.mark.parametrize("error", STOPS)
+def test_every_patched_name_is_the_original_object_again(error: type[BaseException] | None) -> None:
     with devtrace.simulate("cuda:1"):
         use()  # what torch itself sets on first use stays set
     before = everything()
-    with devtrace.simulate("cuda:2"):
+    with pytest.raises(error) if error else nullcontext(), devtrace.simulate("cuda:2"):
         assert everything() != before
         use()
-    assert everything() == before
-    assert_gone()
-
-
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
-def test_an_error_or_an_interrupt_ends_it_as_well(error: type[BaseException]) -> None:
-    before = everything()
-    with pytest.raises(error), devtrace.simulate("cuda:2"):
-        raise error
+        if error is not None:
+            raise error
     assert everything() == before
     assert_gone()
 
@@ -117,18 +152,6 @@ def test_a_start_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatc
 
 
 Action = Callable[[], object]
-STOPS = (None, ValueError, KeyboardInterrupt, SystemExit)
-
-
-class Stopped(TorchDispatchMode):
-    """Ends the program in the midst of an op."""
-
-    def __init__(self, error: type[BaseException]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.error = error
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        raise self.error
 
 
 def train() -> None:
@@ -174,6 +197,10 @@ def test_whatever_a_program_does_and_however_it_ends_every_patched_name_is_as_be
         patched[:0] = ((owner, name, before) for owner, name, before, _ in self.replaced)  # undone last, patched first
         undo(self)
 
+    def end(*_: Any) -> None:
+        if stop is not None:
+            raise stop
+
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(Patches, "undo", noted)
         devices = devtrace.record(simulate="cuda:2") if recorded else devtrace.simulate("cuda:2")
@@ -182,9 +209,8 @@ def test_whatever_a_program_does_and_however_it_ends_every_patched_name_is_as_be
                 with suppress(RuntimeError):  # after set_device(1) DataParallel's replicas meet
                     action()
             if stop is not None:
-                if within:
-                    with Stopped(stop):
-                        torch.ones(2, device="cuda")
+                with Ops(end) if within else nullcontext():
+                    torch.ones(2, device="cuda")
                 raise stop
     first: dict[tuple[int, Any], object] = {}
     for owner, name, old in patched:
@@ -203,28 +229,15 @@ def test_start_and_stop_work_without_a_block_and_stop_twice_does_no_harm() -> No
     assert_gone()
 
 
-class Seen(TorchDispatchMode):
-    """Notes operators with the devices it sees."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.ops: list[tuple[str, str]] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **(kwargs or {}))
-        self.ops.append((str(func), str(out.device)))
-        return out
-
-
 def test_a_mode_of_the_program_sees_the_devices_and_survives_the_end() -> None:
-    mode = Seen()
+    mode = Ops(after=lambda func, out: (str(func), str(out.device)))
     with mode:  # entered first, and still above ours
         simulation = devtrace.simulate("cuda:1").start()
         x = torch.ones(2).to("cuda") * 2
         x.to("cuda")
         simulation.stop()
         torch.ones(1)
-    assert mode.ops == [
+    assert mode.seen == [
         ("aten.ones.default", "cpu"),
         ("aten._to_copy.default", "cuda:0"),
         ("aten.mul.Tensor", "cuda:0"),
@@ -368,14 +381,28 @@ def test_real_devices_are_not_hidden_unless_forced(monkeypatch: pytest.MonkeyPat
         assert torch.cuda.device_count() == 2
 
 
-def test_no_python_runs_when_a_storage_is_freed_where_an_interrupt_would_be_lost() -> None:
+def test_no_python_runs_when_a_storage_is_freed_where_an_interrupt_would_be_lost(one: None) -> None:
+    before = torch.cuda.memory_allocated()
+    x = torch.ones(1000, device="cuda")
+    assert torch.cuda.memory_allocated() == before + 4096
+    called: list[str] = []
+    sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_qualname) if event == "call" else None)
+    del x
+    sys.setprofile(None)
+    assert called == []
+    assert torch.cuda.memory_allocated() == before
+
+
+def test_a_backend_outlives_its_group_until_the_simulation_ends() -> None:
+    """One that ends waits for threads that wait for Python."""
     with devtrace.simulate("cuda:1"):
-        before = torch.cuda.memory_allocated()
-        x = torch.ones(1000, device="cuda")
-        assert torch.cuda.memory_allocated() == before + 4096
-        called: list[str] = []
-        sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_qualname) if event == "call" else None)
-        del x
-        sys.setprofile(None)
-        assert called == []
-        assert torch.cuda.memory_allocated() == before
+        store = torch._C._distributed_c10d.HashStore()
+        dist.init_process_group("cpu:gloo,cuda:nccl", store=store, rank=0, world_size=1)
+        group = dist.distributed_c10d._get_default_group()
+        backends = [weakref.ref(group._get_backend(torch.device(kind))) for kind in ("cpu", "cuda")]
+        dist.destroy_process_group()
+        del group
+        gc.collect()
+        assert [kept() is not None for kept in backends] == [True, True]
+    gc.collect()
+    assert [kept() for kept in backends] == [None, None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,11 +10,7 @@ from torch import nn
 
 import devtrace
 
-
-@pytest.fixture(autouse=True)
-def one() -> Iterator[None]:
-    with devtrace.simulate("cuda:1"):
-        yield
+pytestmark = pytest.mark.usefixtures("one")
 
 
 def test_a_replay_reads_and_writes_the_tensors_of_the_capture() -> None:

@@ -63,6 +63,11 @@ def test_a_job_on_simulated_devices_has_the_values_of_the_same_job_on_the_cpu(
 
 
 @of_both
+def test_a_job_of_ddp_on_gloo_has_the_values_of_the_cpu(job: tuple[Results, Any]) -> None:
+    assert {found for rank in job[0] for found in rank["gloo"].values()} == {"equal"}
+
+
+@of_both
 def test_a_healthy_job_raises_no_alarm(job: tuple[Results, Any]) -> None:
     assert [rank["found"] for rank in job[0]] == [{}] * len(job[0])
 

@@ -47,47 +47,43 @@ def test_another_limit_is_refused_in_one_sentence(spec: str) -> None:
         spec_of(spec)
 
 
-def test_each_tensor_takes_whole_blocks_of_512_bytes() -> None:
-    with devtrace.simulate("cuda:1"):
-        kept = [torch.zeros((), device="cuda") for _ in range(10)]
-        assert torch.cuda.memory_allocated() == 10 * 512
-        kept.append(torch.zeros(0, device="cuda"))
-        assert torch.cuda.memory_allocated() == 10 * 512
+def test_each_tensor_takes_whole_blocks_of_512_bytes(one: None) -> None:
+    kept = [torch.zeros((), device="cuda") for _ in range(10)]
+    assert torch.cuda.memory_allocated() == 10 * 512
+    kept.append(torch.zeros(0, device="cuda"))
+    assert torch.cuda.memory_allocated() == 10 * 512
 
 
-def test_a_storage_that_gets_another_size_takes_as_much() -> None:
-    with devtrace.simulate("cuda:1"):
-        x = torch.zeros(1024, device="cuda")
-        x.untyped_storage().resize_(0)
-        assert torch.cuda.memory_allocated() == 0
-        x.untyped_storage().resize_(8192)
-        assert torch.cuda.memory_allocated() == 8192
-        x.resize_(4096)
-        assert torch.cuda.memory_allocated() == 16384
-        out = torch.empty(0, device="cuda")
-        torch.add(x, x, out=out)
-        assert torch.cuda.memory_allocated() == 2 * 16384
+def test_a_storage_that_gets_another_size_takes_as_much(one: None) -> None:
+    x = torch.zeros(1024, device="cuda")
+    x.untyped_storage().resize_(0)
+    assert torch.cuda.memory_allocated() == 0
+    x.untyped_storage().resize_(8192)
+    assert torch.cuda.memory_allocated() == 8192
+    x.resize_(4096)
+    assert torch.cuda.memory_allocated() == 16384
+    out = torch.empty(0, device="cuda")
+    torch.add(x, x, out=out)
+    assert torch.cuda.memory_allocated() == 2 * 16384
 
 
-def test_reserved_falls_when_the_cache_is_emptied() -> None:
-    with devtrace.simulate("cuda:1"):
-        x, y = floats(8), floats(3)
-        del x
-        assert torch.cuda.memory_reserved() >= 11 * MIB
-        torch.cuda.empty_cache()
-        assert torch.cuda.memory_reserved() == 4 * MIB
-        assert torch.cuda.max_memory_reserved() >= 11 * MIB
-        assert torch.cuda.max_memory_allocated() == 11 * MIB
-        torch.cuda.reset_peak_memory_stats()
-        assert torch.cuda.max_memory_allocated() == y.nbytes
+def test_reserved_falls_when_the_cache_is_emptied(one: None) -> None:
+    x, y = floats(8), floats(3)
+    del x
+    assert torch.cuda.memory_reserved() >= 11 * MIB
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() == 4 * MIB
+    assert torch.cuda.max_memory_reserved() >= 11 * MIB
+    assert torch.cuda.max_memory_allocated() == 11 * MIB
+    torch.cuda.reset_peak_memory_stats()
+    assert torch.cuda.max_memory_allocated() == y.nbytes
 
 
-def test_free_memory_is_never_below_nothing() -> None:
-    with devtrace.simulate("cuda:1"):
-        x = torch.empty(20 << 28, device="cuda")  # 20 GiB that nobody touches
-        free, total = torch.cuda.mem_get_info()
-        assert (free, total) == (0, 16 << 30)
-        del x
+def test_free_memory_is_never_below_nothing(one: None) -> None:
+    x = torch.empty(20 << 28, device="cuda")  # 20 GiB that nobody touches
+    free, total = torch.cuda.mem_get_info()
+    assert (free, total) == (0, 16 << 30)
+    del x
 
 
 def test_a_limit_is_what_the_device_has() -> None:
@@ -152,16 +148,15 @@ def test_an_error_in_the_backward_pass_keeps_its_type() -> None:
             (y * floats(18)).sum().backward()
 
 
-def test_a_fraction_of_the_memory_may_be_all_that_a_process_gets() -> None:
-    with devtrace.simulate("cuda:1"):
-        x = floats(30)
-        torch.cuda.set_per_process_memory_fraction(64 / 16384)
-        assert torch.cuda.get_per_process_memory_fraction() == 64 / 16384
-        assert torch.cuda.memory_allocated() == x.nbytes
-        with pytest.raises(torch.OutOfMemoryError, match=r"64\.00 MiB allowed; "):
-            floats(40)
-        torch.cuda.set_per_process_memory_fraction(1.0)
-        assert floats(40).nbytes == 40 * MIB
+def test_a_fraction_of_the_memory_may_be_all_that_a_process_gets(one: None) -> None:
+    x = floats(30)
+    torch.cuda.set_per_process_memory_fraction(64 / 16384)
+    assert torch.cuda.get_per_process_memory_fraction() == 64 / 16384
+    assert torch.cuda.memory_allocated() == x.nbytes
+    with pytest.raises(torch.OutOfMemoryError, match=r"64\.00 MiB allowed; "):
+        floats(40)
+    torch.cuda.set_per_process_memory_fraction(1.0)
+    assert floats(40).nbytes == 40 * MIB
 
 
 def test_a_snapshot_has_the_blocks_of_each_segment() -> None:

@@ -1,25 +1,21 @@
-"""Dtypes that CUDA refuses are refused on a simulated device, in its words; the CPU goes on computing in them."""
+"""Dtypes that CUDA refuses are refused on a simulated device, in its words, and those that it alone has are not."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
-import devtrace
-from devtrace.simulation import refusals
+from devtrace.simulation import refusals, upcast_ops
 from folders import TESTS
 
 Call = Callable[[torch.Tensor], object]
 
 
-@pytest.fixture(autouse=True)
-def one() -> Iterator[None]:
-    with devtrace.simulate("cuda:1"):
-        yield
+pytestmark = pytest.mark.usefixtures("one")
 
 
 @pytest.mark.parametrize(
@@ -67,15 +63,6 @@ def test_a_check_of_types_names_those_of_cuda_as_an_h100_did() -> None:
         nn.EmbeddingBag(3, 2, device="cuda")(torch.ones(1, 2, device="cuda").half())
 
 
-def test_an_operator_without_a_kernel_for_cuda_is_refused_as_torch_words_it() -> None:
-    x = torch.rand(4)
-    torch.histogram(x, 4)
-    with pytest.raises(
-        NotImplementedError, match=r"Could not run 'aten::histogram.bin_ct' with .* from the 'CUDA' backend"
-    ):
-        torch.histogram(x.cuda(), 4)
-
-
 @pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax"])
 def test_of_truth_values_cuda_scatters_sums_alone(reduce: str) -> None:
     """Torch's table gives `scatter_reduce` of `bool` to CUDA for sums; the kernels of the others have no such dtype."""
@@ -87,12 +74,6 @@ def test_of_truth_values_cuda_scatters_sums_alone(reduce: str) -> None:
         NotImplementedError, match="\"cuda_scatter_gather_base_kernel_func\" not implemented for 'Bool'"
     ):
         torch.zeros_like(ones).scatter_reduce(0, at, ones, reduce=reduce)
-
-
-def test_of_tensors_on_several_devices_cuda_speaks_first() -> None:
-    x = torch.ones(4, 4, dtype=torch.int64)
-    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
-        torch.mm(x.cuda(), x)
 
 
 def test_a_mask_is_no_reason_to_refuse() -> None:
@@ -132,3 +113,48 @@ def test_dtypes_that_both_have_are_computed() -> None:
 def test_every_row_names_an_operator_of_torch_with_a_tensor() -> None:
     unknown = [name for name in refusals.table() if not hasattr(torch.ops.aten, name)]
     assert unknown == []
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_the_cpu_refuses_is_computed_wider_on_a_device_and_stays_refused_on_the_host() -> None:
+    x = torch.rand(4, 4).half()
+    assert torch.float16 in upcast_ops.table()["_fft_r2c"]
+    assert torch.int64 in upcast_ops.table()["histc"]
+    counts = torch.histc(torch.arange(3, device="cuda"), bins=3, min=0, max=2)
+    assert (counts.dtype, counts.tolist()) == (torch.int64, [1, 1, 1])
+    spectrum = torch.fft.rfft(x.cuda())
+    assert (spectrum.dtype, spectrum.device) == (torch.complex32, torch.device("cuda:0"))
+    assert torch.fft.irfft(spectrum).dtype is torch.float16
+    assert torch.ones(2, device="cuda", dtype=torch.complex32).sqrt_().dtype is torch.complex32
+    with pytest.raises(NotImplementedError):  # what the host has not stays refused there
+        torch.histc(torch.arange(3), bins=3, min=0, max=2)
+
+
+@pytest.mark.parametrize("narrow", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, y: x @ y,
+        lambda x, y: y @ x,
+        lambda x, y: functional.linear(x, y),
+        lambda x, y: functional.linear(x, y, y[0]),
+        lambda x, y: functional.linear(x, x, y[0]),
+        lambda x, y: torch.bmm(x[None], y[None]),
+        lambda x, y: torch.mv(x, y[0]),
+        lambda x, y: torch.dot(x[0], y[0]),
+        lambda x, y: torch.baddbmm(y[None], x[None], x[None]),
+        lambda x, y: functional.conv1d(x[None], y[None]),
+        lambda x, y: functional.conv1d(x[None], x[None], y[0]),
+        lambda x, y: functional.scaled_dot_product_attention(x[None], y[None], x[None]),
+        lambda x, y: x.index_copy(0, torch.arange(4, device=x.device), y),
+        lambda x, y: x.scatter(0, torch.zeros(4, 4, dtype=torch.long, device=x.device), y),
+        lambda x, y: x.masked_scatter(x > 0, y),
+    ],
+)
+def test_what_mixes_dtypes_is_refused_on_a_device_as_on_the_host(
+    call: Callable[[torch.Tensor, torch.Tensor], object], narrow: torch.dtype
+) -> None:
+    x, y = torch.ones(4, 4, dtype=narrow), torch.ones(4, 4)
+    for device in ("cpu", "cuda"):
+        with pytest.raises(RuntimeError, match="type"):
+            call(x.to(device), y.to(device))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -16,13 +16,13 @@ import cuda_truth
 import pytest
 import torch
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
 import needs
 from devtrace.runtime.patches import Call
 from devtrace.simulation import checks, rules
 from devtrace.simulation.storage_tags import FLOATING
+from modes import Ops
 
 needs.imported("expecttest")
 pytestmark = pytest.mark.slow
@@ -125,6 +125,58 @@ def wrong_ones(asked: Sequence[Question]) -> Iterator[str]:
                 yield name
 
 
+DTYPES = {torch.bfloat16, torch.float16, torch.int64, torch.bool, torch.complex64}
+# Kernels that exist for CUDA alone, and a sum that the CPU has for no complex dtype.
+ONLY_ON_CUDA = {
+    "torch.ops.aten._flash_attention_forward",
+    "torch.ops.aten._efficient_attention_forward",
+    "nansum",
+    "_refs.nansum",
+    "nanmean",
+    "masked.nansum",
+}
+
+
+def wrong_in(op: Any, dtype: torch.dtype) -> str:
+    """Compare an operator's results with the CPU's, where the CPU has any."""
+    for sample in islice(cuda_truth.samples(op, dtype), 2):
+        plain = outcome(op.op, cuda_truth.moved(sample, "cpu"))
+        there = outcome(as_called(op), cuda_truth.moved(sample, cuda_truth.DEVICE))
+        if isinstance(there, Exception):
+            if isinstance(plain, Exception) and dtype in op.supported_dtypes("cpu"):
+                continue
+            return f"{there!r}"
+        if isinstance(plain, Exception) or any(each.device.type == "cpu" for each in of_tensors(there)):
+            continue  # the sample names a device
+        if [each.dtype for each in of_tensors(plain)] != [each.dtype for each in of_tensors(there)]:
+            return "another dtype"
+    return ""
+
+
+def of_tensors(leaves: list[Any]) -> list[torch.Tensor]:
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
+def wrong_dtypes(every: int, dtypes: Callable[[Any], set[torch.dtype]]) -> tuple[dict[str, str], int]:
+    """Return which operators are wrong in some dtypes that CUDA has, of all or each so manieth, and how many pairs."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    chosen = [op for op in list(op_db)[:: 1 if WHOLE else every] if op.name not in ONLY_ON_CUDA]
+    asked = [(op, dtype) for op in chosen for dtype in sorted(set(op.supported_dtypes("cuda")) & dtypes(op), key=str)]
+    with devtrace.simulate("cuda:1"), warnings.catch_warnings(action="ignore"):
+        return {f"{op.name} {dtype}": words for op, dtype in asked if (words := wrong_in(op, dtype))}, len(asked)
+
+
+def test_what_cuda_has_in_a_dtype_and_the_cpu_has_not_works_on_a_device() -> None:
+    found, asked = wrong_dtypes(1, lambda op: set(op.supported_dtypes("cuda")) - set(op.supported_dtypes("cpu")))
+    assert found == {}
+    assert asked > 50
+
+
+def test_every_operator_works_in_the_dtypes_that_cuda_has() -> None:
+    assert wrong_dtypes(12, lambda op: DTYPES)[0] == {}
+
+
 PARTS = 6
 
 
@@ -145,19 +197,11 @@ def test_at_most_one_percent_of_them_need_not() -> None:
     assert len(FOLDED | REFUSED) <= 0.01 * len(counted())
 
 
-class Judge(TorchDispatchMode):
-    """Notes the verdict of the rule table on each mix of devices, before the simulated device is asked."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.verdicts: list[str] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = rules.arguments(func, args, kwargs or {})
-        devices = {arg.owner for arg in found}
-        if len(devices) > 1 and FLOATING not in devices:
-            self.verdicts.append(verdict(func, found, args))
-        return func(*args, **(kwargs or {}))
+def judge(func: Any, args: Any, kwargs: Any) -> str:
+    """Return the verdict of the rule table on a mix of devices, before the simulated device is asked."""
+    found = rules.arguments(func, args, kwargs or {})
+    devices = {arg.owner for arg in found}
+    return verdict(func, found, args) if len(devices) > 1 and FLOATING not in devices else ""
 
 
 LEGAL, NO_ROW = "legal", "no row"
@@ -176,9 +220,10 @@ def verdict(func: Any, found: list[rules.Arg], args: Any) -> str:
 
 def disagreement(op: Any, sample: cuda_truth.Sample, left: torch.Tensor, raised_above: list[Exception]) -> str:
     """Compare the outcome of a sample, of which one tensor was left on the CPU, with the rule table; empty if alike."""
-    with Judge() as judge:
+    with Ops(judge) as ops:
         got = outcome(op, cuda_truth.moved(sample, cuda_truth.DEVICE, but=left))
-    verdict_of_table = judge.verdicts[-1] if judge.verdicts else LEGAL
+    verdicts = [each for each in ops.seen if each]
+    verdict_of_table = verdicts[-1] if verdicts else LEGAL
     if not isinstance(got, Exception):
         return "" if verdict_of_table in (LEGAL, NO_ROW) else f"legal, and the table expects: {verdict_of_table}"
     if verdict_of_table == NO_ROW or str(got) == verdict_of_table or got in raised_above:

@@ -17,8 +17,9 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader, TensorDataset
+
+from modes import Ops
 
 CUDA = torch.device("cuda:0")
 
@@ -60,6 +61,24 @@ FACTORIES: list[Callable[..., torch.Tensor]] = [
     lambda **on: torch.randn_like(torch.zeros(3), **on),
     lambda **on: torch.zeros(1).new_tensor([1.0], **on),
 ]
+
+
+def test_a_tensor_has_the_device_that_it_was_put_on() -> None:
+    x = torch.zeros(3, device="cuda:1")
+    assert x.device == torch.device("cuda:1")
+    assert x.is_cuda
+    assert not x.is_cpu
+    assert x.get_device() == 1
+    assert (x[1:] * 2).device == x.device
+    assert x.cpu().device == torch.device("cpu")
+
+
+def test_a_move_to_where_a_tensor_is_gives_the_tensor_itself() -> None:
+    x = torch.zeros(3, device="cuda")
+    assert x.to("cuda") is x
+    assert x.cuda(0) is x
+    assert x.to(torch.float32) is x
+    assert x.to("cuda:0", copy=True) is not x
 
 
 @pytest.mark.parametrize("make", FACTORIES)
@@ -448,44 +467,33 @@ def test_groups_for_optimizers_are_those_of_the_simulated_devices() -> None:
     groups = torch.utils._foreach_utils._group_tensors_by_device_and_dtype(asked, True)
     found = {str(where): numbers for (where, _), (_, numbers) in groups.items()}
     assert found == {"cuda:0": [0, 3], "cpu": [1], "cuda:1": [2]}
-    with Seen() as seen:
+    with Ops() as ops:
         nn.utils.clip_grad_norm_([parameters[0], parameters[3]], 1.0)
         torch.optim.SGD([parameters[0], parameters[3]], foreach=True, lr=0.1).step()
-    assert "_to_copy" not in seen.names
+    assert "aten._to_copy.default" not in ops.seen
 
 
-class Seen(TorchDispatchMode):
-    """Notes which operators a program calls, and the devices between which it copies."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.names: list[str] = []
-        self.copies: list[str] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.names.append(func._schema.name.removeprefix("aten::"))
-        out = func(*args, **(kwargs or {}))
-        if self.names[-1] == "copy_":
-            self.copies.append(f"{args[1].device} to {args[0].device}")
-        return out
+def copies(func: Any, args: Any, kwargs: Any) -> str:
+    return f"{args[1].device} to {args[0].device}" if func is torch.ops.aten.copy_.default else ""
 
 
 def test_what_a_storage_is_copied_to_is_on_its_device_from_the_start() -> None:
     x = torch.ones(2, device="cuda:1")
     file = io.BytesIO()
     torch.save(torch.ones(2), file)
-    with Seen() as copied:
+    with Ops(copies) as copied:
         copy.deepcopy(x)
-    with Seen() as loaded:
+    with Ops(copies) as loaded:
         torch.load(io.BytesIO(file.getvalue()), map_location="cuda:1")
-    assert (copied.copies, loaded.copies) == (["cuda:1 to cuda:1"], ["cpu to cuda:1"])
+    seen = [[copy for copy in each.seen if copy] for each in (copied, loaded)]
+    assert seen == [["cuda:1 to cuda:1"], ["cpu to cuda:1"]]
 
 
 def test_a_seed_runs_no_operator() -> None:
-    with Seen() as seen:
+    with Ops() as ops:
         torch.manual_seed(0)
         torch.cuda.manual_seed(1)
-    assert seen.names == []
+    assert ops.seen == []
 
 
 SPARSE_INDICES, SPARSE_SHAPE = [[0, 1], [1, 0]], (2, 2)

@@ -37,13 +37,6 @@ def given_a_device(x: torch.Tensor, device: torch.device) -> torch.Tensor:
     return torch.ones([2], device=device) + x
 
 
-class Attending(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if x.is_cuda:
-            x = torch.linalg.norm(nn.functional.scaled_dot_product_attention(x, x, x))
-        return x
-
-
 def test_functions_that_the_simulation_replaces_can_be_scripted_and_called_from_scripts() -> None:
     x = torch.rand(2, 2, device="cuda")
     assert torch.equal(torch.jit.script(distances)(x), distances(x))

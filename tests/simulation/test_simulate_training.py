@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import io
-import multiprocessing
 import warnings
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 import devtrace
-from gloo_rank import run_rank
 
 CUDA = torch.device("cuda:0")
 OTHER = torch.device("cuda:1")
@@ -39,32 +37,19 @@ def fit(device: str, optimizer: type[torch.optim.Optimizer], **options: Any) -> 
     return losses
 
 
-@pytest.mark.parametrize("foreach", [False, True])
+FUSED = ("SGD", "Adam", "AdamW")
+OPTIMIZERS = (*FUSED, "RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam", "Adamax")
+
+
 @pytest.mark.parametrize(
-    "optimizer",
-    [
-        torch.optim.SGD,
-        torch.optim.Adam,
-        torch.optim.AdamW,
-        torch.optim.RMSprop,
-        torch.optim.Adagrad,
-        torch.optim.Adadelta,
-        torch.optim.NAdam,
-        torch.optim.RAdam,
-        torch.optim.Adamax,
-    ],
+    ("optimizer", "options"),
+    [*product(OPTIMIZERS, ({"foreach": False}, {"foreach": True})), *product(FUSED, ({"fused": True},))],
 )
-def test_training_gives_the_values_of_the_cpu_bit_for_bit(optimizer: Any, foreach: bool) -> None:
-    plain = fit("cpu", optimizer, foreach=foreach)
+def test_training_gives_the_values_of_the_cpu_bit_for_bit(optimizer: str, options: dict[str, bool]) -> None:
+    kind = vars(torch.optim)[optimizer]
+    plain = fit("cpu", kind, **options)
     with devtrace.simulate("cuda:1"):
-        assert fit("cuda:0", optimizer, foreach=foreach) == plain
-
-
-@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW])
-def test_fused_optimizers_give_the_values_of_the_cpu(optimizer: Any) -> None:
-    plain = fit("cpu", optimizer, fused=True)
-    with devtrace.simulate("cuda:1"):
-        assert fit("cuda:0", optimizer, fused=True) == plain
+        assert fit("cuda:0", kind, **options) == plain
 
 
 def split(first: str, second: str) -> list[float]:
@@ -134,17 +119,16 @@ def test_layers_give_the_values_and_gradients_of_the_cpu(layer: Any) -> None:
         assert run("cuda:1") == plain
 
 
-def test_a_copy_is_undone_in_backward_also_twice() -> None:
-    with devtrace.simulate("cuda:2"):
-        x = torch.rand(3, dtype=torch.float64, requires_grad=True)
-        x.to("cuda:1", torch.float32).sum().backward()
-        assert x.grad is not None
-        assert (x.grad.device, x.grad.dtype) == (torch.device("cpu"), torch.float64)
-        y = torch.rand(3, device="cuda:0", requires_grad=True)
-        (slope,) = torch.autograd.grad(y.to("cuda:1").pow(3).sum(), y, create_graph=True)
-        assert slope.device == CUDA
-        slope.sum().backward()
-        assert torch.equal(y.grad, 6 * y)  # type: ignore[arg-type]
+def test_a_copy_is_undone_in_backward_also_twice(two: None) -> None:
+    x = torch.rand(3, dtype=torch.float64, requires_grad=True)
+    x.to("cuda:1", torch.float32).sum().backward()
+    assert x.grad is not None
+    assert (x.grad.device, x.grad.dtype) == (torch.device("cpu"), torch.float64)
+    y = torch.rand(3, device="cuda:0", requires_grad=True)
+    (slope,) = torch.autograd.grad(y.to("cuda:1").pow(3).sum(), y, create_graph=True)
+    assert slope.device == CUDA
+    slope.sum().backward()
+    assert torch.equal(y.grad, 6 * y)  # type: ignore[arg-type]
 
 
 class Doubled(torch.autograd.Function):
@@ -164,17 +148,15 @@ class Doubled(torch.autograd.Function):
         return grads[0] * 2 + (torch.zeros(3) if Doubled.spoiled else 0), grads[1]
 
 
-def test_a_function_of_the_program_gets_gradients_where_its_tensors_are() -> None:
-    with devtrace.simulate("cuda:2"):
-        x, y = (torch.rand(3, device=OTHER, requires_grad=True) for _ in range(2))
+def test_a_function_of_the_program_gets_gradients_where_its_tensors_are(
+    two: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = (torch.rand(3, device=OTHER, requires_grad=True) for _ in range(2))
+    Doubled.apply(x, y)[0].sum().backward()  # type: ignore[no-untyped-call]
+    assert Doubled.seen == [OTHER, OTHER, OTHER]
+    monkeypatch.setattr(Doubled, "spoiled", True)
+    with pytest.raises(RuntimeError, match="found at least two devices, cuda:1 and cpu!"):
         Doubled.apply(x, y)[0].sum().backward()  # type: ignore[no-untyped-call]
-        assert Doubled.seen == [OTHER, OTHER, OTHER]
-        Doubled.spoiled = True
-        try:
-            with pytest.raises(RuntimeError, match="found at least two devices, cuda:1 and cpu!"):
-                Doubled.apply(x, y)[0].sum().backward()  # type: ignore[no-untyped-call]
-        finally:
-            Doubled.spoiled = False
 
 
 def test_a_number_on_the_host_that_learns_gets_its_gradient_there() -> None:
@@ -206,59 +188,56 @@ def test_a_number_on_the_host_that_learns_gets_its_gradient_there() -> None:
         update.step()
 
 
-def test_hooks_see_the_device() -> None:
-    with devtrace.simulate("cuda:1"):
-        model = nn.Linear(3, 2).cuda()
-        seen: list[torch.device] = []
-        model.register_forward_hook(lambda _, inputs, output: seen.append(output.device))
-        model.weight.register_hook(lambda grad: seen.append(grad.device))
-        model.weight.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.device))
-        model(torch.ones(1, 3, device="cuda"))[:, [0]].sum().backward()
-        assert seen == [CUDA] * 3
+def test_hooks_see_the_device(one: None) -> None:
+    model = nn.Linear(3, 2).cuda()
+    seen: list[torch.device] = []
+    model.register_forward_hook(lambda _, inputs, output: seen.append(output.device))
+    model.weight.register_hook(lambda grad: seen.append(grad.device))
+    model.weight.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.device))
+    model(torch.ones(1, 3, device="cuda"))[:, [0]].sum().backward()
+    assert seen == [CUDA] * 3
 
 
-def test_autocast_casts_tensors_of_the_device_by_cudas_lists() -> None:
-    with devtrace.simulate("cuda:1"):
-        x = torch.rand(4, 4, device="cuda")
+def test_autocast_casts_tensors_of_the_device_by_cudas_lists(one: None) -> None:
+    x = torch.rand(4, 4, device="cuda")
+    with torch.autocast("cuda"):
+        assert torch.is_autocast_enabled("cuda")
+        assert x.mm(x).dtype is torch.float16
+        assert functional.linear(x, x).dtype is torch.float16
+        assert x.half().exp().dtype is torch.float32
+        assert functional.softmax(x.half(), 0).dtype is torch.float32
+        assert x.half().sum().dtype is torch.float32
+        assert x.half().norm().dtype is torch.float32
+        assert functional.mse_loss(x.half(), x.half()).dtype is torch.float32
+        assert torch.addcmul(x, x.half(), x).dtype is torch.float32
+        assert torch.relu(x.half()).dtype is torch.float16
+        assert x.double().mm(x.double()).dtype is torch.float64
+        assert torch.rand(4, 4).mm(torch.rand(4, 4)).dtype is torch.float32
+        with pytest.raises(RuntimeError, match="unsafe to autocast"):
+            functional.binary_cross_entropy(x, x)
+        with torch.autocast("cuda", enabled=False):
+            assert x.mm(x).dtype is torch.float32
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        assert x.mm(x).dtype is torch.bfloat16
+    assert x.mm(x).dtype is torch.float32
+
+
+def test_autocast_leaves_the_gradients_in_the_precision_of_the_parameters(one: None) -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.Linear(4, 2)).cuda()
+    update = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cuda", init_scale=1024.0)
+    scales = []
+    for _ in range(3):
         with torch.autocast("cuda"):
-            assert torch.is_autocast_enabled("cuda")
-            assert x.mm(x).dtype is torch.float16
-            assert functional.linear(x, x).dtype is torch.float16
-            assert x.half().exp().dtype is torch.float32
-            assert functional.softmax(x.half(), 0).dtype is torch.float32
-            assert x.half().sum().dtype is torch.float32
-            assert x.half().norm().dtype is torch.float32
-            assert functional.mse_loss(x.half(), x.half()).dtype is torch.float32
-            assert torch.addcmul(x, x.half(), x).dtype is torch.float32
-            assert torch.relu(x.half()).dtype is torch.float16
-            assert x.double().mm(x.double()).dtype is torch.float64
-            assert torch.rand(4, 4).mm(torch.rand(4, 4)).dtype is torch.float32
-            with pytest.raises(RuntimeError, match="unsafe to autocast"):
-                functional.binary_cross_entropy(x, x)
-            with torch.autocast("cuda", enabled=False):
-                assert x.mm(x).dtype is torch.float32
-        with torch.autocast("cuda", dtype=torch.bfloat16):
-            assert x.mm(x).dtype is torch.bfloat16
-        assert x.mm(x).dtype is torch.float32
-
-
-def test_autocast_leaves_the_gradients_in_the_precision_of_the_parameters() -> None:
-    with devtrace.simulate("cuda:1"):
-        model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.Linear(4, 2)).cuda()
-        update = torch.optim.SGD(model.parameters(), lr=0.1)
-        scaler = torch.amp.GradScaler("cuda", init_scale=1024.0)
-        scales = []
-        for _ in range(3):
-            with torch.autocast("cuda"):
-                loss = model(torch.randn(3, 4, device="cuda")).float().pow(2).mean()
-            update.zero_grad()
-            scaler.scale(loss).backward()
-            scaler.unscale_(update)
-            assert {(str(p.grad.device), p.grad.dtype) for p in model.parameters()} == {("cuda:0", torch.float32)}  # type: ignore[union-attr]
-            scaler.step(update)
-            scaler.update()
-            scales.append(scaler.get_scale())
-        assert scales == [1024.0] * 3  # nothing overflowed
+            loss = model(torch.randn(3, 4, device="cuda")).float().pow(2).mean()
+        update.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.unscale_(update)
+        assert {(str(p.grad.device), p.grad.dtype) for p in model.parameters()} == {("cuda:0", torch.float32)}  # type: ignore[union-attr]
+        scaler.step(update)
+        scaler.update()
+        scales.append(scaler.get_scale())
+    assert scales == [1024.0] * 3  # nothing overflowed
 
 
 def test_autocast_is_as_before_after_a_simulation() -> None:
@@ -310,36 +289,6 @@ def test_a_tensor_that_data_parallel_does_not_replicate_stays_behind() -> None:
         with pytest.raises(RuntimeError, match="cuda:1 and cuda:0") as caught:
             nn.DataParallel(keeps)(torch.ones(4, 4, device="cuda:0"))
         assert "Caught RuntimeError in replica 1" in str(caught.value)
-
-
-class Job:
-    """A job of two ranks, in processes that are forked from one Python with torch loaded, and meet in a file."""
-
-    def __init__(self, meeting: Path, *, simulated: bool) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["torch._dynamo", "torch.distributed", "devtrace.simulation.simulation"])
-        self._results = context.Queue()
-        self._ranks = [
-            context.Process(target=run_rank, args=(rank, str(meeting), simulated, self._results)) for rank in range(2)
-        ]
-        for rank in self._ranks:
-            rank.start()
-
-    def results(self) -> list[Any]:
-        found = sorted(self._results.get(timeout=240) for _ in self._ranks)
-        for rank in self._ranks:
-            rank.join()
-        return found
-
-
-@pytest.mark.slow
-def test_distributed_data_parallel_on_gloo_gives_the_values_of_the_cpu(tmp_path: Path) -> None:
-    simulated, plain = Job(tmp_path / "simulated", simulated=True), Job(tmp_path / "plain", simulated=False)
-    pairs = zip(simulated.results(), plain.results(), strict=True)
-    for (_, device, devices, total, parameters), (_, _, _, _, expected) in pairs:
-        assert devices == {device}
-        assert total == [1, 1]
-        assert parameters == expected
 
 
 def test_gradients_of_a_whole_batch_at_once_are_on_their_tensors_device() -> None:
