@@ -11,7 +11,9 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
@@ -42,8 +44,7 @@ def begin(tracing: Tracing, asked: Job, position: int) -> Running:
     pid = forks.fork()
     if not pid:
         with forks.to_its_end():
-            os.setsid()
-            os.nice(NICE)
+            _give_way()
             _leave_the_kernel(tracing, folder.name)
             start = partial(_first_host, tracing, asked["cells"][:position])
             limit = _limit(tracing, asked["cells"]) if asked["one"] else None
@@ -67,6 +68,14 @@ def position_of(tracing: Tracing, cells: Sequence[PageCell]) -> int:
 def _limit(tracing: Tracing, cells: Sequence[PageCell]) -> float:
     """Return the seconds that a trial of one fix may take: three times what its cells took, before they failed."""
     return max(LEAST, 3 * sum(tracing.took.get(each["cell"], 0) for each in cells))
+
+
+def _give_way() -> None:
+    """Let the system ask this process and its forks first, for time and for memory."""
+    os.setsid()
+    os.nice(NICE)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def _leave_the_kernel(tracing: Tracing, folder: str) -> None:

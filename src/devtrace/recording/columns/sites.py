@@ -5,7 +5,7 @@ lies in an installed package, the site also has a caller: the nearest frame of t
 process's, not a recording's: a tensor made in one traced cell keeps its birth site when another cell is traced.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from types import CodeType, FrameType
 from typing import Final
@@ -61,9 +61,9 @@ def adopt_cells(cells: Iterable[CellText]) -> None:
             history.cell_of_code[id(position.code)] = seen
 
 
-def number_cells(numbers: Mapping[str, int]) -> None:
-    """Let cells, by their ids, have other numbers than those that they ran with."""
-    history.numbers.update(numbers)
+def number_cells(numbers: dict[str, int]) -> None:
+    """Let cells, by their ids, have other numbers than those that they ran with, and all others none."""
+    history.numbers.update(dict.fromkeys(history.numbers, -1) | numbers)
 
 
 def number_of(cell: CellText) -> int:
