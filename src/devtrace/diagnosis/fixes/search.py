@@ -176,4 +176,4 @@ class Search:
                 help = sentence("fixed.with", help=help, why=part.because, more=part.help)
             written.update(part.edits)
         whole = replace(parts[0], help=help, edits=edits, moved=proof.all_moved(parts), because="") if edits else None
-        return whole if whole is not None and not proof.refusal(self.case, whole, is_joined=True) else None
+        return whole if whole is not None and not proof.refusal(self.case, whole) else None
