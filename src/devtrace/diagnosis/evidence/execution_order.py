@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.findings import Site
+from devtrace.source.matching import nodes_of, run_names
+from devtrace.source.parsing import NamedFunction, Source, kept_with_source
 from devtrace.trace.ids import OpId
 from devtrace.trace.tables import Ints
 
@@ -42,10 +46,18 @@ class Passed:
         return first if birth != first else self.before  # what comes next makes it
 
     def _is_made_below(self, birth: OpId) -> bool:
-        """Return whether a line of the function below this one creates a tensor."""
-        queries, here = self.frame.moment.queries, self.frame.code.site
+        """Return whether the creator of a tensor is called only below the line."""
+        queries, here, source = self.frame.moment.queries, self.frame.code.site, self.frame.source
         site = queries.site(queries.op_site(birth))
-        return site is not None and (site.file, site.function) == (here.file, here.function) and site.line > self.line
+        if site is None or (site.file, site.function) == (here.file, here.function):
+            return site is not None and site.line > self.line
+        called: dict[bool, set[str]] = {True: set(), False: set()}
+        for statement in self.frame.statements():
+            own = (part for part in ast.iter_child_nodes(statement) if not isinstance(part, ast.stmt))
+            if (line := source.span(statement).line) <= self.frame.line:
+                called[line > self.line].update(*map(run_names, own))
+        maker = maker_at(site)
+        return maker in _led_to(called[True], source) and maker not in _led_to(called[False], source)
 
 
 def maker_at(site: Site) -> str:
@@ -73,3 +85,24 @@ def _way(frame: FailingFrame) -> tuple[Ints, Ints]:
         ways[here.file, here.function] = ops, lines[ops]
     steps, at = ways[here.file, here.function]
     return np.concatenate(([-1], steps, [max(queries.failed, 0)])), np.concatenate(([0], at, [frame.line]))
+
+
+def _led_to(names: set[str], source: Source) -> set[str]:
+    """Return names of functions and classes, and all names that they call within this file."""
+    found, new, bodies = set(names), names, _bodies(source)
+    while new:
+        new = set[str]().union(*(bodies.get(name, ()) for name in new)) - found
+        found |= new
+    return found
+
+
+@kept_with_source
+def _bodies(source: Source) -> dict[str, set[str]]:
+    """Return the names that each function of a file calls; a class calls what its `__init__` does."""
+    called: dict[str, set[str]] = defaultdict(set)
+    for node in nodes_of(ast.stmt, source.tree):
+        if isinstance(node, NamedFunction):
+            around = source.parent(node)
+            is_of_class = node.name == "__init__" and isinstance(around, ast.ClassDef)
+            called[around.name if is_of_class else node.name] |= run_names(node)
+    return called

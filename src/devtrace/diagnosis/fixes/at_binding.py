@@ -42,12 +42,20 @@ def _moved_with(case: MismatchCase, name: AccessPath, kin: list[AccessPath]) -> 
         anchor = _filling(case, name, anchor) or anchor
         if anchor.kind == "at" or (isinstance(anchor.node, ast.For) and not _is_of_each(anchor, names[0])):
             continue
+        if names[0].last.kind == "item" and _is_empty(anchor.node):
+            continue
         proposal = _as_container(case, anchor, names) or Proposal(anchor, OwnLines.of(*names), anchor.device)
         if anchor.kind == "top":
             help = sentence("fixed.top-of-block", code=proposal.code)
         else:
             help = sentence("fixed.below-line", code=proposal.code, line=anchor.line)
         yield from proposal.fixes(help, anchor.moved(case, *names))
+
+
+def _is_empty(statement: ast.AST) -> bool:
+    """Return whether a line makes a container that has no item yet."""
+    value = getattr(statement, "value", None)
+    return any(match_code(empty, value) is not None for empty in ("{}", "[]", "dict()", "list()"))
 
 
 def _binds_where_it_moves(case: MismatchCase, verdict: Verdict, name: AccessPath) -> bool:

@@ -20,6 +20,7 @@ from devtrace.diagnosis.edits import Edited
 from devtrace.diagnosis.evidence.accelerate_hooks import is_dispatched
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
+from devtrace.diagnosis.evidence.moves import crossed
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Fix, Moved
 from devtrace.source import kinds
@@ -34,20 +35,23 @@ from devtrace.source.flow import (
     values_given,
 )
 from devtrace.source.matching import called_name, chain, is_given, is_read, match_code, names_in, owner_of, variable
+from devtrace.source.object_walk import registered
 from devtrace.source.parsing import Source, Span
 from devtrace.source.safe_values import Scope, evaluate
 from devtrace.source.vocabulary import is_move
+from devtrace.trace.ids import OpId
 
 
 def refusal(case: MismatchCase, fix: Fix) -> str:
     """Return why an edit of a fix cannot stand at its line, whatever the others do; empty if all can."""
     if any(case.queries.producer(case.queries.base(moved.row)) > moved.since for moved in fix.moved):
         return "what it moves is made later"
-    return next(filter(None, (unwritable(case.moment, edit) for edit in fix.edits)), "")
+    since = min((moved.since for moved in fix.moved), default=case.op)
+    return next(filter(None, (unwritable(case.moment, edit, since) for edit in fix.edits)), "")
 
 
-def unwritable(moment: FailingMoment, edit: Edit) -> str:
-    """Return why the lines of an edit cannot stand where they are; empty if they can."""
+def unwritable(moment: FailingMoment, edit: Edit, since: OpId) -> str:
+    """Return why the lines of an edit, which run before an op, cannot stand where they are; empty if they can."""
     cells = [block.cell_id for block in moment.queries.trace.sources if block.file == edit.file]
     source = moment.queries.read(edit.file, max(edit.line, 1), cells[0] if cells else "")
     edited = Edited.of(source, edit) if source is not None else None
@@ -59,6 +63,9 @@ def unwritable(moment: FailingMoment, edit: Edit) -> str:
     running, namespace = _variables(moment, edited)
     if not all(_has_value(path, edited.source, running, namespace) for path in new if ast.unparse(path) not in known):
         return "a name has no value at its line"
+    asked = filter(None, (match_code("next($x.parameters()).$device", path) for path in new))
+    if any(_moves_later(moment, evaluate(each["x"], Scope(running, namespace)), since) for each in asked):
+        return "the device that it reads is another one yet"
     moves = moment.queries.move_methods
     found = (match_code("$target = $x.$move(...)", statement) for statement in edited.statements())
     targets = [each["target"] for each in found if each is not None and each["move"] in moves]
@@ -72,6 +79,13 @@ def unwritable(moment: FailingMoment, edit: Edit) -> str:
     if not edit.before and any(_is_set_below(target, edited.source) for target in targets):
         return "a later line sets it anew"
     return "a line below changes the moved copy, and not what is kept" if _changes_a_copy(edited) else ""
+
+
+def _moves_later(moment: FailingMoment, module: Any, since: OpId) -> bool:
+    """Return whether a module is moved, to where it is now, only from an op on."""
+    queries, tensors = moment.queries, registered(module) if kinds.is_module(module) else ()
+    rows = (row for _, tensor in tensors if (row := moment.row(tensor)) is not None)
+    return any(crossed(queries, row) and queries.producer(row) >= since for row in rows)
 
 
 def _paths_in(source: Source, first: int, last: int) -> list[ast.expr]:
