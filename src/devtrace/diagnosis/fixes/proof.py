@@ -28,7 +28,6 @@ from devtrace.source.flow import (
     bindings,
     is_bound,
     is_written_in,
-    own_name,
     parameters,
     rounds,
     statements,
@@ -70,8 +69,6 @@ def unwritable(moment: FailingMoment, edit: Edit, since: OpId) -> str:
     found = (match_code("$target = $x.$move(...)", statement) for statement in edited.statements())
     targets = [each["target"] for each in found if each is not None and each["move"] in moves]
     for call in _new_moves(source, edited, edit, moves):
-        if _calls_its_own_method(edited.source, call):
-            return "the method would call itself"
         if is_dispatched(evaluate(owner_of(call) or call, Scope(running, namespace))):
             return "hooks keep its parts on several devices"
     if any(kinds.is_trained_leaf(evaluate(target, Scope(running, namespace))) for target in targets):
@@ -101,13 +98,6 @@ def _new_moves(source: Source, edited: Edited, edit: Edit, moves: frozenset[str]
     new = edited.source.beginning(ast.Call, edited.first, edited.last) if edit.after else ()
     calls = (call for call in new if owner_of(call) is not None and called_name(call) in moves)
     return [call for call in calls if ast.unparse(call) not in former]
-
-
-def _calls_its_own_method(source: Source, call: ast.Call) -> bool:
-    """Return whether a method calls itself on its own object: `self.to(device)` in `to`, which would never end."""
-    method = source.function(call)
-    owner = variable(owner_of(call))
-    return owner != "" and owner == own_name(source, call) and getattr(method, "name", "") == called_name(call)
 
 
 def _variables(moment: FailingMoment, edited: Edited) -> tuple[dict[str, Any], dict[str, Any]]:
