@@ -17,22 +17,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from devtrace.diagnosis.edits import Edited
-from devtrace.diagnosis.evidence.accelerate_hooks import is_dispatched
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.diagnosis.evidence.moves import crossed
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Fix, Moved
 from devtrace.source import kinds
-from devtrace.source.flow import (
-    bindings,
-    is_bound,
-    is_written_in,
-    parameters,
-    rounds,
-    statements,
-    values_given,
-)
+from devtrace.source.flow import bindings, is_bound, is_written_in, parameters, rounds, statements, values_given
 from devtrace.source.matching import called_name, chain, is_given, is_read, match_code, names_in, owner_of, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.parsing import Source, Span
@@ -45,7 +36,7 @@ def refusal(case: MismatchCase, fix: Fix) -> str:
     """Return why an edit of a fix cannot stand at its line, whatever the others do; empty if all can."""
     if any(case.queries.producer(case.queries.base(moved.row)) > moved.since for moved in fix.moved):
         return "what it moves is made later"
-    since = min((moved.since for moved in fix.moved), default=case.op)
+    since = max((moved.since for moved in fix.moved), default=case.op)
     return next(filter(None, (unwritable(case.moment, edit, since) for edit in fix.edits)), "")
 
 
@@ -68,9 +59,6 @@ def unwritable(moment: FailingMoment, edit: Edit, since: OpId) -> str:
     moves = moment.queries.move_methods
     found = (match_code("$target = $x.$move(...)", statement) for statement in edited.statements())
     targets = [each["target"] for each in found if each is not None and each["move"] in moves]
-    for call in _new_moves(source, edited, edit, moves):
-        if is_dispatched(evaluate(owner_of(call) or call, Scope(running, namespace))):
-            return "hooks keep its parts on several devices"
     if any(kinds.is_trained_leaf(evaluate(target, Scope(running, namespace))) for target in targets):
         return "an optimizer would refuse the moved copy of a leaf that it trains"
     if not edit.before and any(_is_set_below(target, edited.source) for target in targets):
@@ -89,15 +77,6 @@ def _paths_in(source: Source, first: int, last: int) -> list[ast.expr]:
     """Return the names and the chains of attributes that lines read."""
     named = (node for node in source.beginning(ast.expr, first, last) if isinstance(node, ast.Name | ast.Attribute))
     return [node for node in named if is_read(node) and not isinstance(source.parent(node), ast.Attribute)]
-
-
-def _new_moves(source: Source, edited: Edited, edit: Edit, moves: frozenset[str]) -> list[ast.Call]:
-    """Return the calls `net.to(device)` that an edit adds."""
-    first, last = edited.first, edited.first + edit.before.count("\n")
-    former = {ast.unparse(call) for call in source.beginning(ast.Call, first, last)} if edit.before else set()
-    new = edited.source.beginning(ast.Call, edited.first, edited.last) if edit.after else ()
-    calls = (call for call in new if owner_of(call) is not None and called_name(call) in moves)
-    return [call for call in calls if ast.unparse(call) not in former]
 
 
 def _variables(moment: FailingMoment, edited: Edited) -> tuple[dict[str, Any], dict[str, Any]]:
