@@ -103,6 +103,6 @@ def _bodies(source: Source) -> dict[str, set[str]]:
     for node in nodes_of(ast.stmt, source.tree):
         if isinstance(node, NamedFunction):
             around = source.parent(node)
-            is_of_class = node.name == "__init__" and isinstance(around, ast.ClassDef)
-            called[around.name if is_of_class else node.name] |= run_names(node)
+            name = around.name if node.name == "__init__" and isinstance(around, ast.ClassDef) else node.name
+            called[name] |= run_names(node)
     return called

@@ -6,8 +6,8 @@
     it does not replace what an optimizer trains        a leaf that requires a gradient stays a leaf
     every input of the failing op is then together      replay.py
 
-No code of the program runs for this. Whether an edit holds in the next round of a loop, or whether a line that it names
-had that device by then, is for a run of the program to say (`fixing/rounds.py`).
+No code of the program runs for this. Whether an edit holds in the next round of a loop is for a run of the program to
+say (`fixing/rounds.py`).
 """
 
 from __future__ import annotations
