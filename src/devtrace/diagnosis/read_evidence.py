@@ -2,10 +2,8 @@
 
 from typing import Final
 
-from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.source_text import only_assignment
-from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import CauseSlug
 
@@ -19,22 +17,17 @@ def is_only_read(case: MismatchCase, verdict: Verdict) -> bool:
     return may_be_read and not case.queries.evidence.saw_ops
 
 
-def _only_assignment(case: MismatchCase, name: AccessPath | None) -> SourceNode | None:
-    """Return the only assignment of the named attribute in its class; None if there are several."""
-    last = name.last if name is not None else None
-    is_own = last is not None and last.kind == "attribute"
-    return only_assignment(case.queries, last.owner, last.key) if last is not None and is_own else None
-
-
 def birth_by_name(case: MismatchCase) -> Site | None:
     """Return the line that assigned a tensor's name, as `x = load(file)`, if its creation is unknown."""
     queries = case.queries
     if queries.of == "device" or queries.evidence.saw_ops:
         return None
     for name in sorted(case.names, key=lambda each: len(each.references)):
-        if (given := _only_assignment(case, name)) is not None:
+        is_own = name.last.kind == "attribute"
+        given = only_assignment(queries, name.last.owner, name.last.key) if is_own else None
+        if given is not None:
             return given.code.site_of(given.statement)
-        bound = case.binding_of(name) if name.last.kind != "attribute" else None
+        bound = case.binding_of(name) if not is_own else None
         if bound is not None:
             return bound[0].code.site_of(bound[1])
     return None
