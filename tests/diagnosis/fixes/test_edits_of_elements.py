@@ -133,15 +133,8 @@ def tag(_: nn.Module, device: str) -> None:
     Tagger().to(device)(rows, lengths)
 
 
-def count(net: nn.Module, device: str) -> None:
-    rows, sizes = unpadded(torch.ones(2, 3), torch.ones(2, 1), device)
-    print(sizes.numpy().sum())
-    net(rows) * sizes
-
-
 STAYING: dict[Callable[[nn.Module, str], None], str] = {
     tag: "return torch.as_tensor(out * lengths.to(out.device)[:, None])",
-    count: "net(rows) * sizes.to(rows.device)",
 }
 
 

@@ -138,17 +138,6 @@ class Net(nn.Module):
 def run(device):
     return Net().to(device)(torch.ones(1, 2, device=device))
 """,
-    "what the next round of the loop uses is moved too": """\
-def run(device):
-    cell = nn.RNNCell(2, 3).to(device)
-    steps = torch.ones(4, 1, 2)
-    x = torch.zeros(1, 2)
-    h = torch.zeros(1, 3, device=device)
-    for step in steps:
-        h = cell(x, h)
-        x = step
-    return h
-""",
     "values that come from one tensor are moved together": """\
 class Jitter(nn.Module):
     def __init__(self):

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.findings import Site
-from devtrace.source.flow import DEFINED, statements
 from devtrace.source.matching import nodes_of, run_names
 from devtrace.source.parsing import NamedFunction, Source, kept_with_source
 from devtrace.trace.ids import OpId
@@ -45,57 +42,22 @@ class Passed:
         """Return the first op after the line, and after a tensor that the line created itself."""
         first = OpId(self.before + 1)
         if first <= birth < self.after and not self._is_made_below(birth):
-            return self._left_by_its_maker(birth)
-        return first if birth != first else self.before  # what comes next makes it
-
-    def _left_by_its_maker(self, birth: OpId) -> OpId:
-        """Return the first op after the last one of the function that created a tensor: `collate(rows)`."""
-        queries = self.frame.moment.queries
-        made, here = queries.site(queries.op_site(birth)), self.frame.code.site
-        if made is None or (made.file, made.function) == (here.file, here.function):
             return OpId(birth + 1)
-        its = np.isin(queries.trace.ops.ints("site")[birth + 1 : self.after], queries.sites_beside(made))
-        return OpId(birth + 1 + int(its.nonzero()[0].max(initial=-1)) + 1)
+        return first if birth != first else self.before  # what comes next makes it
 
     def _is_made_below(self, birth: OpId) -> bool:
         """Return whether the creator of a tensor is called only below the line."""
-        queries, here = self.frame.moment.queries, self.frame.code.site
+        queries, here, source = self.frame.moment.queries, self.frame.code.site, self.frame.source
         site = queries.site(queries.op_site(birth))
         if site is None or (site.file, site.function) == (here.file, here.function):
             return site is not None and site.line > self.line
-        above, below = self._called
-        return (maker := maker_at(site)) in below and maker not in above
-
-    def has_run(self, op: OpId) -> bool:
-        """Return whether `op` ran in a function called only above this line, such as a trainer's constructor."""
-        queries, here = self.frame.moment.queries, self.frame.code.site
-        site = queries.site(queries.op_user(op)) if op >= 0 and queries.evidence.saw_ops else None
-        if site is None or (site.file, site.function) == (here.file, here.function):
-            return False
-        above, below = self._called
-        return (maker := maker_at(site)) in above and maker not in below
-
-    def may_have_left(self, site: Site) -> bool:
-        """Return whether a function may have run by this line, if none of its ops was recorded."""
-        queries, here = self.frame.moment.queries, self.frame.code.site
-        source = queries.read(site.file, site.line)
-        if source is None or (site.file, site.function) == (here.file, here.function):
-            return source is None or site.line <= self.line
-        built = {each.name for each in _outermost(source.tree) if isinstance(each, ast.ClassDef)}
-        above, _ = self._called
-        return site.function.endswith("__init__") or maker_at(site) in _led_to(above | built, source)
-
-    @cached_property
-    def _called(self) -> tuple[set[str], set[str]]:
-        """Names of functions called up to the line, and below it, directly or by those called."""
-        above, below = set[str](), set[str]()
+        called: dict[bool, set[str]] = {True: set(), False: set()}
         for statement in self.frame.statements():
-            own = [part for part in ast.iter_child_nodes(statement) if not isinstance(part, ast.stmt)]
-            called = set[str]().union(*map(run_names, own))
-            if self.frame.source.span(statement).line <= self.frame.line:
-                (above if self.frame.source.span(statement).line <= self.line else below).update(called)
-        source, around = self.frame.source, self.frame.function
-        return _led_to(above, source, around), _led_to(below, source, around)
+            own = (part for part in ast.iter_child_nodes(statement) if not isinstance(part, ast.stmt))
+            if (line := source.span(statement).line) <= self.frame.line:
+                called[line > self.line].update(*map(run_names, own))
+        maker = maker_at(site)
+        return maker in _led_to(called[True], source) and maker not in _led_to(called[False], source)
 
 
 def maker_at(site: Site) -> str:
@@ -125,36 +87,22 @@ def _way(frame: FailingFrame) -> tuple[Ints, Ints]:
     return np.concatenate(([-1], steps, [max(queries.failed, 0)])), np.concatenate(([0], at, [frame.line]))
 
 
-def _led_to(names: set[str], source: Source, around: ast.AST | None = None) -> set[str]:
-    """Return some names of functions and classes, and all names that they call within this file."""
-    bodies, found, new = _bodies(source, around), set(names), names - {""}
+def _led_to(names: set[str], source: Source) -> set[str]:
+    """Return names of functions and classes, and all names that they call within this file."""
+    found, new, bodies = set(names), names, _bodies(source)
     while new:
-        new = set[str]().union(*(run_names(body) for name in new for body in bodies.get(name, ()))) - found
+        new = set[str]().union(*(bodies.get(name, ()) for name in new)) - found
         found |= new
     return found
 
 
 @kept_with_source
-def _bodies(source: Source, around: ast.AST | None) -> dict[str, list[ast.stmt]]:
-    """Return a file's functions by name, the `__init__` of a class by the name of the class.
-
-    Nested functions belong to the outer one, unless that is running.
-    """
-    made_by: dict[ast.stmt, str] = {}
-    bodies: dict[str, list[ast.stmt]] = defaultdict(list)
-    inner = nodes_of(ast.stmt, around) if around is not None else ()
-    for node in (*_outermost(source.tree), *inner):  # a class comes before what is in it
-        if isinstance(node, ast.ClassDef):
-            made_by |= dict.fromkeys(node.body, node.name)
-        elif isinstance(node, NamedFunction):
-            bodies[made_by.get(node, node.name) if node.name == "__init__" else node.name].append(node)
-    return bodies
-
-
-def _outermost(body: ast.AST) -> Iterator[ast.stmt]:
-    """Yield the functions and classes of a file or a class, and those in its classes."""
-    for node in statements(body):
-        if isinstance(node, DEFINED):
-            yield node
-        if isinstance(node, ast.ClassDef):
-            yield from _outermost(node)
+def _bodies(source: Source) -> dict[str, set[str]]:
+    """Return the names that each function of a file calls; a class calls what its `__init__` does."""
+    called: dict[str, set[str]] = defaultdict(set)
+    for node in nodes_of(ast.stmt, source.tree):
+        if isinstance(node, NamedFunction):
+            around = source.parent(node)
+            name = around.name if node.name == "__init__" and isinstance(around, ast.ClassDef) else node.name
+            called[name] |= run_names(node)
+    return called

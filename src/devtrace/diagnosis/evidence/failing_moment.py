@@ -31,7 +31,7 @@ class FailingMoment:
 
     queries: TraceQueries
     ways: dict[tuple[str, str], tuple[Ints, Ints]] = field(default_factory=dict)
-    """For a function of a file the ops of its lines, with these; `way.py` finds them once."""
+    """For a function of a file the ops of its lines, with these; `execution_order.py` finds them once."""
 
     @cached_property
     def frames(self) -> list[Frame]:

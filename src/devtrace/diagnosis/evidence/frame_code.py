@@ -17,7 +17,7 @@ from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.slugs import Trait
 from devtrace.source import flow, kinds
 from devtrace.source.branches import was_passed_by
-from devtrace.source.element_types import is_cast, is_floating, torch_dtype
+from devtrace.source.element_types import is_floating, torch_dtype
 from devtrace.source.kinds import names_trait
 from devtrace.source.matching import (
     assigned_names,
@@ -30,13 +30,11 @@ from devtrace.source.matching import (
     match_code,
     names_in,
     nodes_of,
-    owner_of,
 )
 from devtrace.source.multi_value_expr import means_several
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope, evaluate, is_around, returned_by_call, values
-from devtrace.source.vocabulary import is_move
 from devtrace.trace.ids import NO_OP, CallId, TensorId
 
 
@@ -226,8 +224,7 @@ class FailingFrame:
         return any(not any(registered(each)) for each in items)
 
     def _device_of_module(self, before: int) -> str:
-        others = (name for name in self._unchanged(before) if name != self.own)
-        given = ((n, self.variables.get(n)) for n in others if not self._is_moved_from(n, before))
+        given = ((name, self.variables.get(name)) for name in self._unchanged(before) if name != self.own)
         return next(filter(None, (self.device_of(*each) for each in given if kinds.is_module(each[1]))), "")
 
     def _device_of_called(self, near: ast.AST) -> str:
@@ -235,13 +232,6 @@ class FailingFrame:
         around = (match_code("$module(...)", each) for each in self.source.ancestors(near))
         called = ((self.code.text(each["module"]), evaluate(each["module"], self.scope())) for each in around if each)
         return next(filter(None, (self.device_of(*each) for each in called)), "")
-
-    def _is_moved_from(self, variable: str, line: int) -> bool:
-        """Return whether the function moves a variable's module at a line or below: `model.to(device)`."""
-        below = (call for call in calls_in(self.body) if self.source.span(call).line >= line)
-        moves = is_cast if self._trait == "dtype" else is_move
-        moved = (owner_of(call) for call in below if moves(called_name(call)))
-        return any(owner is not None and flow.path_of(owner) == variable for owner in moved)
 
     def _device_variable(self, before: int) -> str:
         of_object = filter(None, map(self._device_attribute, self._unchanged(before)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from devtrace.features import offered
-from devtrace.source.matching import called_name, keyword, match_code
+from devtrace.source.matching import called_name, keyword
 
 _DEVICE: Final = r"[a-z]\w*(?::\d+)?\b"
 WRAPPED: Final = "Original Traceback (most recent call last):"
@@ -139,10 +139,3 @@ _CPU_ONLY: Final = (
 def refused(text: str) -> CpuOnly | None:
     """Find the CPU-only function behind an error's text."""
     return next((each for each in _CPU_ONLY if each.refusal.search(text)), None)
-
-
-def taken_on_host(call: ast.Call) -> ast.expr | None:
-    """Return the CPU-only operand of a call: an argument, or the tensor of `x.numpy()`."""
-    method = match_code("$x.numpy()", call)
-    given = (each.given_to(call) for each in _CPU_ONLY)
-    return method["x"] if method is not None else next((each for each in given if each is not None), None)

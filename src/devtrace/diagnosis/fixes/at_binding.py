@@ -8,7 +8,6 @@ from typing import Final
 
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.execution_order import Passed
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.source_text import makes_another_dtype
@@ -43,7 +42,7 @@ def _moved_with(case: MismatchCase, name: AccessPath, kin: list[AccessPath]) -> 
         anchor = _filling(case, name, anchor) or anchor
         if anchor.kind == "at" or (isinstance(anchor.node, ast.For) and not _is_of_each(anchor, names[0])):
             continue
-        if _may_come_later(case, name, anchor):
+        if names[0].last.kind == "item" and _is_empty(anchor.node):
             continue
         proposal = _as_container(case, anchor, names) or Proposal(anchor, OwnLines.of(*names), anchor.device)
         if anchor.kind == "top":
@@ -53,23 +52,10 @@ def _moved_with(case: MismatchCase, name: AccessPath, kin: list[AccessPath]) -> 
         yield from proposal.fixes(help, anchor.moved(case, *names))
 
 
-def _may_come_later(case: MismatchCase, name: AccessPath, anchor: Anchor) -> bool:
-    """Return whether a tensor of unknown birth may have been added after its variable's assignment.
-
-    means = {}                          # an item is put in later
-    net = Net()                         # the first call of `forward` gives `net.table` its tensor
-    """
-    row, steps = case.moment.row(name.last.value), [each.kind for each in name.references[1:]]
-    if row is None or case.queries.producer(case.queries.base(row)) >= 0:
-        return False
-    born = case.queries.site(case.queries.born(case.queries.base(row)))
-    if born is not None:
-        return anchor.frame is not None and not Passed.below(anchor.frame, anchor.line).may_have_left(born)
-    if "item" not in steps:
-        return False
-    value = getattr(anchor.node, "value", None)
-    begins_empty = any(match_code(empty, value) is not None for empty in ("{}", "[]", "dict()", "list()"))
-    return begins_empty or steps[0] == "attribute"
+def _is_empty(statement: ast.AST) -> bool:
+    """Return whether a line makes a container that has no item yet."""
+    value = getattr(statement, "value", None)
+    return any(match_code(empty, value) is not None for empty in ("{}", "[]", "dict()", "list()"))
 
 
 def _binds_where_it_moves(case: MismatchCase, verdict: Verdict, name: AccessPath) -> bool:

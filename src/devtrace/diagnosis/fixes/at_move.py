@@ -26,7 +26,7 @@ from devtrace.diagnosis.fixes.fix import (
 )
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
 from devtrace.source import kinds
-from devtrace.source.flow import parameters, path_of, targets
+from devtrace.source.flow import parameters, targets
 from devtrace.source.matching import (
     called_name,
     called_names,
@@ -84,20 +84,11 @@ def move_what_a_call_made(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]
     name, moving, frame = verdict.name, case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
     if name is None or moving is None or frame is None or not case.queries.package(verdict.born):
         return
-    if is_assignable(name) and name.code and moving.function is frame.function and _is_called_above(moving):
+    if is_assignable(name) and name.code and moving.function is frame.function:
         anchor = Anchor(frame.code, moving.statement, "below", frame)
         proposal = Proposal(anchor, OwnLines.of(name), anchor.device)
         help = sentence("fixed.below-line", code=proposal.code, line=anchor.line)
         yield from proposal.fixes(help, anchor.moved(case, name))
-
-
-def _is_called_above(move: SourceNode) -> bool:
-    """Return whether a moved object is called in the lines above its move, in the same block."""
-    found, block = match_code("$x.$move(...)", move.node), move.source.block(move.statement)
-    called = path_of(found["x"]) if found is not None else ""
-    above = block[: block.index(move.statement)] if move.statement in block else []
-    calls = (call for statement in above for call in calls_in(statement))
-    return any(called and path_of(call.func) == called for call in calls)
 
 
 def move_container(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:

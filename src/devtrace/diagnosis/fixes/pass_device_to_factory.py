@@ -5,14 +5,12 @@ from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
-from devtrace.diagnosis.evidence.source_text import only_assignment
 from devtrace.diagnosis.fixes import devices
-from devtrace.diagnosis.fixes.fix import Fix, made_at, siblings_on_odd_device, suggested
+from devtrace.diagnosis.fixes.fix import Fix, made_at, suggested
 from devtrace.diagnosis.slugs import Trait
 from devtrace.source.element_types import FLOATS_ONLY, is_floating, torch_dtype
 from devtrace.source.matching import called_name, calls_in, keyword
 from devtrace.source.parsing import Source
-from devtrace.trace.ids import NO_SITE
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -36,7 +34,6 @@ def pass_device_to_factory(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
     calls = [call]
     if given is None and not (case.queries.of == "dtype" and case.mismatch.of != "inputs"):  # else it alone is refused
         calls = _without_device(case.queries.of, found.statement, call, code.source)
-        calls += [sibling for sibling in _of_siblings(case, verdict, call) if sibling not in calls]
     moved = made_at(case, lambda made: origins.factory_call(made) in calls)
     if package:
         yield Fix(sentence("fixed.package-factory", package=package, site=case.queries.site(site), code=new))
@@ -56,26 +53,6 @@ def _makes_no_such(case: MismatchCase, call: ast.Call) -> bool:
     has_floats_only = called_name(call) in FLOATS_ONLY and not is_floating(case.expected_device)
     is_of_another = case.mismatch.of != "inputs" and case.queries.base(case.odd_tensor) != case.base
     return case.queries.of == "dtype" and (case.origin.arrival == "copied" or has_floats_only or is_of_another)
-
-
-def _of_siblings(case: MismatchCase, verdict: Verdict, call: ast.Call) -> Iterator[ast.Call]:
-    """Yield the factories of the owner's other attributes: the next line would fail over those.
-
-    For devices, only attributes that the rest of the line needs.
-    """
-    name, own = verdict.name, case.queries.source_node(verdict.born)
-    if name is None or own is None or case.queries.of == "device" or name.last.owner is None:
-        return
-    for sibling in siblings_on_odd_device(case, name):
-        row = case.moment.row(sibling.last.value)
-        born = case.queries.born(case.queries.base(row)) if row is not None else NO_SITE
-        found = case.queries.source_node(born)
-        if found is None and sibling.last.kind == "attribute" and not case.queries.evidence.saw_ops:
-            found = only_assignment(case.queries, sibling.last.owner, sibling.last.key)
-        made = origins.factory_call(found) if found is not None and found.source is own.source else None
-        is_other = made is not None and made is not call and own.source.function(made) is own.source.function(call)
-        if made is not None and is_other and origins.is_factory_without(case.queries.of, made, own.source):
-            yield made
 
 
 def _without_device(trait: Trait, statement: ast.stmt, call: ast.Call, source: Source) -> list[ast.Call]:

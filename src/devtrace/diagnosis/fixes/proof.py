@@ -1,14 +1,13 @@
-"""Proves edits before they are offered: each can be typed where it is, and the failing op runs with it.
+"""What is asked of an edit that nobody has run: it can be typed where it is, and the failing op runs with it.
 
     each name in it has a value at its line             source/flow.py
     what it moves was there when its line ran           `Moved.since`, and the tensor's birth
-    the next round of a loop finds it moved too         edit_timing.py
-    no line above takes what it moves on the CPU        edit_timing.py
-    its names hold then what they hold at the error     edit_timing.py
+    nothing below writes into what it replaces          a copy would change, and not what is kept
     it does not replace what an optimizer trains        a leaf that requires a gradient stays a leaf
     every input of the failing op is then together      replay.py
 
-No code of the program runs for this.
+No code of the program runs for this. Whether an edit holds in the next round of a loop is for a run of the program to
+say (`fixing/rounds.py`).
 """
 
 from __future__ import annotations
@@ -18,40 +17,31 @@ from collections.abc import Iterable
 from typing import Any
 
 from devtrace.diagnosis.edits import Edited
-from devtrace.diagnosis.evidence.accelerate_hooks import is_dispatched
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
+from devtrace.diagnosis.evidence.moves import crossed
 from devtrace.diagnosis.findings import Edit
-from devtrace.diagnosis.fixes.edit_timing import is_in_vain, is_too_early, lasts, moves_what_stays
 from devtrace.diagnosis.fixes.fix import Fix, Moved
 from devtrace.source import kinds
-from devtrace.source.flow import is_bound, own_name, rounds
+from devtrace.source.flow import bindings, is_bound, is_written_in, parameters, rounds, statements, values_given
 from devtrace.source.matching import called_name, chain, is_given, is_read, match_code, names_in, owner_of, variable
+from devtrace.source.object_walk import registered
 from devtrace.source.parsing import Source, Span
 from devtrace.source.safe_values import Scope, evaluate
+from devtrace.source.vocabulary import is_move
+from devtrace.trace.ids import OpId
 
 
-def refusal(case: MismatchCase, fix: Fix, *, is_joined: bool = False) -> str:
-    """Return why an edit of a fix cannot stand at its line, whatever the others do; empty if all can.
-
-    Of a fix that was joined of several, each of which was asked about, there is no one time at which all are made.
-    """
+def refusal(case: MismatchCase, fix: Fix) -> str:
+    """Return why an edit of a fix cannot stand at its line, whatever the others do; empty if all can."""
     if any(case.queries.producer(case.queries.base(moved.row)) > moved.since for moved in fix.moved):
         return "what it moves is made later"
-    for edit in fix.edits:
-        if reason := unwritable(case.moment, edit):
-            return reason
-    if not all(lasts(case, edit) for edit in fix.edits):
-        return "the next round of a loop may bring another value"
-    if not is_joined and is_too_early(case, fix):
-        return "the device that it reads is another one yet"
-    if is_in_vain(case, fix):
-        return "a line below changes the moved copy, and not what is kept"
-    return "a line above takes it on the CPU" if moves_what_stays(case, fix) else ""
+    since = max((moved.since for moved in fix.moved), default=case.op)
+    return next(filter(None, (unwritable(case.moment, edit, since) for edit in fix.edits)), "")
 
 
-def unwritable(moment: FailingMoment, edit: Edit) -> str:
-    """Return why the lines of an edit cannot stand where they are; empty if they can."""
+def unwritable(moment: FailingMoment, edit: Edit, since: OpId) -> str:
+    """Return why the lines of an edit, which run before an op, cannot stand where they are; empty if they can."""
     cells = [block.cell_id for block in moment.queries.trace.sources if block.file == edit.file]
     source = moment.queries.read(edit.file, max(edit.line, 1), cells[0] if cells else "")
     edited = Edited.of(source, edit) if source is not None else None
@@ -63,40 +53,30 @@ def unwritable(moment: FailingMoment, edit: Edit) -> str:
     running, namespace = _variables(moment, edited)
     if not all(_has_value(path, edited.source, running, namespace) for path in new if ast.unparse(path) not in known):
         return "a name has no value at its line"
+    asked = filter(None, (match_code("next($x.parameters()).$device", path) for path in new))
+    if any(_moves_later(moment, evaluate(each["x"], Scope(running, namespace)), since) for each in asked):
+        return "the device that it reads is another one yet"
     moves = moment.queries.move_methods
     found = (match_code("$target = $x.$move(...)", statement) for statement in edited.statements())
     targets = [each["target"] for each in found if each is not None and each["move"] in moves]
-    for call in _new_moves(source, edited, edit, moves):
-        if _calls_its_own_method(edited.source, call):
-            return "the method would call itself"
-        if is_dispatched(evaluate(owner_of(call) or call, Scope(running, namespace))):
-            return "hooks keep its parts on several devices"
     if any(kinds.is_trained_leaf(evaluate(target, Scope(running, namespace))) for target in targets):
         return "an optimizer would refuse the moved copy of a leaf that it trains"
-    is_in_vain = not edit.before and any(_is_set_below(target, edited.source) for target in targets)
-    return "a later line sets it anew" if is_in_vain else ""
+    if not edit.before and any(_is_set_below(target, edited.source) for target in targets):
+        return "a later line sets it anew"
+    return "a line below changes the moved copy, and not what is kept" if _changes_a_copy(edited) else ""
+
+
+def _moves_later(moment: FailingMoment, module: Any, since: OpId) -> bool:
+    """Return whether a module is moved, to where it is now, only from an op on."""
+    queries, tensors = moment.queries, registered(module) if kinds.is_module(module) else ()
+    rows = (row for _, tensor in tensors if (row := moment.row(tensor)) is not None)
+    return any(crossed(queries, row) and queries.producer(row) >= since for row in rows)
 
 
 def _paths_in(source: Source, first: int, last: int) -> list[ast.expr]:
     """Return the names and the chains of attributes that lines read."""
     named = (node for node in source.beginning(ast.expr, first, last) if isinstance(node, ast.Name | ast.Attribute))
     return [node for node in named if is_read(node) and not isinstance(source.parent(node), ast.Attribute)]
-
-
-def _new_moves(source: Source, edited: Edited, edit: Edit, moves: frozenset[str]) -> list[ast.Call]:
-    """Return the calls `net.to(device)` that an edit adds."""
-    first, last = edited.first, edited.first + edit.before.count("\n")
-    former = {ast.unparse(call) for call in source.beginning(ast.Call, first, last)} if edit.before else set()
-    new = edited.source.beginning(ast.Call, edited.first, edited.last) if edit.after else ()
-    calls = (call for call in new if owner_of(call) is not None and called_name(call) in moves)
-    return [call for call in calls if ast.unparse(call) not in former]
-
-
-def _calls_its_own_method(source: Source, call: ast.Call) -> bool:
-    """Return whether a method calls itself on its own object: `self.to(device)` in `to`, which would never end."""
-    method = source.function(call)
-    owner = variable(owner_of(call))
-    return owner != "" and owner == own_name(source, call) and getattr(method, "name", "") == called_name(call)
 
 
 def _variables(moment: FailingMoment, edited: Edited) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -131,6 +111,32 @@ def _is_set_below(target: ast.expr, source: Source) -> bool:
     stored = (node for node in steps if is_given(node) and source.span(node).line > line)
     anew = (node for node in stored if not isinstance(source.parent(node), ast.AugAssign))
     return any(_last_step(node) == step for node in anew)
+
+
+def _changes_a_copy(edited: Edited) -> bool:
+    """Return whether an edit gives a variable a copy of what is kept elsewhere, which a later line changes in place.
+
+    avg = state["avg"]                      # an edit below: avg = avg.to(grad.device)
+    avg.mul_(0.9).add_(grad)                # what the state keeps is not what changes
+    """
+    source = edited.source
+    for statement in edited.statements():
+        body = source.function(statement) or source.tree
+        below = [each for each in statements(body) if source.span(each).line > edited.last]
+        for name, value in values_given(source, statement).items():
+            moved = owner_of(value) if is_move(called_name(value)) else None
+            if moved is not None and _is_kept(source, body, moved, name) and is_written_in(below, name):
+                return True
+    return False
+
+
+def _is_kept(source: Source, body: ast.AST, moved: ast.expr, name: str) -> bool:
+    """Return whether what is moved is also an item, an attribute or the caller's."""
+    if variable(moved) != name:
+        return isinstance(moved, ast.Subscript | ast.Attribute)
+    line = source.span(moved).line
+    above = [each.own for each in bindings(source, body, name) if each.line < line]
+    return isinstance(above[-1], ast.Subscript | ast.Attribute) if above else name in parameters(body)
 
 
 def _last_step(node: ast.Attribute | ast.Subscript) -> str:

@@ -48,7 +48,6 @@ class Search:
     case: MismatchCase
     verdict: Verdict
     find_verdict: Callable[[MismatchCase], Verdict]
-    is_a_guess: Callable[[Fix], bool] = lambda fix: False
 
     @cached_property
     def _recorded(self) -> RecordedSteps:
@@ -70,21 +69,10 @@ class Search:
             return Fix(sentence("fixed.for-complex"))
         advice = sentence(ADVICE[self.verdict.cause], expected=case.expected_device)
         most = MOST_CHOICES if OWN_PACKAGES in os.environ else 1  # which a round of `devtrace fix` has, and may need
-        fixes = self._whole() if case.queries.of == "device" else self._surest()
-        found = {fix.edits: fix for fix in itertools.islice(fixes, most)}
+        found = {fix.edits: fix for fix in itertools.islice(self._whole(), most)}
         first, *others = found.values() or [Fix(advice)]
         alike = (each for each in others if each.trains or not first.trains)  # no other could stand for its training
         return replace(first, others=tuple(Choice(each.help, each.edits) for each in alike))
-
-    def _surest(self) -> Iterator[Fix]:
-        """Yield fixes without a guessed line first, then the rest."""
-        guessed = []
-        for fix in self._whole():
-            if self.is_a_guess(fix):
-                guessed.append(fix)
-            else:
-                yield fix
-        yield from guessed
 
     def _whole(self) -> Iterator[Fix]:
         return (fix for fix, _, _ in self.judged() if fix is not None)
@@ -176,4 +164,4 @@ class Search:
                 help = sentence("fixed.with", help=help, why=part.because, more=part.help)
             written.update(part.edits)
         whole = replace(parts[0], help=help, edits=edits, moved=proof.all_moved(parts), because="") if edits else None
-        return whole if whole is not None and not proof.refusal(self.case, whole, is_joined=True) else None
+        return whole if whole is not None and not proof.refusal(self.case, whole) else None

@@ -2,7 +2,6 @@
 
 import ast
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -19,7 +18,7 @@ from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import failing_frame, frame_at
 from devtrace.diagnosis.fixes.search import Search
-from devtrace.diagnosis.read_evidence import birth_by_name, changes_a_guess, is_only_read
+from devtrace.diagnosis.read_evidence import birth_by_name, is_only_read
 from devtrace.diagnosis.slugs import RuleSlug
 from devtrace.source.matching import called_name, calls_in, names_in
 from devtrace.source.object_walk import registered
@@ -38,9 +37,7 @@ def explained(case: MismatchCase, rule: RuleSlug) -> Finding:
     guessed = (_birth_in_an_untraced_cell(case, names) or birth_by_name(case)) if verdict.born < 0 else None
     if guessed is not None or is_only_read(case, verdict):
         verdict = replace(verdict, certainty="inferred")
-    is_a_guess = partial(changes_a_guess, case, verdict)
-    fix = Search(case, verdict, find_verdict, is_a_guess).fix()
-    fix = replace(fix, edits=()) if is_a_guess(fix) else fix
+    fix = Search(case, verdict, find_verdict).fix()
     return Finding(
         rule=rule,
         **of_error(queries, case.op),
@@ -51,7 +48,7 @@ def explained(case: MismatchCase, rule: RuleSlug) -> Finding:
         message=message(case, verdict, names[0] if names else "", _operand_name(case, verdict, expressions)),
         help=fix.help,
         edits=fix.edits,
-        others=fix.others if fix.edits else (),
+        others=fix.others,
     )
 
 

@@ -110,7 +110,9 @@ def _fix(frame: FailingFrame, made: SourceNode | None, name: AccessPath | None) 
     """
     first = _make_on_the_device(frame, made, name) if made is not None and name is not None else ()
     fixes = (*first, *_draw_then_move(frame), *_give_to_the_loader(frame))
-    return next((fix for fix in fixes if not any(proof.unwritable(frame.moment, edit) for edit in fix.edits)), None)
+    moment, now = frame.moment, frame.moment.queries.failed
+    writable = (fix for fix in fixes if not any(proof.unwritable(moment, edit, now) for edit in fix.edits))
+    return next(writable, None)
 
 
 def _make_on_the_device(frame: FailingFrame, made: SourceNode, name: AccessPath) -> Iterator[Fix]:
