@@ -28,6 +28,7 @@ def run(device):
         observed, reward = world.step(action)
         after = torch.tensor([observed], device=device)
         reward = torch.tensor([reward], device=device)  # 2
+        #2> reward = torch.full((1,), reward, device=device)
         memory.append((state, action, reward, after))
         state = after
         picked = [len(memory) - 1 - k for k in range(min(4, len(memory)))]
