@@ -182,34 +182,6 @@ def test_all_tensors_whose_elements_are_read_are_named(program: Callable[[], obj
     )
 
 
-def _above_a_limit() -> list[int]:
-    marks, limit = torch.rand(70, device=GPU), torch.tensor(0.7, device=GPU)
-    return [at for at, mark in enumerate(marks) if mark >= limit]
-
-
-class Gate:
-    def __init__(self) -> None:
-        self.bound = torch.tensor(0.5, device=GPU)
-
-    def passed(self, scores: torch.Tensor) -> int:
-        return sum(bool(scores[at] - self.bound > 0) for at in range(len(scores)))
-
-
-def _through_a_gate() -> int:
-    return Gate().passed(torch.rand(70, device=GPU))
-
-
-@pytest.mark.parametrize(
-    ("program", "name", "other"), [(_above_a_limit, "marks", "limit"), (_through_a_gate, "scores", "self.bound")]
-)
-def test_a_number_of_the_device_that_elements_are_compared_with_is_read_too(
-    program: Callable[[], object], name: str, other: str
-) -> None:
-    (found,) = warnings(program)
-    both = f"`{name}.tolist()` and `{other}.item()`"
-    assert found.help == f"read all of `{name}` and `{other}` at once, above the loop: {both}"
-
-
 def _rows_of_a_table(x: torch.Tensor) -> torch.Tensor:
     each = x.square().mean(1)
     for score in each.tolist():

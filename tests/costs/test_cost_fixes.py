@@ -103,30 +103,6 @@ FIXES = {
         "total",
         ['weights = weights.to("cuda:0")'],
     ),
-    "a mask": (
-        "total = torch.zeros((), device=device)",
-        "total += pred.detach().round()[pred > 0].sum()",
-        "total",
-        ["total += torch.where(pred > 0, pred.detach().round(), 0).sum()"],
-    ),
-    "a mask that a function adds up": (
-        "total = torch.zeros((), device=device)",
-        "total += torch.sum(pred.detach().round()[pred > 0])",
-        "total",
-        ["total += torch.where(pred > 0, pred.detach().round(), 0).sum()"],
-    ),
-    "a mask of an average": (
-        "total, seen = torch.zeros((), device=device), torch.rand(16, 3, device=device) > 0.5",
-        "seen = seen.roll(1, 0); total += 2 * pred.detach().round()[seen].mean()",
-        "total",
-        ["seen = seen.roll(1, 0); total += 2 * (torch.where(seen, pred.detach().round(), 0).sum() / seen.sum())"],
-    ),
-    "a mask that a function averages": (
-        "total, aim = torch.zeros((), device=device), torch.ones(16, 3, device=device)",
-        "total += torch.mean((pred.detach().round() - aim)[pred > 0])",
-        "total",
-        ["total += torch.where(pred > 0, pred.detach().round() - aim, 0).sum() / (pred > 0).sum()"],
-    ),
 }
 
 
@@ -154,13 +130,8 @@ def test_the_edits_give_the_same_values_for_fewer_waits_and_copies(name: str, tm
         pytest.param("history = []", "history.append(loss.item() * 3)", "history", id="computed by Python"),
         pytest.param("history = []", "history.append(pred.max().reshape(1).item())", "history", id="of a dimension"),
         pytest.param("total = 0.0", "total += loss.item(); total > 3", "total", id="a sum that is looked at"),
-        pytest.param("total = 0.0", "total += loss.item() ** 2", "total", id="a power"),
-        pytest.param("total, k = 0.0, weights.numpy()[0]", "total += k * loss.item()", "total", id="numpy's number"),
         pytest.param("right = 0.0", "right += (pred > 0).sum().item()", "right", id="a count in a float"),
         pytest.param("class A: total = 0.0", "A.total += loss.item()", "A.total", id="an attribute"),
-        pytest.param("total = []", "total.append(pred.half()[pred > 0].mean())", "len(total)", id="a mean in half"),
-        pytest.param("total = []", "total.append(pred[pred.gt(0)].mean())", "len(total)", id="a mask made twice"),
-        pytest.param("total = []", "total.append(pred[pred[:, 0] > 0].sum())", "len(total)", id="rows that are picked"),
     ],
 )
 def test_what_might_change_a_value_is_advice_without_an_edit(
@@ -236,15 +207,6 @@ def test_an_attribute_that_is_also_used_where_it_is_gets_no_edit(tmp_path: Path)
     _, report = run(tmp_path / "program.py", text)
     assert worst(report).edits == ()
     assert "self.full" in worst(report).help
-
-
-def test_a_tensor_through_which_gradients_come_back_is_moved_by_no_edit(tmp_path: Path) -> None:
-    text = PROGRAM.replace("weights = torch.tensor([1.0, 2.0, 3.0])", "weights = torch.ones(3, requires_grad=True)")
-    line = "(pred.detach() * weights.to(device)).sum().backward()"
-    _, report = run(tmp_path / "program.py", text.format(start="", line=line, result="weights.grad.sum()"))
-    copied = [each for each in report.findings if each.rule == "host-to-device-copy" and each.severity == "warning"]
-    assert [each.edits for each in copied] == [()]
-    assert copied[0].help
 
 
 LOADER = """
@@ -367,12 +329,3 @@ def test_a_tensor_of_an_earlier_cell_is_moved_above_the_loop_of_this_one(shell: 
     assert (edit.line, edit.after) == (2, 'class_weights = class_weights.to("cuda:0")')
     shell.run(*LOOP[: edit.line], edit.after, *LOOP[edit.line :])
     assert warned_in(shell) == []
-
-
-def test_a_tensor_that_another_cell_uses_on_the_cpu_is_not_moved_by_an_edit(shell: Shell) -> None:
-    shell.run(*SETUP)
-    shell.run("shares = class_weights.numpy() / 6")
-    shell.run(*LOOP)
-    (found,) = warned_in(shell)
-    assert found.edits == ()
-    assert "class_weights" in found.help

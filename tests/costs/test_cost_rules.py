@@ -366,28 +366,6 @@ def test_a_cost_in_a_package_is_found_at_its_line_and_names_the_users(install: I
     assert 'self.register_buffer("cos", ..., persistent=False)' in cos.help
 
 
-def test_what_the_user_of_a_package_can_do_today_ends_the_copies(install: Install) -> None:
-    pack = install(PACK, "costly_pack_today")
-    tables = nn.Sequential(nn.Linear(4, 4), pack.Tables())
-
-    def program() -> None:
-        tables.to(GPU)
-        for _ in range(6):
-            tables(torch.rand(8, 4, device=GPU))
-
-    found = warnings(program)
-    assert len(found) == 2
-    lines = [each.help.partition("below the line that moves `tables`: `")[2].removesuffix("`") for each in found]
-
-    def typed() -> None:
-        tables.to(GPU)
-        for line in lines:
-            exec(line, {"tables": tables})
-        program()
-
-    assert warned(typed) == []
-
-
 def test_a_cost_in_a_package_is_no_cost_of_the_users_line_as_well(install: Install) -> None:
     pack = install(PACK, "costly_pack_alone")
     found = findings(lambda: train_with(pack))
@@ -641,19 +619,6 @@ def test_a_tensor_moved_in_each_step_is_moved_above_the_loop() -> None:
     net = nn.Linear(8, 4).to(GPU)
     for _ in range(8):
         (net(torch.rand(2, 8, device=GPU)) * weights.to(GPU)).sum()
-
-
-def test_a_tensor_that_is_used_where_it_is_as_well_is_not_moved_by_an_edit() -> None:
-    def program() -> None:
-        weights = torch.ones(4)
-        net = nn.Linear(8, 4).to(GPU)
-        for _ in range(8):
-            (net(torch.rand(2, 8, device=GPU)) * weights.to(GPU)).sum()
-        weights.numpy()
-
-    (found,) = warnings(program)
-    assert found.edits == ()
-    assert found.help
 
 
 class Window(nn.Module):

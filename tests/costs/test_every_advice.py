@@ -84,7 +84,6 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
             #1> loss = loss + torch.where(seen, each, 0).sum() / seen.sum()
         """
     },
-    "fixed.pick-by-where": {"line": "loss = loss + out[out > 0].sum()  # 1"},
     "host-sync.to-write.help": {
         "line": """
             text = f"{step}: {loss:.3f}"  # 1
@@ -119,9 +118,10 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
     },
     "host-sync.to-add.help": {
         "line": """
-            total += abs(loss.item())  # 1
-            #1> total = total + loss.detach().abs()
-        """
+            kept[0] += loss.item()  # 1
+            #1> kept[0] = kept[0] + loss.detach()
+        """,
+        "above": "kept = [0.0]",
     },
     "fixed.add-up": {"line": "total += loss.item()  # 1"},
     "fixed.append": {"line": "kept.append(loss.item())  # 1", "above": "kept = []"},
@@ -332,18 +332,14 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
         "before": """
             class Prior:
                 def __init__(self):
-                    self.table = torch.rand(8)
+                    self.all = {"table": torch.rand(8)}
 
                 def __call__(self, x):
-                    table = self.table.to(x.device)  # 1
-                    #1> self.table = table = self.table.to(x.device)
+                    table = self.all["table"].to(x.device)  # 1
+                    #1> self.all["table"] = table = self.all["table"].to(x.device)
                     return x * table
-
-                def size(self):
-                    return len(self.table.numpy())
-                    #1> return len(self.table)
         """,
-        "above": "prior = Prior(); prior.size()",
+        "above": "prior = Prior()",
         "line": "loss = loss + prior(out).mean()",
     },
     "copy.keep-moved": {
@@ -380,14 +376,10 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
                     #1> self.register_buffer("table", self.__dict__.pop("table"), persistent=False)
 
                 def forward(self, x):
-                    return x * self.table.to(x.device)  # 1
+                    return x * self.table.to(x.device) if len(x) else x  # 1
                     #1> return x * self.table
-
-                def size(self):
-                    return len(self.table.numpy())  # -1
-                    #1> return len(self.table)
         """,
-        "above": "prior = Prior().to(device); prior.size()",
+        "above": "prior = Prior().to(device)",
         "line": "loss = loss + prior(out).mean()",
     },
     "cpu-compute.help": {
@@ -421,7 +413,7 @@ WORDS: Final = {
 OF_NO_HELP: Final = (
     "host-sync.now-and-then", "copy.move-module", "copy.move-its-module", "copy.keep", "copy.above-loop", "copy.once",
     "copy.register", "copy.keep-attribute", "copy.keep-moved", "copy.keep-moved-or-register", "cpu-compute.move",
-    "cpu-compute.register", "fixed.append", "fixed.add-up", "fixed.pick-by-where",
+    "cpu-compute.register", "fixed.append", "fixed.add-up",
 )  # fmt: skip
 """Advice whose key does not end so."""
 

@@ -163,7 +163,7 @@ def test_from_the_first_error_one_fix_one_apply_and_one_run_lead_to_a_clean_end(
     assert any(changed)
     fix.button("Undo").click()
     expect(fix.button("Apply all changes")).to_be_visible()
-    expect_texts(notebook, cells)
+    wait_for_look(notebook.page, _TEXTS, list(cells))
 
 
 BUG: Final = ("x = torch.ones(3)", "y = torch.ones(3, device=device) + x\nprint('done')")

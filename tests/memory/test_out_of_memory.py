@@ -159,7 +159,7 @@ def test_the_first_holder_is_what_owns_most_of_it(name: str, tmp_path: Path) -> 
     assert re.search(expected.help, advice, re.MULTILINE)
     named = sum(each.bytes for each in found.holders if each.name or each.born)
     assert named >= 0.95 * found.bytes
-    assert bool(found.edits) == expected.repaired
+    assert found.edits or not expected.repaired
     if expected.repaired:
         edited = tmp_path / "program.py"
         edited.write_text(applied(PROGRAMS[name].read_text(), found.edits))

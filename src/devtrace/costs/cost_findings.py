@@ -11,7 +11,7 @@ asks for no advice.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -25,13 +25,6 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, shorten
 
 
-class UntilThen(NamedTuple):
-    """Code that the user of a package can run today, below the line that moves `root`; if empty, in the call itself."""
-
-    root: str
-    code: str
-
-
 @dataclass(frozen=True, eq=False)
 class Needless:
     """Why a habit need not be, and what to do about it. That of a short loop is worth a note."""
@@ -42,7 +35,6 @@ class Needless:
     culprit: Culprit | None = None
     edits: tuple[Edit, ...] = ()
     severity: Severity = "warning"
-    until: UntilThen | None = None
 
 
 Judge = Callable[[list[Habit]], list[Needless]]
@@ -159,15 +151,11 @@ def _remark_below(habit: Habit) -> str:
 
 
 def _advice(needless: Needless) -> str:
-    """Return the help for a line; of a package's, that the package must change and what its user can do."""
-    package, until = needless.habit.queries.package(needless.habit.line), needless.until
+    """Return the help for a line; of a package's, that the package must change."""
+    package = needless.habit.queries.package(needless.habit.line)
     if not package or not needless.help:
         return needless.help
-    if until is not None and not until.root:
-        return sentence("package.advice-outside", package=package, help=needless.help, code=until.code)
-    if until is not None:
-        return sentence("package.advice-until", package=package, help=needless.help, root=until.root, code=until.code)
-    return sentence("package.advice-upstream", package=package, help=needless.help)
+    return sentence("package.advice", package=package, help=needless.help)
 
 
 # Of all that the program pays.

@@ -9,19 +9,16 @@ import ast
 from dataclasses import dataclass
 from typing import Final
 
-from devtrace.costs.decisions import is_number
 from devtrace.costs.loops import loops_around, uses_of, value_given
 from devtrace.costs.reads import updated
 from devtrace.costs.repeated_costs import Habit
 from devtrace.costs.writes import are_written
-from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.fix import Fix, suggested
-from devtrace.source.matching import alone, assigned_names, calls_in, match_code, names_in, nodes_of, variable
-from devtrace.trace.ids import OpId
+from devtrace.source.matching import alone, assigned_names, match_code, names_in, nodes_of, variable
 from devtrace.words.catalogue import sentence
 
 _FLOATS: Final = ("float64", "float32", "float16", "bfloat16")
-_EXACT: Final = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 
 
 def _filled(found: SourceNode, name: str) -> tuple[ast.stmt, ast.expr] | None:
@@ -115,75 +112,9 @@ def _added_up(read: _Read) -> Fix | None:
     if summed is None or loop is None or type(start := getattr(given, "value", None)) not in (int, float):
         return None
     number = "float" if read.dtype in _FLOATS else "int"
-    if not _is_exact(read, summed[2]) or (number == "int" and type(start) is not int):
-        return None
+    if number == "int" and not (type(start) is int and summed[2] is found.node):
+        return None  # `int` below the loop would cut off a fraction
     new = f"{read.detached}.double()" if number == "float" else read.detached
     below = f"{name} = {number}({name})"
     edits = code.replaced(found.node, new), code.below(loop, below)
     return next(suggested(sentence("fixed.add-up", kept=new, code=below), *edits), None)
-
-
-def _is_exact(read: _Read, added: ast.expr) -> bool:
-    """Return whether tensors of the device give bit for bit what Python's numbers give.
-
-    A float does in double precision, with the numbers that Python takes; an integer where it is added as it is.
-    """
-    above = [*read.found.source.below(read.found.node, added), added][1:]
-    if read.dtype not in _FLOATS:
-        return read.dtype in ("int64", "int32") and not above
-    exact = [node for node in above if isinstance(node, ast.BinOp) and isinstance(node.op, _EXACT)]
-    others = (part for node in exact for part in (node.left, node.right) if read.found.node not in ast.walk(part))
-    return len(exact) == len(above) and all(is_number(read.found, part) for part in others)
-
-
-# `x[mask].sum()` becomes `torch.where(mask, x, 0).sum()`, whose shape the CPU knows without asking the device.
-
-
-def pick_by_where(habit: Habit) -> Fix | None:
-    """Return the fix, where a mask picks what is added up or averaged, and has the shape of what it picks from."""
-    found, code = habit.found, habit.code
-    picked = match_code("$x[$mask]", found.node) if found is not None else None
-    if found is None or code is None or picked is None or isinstance(picked["mask"], ast.Tuple | ast.Slice):
-        return None
-    reduced, name = _reduction(found)
-    if reduced is None or not _has_torch(found) or not all(_is_masked_whole(habit.queries, op) for op in habit.ops):
-        return None
-    new = f"torch.where({code.text(picked['mask'])}, {code.text(picked['x'])}, 0).sum()"
-    if name == "mean":
-        if any(calls_in(picked["mask"])) or not all(_is_summed_in_full(habit.queries, op) for op in habit.ops):
-            return None
-        new = f"{new} / {code.called_on(picked['mask'], 'sum()')}"
-    written = f"({new})" if name == "mean" and _binds_tighter(found.source.parent(reduced)) else new
-    return next(suggested(sentence("fixed.pick-by-where", code=new), code.replaced(reduced, written)), None)
-
-
-def _reduction(found: SourceNode) -> tuple[ast.AST | None, str]:
-    """Return the code that adds up all that is picked, or averages it: `x[m].mean()`, `torch.sum(x[m])`."""
-    around = found.source.parent(found.node)
-    for call in (around, found.source.parent(around) if around is not None else None):
-        for name in ("sum", "mean"):
-            given = match_code(f"$picked.{name}()", call) or match_code(f"torch.{name}($picked)", call)
-            if given is not None and given["picked"] is found.node:
-                return call, name
-    return None, ""
-
-
-def _binds_tighter(around: ast.AST | None) -> bool:
-    """Return whether code takes a part of a quotient that is written into it as it is: `2 * q`, `q.log()`."""
-    match around:
-        case ast.BinOp(op=operator):
-            return type(operator) not in (ast.Add, ast.Sub)
-        case ast.Attribute() | ast.Subscript():
-            return True
-    return False
-
-
-def _is_summed_in_full(queries: TraceQueries, op: OpId) -> bool:
-    """Return whether a sum of what an op takes has room for it: one in half precision may overflow, a mean does not."""
-    return queries.trace.tensors.raw("dtype", queries.inputs(op)[0]) in ("float32", "float64")
-
-
-def _is_masked_whole(queries: TraceQueries, op: OpId) -> bool:
-    rows, tensors = queries.inputs(op), queries.trace.tensors
-    is_masked = len(rows) == 2 and tensors.raw("dtype", rows[1]) == "bool"
-    return is_masked and tensors.number("shape", rows[0]) == tensors.number("shape", rows[1])

@@ -15,17 +15,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from devtrace.costs.copies import MANY
-from devtrace.costs.cost_findings import Needless, UntilThen
+from devtrace.costs.cost_findings import Needless
 from devtrace.costs.factories import are_drawn, factories_of, steps_of
 from devtrace.costs.reads import is_a_truth_asked
 from devtrace.costs.repeated_costs import OFTEN, Habit
 from devtrace.costs.writes import are_written
 from devtrace.diagnosis.evidence.finding_parts import as_culprit
-from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.source.flow import position_in, rounds, unpacked
 from devtrace.source.matching import (
     called_name,
-    calls_in,
     is_path,
     is_read,
     listed,
@@ -45,7 +44,6 @@ _OF_EACH: Final = 3
 _STEPS_BACK: Final = 4
 _GIVES_ELEMENTS: Final = VIEWS | PICKS | COPIES
 _SAMPLE: Final = 2_000
-_SIDES: Final = 12
 
 
 def of_elements(habit: Habit) -> Needless | None:
@@ -63,22 +61,11 @@ def of_elements(habit: Habit) -> Needless | None:
         return None
     read = list(names.items())[: max(len(set[TensorId]().union(*owners[:_OF_EACH])), 1)]
     named = [f"`{name}`" for name, _ in read]
-    asked = [*read, *((name, "item") for name in _beside_elements(queries, found, ops))]
-    code = [f"`{name}.{way}()`" for name, way in asked]
-    help = sentence("host-sync.to-pick.help", names=[f"`{name}`" for name, _ in asked], code=code)
+    code = [f"`{name}.{way}()`" for name, way in read]
+    help = sentence("host-sync.to-pick.help", names=named, code=code)
     row = min(bases)
     culprit = as_culprit(queries, row, [read[0][0]], queries.site(queries.born(row)))
-    return Needless(habit, sentence("host-sync.to-pick", names=named), help, culprit, until=_with_a_copy(habit))
-
-
-def _with_a_copy(habit: Habit) -> UntilThen | None:
-    """Return what the caller of a package can give it instead: a copy on the CPU, where no module computes."""
-    called, calls = habit.queries.source_node(habit.site), habit.queries.trace.ops.ints("call")[habit.ops]
-    if called is None or not habit.queries.package(habit.line) or (calls >= 0).any():
-        return None
-    given = (part for call in calls_in(called.node) for part in call.args if is_path(part))
-    name = next((called.source.segment(part) for part in given), "")
-    return UntilThen("", f"{name}.cpu()") if name else None
+    return Needless(habit, sentence("host-sync.to-pick", names=named), help, culprit)
 
 
 def _owners_of_element(queries: TraceQueries, op: OpId) -> set[TensorId]:
@@ -90,20 +77,6 @@ def _owners_of_element(queries: TraceQueries, op: OpId) -> set[TensorId]:
         found |= {base for row, base in bases.items() if base != row and queries.dims[base] > 0}
         rows = [part for row in rows if bases[row] not in found for part in queries.made_from(row)]
     return found
-
-
-def _beside_elements(queries: TraceQueries, found: SourceNode, ops: list[OpId]) -> list[str]:
-    """Return the code of a device's own number that elements are computed or compared with: it is to be read, too."""
-    source, elements = found.source, names_in(*(each.target for each in rounds(found.source, found.node)))
-    mixed = (each for kind in (ast.Compare, ast.BinOp) for each in nodes_of(kind, found.node))
-    sides = (side for each in mixed for side in ast.iter_child_nodes(each))
-    paths = [side for side in sides if is_path(side) and names_in(side).isdisjoint(elements)]
-    rows = list(queries.inputs(ops[-1])[:1])
-    for row in rows:
-        rows += [part for part in queries.made_from(row) if len(rows) < _SIDES and queries.dims[row] == 0]
-    own = [row for row in rows if queries.dims[row] == 0 and queries.base(row) == row and queries.device(row) != HOST]
-    is_there = any(queries.producer(row) < min(ops) for row in own)
-    return [source.segment(paths[0])] if is_there and len(paths) == 1 else []
 
 
 def _names(found: SourceNode, *, is_index: bool) -> Iterator[tuple[dict[str, str], int]]:

@@ -16,10 +16,9 @@ from devtrace.costs.repeated_costs import SAMPLE, Habit
 from devtrace.costs.writes import first_write
 from devtrace.diagnosis.evidence.finding_parts import as_culprit
 from devtrace.diagnosis.evidence.origins import FROM_DATA
-from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Culprit
-from devtrace.source.flow import bindings
-from devtrace.source.matching import calls_in, is_path, keyword, match_code, names_in, nodes_of, same_code
+from devtrace.source.matching import calls_in, keyword, match_code, names_in, nodes_of, same_code
 from devtrace.source.vocabulary import DRAWS, FILLS, MAKES, MIXES, TAKES_VALUES, full_name, is_of_tensors_alone
 from devtrace.trace.ids import OpId, TensorId
 from devtrace.words.catalogue import sentence
@@ -53,26 +52,18 @@ def is_drawn_from_nothing(habit: Habit) -> bool:
     return bool(made) and all(made) and are_drawn(queries, made) and max(map(queries.size, rows), default=0) <= _FEW
 
 
-def asked_by_move(habit: Habit, given: ast.expr) -> tuple[str, str]:
+def _asked_by_move(found: SourceNode, given: ast.expr) -> tuple[str, str]:
     """Return the device, and the dtype if it is given too, that a factory is to be asked for in place of a move.
 
     `.to(device)` asks for the one, `.to(other)` for both of another tensor.
     """
-    text = habit.code.text(given) if habit.code is not None else ""
-    return (f"{text}.device", f"{text}.dtype") if _is_tensor(habit, given) else (text, "")
+    text = found.code.text(given)
+    return (f"{text}.device", f"{text}.dtype") if _is_tensor(found, given) else (text, "")
 
 
-def _is_tensor(habit: Habit, given: ast.expr) -> bool:
-    """Return whether a path leads to a tensor in a line's function: an op gave it its value, or it is used as one."""
-    found, site = habit.found, habit.queries.site(habit.line)
-    if found is None or site is None or not is_path(given):
-        return False
+def _is_tensor(found: SourceNode, given: ast.expr) -> bool:
+    """Return whether the line's function uses code as only a tensor can be used."""
     body = found.function or found.source.tree
-    lines = habit.queries.trace.sites.ints("line")[habit.queries.sites_beside(site)]
-    made = [each.own for each in bindings(found.source, body, found.code.text(given))]
-    spans = [found.source.span(each) for each in made if each is not None and not is_path(each)]
-    if any(np.any((span.line <= lines) & (lines <= span.end_line)) for span in spans):
-        return True
     read = (each.value for each in nodes_of(ast.Attribute, body) if is_of_tensors_alone(each.attr))
     mixed = (each for each in nodes_of(ast.BinOp, body) if type(each.op) in _NEVER_OF_TEXT)
     sides = (side for each in mixed for side in (each.left, each.right))
@@ -138,7 +129,8 @@ def of_constants(habit: Habit) -> Needless | None:
     why = sentence("copy.constant", name=source_text(habit))
     is_of_weights = is_drawn and bool(queries.inputs(first))
     help = sentence("copy.draw.help") if is_of_weights else sentence("copy.constant.help", code=code)
-    return Needless(habit, why, help, _made_above(habit, first), edits=habit.replaced_by("" if is_drawn else new))
+    edit = habit.code.replaced(habit.found.node, new) if habit.code and habit.found and new and not is_drawn else None
+    return Needless(habit, why, help, _made_above(habit, first), edits=(edit,) if edit is not None else ())
 
 
 def _made_above(habit: Habit, factory: OpId) -> Culprit | None:
@@ -151,7 +143,7 @@ def _made_above(habit: Habit, factory: OpId) -> Culprit | None:
 
 
 def _made_there(habit: Habit) -> str:
-    """Return `torch.ones(n, device=d)` for `torch.ones(n).to(d)`, with one factory and nothing else with a tensor."""
+    """Return `torch.ones(n, device=d)` for `torch.ones(n).to(d)`, with one factory."""
     found, code = habit.found, habit.code
     moved = match_code("$x.to($device)", found.node) if found is not None else None
     if found is None or code is None or moved is None:
@@ -161,9 +153,7 @@ def _made_there(habit: Habit) -> str:
     made = [call for call in calls if names[call].startswith("torch.") and names[call][len("torch.") :] in MAKES]
     if len(made) != 1 or keyword(made[0], "device") is not None:
         return ""
-    if any(not full_name(ast.Name(name), found.source) for name in names_in(moved["x"]) - names_in(made[0])):
-        return ""
-    device, dtype = asked_by_move(habit, moved["device"])
+    device, dtype = _asked_by_move(found, moved["device"])
     if dtype and keyword(made[0], "dtype") is not None:
         return ""
     asked = f"{device}, dtype={dtype}" if dtype else device

@@ -19,7 +19,6 @@ from devtrace.costs.loops import loops_around
 from devtrace.costs.steps import Pace, Steps
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, SourceNode, TraceQueries
-from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.ledger import Tally, directions, on_host, waits
 from devtrace.trace.ids import NO_SITE, OpId, SiteId, TensorId
 
@@ -66,11 +65,6 @@ class Habit:
         """Return the source of the line, if it is the user's to edit."""
         found = self.queries.own_node(self.line)
         return found.code if found is not None else None
-
-    def replaced_by(self, text: str) -> tuple[Edit, ...]:
-        """Return the edit that puts other code where the line's stands; none for no text, or where nothing can be."""
-        edit = self.code.replaced(self.found.node, text) if text and self.code and self.found else None
-        return (edit,) if edit is not None else ()
 
     @property
     def is_of_the_user(self) -> bool:

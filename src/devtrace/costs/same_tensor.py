@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from devtrace.costs.copies import AGAIN, source_text
-from devtrace.costs.cost_findings import Needless, UntilThen
+from devtrace.costs.cost_findings import Needless
 from devtrace.costs.edits_of_copies import attribute_moved, keep_moved_attribute, move_above_loop
 from devtrace.costs.factories import are_drawn, steps_of
 from devtrace.costs.repeated_costs import OFTEN, Habit
@@ -104,7 +104,7 @@ def _with_advice(found: Needless, name: str, *, is_parameter: bool) -> Needless:
     if kept is None:
         register = sentence("copy.register", buffer=buffer) if buffer else ""
         once = register or sentence("copy.keep-attribute", attribute=attribute)
-        return replace(found, help=once, until=_until_then(habit, name, key))
+        return replace(found, help=once)
     code = kept.after.strip()
     help = sentence("copy.keep-moved-or-register", code=code, buffer=buffer) if buffer else ""
     return replace(found, help=help or sentence("copy.keep-moved", code=code), edits=(kept,))
@@ -114,16 +114,6 @@ def _is_of_a_module(habit: Habit) -> bool:
     """Return whether the line is of a module's own class, by the module whose call it runs in."""
     site, call = habit.queries.site(habit.line), habit.queries.trace.ops[habit.ops[0]].call
     return site is not None and call is not None and site.function.rpartition(".")[0] == str(call.module.type)
-
-
-def _until_then(habit: Habit, name: str, attribute: str) -> UntilThen | None:
-    """Return how the user of a package moves today what its modules keep as an attribute."""
-    if not habit.queries.package(habit.line):
-        return None
-    move = f'm.{attribute} = m.{attribute}.to("{habit.target or "cuda"}")'
-    root = "model" if name.startswith("self.") or "." not in name else name.partition(".")[0]
-    which = f'for m in [m for m in {root}.modules() if hasattr(m, "{_WORD.findall(attribute)[0]}")]'
-    return UntilThen(root, f"{which}: {move}")
 
 
 # What no step changes.

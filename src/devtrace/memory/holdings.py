@@ -94,17 +94,6 @@ class Memory:
     def has_graph(self, name: str) -> bool:
         return any(each.kind in _OF_GRAPHS and each.name == name for each in self.shortage.holdings)
 
-    def depth(self, name: str) -> int:
-        """Return by how many steps a name leads to the tensors that it holds; 0 where it holds none."""
-        kept = [each for each in self.shortage.holdings if each.kind == "named" and _like(each.name) == name]
-        return max((each.contained for each in kept), default=0)
-
-    def is_used(self, group: Group) -> bool:
-        """Return whether an op took something that a group holds."""
-        inputs = self.queries.trace.ops.lists("inputs").flat
-        rows = [self.queries.base(each.tensor) for each in group.holdings if each.tensor >= 0]
-        return bool(np.isin(self.queries.bases[inputs], rows).any())
-
     def keeper(self, group: Group) -> Keeper | None:
         """Return the line that keeps a group: `losses.append(loss)`."""
         if self.made is not None and group.scope == NOBODY and group.name in ("", self.made[0]):

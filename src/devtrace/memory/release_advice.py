@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.findings import Edit
 from devtrace.memory.holdings import Group, Memory
-from devtrace.memory.retaining_line import WRITTEN, Keeper, has_no_graph, parts_of
+from devtrace.memory.retaining_line import WRITTEN, Keeper, parts_of
 from devtrace.source.flow import LOOPS, binds, path_of, targets
 from devtrace.source.matching import called_name, called_names, calls_in, listed, names_in, variable
-from devtrace.source.object_walk import is_tensor, may_lead, registered
+from devtrace.source.object_walk import is_tensor, may_lead
 from devtrace.source.parsing import Source
 from devtrace.source.stand_ins import Frame
 from devtrace.words.catalogue import sentence
@@ -30,7 +30,7 @@ def of_graphs(memory: Memory, group: Group) -> Remedy:
     elif keeps is not None and keeps.runs_backward:
         return each_backward(keeps)
     else:
-        edit = _called(memory, keeps, group, "detach()") if keeps is not None else None
+        edit = _called(memory, keeps, "detach()") if keeps is not None else None
     return _advised(group, edit, "out-of-memory.help-detach", "out-of-memory.help-graph")
 
 
@@ -50,23 +50,11 @@ def each_backward(keeps: Keeper) -> Remedy:
     return sentence("out-of-memory.help-activation"), ()
 
 
-def _called(memory: Memory, keeps: Keeper, group: Group, method: str) -> Edit | None:
+def _called(memory: Memory, keeps: Keeper, method: str) -> Edit | None:
     """Call a method on what is kept: of a tuple or a dictionary that is written out, on the parts that are tensors."""
-    variables = _variables(memory, keeps)
-    parts = list(parts_of(keeps.value))
-    if isinstance(keeps.value, WRITTEN):
-        if any(not variable(part) and not has_no_graph(part) for part in parts):
-            return None
-        parts = [part for part in parts if is_tensor(variables.get(variable(part)))]
-    else:
-        depth = keeps.depth + (parts != [keeps.value])
-        if keeps.how == "put" and memory.depth(group.name) not in (0, depth):
-            return None
-        named = [name for each in parts if (name := variable(each)) in variables]
-        if len(named) < sum(variable(each) != "" for each in parts) and keeps.is_given_numbers:
-            return None
-        if any(isinstance(each, WRITTEN) for each in parts) or not all(is_tensor(variables[each]) for each in named):
-            return None
+    variables, is_written = _variables(memory, keeps), isinstance(keeps.value, WRITTEN)
+    known = [(part, variable(part) in variables or is_written) for part in parts_of(keeps.value)]
+    parts = [part for part, is_known in known if not is_known or is_tensor(variables.get(variable(part)))]
     if not parts or keeps.how == "drained" or called_names(keeps.statement) & {"extend", "update"}:
         return None
     return keeps.code.all_replaced([(part, keeps.code.called_on(part, method)) for part in parts])
@@ -88,10 +76,8 @@ def _state_detached(memory: Memory, keeps: Keeper, group: Group) -> Edit | None:
     each = f"each.detach() for each in {name}"
     if type(value) in (tuple, list) and all(map(is_tensor, value)):
         code = f"[{each}]" if type(value) is list else f"tuple({each})"
-    elif value is None or is_tensor(value):
-        code = f"{name}.detach()" if is_tensor(value) or not memory.depth(group.name) > 1 else f"tuple({each})"
     else:
-        return None
+        code = f"{name}.detach()"
     end = keeps.round.body[-1] if keeps.round is not None and keeps.runs_backward else keeps.statement
     return keeps.code.below(end, f"{name} = {code}")
 
@@ -131,22 +117,22 @@ def to_the_host(memory: Memory, group: Group) -> Remedy | None:
         return sentence("out-of-memory.help-grows", name=group.name), ()
     if not group.is_contained:
         return None
-    if (code := _state_on_the_host(memory, keeps, group)) is not None:
+    if (code := _state_on_the_host(keeps)) is not None:
         return _advised(group, code, "out-of-memory.help-cpu-edit")
-    if keeps.how == "is" or memory.is_from_the_host(group) or (keeps.is_a_cache and memory.is_used(group)):
+    if keeps.how == "is" or memory.is_from_the_host(group):
         return _advised(group, None, "out-of-memory.help-cpu-edit")
     is_reduced = memory.is_of_reduced(group)
     key = "out-of-memory.help-clone" if is_reduced else "out-of-memory.help-cpu-edit"
     method = "clone()" if is_reduced else "cpu()"
     method = f"detach().{method}" if memory.has_graph(group.name) else method
-    return _advised(group, _called(memory, keeps, group, method), key)
+    return _advised(group, _called(memory, keeps, method), key)
 
 
-def _state_on_the_host(memory: Memory, keeps: Keeper, group: Group) -> Edit | None:
-    """Copy a model's state to the CPU, of which deep copies are kept; an optimizer's has dictionaries in it."""
+def _state_on_the_host(keeps: Keeper) -> Edit | None:
+    """Copy a model's state to the CPU, of which deep copies are kept."""
     match keeps.value:
         case ast.Call(args=[ast.Call() as state]) as call if called_name(call) == "deepcopy":
-            if called_name(state) == "state_dict" and memory.depth(group.name) == keeps.depth + 1:
+            if called_name(state) == "state_dict":
                 each = f"for key, value in {keeps.code.text(state)}.items()"
                 return keeps.code.replaced(call, f'{{key: value.to("cpu", copy=True) {each}}}')
     return None
@@ -161,8 +147,7 @@ def copies_to_the_host(memory: Memory, group: Group) -> Remedy | None:
     copy = copies[0] if copies else keeps.value
     edit = keeps.code.replaced(copy, keeps.code.called_on(copy, "cpu()")) if copies or variable(copy) else None
     key = "out-of-memory.help-cpu-edit" if keeps.is_unread else "out-of-memory.help-copies"
-    help, edits = _advised(group, edit, key)
-    return help, edits if keeps.is_unread else ()
+    return _advised(group, edit, key)
 
 
 # Variables that hold memory and that nothing reads any more: `del narrow, trained` below their last use.
@@ -181,12 +166,12 @@ def deleted(memory: Memory, moment: FailingMoment) -> Remedy | None:
         code = frame.f_code
         scope = code.co_filename, code.co_qualname, code.co_firstlineno
         groups = [group for group in memory.groups if group.root in last and group.scope == scope]
-        unread = {name for name in {group.root for group in groups} if not _is_led_to(moment, frame, name, set(last))}
-        groups = [group for group in groups if not _is_led_to_otherwise(group, moment, set(last))]
-        names = sorted({group.root for group in groups} & unread)
-        size = sum(group.bytes for group in groups if group.root in names)
-        if names and size >= max(0.1 * memory.total, 1):
-            names = sorted({*names, *_leading_to(frame, names, last)})
+        leading = {root: _leading_to(root, groups, moment) for root in {group.root for group in groups}}
+        unread = {root for root, names in leading.items() if names <= last.keys()}
+        unread = {root for root in unread if not _is_led_to(moment, frame, root, last)}
+        size = sum(group.bytes for group in groups if group.root in unread)
+        if unread and size >= max(0.1 * memory.total, 1):
+            names = sorted(set[str]().union(*(leading[root] for root in unread)))
             statement = max((last[name] for name in names), key=lambda each: source.span(each).line)
             edit = Code(source, site).below(statement, f"del {', '.join(names)}")
             help = sentence("out-of-memory.help-del", names=[f"`{name}`" for name in names], count=len(names))
@@ -202,27 +187,20 @@ def _body(source: Source, frame: Frame) -> list[ast.stmt]:
     return body if isinstance(body, list) else []
 
 
-def _last_reads(source: Source, body: list[ast.stmt], line: int) -> dict[str, ast.stmt]:
-    """Return the variables that no statement reads from a line on, each with the statement that read it last."""
+def _last_reads(source: Source, body: list[ast.stmt], line: int, again: set[str] | None = None) -> dict[str, ast.stmt]:
+    """Return the variables that no statement reads from a line on, each with the statement that read it last.
+
+    Of a running loop they are what each round makes anew; `again`: what its next round, or what is below it, reads.
+    """
     now = _index(source, body, line)
-    later = _read_first(body[now:])
-    found = {name: each for each in body[:now] for name in names_in(each) - later}
-    return found | _last_of_a_round(source, body, now, line, set())
-
-
-def _last_of_a_round(source: Source, body: list[ast.stmt], now: int, line: int, after: set[str]) -> dict[str, ast.stmt]:
-    """Return the variables that each round of a running loop makes anew, each with the last statement of it."""
+    later = _read_first(body[now:]) | (again or set())
+    found = {name: each for each in (body[:now] if again is None else body) for name in names_in(each) - later}
     loop = body[now] if now < len(body) else None
-    if not isinstance(loop, LOOPS):
-        return {}
-    after = after | _read_first([*loop.orelse, *body[now + 1 :]])
-    at = _index(source, loop.body, line)
-    head = names_in(loop.test) if isinstance(loop, ast.While) else set()
-    around = after | head | _read_first(loop.body)
-    later = around | _read_first(loop.body[at:])
-    made = {name for each in loop.body if _is_plain(each) for name in binds(each)} - later
-    last = {name: each for each in loop.body for name in names_in(each) & made}
-    return last | _last_of_a_round(source, loop.body, at, line, around)
+    if isinstance(loop, LOOPS):
+        head = names_in(loop.test) if isinstance(loop, ast.While) else set()
+        below = _read_first([*loop.orelse, *body[now + 1 :]])
+        found |= _last_reads(source, loop.body, line, (again or set()) | head | below | _read_first(loop.body))
+    return found
 
 
 def _index(source: Source, body: list[ast.stmt], line: int) -> int:
@@ -247,38 +225,24 @@ def _is_plain(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Assign) and all(map(variable, statement.targets))
 
 
-def _is_led_to(moment: FailingMoment, owner: Frame, name: str, unread: set[str]) -> bool:
-    """Return whether a variable that is still read leads to what a name is of, or to a part of that model."""
+def _leading_to(root: str, groups: list[Group], moment: FailingMoment) -> set[str]:
+    """Return the variables that lead to the largest of what groups of one variable hold."""
+    largest = (max(each.holdings, key=lambda holding: holding.bytes) for each in groups if each.root == root)
+    rows = [each.tensor for each in largest if each.tensor >= 0]
+    return {root, *(path.texts[0] for row in rows for path in moment.names(row))}
+
+
+def _is_led_to(moment: FailingMoment, owner: Frame, name: str, unread: Container[str]) -> bool:
+    """Return whether a variable that is still read leads to an object: a hook, for example, to its probe."""
     variables = ((frame, *each) for frame in moment.frames for each in frame.f_locals.items())
     rest = [value for frame, key, value in variables if frame is not owner or key not in unread]
-    return _leads(rest, _with_parts(owner.f_locals.get(name)))
-
-
-def _leading_to(owner: Frame, names: list[str], unread: Iterable[str]) -> list[str]:
-    """Return the variables that nothing reads either and that keep what is deleted: an optimizer's `schedule`."""
-    wanted = {each for name in names for each in _with_parts(owner.f_locals.get(name))}
-    return [name for name in unread if name in owner.f_locals and _leads([owner.f_locals[name]], wanted)]
-
-
-def _with_parts(value: Any) -> set[int]:
-    return {id(value), *(id(tensor) for _, tensor in registered(value))}
-
-
-def _leads(rest: list[Any], wanted: set[int]) -> bool:
     seen = {id(value) for value in rest}
     while rest:
         value = rest.pop()
-        if id(value) in wanted:
+        if value is owner.f_locals.get(name):
             return True
         if not isinstance(value, type) and not (type(value) is dict and "__builtins__" in value):
             new = [each for each in gc.get_referents(value) if may_lead(each) and id(each) not in seen]
             seen.update(map(id, new))
             rest += new
-    return bool(rest)
-
-
-def _is_led_to_otherwise(group: Group, moment: FailingMoment, unread: set[str]) -> bool:
-    """Return whether a variable that is still read leads to the largest of what a name holds."""
-    largest = max(group.holdings, key=lambda each: each.bytes)
-    paths = moment.names(largest.tensor) if largest.tensor >= 0 else []
-    return any(path.texts[0] not in unread for path in paths)
+    return False

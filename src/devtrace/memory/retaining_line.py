@@ -66,13 +66,6 @@ class Keeper:
         return Code(self.source, self.site)
 
     @property
-    def depth(self) -> int:
-        """Return by how many steps the name leads to what the statement puts there."""
-        call = alone(self.statement)
-        owners = list(chain(owner)) if (owner := owner_of(call)) is not None else []
-        return 2 + sum(isinstance(each, ast.Subscript | ast.Call) for each in owners)
-
-    @property
     def is_a_cache(self) -> bool:
         """Return whether the round, or function, that puts something there reads it as well."""
         around = self.round or self.source.function(self.statement)
@@ -103,13 +96,6 @@ class Keeper:
             return True
         given = [each for part in nodes_of(ast.stmt, tree) for each in targets(part) if path_of(each.node) in names]
         return any(keyword(call, "maxlen") is not None for each in given for call in calls_in(each.value))
-
-    @property
-    def is_given_numbers(self) -> bool:
-        """Return whether the function that keeps something is given a number: `log.note(loss=loss.item())`."""
-        name = getattr(self.source.function(self.statement), "name", "")
-        calls = [call for call in calls_in(self.source.tree) if name and called_name(call) == name]
-        return any(has_no_graph(each) for call in calls for each in (*call.args, *(k.value for k in call.keywords)))
 
     @property
     def round(self) -> ast.For | ast.While | None:

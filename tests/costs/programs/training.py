@@ -192,6 +192,7 @@ def dqn_values(device):
         observed, reward = world.step(action)
         after = torch.tensor([observed], device=device)
         reward = torch.tensor([reward], device=device)  # 2
+        #2> reward = torch.full((1,), reward, device=device)
         memory.append((state, action, reward, after))
         state = after
         picked = [len(memory) - 1 - k for k in range(min(4, len(memory)))]
@@ -295,6 +296,7 @@ def point_sets(device):
         moved = sets(points)
         distance = (moved - points.roll(1, 1)).abs()
         loss = distance[real].mean()  # 2
+        #2> loss = torch.where(real, distance, 0).sum() / real.sum()
         descend(opt, loss)
         clouds.append(moved.detach().cpu())  # 1
         #1> clouds.append(moved.detach())

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from devtrace.costs import reads
 from devtrace.costs.cost_findings import Needless, finding, findings
 from devtrace.costs.decisions import comes_back, decides_the_loop, is_gone_on_by
-from devtrace.costs.edits_of_reads import pick_by_where, read_after_loop
+from devtrace.costs.edits_of_reads import read_after_loop
 from devtrace.costs.elements import of_elements, of_masks
 from devtrace.costs.factories import is_drawn_from_nothing
 from devtrace.costs.loops import loops_around
@@ -67,7 +67,7 @@ def _advised(habit: Habit, *, is_often: bool) -> Needless:
         why, help = reads.worded("host-sync.to-draw", "host-sync.to-draw.help")
     else:
         why, help = of_masks(habit) or reads.purpose(habit.queries, habit.found, habit.ops[0])
-        fix = read_after_loop(habit) or pick_by_where(habit)
+        fix = read_after_loop(habit)
     help, edits = (fix.help, fix.edits) if fix is not None else (help, ())
     is_warning = is_often and habit.pace.steps >= STEPS
     return Needless(habit, why, help, edits=edits, severity="warning" if is_warning else "note")

@@ -15,17 +15,13 @@ from devtrace.costs import copies
 from devtrace.costs.copies import of_early_writes
 from devtrace.costs.cost_findings import Needless
 from devtrace.costs.edits_of_copies import move_above_loop, not_block, pin_loader
-from devtrace.costs.factories import asked_by_move, of_constants
+from devtrace.costs.factories import of_constants
 from devtrace.costs.repeated_costs import SAMPLE, Habit
 from devtrace.costs.same_tensor import of_one_tensor, of_unchanged
-from devtrace.source.matching import called_name, calls_in, keyword, listed, match_code, names_in
+from devtrace.source.matching import called_name, calls_in, listed, match_code, names_in
 from devtrace.source.vocabulary import FILLS, JOINS, is_factory, is_move
 from devtrace.trace.ids import TensorId
 from devtrace.words.catalogue import sentence
-from devtrace.words.text_format import one_line
-
-_OF_NUMBERS: Final = ("bool", "float32", "int64")
-"""Dtypes that a number of Python's has by itself."""
 
 
 def _numbers(habit: Habit) -> Needless | None:
@@ -38,14 +34,11 @@ def _numbers(habit: Habit) -> Needless | None:
     severity = copies.weight_of_each_step(habit)
     if severity is None or not _is_made_or_moved_there(habit) or _is_package_idiom(habit):
         return None
-    why, filled = sentence("copy.number", name=copies.source_text(habit, whole=False)), _filled(habit, taken)
-    above = move_above_loop(habit)
-    if above is not None:
-        help = sentence("copy.above-loop", name=copies.source_text(habit), code=above.after.strip())
-        return Needless(habit, why, help, severity=severity, edits=(above,))
-    edits = habit.replaced_by(filled)
-    help = sentence("copy.constant.help", code=one_line(filled)) if edits else sentence("copy.number.help")
-    return Needless(habit, why, help, severity=severity, edits=edits)
+    why, above = sentence("copy.number", name=copies.source_text(habit, whole=False)), move_above_loop(habit)
+    if above is None:
+        return Needless(habit, why, sentence("copy.number.help"), severity=severity)
+    help = sentence("copy.above-loop", name=copies.source_text(habit), code=above.after.strip())
+    return Needless(habit, why, help, severity=severity, edits=(above,))
 
 
 def _is_made_or_moved_there(habit: Habit) -> bool:
@@ -96,27 +89,6 @@ def _one_value(call: ast.Call) -> ast.expr | None:
     while value is not None and isinstance(value, ast.List | ast.Tuple) and len(listed(value)) == 1:
         (value,), lists = listed(value), lists + 1
     return value if lists and not isinstance(value, ast.List | ast.Tuple | ast.Starred) else None
-
-
-def _filled(habit: Habit, taken: list[list[TensorId]]) -> str:
-    """Return how the device makes a tensor of one number: `torch.full((1,), reward, device=device)`."""
-    found, code, call = habit.found, habit.code, habit.found.node if habit.found is not None else None
-    moved = match_code("$x.to($device)", call)
-    made = moved["x"] if moved is not None else call
-    if found is None or code is None or not isinstance(made, ast.Call) or called_name(made) != "tensor":
-        return ""
-    tensors = [habit.queries.trace.tensors[rows[0]] for rows in taken]
-    kinds = {(tuple(tensor.shape), tensor.dtype) for tensor in tensors}
-    value = _one_value(made) or (made.args[0] if len(made.args) == 1 else None)
-    shape, dtype = kinds.pop()
-    device, asked = asked_by_move(habit, moved["device"]) if moved is not None else ("", "")
-    is_named = keyword(made, "dtype") is not None
-    if value is None or kinds or (is_named if asked else not (dtype in _OF_NUMBERS or is_named)):
-        return ""
-    options = [code.text(each) for each in made.keywords]
-    options += [f"{word}={text}" for word, text in (("device", device), ("dtype", asked)) if text]
-    owner = code.text(made.func).removesuffix("tensor")
-    return f"{owner}full({', '.join([str(shape), code.text(value), *options])})"
 
 
 def _left_to_ddp(habit: Habit) -> Needless | None:

@@ -103,7 +103,7 @@ def _finding(memory: Memory, group: Group, keeps: Keeper) -> Finding:
     help_, edits = _REMEDIES[group.kind](memory, group) or (sentence("out-of-memory.help-cpu", name=group.name), ())
     holder = holder_of(memory, group)
     is_left = group.kind == "graph" and _is_taken(memory, group)
-    if is_left and not edits:
+    if is_left:
         help_ = sentence("memory-growth.help-left", name=group.name)
     key = "memory-growth.graph-left" if is_left else _MESSAGES.get(group.kind, "memory-growth.named")
     sizes = {
