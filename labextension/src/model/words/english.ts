@@ -54,7 +54,8 @@ export const ENGLISH = {
   'edit.top': '{source}, at the top',
   'edit.below': '{source} below line {line}',
   'fix.try': 'Try',
-  'fix.try-title': 'Run the cell with this fix on simulated devices: nothing of yours changes, and the panel says what came',
+  'fix.try-title':
+    'Run the cell with this fix on simulated devices: nothing of yours changes, and the panel says what came',
   'edit.not-tried': 'not tried',
   'edit.not-tried-title':
     'Nobody ran this yet. Its names have values there, nothing below writes into what it replaces, and the failing op would run.',
