@@ -261,7 +261,7 @@ export const ENGLISH = {
   'panel.fix': 'Fix the notebook',
   'fix-all.begin': 'Fix the notebook',
   'fix-all.caution':
-    'Goes on from the cell that failed, in a copy of this kernel on simulated devices, again with each fix, until no device error is left. What its cells write goes to a folder of its own. Where no copy can be made, the cells run from the top in a process of their own. Nothing changes here before you press Apply.',
+    'Begins at the cell that failed, in a copy of this kernel on simulated devices, and runs on with each fix, until no device error is left. What its cells write goes to a folder of its own. Where no copy can be made, the cells run from the top in a process of their own. Nothing changes here before you press Apply.',
   'fix-all.starts': 'Round {round} begins.',
   'fix-all.runs': 'Round {round}: {cell} runs.',
   'fix-all.cancelled': 'Cancelled. Nothing was changed.',
