@@ -88,7 +88,7 @@ def test_one_press_fixes_all_bugs_one_applies_them_and_one_runs_the_cells_again(
     report.get_by_role("button", name="Try").click()
     fix = Fix(notebook)
     fix.wait("left")
-    tried = "Tried: with this change the error is gone. Next In[5] line 1 fails: `net[2].weight`"
+    tried = "Tried: with this change the error is gone. Next In[5] line 1 fails: net.2.weight and .bias are"
     expect(fix.root.locator(".dt-fix-status")).to_contain_text(tried)
     report.get_by_role("button", name="Fix the notebook").click()
     fix.wait("proven")

@@ -31,7 +31,7 @@ from warm import Warm
 
 from .test_fix_command import git_apply
 
-OFFERED = {"full_batch": [(20, 12), (12, 4)], "hard_examples": [(21, 1)], "masked_pool": [(12, 5)]}
+OFFERED = {"full_batch": [(20, 12), (12, 4)], "masked_pool": [(12, 5)]}
 """Of the programs to whose costs edits are offered: copies or waits before and after each."""
 
 
