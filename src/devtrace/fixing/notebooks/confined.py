@@ -31,7 +31,8 @@ _TRUNCATES, _CONNECTS = 1 << 14, 3
 """Known from the third version on, and from the fourth: to bind a port, and to connect to one."""
 _NO_NEW_PRIVILEGES: Final = 38
 _REFUSED: Final = ("socket.connect", "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "sqlite3.connect")
-_CHANGES: Final = ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink")
+_CHANGES: Final = ("open", "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink")
+_TO_WRITE: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 _laid: Final[list[_Laid]] = []
@@ -73,9 +74,10 @@ def _hold(folder: str) -> bool:
 
 def _refuse(laid: _Laid, changes: tuple[str, ...], event: str, details: tuple[Any, ...]) -> None:
     """Refuse what is neither a file of Python's nor the system's to refuse: to talk to anybody, to start a program."""
-    if event == "socket.connect" and laid.has(details[1]):
+    if event == "socket.connect" and isinstance(details[1], str | bytes) and laid.is_free(details[1]):
         return  # to a process of its own: a DataLoader's worker
-    if event in _REFUSED or (event in changes and not laid.has(details[0])):
+    is_read = event == "open" and not (details[2] or 0) & _TO_WRITE
+    if event in _REFUSED or (event in changes and not is_read and not laid.is_free(details[0])):
         raise PermissionError(EACCES, os.strerror(EACCES), str(details[0]) if details else event)
 
 
@@ -91,9 +93,6 @@ class _Laid:
         before, self.folder = self.folder, os.path.join(self._base, str(os.getpid()))
         if os.path.exists(before):
             shutil.copytree(before, self.folder)
-
-    def has(self, path: Any) -> bool:
-        return isinstance(path, str | bytes | os.PathLike) and self._real(path).startswith((self._base, "/dev/"))
 
     def install(self) -> None:
         """Lead Python's own ways of writing there, under each name that a module has for one."""
@@ -112,13 +111,13 @@ class _Laid:
     def _real(self, path: Any) -> str:
         return os.path.realpath(os.fsdecode(path))
 
-    def _is_free(self, path: Any) -> bool:
+    def is_free(self, path: Any) -> bool:
         """Return whether a path is no file of the user's: an open one, a device, or what is below the folder."""
-        return not isinstance(path, str | bytes | os.PathLike) or self.has(path)
+        return not isinstance(path, str | bytes | os.PathLike) or self._real(path).startswith((self._base, "/dev/"))
 
     def _place(self, path: Any) -> str:
         """Return where a file lies for this process to write."""
-        if self._is_free(path):
+        if self.is_free(path):
             return str(os.fspath(path))
         real = self._real(path)
         place = self.folder + real
@@ -127,7 +126,7 @@ class _Laid:
 
     def _seen(self, path: Any) -> Any:
         """Return where a file is to be read."""
-        if self._is_free(path):
+        if self.is_free(path):
             return path
         real = self._real(path)
         if os.path.lexists(self.folder + real):
@@ -137,7 +136,7 @@ class _Laid:
         return path
 
     def _open(self, own: Callable[..., Any], file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-        if self._is_free(file) or not set(mode) & set("wax+"):
+        if self.is_free(file) or not set(mode) & set("wax+"):
             return own(self._seen(file), mode, *args, **kwargs)
         place, seen = self._place(file), file
         with suppress(FileNotFoundError):
@@ -147,7 +146,7 @@ class _Laid:
         return own(place, mode, *args, **kwargs)
 
     def _remove(self, own: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> None:
-        if self._is_free(path):
+        if self.is_free(path):
             own(path, *args, **kwargs)
             return
         os.stat(path)
@@ -156,14 +155,14 @@ class _Laid:
         self._gone.add(self._real(path))
 
     def _move(self, own: Callable[..., Any], path: Any, to: Any, *args: Any, **kwargs: Any) -> None:
-        if self._is_free(path):
+        if self.is_free(path):
             own(path, self._place(to), *args, **kwargs)
             return
         shutil.copyfile(self._seen(path), self._place(to))
         os.remove(path)
 
     def _make(self, own: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> None:
-        if not self._is_free(path) and os.path.exists(path):
+        if not self.is_free(path) and os.path.exists(path):
             raise FileExistsError(17, os.strerror(17), os.fsdecode(path))
         own(self._place(path), *args, **kwargs)
 
