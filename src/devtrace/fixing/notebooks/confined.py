@@ -62,7 +62,9 @@ def _hold(folder: str) -> bool:
     writes = _WRITES | (_TRUNCATES if version >= 3 else 0)
     rights = struct.pack("QQ", writes, _CONNECTS) if version >= 4 else struct.pack("Q", writes)
     rules = libc.syscall(_CREATE, rights, len(rights), 0)
-    for place in (folder, "/dev", "/proc/self"):
+    if rules < 0:
+        return False
+    for place in (folder, "/dev"):
         opened = os.open(place, os.O_PATH)
         libc.syscall(_ADD, rules, 1, struct.pack("=Qi", writes, opened), 0)
         os.close(opened)
