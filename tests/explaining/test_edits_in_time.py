@@ -28,9 +28,6 @@ class Runner:
     def __init__(self, net: nn.Module, priors: Priors) -> None:
         self.net, self.priors = net.to("cuda:0"), priors
 
-    def run(self) -> torch.Tensor:
-        return step(self.net, self.priors)
-
 
 def step(net: nn.Module, priors: Priors) -> torch.Tensor:
     out: torch.Tensor = net(torch.ones(2, 4, device="cuda:0"))
@@ -43,27 +40,6 @@ def prepared(net: nn.Module) -> nn.Module:
 
 def _put(module: nn.Module) -> nn.Module:
     return module.to(torch.device("cuda", 0))
-
-
-def a_trainer_moves_it_later() -> None:
-    net = nn.Linear(4, 3)
-    priors = Priors(3)
-    runner = Runner(net, priors)
-    runner.run()
-
-
-def a_helper_moves_it_later() -> None:
-    net = nn.Linear(4, 3)
-    priors = Priors(3)
-    on_device = prepared(net)
-    step(on_device, priors)
-
-
-def a_keyword_hands_it_to_what_moves_it() -> None:
-    net = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
-    priors = Priors(3)
-    runner = Runner(priors=priors, net=net)
-    runner.run()
 
 
 def a_helper_moved_it_before() -> None:
@@ -92,16 +68,6 @@ def moving_line(program: Callable[[], None]) -> int:
     """Return the line of a program that hands the module to what moves it."""
     text, first = inspect.getsourcelines(program)
     return first + next(at for at, line in enumerate(text) if "Runner(" in line or "prepared(" in line)
-
-
-@pytest.mark.parametrize(
-    "program", [a_trainer_moves_it_later, a_helper_moves_it_later, a_keyword_hands_it_to_what_moves_it]
-)
-def test_no_edit_asks_a_module_for_its_device_above_what_moves_it(program: Callable[[], None]) -> None:
-    finding = explained(program)
-    asking = [edit for edit in finding.edits if "net.parameters()" in edit.after]
-    assert finding.edits
-    assert all(edit.line >= moving_line(program) for edit in asking), finding.help
 
 
 @pytest.mark.parametrize("program", [a_helper_moved_it_before, a_trainer_moved_it_before])

@@ -42,7 +42,7 @@ def _moved_with(case: MismatchCase, name: AccessPath, kin: list[AccessPath]) -> 
         anchor = _filling(case, name, anchor) or anchor
         if anchor.kind == "at" or (isinstance(anchor.node, ast.For) and not _is_of_each(anchor, names[0])):
             continue
-        if names[0].last.kind == "item" and _is_empty(anchor.node):
+        if _is_put_in_later(case, names[0], anchor):
             continue
         proposal = _as_container(case, anchor, names) or Proposal(anchor, OwnLines.of(*names), anchor.device)
         if anchor.kind == "top":
@@ -50,6 +50,20 @@ def _moved_with(case: MismatchCase, name: AccessPath, kin: list[AccessPath]) -> 
         else:
             help = sentence("fixed.below-line", code=proposal.code, line=anchor.line)
         yield from proposal.fixes(help, anchor.moved(case, *names))
+
+
+def _is_put_in_later(case: MismatchCase, name: AccessPath, anchor: Anchor) -> bool:
+    """Return whether a container has no item yet, or an attribute comes by a method that nobody recorded.
+
+    means = {}                          # an item is put in later
+    net = Net()                         # the first call of `forward` gives `net.table` its tensor
+    """
+    row = case.moment.row(name.last.value)
+    if name.last.kind == "item" or row is None or case.queries.producer(case.queries.base(row)) >= 0:
+        return name.last.kind == "item" and _is_empty(anchor.node)
+    born = case.queries.site(case.queries.born(case.queries.base(row)))
+    here = anchor.frame.code.site.function if anchor.frame is not None else ""
+    return born is not None and not born.function.endswith(("__init__", here))
 
 
 def _is_empty(statement: ast.AST) -> bool:
