@@ -69,7 +69,7 @@ def test_sanitised_by_nbconvert_a_report_is_its_words_and_nothing_of_the_picture
         "It was attached to model after the move, which could not see it. "
         "In[7] line 6 model.out_head(x[:, -1]) addmm · cuda:0 + cpu "
         "Created In[5] line 1 nn.Linear(768, 2) after the move Missed by In[4] line 2 model.to(device) "
-        "Fix move it as you attach it: model.out_head = nn.Linear(768, 2).to(device) "
+        "Fix move it as you attach it: model.out_head = nn.Linear(768, 2).to(device) (not tried) "
         "100 ops on cuda:0, 2 ops on cpu. 1 copy to a device; 8.2 KB copied in total."
     )
     # Nor does what is hidden take room: an empty line or two, however long the picture is.
