@@ -261,6 +261,10 @@ class Tracing:
         self._observers.append(observer)
         return lambda: self._observers.remove(observer) if observer in self._observers else None
 
+    def observe_alone(self, observer: Observer) -> None:
+        """Call `observer` at every change, and nobody else: in a fork no thread of theirs is left."""
+        self._observers[:] = [observer]
+
     def notify(self, what: str, traced: Traced | None = None) -> None:
         for observer in list(self._observers):
             try:

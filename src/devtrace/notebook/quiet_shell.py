@@ -9,6 +9,8 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
+from devtrace.notebook.panel.panel import Panel
+
 
 class QuietShell(InteractiveShell):
     def enable_gui(self, gui: Any = None) -> None:
@@ -22,7 +24,9 @@ def new_shell() -> InteractiveShell:
 
 
 def quieten(shell: InteractiveShell) -> None:
-    """Let a shell show nothing; its last values go to `sys.stdout`, as in a terminal."""
+    """Let a shell show nothing, to no panel either; its last values go to `sys.stdout`, as in a terminal."""
+    for callbacks in shell.events.callbacks.values():
+        callbacks[:] = [each for each in callbacks if not isinstance(getattr(each, "__self__", None), Panel)]
     shell.display_pub = CapturingDisplayPublisher()
     shell.displayhook = shell.display_trap.hook = DisplayHook(parent=shell, shell=shell)
     shell._showtraceback = lambda *parts: None  # type: ignore[method-assign]

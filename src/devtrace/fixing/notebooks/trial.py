@@ -106,7 +106,7 @@ def _first_host(tracing: Tracing, ran: Sequence[PageCell], one_device: bool) -> 
             host = Host(shell, os.fdopen(asks[0]), os.fdopen(answers[1], "w"), len(ran))
             quieten(shell)
             tracing.switch(on=True)
-            tracing.observe(host.keep)
+            tracing.observe_alone(host.keep)
             host.serve()
     os.close(asks[0])
     os.close(answers[1])
