@@ -74,6 +74,8 @@ def run(options: argparse.Namespace) -> int:
     costs = Costs(rounds)
     if options.costs and rounds.is_proven and rounds.last.ending == "ended":
         costs.go()
+    if isinstance(runner, NotebookRunner):
+        runner.close()
     ours, packages = _by_owner(rounds)
     before = {file: text for change in reversed(rounds.changes) for file, text in change.before.items()}
     folder = _folder_of(ours)
@@ -122,7 +124,12 @@ def _announce(rounds: Rounds, own: frozenset[str]) -> None:
 
 def _of_reference(runner: Runner) -> ProgramRun:
     _print([sentence("fix.run-reference")])
-    return replace(runner, one_device=True, simulate=with_room(runner.simulate)).run({}, frozenset())
+    reference = replace(runner, one_device=True, simulate=with_room(runner.simulate))
+    try:
+        return reference.run({}, frozenset())
+    finally:
+        if isinstance(reference, NotebookRunner):
+            reference.close()
 
 
 def _runner(options: argparse.Namespace) -> Runner:

@@ -115,6 +115,7 @@ class NotebookRunner:
         if self._host is not None:
             self._host.kill()
             self._host.wait()
+            self._host.close()
             self._host = None
 
     @property

@@ -22,6 +22,13 @@ class Running:
     kill: Callable[[], None]
     wait: Callable[[], int]
 
+    def close(self) -> None:
+        """Close both streams; what was asked of a process that is gone stays unread."""
+        with suppress(BrokenPipeError):
+            self.answers.close()
+            if self.asks is not None:
+                self.asks.close()
+
     def ask(self, what: Any) -> None:
         assert self.asks is not None
         self.asks.write(json.dumps(what) + "\n")
