@@ -24,8 +24,8 @@ from devtrace.fixing.notebooks.runner import NotebookRunner
 from devtrace.fixing.notebooks.running import Running
 from devtrace.fixing.notebooks.state import Bug, Changed, Fixing, Hunk, Job, PageCell, beginning
 from devtrace.fixing.notebooks.text import NotebookText
-from devtrace.fixing.rounds import Change, Rounds
 from devtrace.fixing.program import ProgramRun
+from devtrace.fixing.rounds import Change, Rounds
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime.device_spec import count_of, with_room
 from devtrace.words import language
@@ -188,7 +188,9 @@ def _as_notebook(cells: Sequence[PageCell]) -> bytes:
     rest: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}}
     error: dict[str, Any] = {"output_type": "error", "ename": "", "traceback": []}
     outputs = [[{**error, "evalue": each["raised"]}] if each["raised"] else [] for each in cells]
-    code = [{**rest, "id": each["cell"], "source": each["source"], "outputs": outputs[at]} for at, each in enumerate(cells)]
+    code = [
+        {**rest, "id": each["cell"], "source": each["source"], "outputs": outputs[at]} for at, each in enumerate(cells)
+    ]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": code}).encode()
 

@@ -55,7 +55,7 @@ class NotebookFix:
         self._lock = threading.Lock()
 
     def begin(self, cells: Sequence[State], devices: str, last: str = "", *, one: bool = False) -> threading.Thread:
-        """`last`: what the reader calls the last of the cells, where others are below it; `one`: fix the first error."""
+        """`last`: what the reader calls the last of the cells, if others are below it; `one`: fix the first error."""
         self.close()
         code = [each for each in cells if runs({"cell_type": "code", "source": each["source"]})]
         asked: Job = {

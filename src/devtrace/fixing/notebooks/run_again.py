@@ -1,7 +1,7 @@
 """Which cells of a notebook have to run again once some of them have changed, and which others have to run for that.
 
-    cells_to_run(["net = Net()", "x = 3", "net(x)"], {0})            # [0, 2]
-    cells_needed(["net = Net()", "x = 3", "net(x)"], {0, 2}, {})     # [1]: this kernel has no x yet
+cells_to_run(["net = Net()", "x = 3", "net(x)"], {0})            # [0, 2]
+cells_needed(["net = Net()", "x = 3", "net(x)"], {0, 2}, {})     # [1]: this kernel has no x yet
 """
 
 import ast
@@ -96,4 +96,3 @@ def _scopes(statement: ast.stmt) -> Iterator[ast.AST]:
     yield from (node for kind in DEFINED for node in nodes_of(kind, statement))
     yield from (loop.target for loop in nodes_of(ast.For, statement))
     yield from (each.target for each in nodes_of(ast.comprehension, statement))
-

@@ -153,6 +153,8 @@ def _run_of(notebook: NotebookText, told: Mapping[str, Any]) -> ProgramRun:
         crossings=told["crossings"],
         peaks=told["peaks"],
     )
+
+
 def _line(file: str, line: int, cells: Mapping[str, int], notebook: NotebookText) -> tuple[str, int]:
     """Return a traceback's line, that of a cell as the notebook's."""
     if file not in cells:

@@ -12,7 +12,7 @@ class PageCell(TypedDict):
 
 
 class Job(TypedDict):
-    """A fix that is asked for: `cells` are those that run, as far as `last` if others are below; `one`: the first error."""
+    """A fix that is asked for, of the first error alone if it is `one`; `last` is named where others are below it."""
 
     folder: str
     devices: str
