@@ -74,8 +74,7 @@ def run(options: argparse.Namespace) -> int:
     costs = Costs(rounds)
     if options.costs and rounds.is_proven and rounds.last.ending == "ended":
         costs.go()
-    if isinstance(runner, NotebookRunner):
-        runner.close()
+    runner.close()
     ours, packages = _by_owner(rounds)
     before = {file: text for change in reversed(rounds.changes) for file, text in change.before.items()}
     folder = _folder_of(ours)
@@ -128,8 +127,7 @@ def _of_reference(runner: Runner) -> ProgramRun:
     try:
         return reference.run({}, frozenset())
     finally:
-        if isinstance(reference, NotebookRunner):
-            reference.close()
+        reference.close()
 
 
 def _runner(options: argparse.Namespace) -> Runner:

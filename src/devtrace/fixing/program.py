@@ -83,6 +83,9 @@ class ProgramRunner:
             run = run_of(found, process.returncode, is_late=is_late)
             return replace(run, values=computed, output=printed.text())
 
+    def close(self) -> None:
+        """Let go of what a run left: nothing, as each has a process of its own."""
+
     def wait(self, process: subprocess.Popen[bytes]) -> bool:
         """Wait for the end; return whether the time limit came first."""
         try:
@@ -110,9 +113,14 @@ def started(
     return subprocess.Popen(command, env=variables, stdin=stdin, stdout=pipe, cwd=cwd, start_new_session=True)
 
 
-def _kill_all(process: subprocess.Popen[bytes]) -> None:
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process that began a group, with all of that."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
+
+
+def _kill_all(process: subprocess.Popen[bytes]) -> None:
+    kill_group(process)
     process.wait()
 
 

@@ -27,16 +27,12 @@ def write(path: Path, texts: Mapping[str, bytes]) -> None:
     put(path, json.dumps({file: text.decode("latin-1") for file, text in texts.items()}))
 
 
-def use_from_environment() -> bool:
-    """Take the texts that the environment names, if it does; return whether there are any.
-
-    A process that outlives its round finds none.
-    """
+def use_from_environment() -> None:
+    """Take the texts that the environment names, if it does; a process that outlives its round finds none."""
     path = os.environ.get(VARIABLE)
     if path and os.path.exists(path):
         read = json.loads(Path(path).read_text(encoding="utf-8"))
         use({file: text.encode("latin-1") for file, text in read.items()})
-    return bool(_TEXTS)
 
 
 def files() -> list[str]:

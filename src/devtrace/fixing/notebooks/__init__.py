@@ -1,1 +1,1 @@
-"""Notebooks: their text, one run in a kernel, and the fix of one that is open in a page."""
+"""Notebooks: their text, runs in forks that go on from one another, and the fix of one that is open in a page."""

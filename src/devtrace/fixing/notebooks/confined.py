@@ -4,8 +4,8 @@
     torch.save(net.state_dict(), "best.pt")     # goes below the folder
     torch.load("best.pt")                       # comes from there
 
-Python's own ways of writing are led there. The system refuses all others where it can (Landlock: a file of the user's, a
-connection), and says so as it does of a file without permission; elsewhere an audit hook refuses what Python sees.
+Python's own ways of writing are led there. The system refuses all others where it can (Landlock: a file of the user's,
+a connection), and says so as it does of a file without permission; elsewhere an audit hook refuses what Python sees.
 """
 
 from __future__ import annotations

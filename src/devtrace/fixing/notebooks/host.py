@@ -102,7 +102,8 @@ class Host:
 
     def _run(self, asked: Asked, indexes: Sequence[int]) -> None:
         """Run cells, and tell what came of it."""
-        if overlay.use_from_environment() and asked["again"]:
+        overlay.use_from_environment()
+        if overlay.files() and asked["again"]:
             _forget_modules()
         os.environ[OWN_PACKAGES] = asked["own"]
         began = monotonic()

@@ -40,7 +40,7 @@ _AS_FAR: Final = "fix.nothing-as-far", "fix.proven-as-far", "fix.tried-as-far"
 
 
 class NotebookJob:
-    """Runs the rounds of one notebook. Cells go by their ids outside, by their numbers in a fresh kernel inside."""
+    """Runs the rounds of one notebook. Cells go by their ids outside, by their numbers in order inside."""
 
     def __init__(
         self,

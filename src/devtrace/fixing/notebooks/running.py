@@ -9,8 +9,11 @@ import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from io import TextIOWrapper
 from typing import IO, Any
+
+from devtrace.fixing.program import kill_group
 
 
 @dataclass(frozen=True)
@@ -39,12 +42,8 @@ def of_process(process: subprocess.Popen[bytes]) -> Running:
     """Return a process that began a group of its own, to be ended with all of that."""
     assert process.stdin is not None
     assert process.stdout is not None
-
-    def kill() -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
-
-    return Running(TextIOWrapper(process.stdin), TextIOWrapper(process.stdout), kill, process.wait)
+    asks, answers = TextIOWrapper(process.stdin), TextIOWrapper(process.stdout)
+    return Running(asks, answers, partial(kill_group, process), process.wait)
 
 
 def of_fork(pid: int, asks: IO[str] | None, answers: IO[str]) -> Running:

@@ -27,7 +27,7 @@ class FixOfSession(Companion):
         self.fix = NotebookFix(lambda: tracing.notify("fixing"), tracing.namespace, tracing.raised, self._start)
 
     def command(self, argument: str, screen: Screen) -> None:
-        """Fix the errors of the cells that ran so far, in a kernel of its own; the panel then offers the changes."""
+        """Fix the errors of the cells that ran so far, in a process of its own; the panel then offers the changes."""
         ran = dict(self.tracing.ran)
         ran.popitem()  # the cell with this command
         cells = [{"cell": id, "source": text} for id, (_, text) in ran.items()]

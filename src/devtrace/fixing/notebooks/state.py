@@ -72,7 +72,7 @@ class Changed(TypedDict):
 class Fixing(TypedDict):
     """Progress, and in the end what came of it. `run`: what has to run, in order, `needed` only for the others.
 
-    Texts of bugs have the numbers of a fresh kernel, in which `cells` run one after the other.
+    Texts of bugs have the numbers of `cells` in their order.
     """
 
     state: Literal["running", "proven", "tried", "left", "failed", "cancelled"]
