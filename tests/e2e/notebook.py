@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any, Literal
 
-from playwright.sync_api import Locator, Page, Response, TimeoutError
+from playwright.sync_api import Locator, Page, Response, TimeoutError, expect
 
 from e2e.server import TOKEN, Server
 
@@ -104,6 +104,14 @@ class Notebook:
 
     def save(self) -> None:
         self.command("docmanager:save")
+
+    def expect_keys_and_theme(self) -> None:
+        """Expect a report, of which Ops was opened last, to follow the arrow keys and JupyterLab's theme."""
+        self.page.get_by_role("tab", name="Ops", exact=True).press("ArrowLeft")
+        expect(self.page.get_by_role("tab", name="Lines", exact=True)).to_be_focused()
+        expect(self.page.locator(".dt-report.dt-dark")).to_have_count(0)
+        self.command("apputils:change-theme", theme="JupyterLab Dark")
+        expect(self.page.locator(".dt-report.dt-dark")).to_have_count(1)
 
     def command(self, command: str, **arguments: object) -> None:
         """Execute a command of JupyterLab, as its palette does, once it is there, and wait for its end."""

@@ -63,11 +63,7 @@ def test_a_failing_cell_shows_its_story_in_notebook_7_by_keyboard_too_and_in_its
 ) -> None:
     notebook = run(Notebook.open(page, server, server.write("story-7.ipynb", *CELLS), "notebook"))
     expect_the_story(notebook)
-    page.get_by_role("tab", name="Ops", exact=True).press("ArrowLeft")
-    expect(page.get_by_role("tab", name="Lines", exact=True)).to_be_focused()
-    expect(page.locator(".dt-report.dt-dark")).to_have_count(0)
-    notebook.command("apputils:change-theme", theme="JupyterLab Dark")
-    expect(page.locator(".dt-report.dt-dark")).to_have_count(1)
+    notebook.expect_keys_and_theme()
 
 
 @pytest.mark.breadth
