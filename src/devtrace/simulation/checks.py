@@ -16,8 +16,9 @@ from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.quiet import PLAIN, function_modes
 from devtrace.runtime.tables import rows_of
 from devtrace.runtime.torch_names import take
+from devtrace.simulation.devices import DEVICES
 from devtrace.simulation.rules import two_devices
-from devtrace.simulation.storage_tags import MEMORY, tensors_in
+from devtrace.simulation.storage_tags import tensors_in
 from devtrace.simulation.tensors import device
 
 
@@ -55,7 +56,7 @@ def _one_hot(*args: Any, **kwargs: Any) -> torch.Tensor | None:
 
 
 def _check_first(check: Call, function: Call, *args: Any, **kwargs: Any) -> Any:
-    if not MEMORY.is_one:
+    if not DEVICES.are_one:
         check(*args, **kwargs)
     return function(*args, **kwargs)
 

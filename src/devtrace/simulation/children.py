@@ -14,9 +14,9 @@ import torch
 
 from devtrace.runtime import forks
 from devtrace.runtime.patches import Patches
-from devtrace.simulation.devices import Devices
+from devtrace.simulation.devices import DEVICES
 from devtrace.simulation.handlers import common_owner
-from devtrace.simulation.mode import SimulationMode
+from devtrace.simulation.mode import MODES, SimulationMode
 
 FORKED: Final = (
     "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start "
@@ -37,11 +37,8 @@ else:
 class _Simulating:
     """Pickled for a child, it is code that begins a simulation there."""
 
-    def __init__(self, spec: str | int, one_device: bool) -> None:
-        self._code = _BEGIN.format(path=sys.path, spec=spec, one_device=one_device)
-
     def __reduce__(self) -> tuple[Callable[..., object], tuple[str, dict[str, Any]]]:
-        return exec, (self._code, {})
+        return exec, (_BEGIN.format(path=sys.path, spec=DEVICES.spec, one_device=DEVICES.are_one), {})
 
 
 class ForkedMode(SimulationMode):
@@ -54,22 +51,17 @@ class ForkedMode(SimulationMode):
         return super().__torch_dispatch__(func, types, args, kwargs)
 
 
-def install(
-    patches: Patches, spec: str | int, one_device: bool, devices: Devices, modes: Callable[[], list[SimulationMode]]
-) -> None:
-    of_spawn = spawn.get_preparation_data
+def install(patches: Patches) -> None:
+    patches.wrap(spawn, "get_preparation_data", lambda own, name: {**own(name), "devtrace": _Simulating()})
 
-    def preparation(name: str) -> dict[str, Any]:
-        return {**of_spawn(name), "devtrace": _Simulating(spec, one_device)}
 
-    def forked() -> None:
-        if forks.is_ours():
-            return
-        if spawn.get_preparation_data is preparation and any(each.memory.highest for each in devices.simulated):
-            devices.refusal = FORKED
-            for each in modes():
-                each.__class__ = ForkedMode
+def _refuse_in_a_fork() -> None:
+    """Refuse what the parent has used; without a simulation there is no mode."""
+    if MODES and not forks.is_ours() and any(each.memory.highest for each in DEVICES.simulated):
+        DEVICES.refusal = FORKED
+        for each in list(MODES):
+            each.__class__ = ForkedMode
 
-    patches.set(spawn, "get_preparation_data", preparation)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=forked)
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_refuse_in_a_fork)

@@ -1,30 +1,49 @@
-"""Devices of one simulation: how many, which is current in this thread, and which one a program asks for."""
+"""Devices of the simulation that runs: how many, which is current in this thread, and which one a program asks for.
+
+DEVICES.resolve("cuda")         device(type='cuda', index=0)
+DEVICES.find(1)                 what is counted on cuda:1
+"""
 
 import threading
-from typing import Any
+from typing import Any, Final
 
 import torch
 
-from devtrace.runtime.device_spec import MOST
+from devtrace.runtime.device_spec import MOST, count_of, limit_of
 from devtrace.runtime.quiet import Quiet
-from devtrace.simulation.storage_tags import MEMORY, SimulatedDevice
+from devtrace.simulation.allocation.shares import SimulatedDevice
 
+TOTAL_MEMORY: Final = 16 << 30
 _Device = torch.device  # the class itself: while a simulation runs, `torch.device` is ours
+# The same in every simulation: a tensor that outlives one is on its device again in the next.
+_ALL: Final = [SimulatedDevice(_Device("cuda", index), index) for index in range(MOST)]
 
 
-def _device(device: Any) -> torch.device:
+def _of(device: Any) -> torch.device:
     return _Device("cuda", device) if isinstance(device, int) else _Device(device)
 
 
-# The same in every simulation: a tensor that outlives one is on its device again in the next.
-ALL_DEVICES = [SimulatedDevice(_Device("cuda", index), index) for index in range(MOST)]
-
-
 class Devices:
-    """Finds the SimulatedDevice for `cuda`, `cuda:1` or `1`."""
+    """Finds the SimulatedDevice for `cuda`, `cuda:1` or `1`; without a simulation there is none.
 
-    def __init__(self, count: int) -> None:
-        self.simulated = ALL_DEVICES[:count]
+    `are_one`: all devices and the host are one memory, which refuses no mix: the reference of a proof.
+    """
+
+    def __init__(self) -> None:
+        self.end()
+
+    def begin(self, spec: str | int, *, are_one: bool) -> None:
+        self.spec, self.are_one = spec, are_one
+        self.simulated = _ALL[: count_of(spec)]
+        self.by_device = {_Device("cuda", each.index): each for each in self.simulated}
+        self.are_beside_real_ones = torch.cuda.is_available()
+        for each in self.simulated:
+            each.begin(TOTAL_MEMORY, limit_of(spec))
+
+    def end(self) -> None:
+        self.are_one = False
+        self.by_device: dict[torch.device, SimulatedDevice] = {}
+        self.simulated: list[SimulatedDevice] = []
         self._local = threading.local()
         self.refusal = ""  # what CUDA says in a forked process whose parent has used it
 
@@ -41,11 +60,9 @@ class Devices:
 
     def index(self, device: Any = None) -> int:
         """Return the index that a device, string, number or None (the current one) means."""
-        if device is None:
-            return self.current
         if isinstance(device, int):
             return device
-        found: int | None = _device(device).index
+        found: int | None = None if device is None else _Device(device).index
         return self.current if found is None else found
 
     def find(self, device: Any = None) -> SimulatedDevice:
@@ -56,16 +73,19 @@ class Devices:
     def resolve(self, device: Any) -> torch.device:
         """A torch.device with its index, as torch's C++ makes it before it looks for the device."""
         with Quiet():  # what makes a torch.device is a call that modes see
-            found = device if isinstance(device, _Device) else _device(device)
+            found = device if isinstance(device, _Device) else _of(device)
             return (self.find(found).device or found) if found.type == "cuda" else found
 
     def _check(self, index: int) -> None:
         if self.refusal:
             raise RuntimeError(self.refusal)
-        if not 0 <= index < len(self.simulated) and not MEMORY.is_one:
+        if not 0 <= index < len(self.simulated) and not self.are_one:
             raise torch.AcceleratorError(
                 "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?\n"
                 "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below "
                 "might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
                 "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
             )
+
+
+DEVICES: Final = Devices()

@@ -4,89 +4,67 @@ torch's own Python functions stay: they find a driver that knows how many device
 """
 
 import ctypes
-import json
 from contextlib import ExitStack
-from importlib import resources
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from devtrace.runtime.observers import existing, knowing
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.tables import json_of
 from devtrace.runtime.torch_names import replace, returning
 from devtrace.simulation.allocation import answers, shares
-from devtrace.simulation.devices import Devices
+from devtrace.simulation.devices import DEVICES
 from devtrace.simulation.handlers import handlers
 from devtrace.simulation.refusals import WAITS, show_waits
 
-TOTAL_MEMORY = 16 << 30
-CAPABILITY = (9, 0)
 CUDA_VERSION = "13.0"
 
 
-class Driver(answers.MemoryAnswers):
-    """Answers for `torch._C._cuda_*` and `torch._C._accelerator_*`."""
-
-    def __init__(self, devices: Devices) -> None:
-        self.devices = devices
-
-    def exchange(self, index: int) -> int:
-        """Make another device current, and return which one was."""
-        before = self.devices.current
-        self.devices.set_current(index)
-        return before if index >= 0 else -1
-
-    def set_sync_debug_mode(self, level: int) -> None:
-        show_waits(level)
-        handlers.clear()
-
-    def properties(self, device: int) -> SimpleNamespace:
-        """`torch.cuda.get_device_properties`."""
-        total = self.devices.find(device).total
-        uuid = f"{_known('uuid')}{device:012}"
-        return SimpleNamespace(**_known("properties"), total_memory=total, uuid=uuid, pci_bus_id=device)
-
-
-def _known(what: str) -> Any:
-    return json.loads(resources.files(__package__).joinpath("cuda_properties.json").read_text("utf-8"))[what]
-
-
-def install(patches: Patches, undo: ExitStack, devices: Devices) -> None:
+def install(patches: Patches, undo: ExitStack) -> None:
     """Give `torch._C` and `torch.cuda` what they have on a machine with these devices."""
-    driver = Driver(devices)
     undo.callback(show_waits, 0)
-    knowing.append(answers.alive)
-    undo.callback(knowing.remove, answers.alive)
-    existing.append(shares.blocks)
-    undo.callback(existing.remove, shares.blocks)
-    replace("driver", _shared_answers(driver), patches)
-    for name, function in _driver_names(driver).items():
-        patches.set(torch._C, name, function)
-    for name, value in _cuda_globals(driver).items():
-        patches.set(torch.cuda, name, value)
+    for asked, answer in ((knowing, answers.alive), (existing, shares.blocks)):
+        asked.append(answer)
+        undo.callback(asked.remove, answer)
+    replace("driver", _SHARED, patches)
+    compiled = {"_cuda_getCompiledVersion": getattr(torch._C, "_cuda_getCompiledVersion", lambda: 13000)}
+    for owner, names in ((torch._C, _NAMES | _preferred() | compiled), (torch.cuda, _globals())):
+        for name, value in names.items():
+            patches.set(owner, name, value)
     patches.set(torch.version, "cuda", torch.version.cuda or CUDA_VERSION)
     patches.set(torch.backends.cudnn, "is_available", returning(True))
     # Says that a weight need not be laid out for cuDNN, and does not warn that this build lacks it.
-    patches.set(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
-    patches.set(torch.cuda.nccl, "is_available", lambda tensors: False)
+    patches.set(torch.backends.cudnn, "is_acceptable", returning(False))
+    patches.set(torch.cuda.nccl, "is_available", returning(False))
 
 
-def _shared_answers(driver: Driver) -> dict[str, object]:
-    """Return what answers several names, by what the inventory calls it."""
-    return {
-        "nothing": returning(None),
-        "count": lambda: len(driver.devices.simulated),
-        "current": lambda: driver.devices.current,
-        "set_current": driver.devices.set_current,
-        "exchange": driver.exchange,
-        "memory_stats": driver.memory_stats,
-        "reset_peak": lambda device: driver.devices.find(device).memory.reset(),
-        "empty_cache": driver.empty_cache,
-        "set_fraction": driver.set_fraction,
-        "accelerator": lambda: torch.device("cuda"),
-    }
+def _exchange(index: int) -> int:
+    """Make another device current, and return which one was."""
+    before = DEVICES.current
+    DEVICES.set_current(index)
+    return before if index >= 0 else -1
+
+
+def _set_sync_debug_mode(level: int) -> None:
+    show_waits(level)
+    handlers.clear()
+
+
+def _properties(device: int) -> SimpleNamespace:
+    """`torch.cuda.get_device_properties`."""
+    total, uuid = DEVICES.find(device).total, f"{_known('uuid')}{device:012}"
+    return SimpleNamespace(**_known("properties"), total_memory=total, uuid=uuid, pci_bus_id=device)
+
+
+def _known(what: str) -> Any:
+    return json_of("simulation/cuda_properties.json")[what]
+
+
+def _is_in_bad_fork() -> bool:
+    return bool(DEVICES.refusal)
 
 
 def _preferred() -> dict[str, object]:
@@ -100,46 +78,55 @@ def _preferred() -> dict[str, object]:
     }
 
 
-def _driver_names(driver: Driver) -> dict[str, object]:
-    devices = driver.devices
-    return _preferred() | {
-        "_has_cuda": True,
-        "_cuda_isInBadFork": lambda: bool(devices.refusal),
-        "_cuda_hasPrimaryContext": lambda index: devices.find(index).memory.highest > 0,
-        "_cuda_canDeviceAccessPeer": lambda one, other: True,
-        "_cuda_getCompiledVersion": getattr(torch._C, "_cuda_getCompiledVersion", lambda: 13000),
-        "_cuda_getArchFlags": lambda: f"sm_{CAPABILITY[0]}{CAPABILITY[1]}",
-        "_cuda_getMemoryFraction": driver.fraction,
-        "_cuda_getAllocatorBackend": lambda: "native",
-        "_cuda_memorySnapshot": driver.snapshot,
-        "_cuda_get_sync_debug_mode": lambda: WAITS.level,
-        "_cuda_set_sync_debug_mode": driver.set_sync_debug_mode,
-        "_cuda_get_cudnn_benchmark_limit": lambda: 10,
-        "_accelerator_isAllocatorInitialized": lambda: True,
-        "_accelerator_getMemoryInfo": driver.memory_info,
-        "_accelerator_getDeviceCapability": lambda index: {"supported_dtypes": set()},
-    }
-
-
-def _cuda_globals(driver: Driver) -> dict[str, object]:
+def _globals() -> dict[str, object]:
     """Module globals of torch.cuda that its initialisation fills; `_initialized` keeps it from trying."""
     return {
         "_initialized": True,
-        "_cached_device_count": len(driver.devices.simulated),
-        "_is_in_bad_fork": lambda: bool(driver.devices.refusal),
-        "_exchange_device": driver.exchange,
-        "_maybe_exchange_device": lambda index: driver.exchange(index),  # torch._dynamo tells the two apart
-        "_get_device_properties": driver.properties,
+        "_cached_device_count": len(DEVICES.simulated),
+        "_is_in_bad_fork": _is_in_bad_fork,
+        "_exchange_device": _exchange,
+        "_maybe_exchange_device": lambda index: _exchange(index),  # torch._dynamo tells the two apart
+        "_get_device_properties": _properties,
         "_cudart": SimpleNamespace(
-            cudaMemGetInfo=driver.memory_info,
+            cudaMemGetInfo=answers.memory_info,
             cudaGetErrorString=lambda code: _known("errors").get(str(int(code)), "unrecognized error code"),
             cudaError=type("cudaError", (int,), {"success": 0}),
-            cudaProfilerStart=lambda: 0,
-            cudaProfilerStop=lambda: 0,
-            cudaHostRegister=lambda *args: 0,
-            cudaHostUnregister=lambda *args: 0,
+            **dict.fromkeys(
+                ("cudaProfilerStart", "cudaProfilerStop", "cudaHostRegister", "cudaHostUnregister"), returning(0)
+            ),
         ),
     }
+
+
+_SHARED: Final[dict[str, object]] = {
+    "nothing": returning(None),
+    "count": lambda: len(DEVICES.simulated),
+    "current": lambda: DEVICES.current,
+    "set_current": DEVICES.set_current,
+    "exchange": _exchange,
+    "memory_stats": answers.memory_stats,
+    "reset_peak": lambda device: DEVICES.find(device).memory.reset(),
+    "empty_cache": answers.empty_cache,
+    "set_fraction": answers.set_fraction,
+    "accelerator": lambda: torch.device("cuda"),
+}
+"""What answers several names, by what the inventory calls it."""
+_NAMES: Final[dict[str, object]] = {
+    "_has_cuda": True,
+    "_cuda_isInBadFork": _is_in_bad_fork,
+    "_cuda_hasPrimaryContext": lambda index: DEVICES.find(index).memory.highest > 0,
+    "_cuda_canDeviceAccessPeer": returning(True),
+    "_cuda_getArchFlags": returning("sm_90"),
+    "_cuda_getMemoryFraction": answers.fraction,
+    "_cuda_getAllocatorBackend": returning("native"),
+    "_cuda_memorySnapshot": answers.snapshot,
+    "_cuda_get_sync_debug_mode": lambda: WAITS.level,
+    "_cuda_set_sync_debug_mode": _set_sync_debug_mode,
+    "_cuda_get_cudnn_benchmark_limit": returning(10),
+    "_accelerator_isAllocatorInitialized": returning(True),
+    "_accelerator_getMemoryInfo": answers.memory_info,
+    "_accelerator_getDeviceCapability": lambda index: {"supported_dtypes": set()},
+}
 
 
 def forget_initialisation() -> None:

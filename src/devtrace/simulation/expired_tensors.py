@@ -13,7 +13,8 @@ from typing import Any
 import torch
 
 from devtrace.runtime.quiet import kinds_that_outlived_their_device, tensors_alive
-from devtrace.simulation.storage_tags import SimulatedDevice, tag_of
+from devtrace.simulation.devices import DEVICES
+from devtrace.simulation.storage_tags import tag_of
 from devtrace.words.errors import SimulateError
 
 _expired: list[weakref.ref[torch.Tensor]] = []
@@ -69,11 +70,11 @@ def _expired_class(kind: type) -> type:
     return type(kind)(kind.__name__, (ExpiredTensor, kind), {"__module__": kind.__module__})
 
 
-def expire_all(devices: list[SimulatedDevice]) -> None:
+def expire_all() -> None:
     """Change the class of every live tensor of a simulated device."""
     global _ended_with
-    _ended_with = len(devices)
-    if not any(device.live for device in devices):
+    _ended_with = len(DEVICES.simulated)
+    if not any(device.live for device in DEVICES.simulated):
         return
     with torch._C.DisableTorchFunctionSubclass():  # a subclass of the program's is not to see our questions
         live: list[torch.Tensor] = [each for each in tensors_alive() if _on_a_device(each)]
@@ -96,12 +97,12 @@ def any_expired() -> bool:
     return any(ref() is not None for ref in _expired)
 
 
-def revive(devices: list[SimulatedDevice]) -> None:
+def revive() -> None:
     """Give tensors whose device is there again their class back."""
     waiting = [tensor for tensor in (ref() for ref in _expired) if tensor is not None]
     _expired.clear()
     for tensor in waiting:
-        if any(device.device == tensor.device for device in devices):
+        if tensor.device in DEVICES.by_device:
             tensor.__class__ = type(tensor).__mro__[2]
         else:
             _expired.append(weakref.ref(tensor))

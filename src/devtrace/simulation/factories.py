@@ -4,7 +4,6 @@ torch's C++ asks its own accelerator what `device=0` means and which index `cuda
 themselves need no help: they reach the dispatch mode with the device as asked.
 """
 
-from functools import partial
 from typing import Any
 
 import torch
@@ -12,11 +11,15 @@ from torch.utils._device import DeviceContext, _device_constructors
 
 from devtrace.runtime.patches import Call, Patches
 from devtrace.simulation.cuda_features.special import pinned
-from devtrace.simulation.storage_tags import CPU, HOST, MEMORY, SIMULATED, TO_HOST, claim_all, tag_of
-from devtrace.simulation.tensors import Resolve, a_mode_sees, device, move
+from devtrace.simulation.devices import DEVICES
+from devtrace.simulation.stand_ins import stand_in
+from devtrace.simulation.storage_tags import CPU, HOST, TO_HOST, claim_all, tag_of
+from devtrace.simulation.tensors import a_mode_sees, device, move
+
+_Device = torch.device
 
 
-def install(patches: Patches, resolve: Resolve) -> None:
+def install(patches: Patches) -> None:
     """Wrap every constructor that `with torch.device(...)` knows, and those that make a tensor like another."""
     constructors = _device_constructors()  # cached by torch: asked before any of them is wrapped
     for owner in (torch, torch.fft):
@@ -28,45 +31,30 @@ def install(patches: Patches, resolve: Resolve) -> None:
                 and (function in constructors or makes_another)
             ):
                 call = _make_by_values if name.startswith("sparse_") else _OF_DATA.get(name, _make)
-                patches.wrap(owner, name, partial(call, resolve), leaves=call is _make)
+                patches.wrap(owner, name, call, leaves=call is _make)
     for name in ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros"):
-        patches.wrap(torch.Tensor, name, partial(_make, resolve), leaves=True)
+        patches.wrap(torch.Tensor, name, _make, leaves=True)
     for name in ("nested_tensor", "as_nested_tensor"):
-        patches.wrap(torch.nested, name, partial(_make_of_parts, resolve))
-    patches.wrap(DeviceContext, "__torch_function__", partial(_give_device, resolve))
-    patches.set(torch, "device", _device_type())
+        patches.wrap(torch.nested, name, _make_of_parts)
+    patches.wrap(DeviceContext, "__torch_function__", _give_device)
+    patches.set(torch, "device", stand_in(_Device, _make_device))
 
 
-def _device_type() -> type:
+def _make_device(*args: Any, **kwargs: Any) -> torch.device:
     """`torch.device`, for which a number is a CUDA device; everything else about it is torch's own."""
-    own = torch.device
-
-    class DeviceType(type):
-        def __call__(cls, *args: Any, **kwargs: Any) -> torch.device:
-            if len(args) == 1 and not kwargs and isinstance(args[0], int):
-                return own("cuda", args[0])
-            return own(*args, **kwargs)
-
-        def __instancecheck__(cls, value: object) -> bool:
-            return isinstance(value, own)
-
-        def __eq__(cls, other: object) -> bool:
-            return other is cls or other is own
-
-        def __hash__(cls) -> int:
-            return hash(own)
-
-    return DeviceType("device", (), {"__module__": "torch", "__doc__": own.__doc__})
+    if len(args) == 1 and not kwargs and isinstance(args[0], int):
+        return _Device("cuda", args[0])
+    return _Device(*args, **kwargs)
 
 
-def _make(resolve: Resolve, function: Call, *args: Any, **kwargs: Any) -> Any:
+def _make(function: Call, *args: Any, **kwargs: Any) -> Any:
     if kwargs.get("device") is not None:
-        kwargs["device"] = target = resolve(kwargs["device"])
+        kwargs["device"] = target = DEVICES.resolve(kwargs["device"])
         if kwargs.get("out") is not None:
             return function(*args, **_made_there(kwargs, target))
         if target.type == "cuda" and not a_mode_sees():
             made = function(*args, **{**kwargs, "device": CPU})
-            claim_all(made, SIMULATED[target])
+            claim_all(made, DEVICES.by_device[target])
             return made
     return function(*args, **kwargs)
 
@@ -74,22 +62,22 @@ def _make(resolve: Resolve, function: Call, *args: Any, **kwargs: Any) -> Any:
 def _made_there(kwargs: dict[str, Any], target: torch.device) -> dict[str, Any]:
     """Leave the device out where a tensor is given to write into; raise as C++ does where that is another's."""
     there = device(kwargs["out"]).type
-    if there != target.type and not MEMORY.is_one:
+    if there != target.type and not DEVICES.are_one:
         raise RuntimeError(f"device type {target.type} does not match device type of out parameter ({there})")
     return {name: value for name, value in kwargs.items() if name != "device"}
 
 
-def _make_of_parts(resolve: Resolve, function: Call, *args: Any, **kwargs: Any) -> Any:
+def _make_of_parts(function: Call, *args: Any, **kwargs: Any) -> Any:
     """Sparse and nested constructors look for the device in C++ first: made where the parts are, and moved."""
     target = kwargs.pop("device", None)
     if target is None:
         return function(*args, **kwargs)
     wanted = kwargs.pop("requires_grad", False)
-    made = move(function(*args, **kwargs), resolve(target), {})
+    made = move(function(*args, **kwargs), DEVICES.resolve(target), {})
     return made.requires_grad_() if wanted else made
 
 
-def _make_by_values(resolve: Resolve, function: Call, *args: Any, **kwargs: Any) -> Any:
+def _make_by_values(function: Call, *args: Any, **kwargs: Any) -> Any:
     """Indices that are no tensors are made where the values are; those of a compressed tensor follow them."""
     moves_none = function.__name__ == "sparse_coo_tensor"
     number = 1 if moves_none else 2
@@ -99,7 +87,7 @@ def _make_by_values(resolve: Resolve, function: Call, *args: Any, **kwargs: Any)
         there = _made_at if moves_none and kwargs.get("device") is None else _moved
         args = (*(there(arg, target) for arg in args[:number]), *args[number:])
         kwargs = {name: there(arg, target) if name.endswith("indices") else arg for name, arg in kwargs.items()}
-    return _make_of_parts(resolve, function, *args, **kwargs)
+    return _make_of_parts(function, *args, **kwargs)
 
 
 def _made_at(value: Any, target: torch.device) -> Any:
@@ -110,23 +98,23 @@ def _moved(value: Any, target: torch.device) -> Any:
     return move(value, target, {}) if isinstance(value, torch.Tensor) else value
 
 
-def _copy(resolve: Resolve, function: Call, data: Any, **kwargs: Any) -> Any:
+def _copy(function: Call, data: Any, **kwargs: Any) -> Any:
     """`torch.tensor`: a tensor given as data keeps its device, which C++ does not know."""
     if isinstance(data, torch.Tensor):
-        target = resolve(device(data) if kwargs.get("device") is None else kwargs["device"])
+        target = DEVICES.resolve(device(data) if kwargs.get("device") is None else kwargs["device"])
         kwargs["device"] = TO_HOST if target.type == "cpu" else target
         return function(data, **kwargs)
     is_pinned = kwargs.pop("pin_memory", False)  # what numbers are made of for a device is pinned on the way there
-    made = _make(resolve, function, data, **kwargs)
+    made = _make(function, data, **kwargs)
     return pinned(made) if is_pinned and device(made).type == "cpu" else made
 
 
-def _keep(resolve: Resolve, function: Call, data: Any, *args: Any, **kwargs: Any) -> Any:
+def _keep(function: Call, data: Any, *args: Any, **kwargs: Any) -> Any:
     """`torch.as_tensor` and `asarray`: a tensor that fits is given back."""
     data = torch._C._from_dlpack(data) if type(data).__name__ == "PyCapsule" else data
     if not isinstance(data, torch.Tensor) or tag_of(data).owner is HOST:
-        return _make(resolve, function, data, *args, **kwargs)
-    target = device(data) if kwargs.get("device") is None else resolve(kwargs["device"])
+        return _make(function, data, *args, **kwargs)
+    target = device(data) if kwargs.get("device") is None else DEVICES.resolve(kwargs["device"])
     rest = {"dtype": kwargs.get("dtype", args[0] if args else None), "copy": kwargs.get("copy")}
     if rest["copy"] is False:
         _check_alias(data, target, rest["dtype"])
@@ -138,7 +126,7 @@ def _keep(resolve: Resolve, function: Call, data: Any, *args: Any, **kwargs: Any
 
 def _check_alias(data: torch.Tensor, target: torch.device, dtype: torch.dtype | None) -> None:
     """Refuse what would be another tensor where a program asks for the same."""
-    if target != device(data) and not MEMORY.is_one:
+    if target != device(data) and not DEVICES.are_one:
         raise ValueError(f"can't alias tensor from device '{device(data)}' to '{target}'.")
     if dtype not in (None, data.dtype):
         names = (torch._C.TensorBase.type(torch.empty(0, dtype=each, device=CPU))[6:-6] for each in (data.dtype, dtype))
@@ -148,13 +136,11 @@ def _check_alias(data: torch.Tensor, target: torch.device, dtype: torch.dtype | 
 _OF_DATA: dict[str, Call] = {"tensor": _copy, "as_tensor": _keep, "asarray": _keep}
 
 
-def _give_device(
-    resolve: Resolve, own: Call, context: DeviceContext, func: Any, types: Any, args: Any = (), kwargs: Any = None
-) -> Any:
+def _give_device(own: Call, context: DeviceContext, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """`with torch.device("cuda")`: the device with its index, for a function that is given none."""
     kwargs = kwargs or {}
     if func in _device_constructors() and kwargs.get("device") is None:
-        kwargs = {**kwargs, "device": resolve(context.device)}
+        kwargs = {**kwargs, "device": DEVICES.resolve(context.device)}
         if kwargs.get("out") is not None:
             return func(*args, **_made_there(kwargs, kwargs["device"]))
     return own(context, func, types, args, kwargs)

@@ -15,30 +15,35 @@ from typing import Any, Self
 import torch
 
 from devtrace.runtime.patches import Call, Patches
-from devtrace.simulation.devices import Devices
-from devtrace.simulation.storage_tags import HOST, MEMORY, SimulatedDevice, tag_of
+from devtrace.simulation.devices import DEVICES
+from devtrace.simulation.stand_ins import stand_in
+from devtrace.simulation.storage_tags import HOST, SimulatedDevice, tag_of
 
 _Generator = torch.Generator
 _host = torch.default_generator
 
 
 class DeviceGenerator(_Generator):
-    """`torch.Generator(device="cuda")`: numbers as the host's generator of that seed makes them."""
+    """`torch.Generator(device="cuda")`: numbers as the host's generator of that seed makes them.
+
+    `own` is false of a device's default generator as long as it is the host's stream.
+    """
 
     _device: torch.device
     _shared: torch.Generator | None = None
+    _offset = 0  # of CUDA's counter, which the host's kind of generator has not
+    _is_default = False
+    own = True
 
-    def __new__(cls, device: torch.device) -> Self:
+    def __new__(cls, device: torch.device, *, is_default: bool = False) -> Self:
         made = _Generator.__new__(cls)
-        made._device = device
+        made._device, made._is_default, made.own = device, is_default, not is_default
         _known[_address(made)] = made
         return made
 
     @property
     def device(self) -> torch.device:  # type: ignore[override]
         return self._device
-
-    _offset = 0  # of CUDA's counter, which the host's kind of generator has not
 
     def get_offset(self) -> int:
         return self._offset
@@ -47,36 +52,35 @@ class DeviceGenerator(_Generator):
         self._offset = offset
         return self
 
-    def _changed(self) -> Self:
-        self._offset = 0
-        return self
-
     def get_state(self) -> torch.Tensor:
-        return _Generator.get_state(self._source)
+        return _Generator.get_state(self.source)
 
     def initial_seed(self) -> int:
-        return _Generator.initial_seed(self._source)
+        return _Generator.initial_seed(self.source)
 
     def set_state(self, new_state: torch.Tensor) -> Self:
         _check_state(new_state)
-        _Generator.set_state(self._target, new_state)
+        _Generator.set_state(self.target, new_state)
         return self._changed()
 
     def manual_seed(self, seed: int) -> Self:
-        _Generator.manual_seed(self._target, seed)
+        _Generator.manual_seed(self.target, seed)
         return self._changed()
 
     def seed(self) -> int:
-        return _Generator.seed(self._target)
+        self.own = True
+        return _Generator.seed(self.target)
 
     def clone_state(self) -> DeviceGenerator:
-        new = DeviceGenerator(self.device)
-        return new.set_state(self.get_state()).set_offset(self._offset)
+        return _rebuild(*self.__reduce__()[1])
 
     def graphsafe_get_state(self) -> Self:
         return self
 
     def graphsafe_set_state(self, state: torch.Generator) -> Self:
+        if not self.own and state is not self:
+            _Generator.set_state(self, _host.get_state())
+            self.own = True
         self._shared = state
         return self
 
@@ -84,58 +88,41 @@ class DeviceGenerator(_Generator):
         return _rebuild, (self.device, self.get_state(), self._offset)
 
     @property
-    def _target(self) -> torch.Generator:
+    def target(self) -> torch.Generator:
+        """What a program changes; of a default generator that has none of its own it is not what is drawn from."""
         return self._shared or self
 
     @property
-    def _source(self) -> torch.Generator:
-        return self._target
-
-
-class DefaultGenerator(DeviceGenerator):
-    """`torch.cuda.default_generators[i]`."""
-
-    own = False
-
-    @property
-    def _source(self) -> torch.Generator:
-        return self._target if self.own else _host
-
-    def graphsafe_set_state(self, state: torch.Generator) -> Self:
-        if not self.own and state is not self:
-            _Generator.set_state(self, _host.get_state())
-            self.own = True
-        return super().graphsafe_set_state(state)
+    def source(self) -> torch.Generator:
+        return self.target if self.own else _host
 
     def _changed(self) -> Self:
-        with torch._C._DisableTorchDispatch():  # the program compares nothing
-            self.own = not torch.equal(_Generator.get_state(self), _host.get_state())
-        return super()._changed()
-
-    def seed(self) -> int:
-        self.own = True
-        return super().seed()
+        self._offset = 0
+        if self._is_default:
+            with torch._C._DisableTorchDispatch():  # the program compares nothing
+                self.own = not torch.equal(_Generator.get_state(self), _host.get_state())
+        return self
 
 
-def install(patches: Patches, devices: Devices) -> None:
+def install(patches: Patches) -> None:
     """Patch default generators, `torch.Generator(device=)`, and torch.manual_seed, which seeds all devices alike."""
-    defaults = tuple(DefaultGenerator(device.device or torch.device("cuda")) for device in devices.simulated)
-    for device, generator in zip(devices.simulated, defaults, strict=True):
-        device.generator = generator
+    for device in DEVICES.simulated:
+        device.generator = DeviceGenerator(device.device or torch.device("cuda"), is_default=True)
+    defaults = tuple(device.generator for device in DEVICES.simulated)
     patches.set(torch.cuda, "default_generators", defaults)
     patches.set(torch._C, "_accelerator_getDefaultGenerator", defaults.__getitem__)
-    patches.set(torch, "Generator", _generator_class(devices))
-
-    def seed_all(seed: Call, *args: Any, **kwargs: Any) -> Any:
-        result = seed(*args, **kwargs)
-        for generator in defaults:
-            generator.own = False
-        return result
-
+    patches.set(torch, "Generator", stand_in(_Generator, _make))
     for owner in (torch, torch.random):
         patches.wrap(owner, "set_rng_state", _set_rng_state)
-        patches.wrap(owner, "seed", seed_all)
-    patches.wrap(torch.random, "_manual_seed_impl", seed_all)
+        patches.wrap(owner, "seed", _seed_all)
+    patches.wrap(torch.random, "_manual_seed_impl", _seed_all)
+
+
+def _seed_all(seed: Call, *args: Any, **kwargs: Any) -> Any:
+    result = seed(*args, **kwargs)
+    for device in DEVICES.simulated:
+        device.generator.own = False
+    return result
 
 
 def _set_rng_state(set_state: Call, new_state: torch.Tensor) -> None:
@@ -145,25 +132,16 @@ def _set_rng_state(set_state: Call, new_state: torch.Tensor) -> None:
 
 def _check_state(state: Any) -> None:
     """Refuse, as `check_rng_state` of torch does, a state that is not on the CPU."""
-    if isinstance(state, torch.Tensor) and tag_of(state).owner is not HOST and not MEMORY.is_one:
+    if isinstance(state, torch.Tensor) and tag_of(state).owner is not HOST and not DEVICES.are_one:
         raise TypeError("RNG state must be a torch.ByteTensor")
 
 
-def _generator_class(devices: Devices) -> type:
-    class AnyGenerator(type):
-        """Every generator is an instance of `torch.Generator`, whenever it was made."""
-
-        def __instancecheck__(cls, value: object) -> bool:
-            return isinstance(value, _Generator)
-
-        def __call__(cls, device: Any = "cpu") -> torch.Generator:
-            found = devices.resolve(device)
-            return DeviceGenerator(found) if found.type == "cuda" else _Generator(found)
-
-    return AnyGenerator("Generator", (), {"__module__": "torch", "__doc__": _Generator.__doc__})
+def _make(device: Any = "cpu") -> torch.Generator:
+    found = DEVICES.resolve(device)
+    return DeviceGenerator(found) if found.type == "cuda" else _Generator(found)
 
 
-def _rebuild(device: torch.device, state: torch.Tensor, offset: int = 0) -> torch.Generator:
+def _rebuild(device: torch.device, state: torch.Tensor, offset: int = 0) -> Any:
     return torch.Generator(device).set_state(state).set_offset(offset)
 
 
@@ -173,15 +151,15 @@ def checked(value: Any, owner: SimulatedDevice | None) -> Any:
         return value
     known = _known.get(_address(value), value)
     wanted = "cpu" if owner is None or owner is HOST else "cuda"
-    if known.device.type != wanted and not MEMORY.is_one:
+    if known.device.type != wanted and not DEVICES.are_one:
         raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{known.device.type}'")
-    return known._source if isinstance(known, DeviceGenerator) else value
+    return known.source if isinstance(known, DeviceGenerator) else value
 
 
 def state_of(value: Any) -> Any:
     """Return the state that a generator has now, as a graph keeps it: a program may give that another state."""
     known = _known.get(_address(value), value) if isinstance(value, _Generator) else value
-    return known._target if isinstance(known, DeviceGenerator) else value
+    return known.target if isinstance(known, DeviceGenerator) else value
 
 
 def keep_states() -> Callable[[], object]:
@@ -200,12 +178,12 @@ _known: weakref.WeakValueDictionary[int, torch.Generator] = weakref.WeakValueDic
 
 
 @contextmanager
-def own_stream(generator: DefaultGenerator) -> Iterator[None]:
+def own_stream(generator: DeviceGenerator) -> Iterator[None]:
     """Lend the host's generator the state of a device's own stream, while an operator of that device runs."""
     before = _host.get_state()
-    _host.set_state(_Generator.get_state(generator._target))
+    _host.set_state(_Generator.get_state(generator.target))
     try:
         yield
     finally:
-        _Generator.set_state(generator._target, _host.get_state())
+        _Generator.set_state(generator.target, _host.get_state())
         _host.set_state(before)

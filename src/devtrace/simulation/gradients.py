@@ -15,7 +15,8 @@ from torch.utils.hooks import unserializable_hook
 from devtrace.runtime import forks
 from devtrace.runtime.patches import Call, Patches, around
 from devtrace.simulation import streams
-from devtrace.simulation.storage_tags import CPU, FLOATING, MEMORY, anchor_floating, tag_of
+from devtrace.simulation.devices import DEVICES
+from devtrace.simulation.storage_tags import CPU, FLOATING, anchor_floating, tag_of
 from devtrace.simulation.tensors import Gradients, device, move
 
 FORKED = (
@@ -85,7 +86,7 @@ def on_devices(grads: Sequence[torch.Tensor | None], devices: Sequence[torch.dev
 
 def _on_device(grad: torch.Tensor, expected: torch.device, number: int, prefix: str) -> torch.Tensor:
     actual = device(grad)
-    if actual == expected or tag_of(grad).owner is FLOATING or MEMORY.is_one:
+    if actual == expected or tag_of(grad).owner is FLOATING or DEVICES.are_one:
         return grad
     if grad.dim() == 0:
         return move(grad, expected, {})

@@ -17,12 +17,12 @@ from devtrace.runtime.mode_stack import BesideCompile
 from devtrace.simulation import generators, gradients, process_groups, rules, upcast_ops
 from devtrace.simulation.cuda_features import special
 from devtrace.simulation.cuda_features.scripts import running
+from devtrace.simulation.devices import DEVICES
 from devtrace.simulation.refusals import asking, refusing
 from devtrace.simulation.storage_tags import (
     CPU,
     FLOATING,
     HOST,
-    MEMORY,
     SimulatedDevice,
     anchor_floating,
     claim,
@@ -43,14 +43,13 @@ _BELOW_MODES = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.Python)
 
 
 class OpMode(BesideCompile):
-    """Keeps what handlers ask of a thread: its simulation's devices; `last` is the device that it used last.
+    """Keeps what handlers ask of a thread: `last` is the device that it used last.
 
     `makes_on` is the device of the first tensor of the operator whose parts are being asked.
     """
 
-    def __init__(self, find_device: Callable[[torch.device], SimulatedDevice]) -> None:
+    def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.find_device = find_device
         self.last = HOST
         self.makes_on: SimulatedDevice | None = None
 
@@ -211,7 +210,7 @@ def mixed(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any
     if check == "pairs" and isinstance(out, (list, tuple)):
         for value, row in zip(out, rules.rows(found), strict=False):
             claim_all(value, rules.first_device(row))
-    elif owner is not HOST and not (MEMORY.is_one and any(each.alias_info for each in func._schema.returns)):
+    elif owner is not HOST and not (DEVICES.are_one and any(each.alias_info for each in func._schema.returns)):
         mode.last = owner
         claim_all(out, owner)
     return out
@@ -263,7 +262,7 @@ def seeded(handler: Handler) -> Handler:
 
     def draw(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         device = kwargs.get("device")
-        owner = mode.find_device(device) if device is not None and device.type == "cuda" else common_owner(args)
+        owner = DEVICES.find(device) if device is not None and device.type == "cuda" else common_owner(args)
         is_given = any(isinstance(value, torch.Generator) for value in (*args, *kwargs.values()))
         if is_given and not (func._opname == "randperm" and args[:1] == (0,)):  # of no element, none is asked
             args = tuple(generators.checked(value, owner) for value in args)
@@ -294,14 +293,14 @@ def factory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
     if owner is MIXED:
         owner = rules.judge(func, settle(func, args, kwargs), args)
     if device is not None and device.type == "cuda":
-        owner = mode.find_device(device)
+        owner = DEVICES.find(device)
         kwargs = {**kwargs, "device": CPU}
     elif device is not None and (device.type != "cpu" or "pin_memory" in kwargs):
         owner = HOST  # Python's factories always pass pin_memory, C++ (composites, backward) never does
     elif device is not None and owner is None:
         owner = FLOATING
     if kwargs.get("pin_memory"):
-        if owner is not None and owner.device is not None and not MEMORY.is_one:
+        if owner is not None and owner.device is not None and not DEVICES.are_one:
             raise RuntimeError("Only dense CPU tensors can be pinned")
         return special.pinned(func(*args, **{**kwargs, "pin_memory": False}))
     out = func(*args, **kwargs)

@@ -11,11 +11,11 @@ from devtrace.runtime.eager_paths import ask_no_class
 from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.quiet import PLAIN
 from devtrace.runtime.torch_names import returning
-from devtrace.simulation.devices import Devices
+from devtrace.simulation.devices import DEVICES
+from devtrace.simulation.stand_ins import stand_in
 from devtrace.simulation.storage_tags import (
     CPU,
     HOST,
-    MEMORY,
     SimulatedDevice,
     anchor_floating,
     claim,
@@ -26,82 +26,54 @@ from devtrace.simulation.tensors import Attribute, device, move, read_to
 
 _Base = torch._C.TensorBase
 _grad: Any = _Base.grad
+_KINDS: Final = ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")
+"""Of sparse tensors all but the last."""
 _NO_LONGER: Final = (
     "The torch.cuda.*DtypeTensor constructors are no longer recommended. It's best to use methods such as "
     "torch.tensor(data, dtype=*, device='cuda') to create tensors."
 )
 _host = returning(HOST)
 _warned: list[bool] = []  # once in a process, as torch has it
+_default: list[Callable[[], SimulatedDevice]] = [_host]  # of `torch.Tensor(3)`
 
 
-def install(patches: Patches, devices: Devices) -> None:
+def install(patches: Patches) -> None:
     """Put the methods below on `torch.Tensor`, and replace the legacy types."""
-
-    def type_(self: torch.Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
-        if dtype is None:
-            return type_name(self)
-        if isinstance(dtype, torch.dtype):
-            return self.to(dtype, non_blocking=non_blocking)
-        name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
-        target = devices.resolve("cuda") if name.startswith("torch.cuda.") else CPU
-        target = device(self) if device(self).type == target.type else target
-        plain = _Base.type(torch.empty(0, device=CPU), name.replace("torch.cuda.", "torch."))
-        return move(self, target, {"dtype": plain.dtype, "non_blocking": non_blocking})
-
-    def asked(device: Any, default: SimulatedDevice) -> SimulatedDevice:
-        """Return the device that a legacy constructor is given, which is of its own kind."""
-        target = None if device is None else devices.resolve(device)
-        kind = "cpu" if default.device is None else "cuda"
-        if target is not None and target.type != kind and not MEMORY.is_one:
-            words = f"legacy constructor expects device type: {kind} but device type: {target.type} was passed"
-            raise RuntimeError(words)
-        return default if target is None or target.type == "cpu" else devices.find(target)
-
-    default: list[Callable[[], SimulatedDevice]] = [_host]
-
-    def set_default(set_dtype: Call, kind: Any) -> None:
-        """`set_default_tensor_type`, of which C++ knows the dtype alone."""
-        set_dtype(getattr(kind, "own", kind))
-        before, is_cuda = default[0], getattr(kind, "is_cuda", False)
-        default[0] = devices.find if is_cuda else _host
-        if default[0] != before:  # else a program's own default device stays
-            torch.set_default_device("cuda" if is_cuda else None)
-
-    def begin(self: torch.Tensor, *_: Any, **__: Any) -> None:
-        """`torch.Tensor(3)` is of the default type, which only its constructor can know."""
-        claimed(self, default[0]())
-
-    patches.wrap(torch._C, "_set_default_tensor_type", set_default)
-    for name in ("apply_", "map_", "map2_"):
-        patches.wrap(torch.Tensor, name, _on_the_host_alone)
-
-    def new(own: Call, like: torch.Tensor, *args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
-        return claimed(own(like, *args, **kwargs), asked(device, tag_of(like).owner))
-
-    patches.set(torch.Tensor, "type", type_)
+    _default[:] = [_host]
     for host, cuda, kinds in ((torch, torch.cuda, _KINDS), (torch.sparse, torch.cuda.sparse, _KINDS[:-1])):
         for kind in (f"{kind}Tensor" for kind in kinds):
             own = getattr(host, kind)
-            patches.set(host, kind, legacy_type(own, f"{host.__name__}.{kind}", _host, asked))
-            patches.set(cuda, kind, legacy_type(own, f"{cuda.__name__}.{kind}", devices.find, asked))
-    patches.set(torch.Tensor, "__init__", begin)
-    patches.wrap(torch.Tensor, "new", new)
+            for owner, find in ((host, _host), (cuda, DEVICES.find)):
+                patches.set(owner, kind, legacy_type(own, f"{owner.__name__}.{kind}", find))
+    for name, value in _REPLACED.items():
+        patches.set(torch.Tensor, name, value)
+    for name in ("apply_", "map_", "map2_"):
+        patches.wrap(torch.Tensor, name, _on_the_host_alone)
+    patches.wrap(torch.Tensor, "new", _new)
     patches.wrap(torch.Tensor, "new_tensor", new_tensor, leaves=True)
-    patches.set(torch.Tensor, "grad", Attribute(_grad.__get__, set_grad, _grad.__delete__))
-    patches.set(torch.Tensor, "record_stream", returning(None))  # memory is not handed out by stream here
-
-    def parse_to(parse: Call, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """`nn.Module.to`'s reading of its arguments, which takes another tensor for the CPU's."""
-        target = read_to(args, kwargs)[0]
-        if isinstance(target, int):  # for which C++ asks an accelerator
-            args, kwargs = (CPU, *args[1:])[: len(args)], kwargs | ({} if args else {"device": CPU})
-        _, *options = parse(*args, **kwargs)
-        return None if target is None else devices.resolve(target), *options
-
-    patches.wrap(torch._C._nn, "_parse_to", parse_to)
+    patches.wrap(torch._C, "_set_default_tensor_type", _set_default)
+    patches.wrap(torch._C._nn, "_parse_to", _parse_to)
 
 
-def claimed(made: torch.Tensor, owner: SimulatedDevice) -> torch.Tensor:
+def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice]) -> type:
+    """Make `torch.FloatTensor` or `torch.cuda.FloatTensor`: call it for a tensor, or use it in isinstance."""
+    is_cuda = "cuda" in name
+
+    def make(*args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
+        if is_cuda and (not _warned or torch.is_warn_always_enabled()):
+            _warned.append(True)
+            warnings.warn(_NO_LONGER, stacklevel=3)
+        made = ask_no_class(0, own, *args, **kwargs)
+        of_parts = made.layout is torch.sparse_coo and any(isinstance(arg, torch.Tensor) for arg in args)
+        return made if of_parts else _claim(made, _asked(device, find_device()))
+
+    def is_one(value: object) -> bool:
+        return isinstance(value, torch.Tensor) and type_name(value) == name
+
+    return stand_in(own, make, is_one, name, dtype=own.dtype, is_cuda=is_cuda)
+
+
+def _claim(made: torch.Tensor, owner: SimulatedDevice) -> torch.Tensor:
     """Tag what a legacy constructor made in C++, where no mode saw it."""
     anchor_floating(made, owner)
     if owner is not HOST:
@@ -109,36 +81,61 @@ def claimed(made: torch.Tensor, owner: SimulatedDevice) -> torch.Tensor:
     return made
 
 
+def _asked(device: Any, default: SimulatedDevice) -> SimulatedDevice:
+    """Return the device that a legacy constructor is given, which is of its own kind."""
+    target = None if device is None else DEVICES.resolve(device)
+    kind = "cpu" if default.device is None else "cuda"
+    if target is not None and target.type != kind and not DEVICES.are_one:
+        words = f"legacy constructor expects device type: {kind} but device type: {target.type} was passed"
+        raise RuntimeError(words)
+    return default if target is None or target.type == "cpu" else DEVICES.find(target)
+
+
+def _type(self: torch.Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+    if dtype is None:
+        return type_name(self)
+    if isinstance(dtype, torch.dtype):
+        return self.to(dtype, non_blocking=non_blocking)
+    name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
+    target = DEVICES.resolve("cuda") if name.startswith("torch.cuda.") else CPU
+    target = device(self) if device(self).type == target.type else target
+    plain = _Base.type(torch.empty(0, device=CPU), name.replace("torch.cuda.", "torch."))
+    return move(self, target, {"dtype": plain.dtype, "non_blocking": non_blocking})
+
+
+def _new(own: Call, like: torch.Tensor, *args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
+    return _claim(own(like, *args, **kwargs), _asked(device, tag_of(like).owner))
+
+
+def _set_default(set_dtype: Call, kind: Any) -> None:
+    """`set_default_tensor_type`, of which C++ knows the dtype alone."""
+    set_dtype(getattr(kind, "own", kind))
+    before, is_cuda = _default[0], getattr(kind, "is_cuda", False)
+    _default[0] = DEVICES.find if is_cuda else _host
+    if _default[0] != before:  # else a program's own default device stays
+        torch.set_default_device("cuda" if is_cuda else None)
+
+
+def _begin(self: torch.Tensor, *_: Any, **__: Any) -> None:
+    """`torch.Tensor(3)` is of the default type, which only its constructor can know."""
+    _claim(self, _default[0]())
+
+
+def _parse_to(parse: Call, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    """`nn.Module.to`'s reading of its arguments, which takes another tensor for the CPU's."""
+    target = read_to(args, kwargs)[0]
+    if isinstance(target, int):  # for which C++ asks an accelerator
+        args, kwargs = (CPU, *args[1:])[: len(args)], kwargs | ({} if args else {"device": CPU})
+    _, *options = parse(*args, **kwargs)
+    return None if target is None else DEVICES.resolve(target), *options
+
+
 def _on_the_host_alone(own: Call, tensor: torch.Tensor, *args: Any) -> Any:
     """A method that runs Python for each element, which torch has for the CPU alone."""
-    there = type(tensor) in PLAIN and device(tensor).type == "cuda" and not MEMORY.is_one
+    there = type(tensor) in PLAIN and device(tensor).type == "cuda" and not DEVICES.are_one
     if there and not tensor.requires_grad:  # of which torch speaks first
         raise TypeError(f"{own.__name__} is only implemented on CPU tensors")
     return own(tensor, *args)
-
-
-def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice], asked: Callable[..., Any]) -> type:
-    """Make `torch.FloatTensor` or `torch.cuda.FloatTensor`: call it for a tensor, or use it in isinstance."""
-
-    is_cuda = "cuda" in name
-
-    class LegacyType(type):
-        def __call__(cls, *args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
-            if is_cuda and (not _warned or torch.is_warn_always_enabled()):
-                _warned.append(True)
-                warnings.warn(_NO_LONGER, stacklevel=2)
-            made = ask_no_class(0, own, *args, **kwargs)
-            of_parts = made.layout is torch.sparse_coo and any(isinstance(arg, torch.Tensor) for arg in args)
-            return made if of_parts else claimed(made, asked(device, find_device()))
-
-        def __instancecheck__(cls, value: object) -> bool:
-            return isinstance(value, torch.Tensor) and type_name(value) == name
-
-    module, _, kind = name.rpartition(".")
-    return LegacyType(kind, (), {"__module__": module, "dtype": own.dtype, "is_cuda": is_cuda, "own": own})
-
-
-_KINDS = ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")  # no sparse Bool
 
 
 def new_tensor(own: Call, self: torch.Tensor, data: Any, **kwargs: Any) -> Any:
@@ -151,7 +148,7 @@ def new_tensor(own: Call, self: torch.Tensor, data: Any, **kwargs: Any) -> Any:
 
 def set_grad(self: torch.Tensor, grad: torch.Tensor | None) -> None:
     """`x.grad = g`, which torch takes from the tensor's own device only."""
-    if isinstance(grad, torch.Tensor) and device(grad) != device(self) and not MEMORY.is_one:
+    if isinstance(grad, torch.Tensor) and device(grad) != device(self) and not DEVICES.are_one:
         raise RuntimeError(_refused(device(grad), device(self)))
     _grad.__set__(self, grad)
 
@@ -172,3 +169,11 @@ def _refused(found: torch.device, expected: torch.device) -> str:
         f"attempting to assign a gradient located on device with index '{found.index}' "
         f"to a tensor located on device with index '{expected.index}'{words[words.index('. ') :]}"
     )
+
+
+_REPLACED: Final[dict[str, Any]] = {
+    "type": _type,
+    "__init__": _begin,
+    "grad": Attribute(_grad.__get__, set_grad, _grad.__delete__),
+    "record_stream": returning(None),  # memory is not handed out by stream here
+}

@@ -2,9 +2,9 @@
 
 import re
 import threading
-from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Final
+from weakref import WeakSet
 
 import torch
 
@@ -21,16 +21,17 @@ from devtrace.simulation.storage_tags import HOST
 _NO_KWARGS: dict[str, Any] = {}
 
 
-def install(patches: Patches, undo: ExitStack, new_mode: Callable[[], OpMode]) -> None:
+def install(patches: Patches, undo: ExitStack) -> None:
     """Let `torch.tensor(..., device=)` copy where the mode sees it, and give each new thread a mode of its own."""
     torch._C._set_only_lift_cpu_tensors(True)
     undo.callback(torch._C._set_only_lift_cpu_tensors, False)
+    patches.wrap(threading.Thread, "_bootstrap_inner", _bootstrap)  # and not `run`: subclasses override that
+    undo.callback(_retire_modes)
 
-    def bootstrap(own: Call, thread: threading.Thread) -> None:
-        with at_the_bottom(new_mode()):
-            own(thread)
 
-    patches.wrap(threading.Thread, "_bootstrap_inner", bootstrap)  # and not `run`: subclasses override that
+def _bootstrap(own: Call, thread: threading.Thread) -> None:
+    with at_the_bottom(new_mode()):
+        own(thread)
 
 
 class SimulationMode(OpMode):
@@ -59,7 +60,7 @@ class SimulationMode(OpMode):
                 raise
             except RuntimeError as error:
                 _name_types_of_cuda(error, func, args)
-                special.refuse_without_host_memory(error, self, args, kwargs or _NO_KWARGS)
+                special.refuse_without_host_memory(error, args, kwargs or _NO_KWARGS)
                 tensors = as_tensors(error, func, args)
                 instead = _what_only_cuda_has(func, args, kwargs or _NO_KWARGS, error) if tensors is None else func
                 if instead is None:
@@ -85,6 +86,21 @@ class SimulationMode(OpMode):
                 return tracing.__torch_dispatch__(func, types, args, kwargs)
         finally:
             torch._C._set_dispatch_mode(tracing)
+
+
+MODES: Final = WeakSet[SimulationMode]()
+
+
+def new_mode() -> SimulationMode:
+    MODES.add(made := SimulationMode())
+    return made
+
+
+def _retire_modes() -> None:
+    """A thread that outlives the simulation keeps its mode, which no longer does anything."""
+    for each in list(MODES):
+        each.__class__ = RetiredMode
+    MODES.clear()
 
 
 class RetiredMode(SimulationMode):

@@ -20,7 +20,8 @@ import torch.distributed as dist
 
 from devtrace.runtime.observers import do_last
 from devtrace.runtime.patches import Call, Depth, Patches
-from devtrace.simulation.storage_tags import FLOATING, HOST, MEMORY, SIMULATED, SimulatedDevice, tag_of, tensors_in
+from devtrace.simulation.devices import DEVICES
+from devtrace.simulation.storage_tags import FLOATING, HOST, SimulatedDevice, tag_of, tensors_in
 from devtrace.words.catalogue import sentence
 
 PATIENCE: Final = timedelta(minutes=10)
@@ -147,7 +148,7 @@ class _Member:
         addresses = [(int(index), address) for index, address in (other.split(" ", 1) for other in others)]
         neighbours = sum(address == here for _, address in addresses)
         twin = next((r for r, at in enumerate(addresses) if at == (device.index, here) and r != self.rank), None)
-        if twin is not None and neighbours <= len(SIMULATED):
+        if twin is not None and neighbours <= len(DEVICES.simulated):
             raise dist.DistBackendError(
                 "NCCL error: invalid usage (run with NCCL_DEBUG=WARN for details)\n"
                 "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\n"
@@ -196,7 +197,7 @@ def _gather_into_one(method: Call, group: Any, out: torch.Tensor, data: torch.Te
 
 
 def _ask_of_all_parameters(function: Call, group: Any, tensors: Any, *args: Any, **kwargs: Any) -> Any:
-    member = _without_cpu.get(group) if not MEMORY.is_one else None
+    member = _without_cpu.get(group) if not DEVICES.are_one else None
     if member is not None:
         member.refuse(tensors)
     return function(group, tensors, *args, **kwargs)
@@ -217,7 +218,7 @@ def check(func: Any, args: tuple[Any, ...]) -> None:
     """
     if func.namespace == "c10d":  # whose threads take modes along, which before torch 2.13 want this key for it
         torch._C._dispatch_tls_set_dispatch_key_excluded("PythonTLSSnapshot", False)
-    group = _group_of(args) if _without_cpu and func.namespace in NAMESPACES and not MEMORY.is_one else None
+    group = _group_of(args) if _without_cpu and func.namespace in NAMESPACES and not DEVICES.are_one else None
     member = _without_cpu.get(group) if group is not None else None
     if member is None:
         return

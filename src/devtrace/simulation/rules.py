@@ -14,7 +14,8 @@ import torch
 from devtrace.runtime.requirements import release_of
 from devtrace.runtime.tables import rows_of
 from devtrace.runtime.torch_names import returning, take
-from devtrace.simulation.storage_tags import CPU, HOST, MEMORY, SimulatedDevice, given_to, tag_of, type_name
+from devtrace.simulation.devices import DEVICES
+from devtrace.simulation.storage_tags import CPU, HOST, SimulatedDevice, given_to, tag_of, type_name
 
 
 class Arg(NamedTuple):
@@ -92,7 +93,7 @@ def rule_of_call(func: torch._ops.OpOverload, found: list[Arg], args: tuple[Any,
 def judge(func: torch._ops.OpOverload, found: list[Arg], args: tuple[Any, ...]) -> SimulatedDevice:
     """Return the owner of the result of a legal mix; raise what CUDA raises for an illegal one."""
     rule = rule_of_call(func, found, args)
-    if not MEMORY.is_one:
+    if not DEVICES.are_one:
         CHECKS[rule.check](func, rule, found)
     return found[0].owner if rule.check == "leading" else first_device(found)
 

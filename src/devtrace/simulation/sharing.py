@@ -9,7 +9,7 @@ from typing import Any, Final
 from torch.multiprocessing.reductions import reduce_storage
 
 from devtrace.runtime.patches import Patches
-from devtrace.simulation.devices import Devices
+from devtrace.simulation.devices import DEVICES
 from devtrace.simulation.storage_tags import CPU, HOST_TAG, TAG, Tag
 from devtrace.simulation.storages import Storage, device, on_a_device
 
@@ -43,13 +43,13 @@ class _OfTheHost:
         return getattr(self.storage, name)
 
 
-def install(patches: Patches, devices: Devices) -> None:
+def install(patches: Patches) -> None:
     """Patch what torch's reductions send a tensor by, and what they make one of at the other end."""
 
     def receive(index: int, handle: Handle, *_: Any) -> Storage:
         storage = _open(handle)
         if getattr(storage, TAG) is HOST_TAG:
-            setattr(storage, TAG, Received(devices.find(devices.resolve(index)), 0))
+            setattr(storage, TAG, Received(DEVICES.find(index), 0))
         return storage
 
     patches.set(Storage, "_share_cuda_", _send)

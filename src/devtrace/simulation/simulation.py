@@ -6,47 +6,21 @@ import os
 import sys
 from contextlib import ExitStack
 from functools import partial
-from types import ModuleType, TracebackType
-from typing import Any, Final
-from weakref import WeakSet
+from importlib import import_module
+from types import TracebackType
+from typing import Final
 
 import torch
 
-from devtrace.runtime import eager_paths, profiles, scripting, warned_lines
-from devtrace.runtime.device_spec import count_of, limit_of
-from devtrace.runtime.mode_stack import push_below, take_out
+from devtrace.runtime.device_spec import count_of
+from devtrace.runtime.mode_stack import at_the_bottom
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.requirements import versions
 from devtrace.runtime.torch_names import install_part, note_without
-from devtrace.simulation import (
-    ESSENTIAL,
-    autocast,
-    cached_gpu_checks,
-    checks,
-    children,
-    compiling,
-    cuda_only,
-    driver,
-    expired_tensors,
-    factories,
-    generators,
-    gradients,
-    graphs,
-    legacy_tensor_types,
-    mode,
-    process_groups,
-    sharing,
-    storages,
-    streams,
-    tensors,
-    triton,
-    upcast_ops,
-    wrappers,
-)
-from devtrace.simulation.cuda_features import elements, exchange, parallel, scripts
-from devtrace.simulation.devices import Devices
-from devtrace.simulation.mode import RetiredMode, SimulationMode
-from devtrace.simulation.storage_tags import HOST_TAG, MEMORY, SIMULATED, TAG
+from devtrace.simulation import ESSENTIAL, cached_gpu_checks, driver, expired_tensors
+from devtrace.simulation.devices import DEVICES
+from devtrace.simulation.mode import new_mode
+from devtrace.simulation.storage_tags import HOST_TAG, TAG
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import SimulateError
 
@@ -62,11 +36,9 @@ class Simulation:
     """Pretended CUDA devices, from `start` (or `with`) to `stop`."""
 
     def __init__(self, spec: str | int, *, force: bool = False, one_device: bool = False) -> None:
-        self.spec, self.count, self.limit = spec, count_of(spec), limit_of(spec)
+        self.spec, self.count = spec, count_of(spec)
         self.force = force
         self.one_device = one_device
-        self.devices = Devices(self.count)
-        self._modes: WeakSet[SimulationMode] = WeakSet()
         self.kept_answers: list[str] = []  # functions that go on saying what they were told before
         self.left_out: dict[str, str] = {}  # parts that this torch does not bear, each with its fault
         self._undo = ExitStack()
@@ -89,8 +61,8 @@ class Simulation:
 
     def join(self) -> None:
         """Make one memory of all devices from here on, as large as the program wants it."""
-        MEMORY.is_one = True
-        for each in self.devices.simulated:
+        DEVICES.are_one = True
+        for each in DEVICES.simulated:
             each.allow(sys.maxsize)
 
     def __enter__(self) -> Simulation:
@@ -108,71 +80,51 @@ class Simulation:
     def _refuse(self) -> None:
         if _active is not None:
             raise SimulateError.of("simulate-nested")
-        self._real = torch.cuda.is_available()
-        if self._real and not self.force:
+        if torch.cuda.is_available() and not self.force:
             raise SimulateError.of("simulate-real-cuda", count=torch.cuda.device_count())
 
     def _install(self, undo: ExitStack) -> None:
         """Patch all of it; undone in reverse order: the mode, then the tensors, then the names."""
-        devices = self.devices
-        MEMORY.is_one = self.one_device
-        undo.callback(setattr, MEMORY, "is_one", False)
+        DEVICES.begin(self.spec, are_one=self.one_device)
+        undo.callback(DEVICES.end)
         undo.callback(cached_gpu_checks.forget)
         undo.callback(driver.forget_initialisation)
         patches = Patches(always_restore=True)
         undo.callback(patches.undo)
-        undo.callback(expired_tensors.expire_all, devices.simulated)
+        undo.callback(expired_tensors.expire_all)
         patches.set(torch.UntypedStorage, TAG, HOST_TAG)
-        for simulated in devices.simulated:
-            simulated.begin(driver.TOTAL_MEMORY, self.limit)
-        SIMULATED.update((each.device, each) for each in devices.simulated if each.device is not None)
-        undo.callback(SIMULATED.clear)
-        expired_tensors.revive(devices.simulated)
-        for module, given in self._parts().items():
-            part = module.__name__.rpartition(".")[2]
-            fault = install_part(part, partial(_install_with, module, patches, given), patches, undo)
+        expired_tensors.revive()
+        for part in _PARTS:
+            fault = install_part(part, partial(_install, part, patches), patches, undo)
             if fault and part in ESSENTIAL:
                 raise SimulateError.of("simulate-torch", part=part, fault=fault, **versions())
             self.left_out |= {part: fault} if fault else {}
         if "process_groups" in self.left_out and "WORLD_SIZE" in os.environ:  # a rank may be recorded by nobody
             note = note_without("process_groups", self.left_out["process_groups"])
             sys.stderr.write(f"devtrace: {note}\n")
-        undo.callback(self._retire_modes)
-        own_mode = self._new_mode()
-        push_below(own_mode)
-        undo.callback(take_out, own_mode)
+        undo.enter_context(at_the_bottom(new_mode()))
         self.kept_answers = cached_gpu_checks.forget()
 
-    def _parts(self) -> dict[ModuleType, tuple[Any, ...]]:
-        """Return the parts in their order, each with what it asks for; `scripting` looks at all that came before it."""
-        devices, resolve = self.devices, self.devices.resolve
-        return {
-            tensors: (resolve,), storages: (devices,), factories: (resolve,), driver: (devices,), streams: (devices,),
-            generators: (devices,), mode: (self._new_mode,), gradients: (), graphs: (), parallel: (),
-            process_groups: (), checks: (), eager_paths: (), upcast_ops: (), legacy_tensor_types: (devices,),
-            autocast: (), compiling: (), cuda_only: (), wrappers: (resolve, self._real), warned_lines: (),
-            profiles: (), triton: (), exchange: (),
-            children: (self.spec, self.one_device, devices, lambda: list(self._modes)),
-            sharing: (devices,), elements: (), scripting: (), scripts: (),
-        }  # fmt: skip
 
-    def _new_mode(self) -> SimulationMode:
-        made = SimulationMode(self.devices.find)
-        self._modes.add(made)
-        return made
-
-    def _retire_modes(self) -> None:
-        """A thread that outlives the simulation keeps its mode, which no longer does anything."""
-        for each in self._modes:
-            each.__class__ = RetiredMode
+_PARTS: Final = {
+    name.rpartition(".")[2]: import_module(f"devtrace.{name}")
+    for name in (
+        *(f"simulation.{part}" for part in ESSENTIAL if part != "runtime"),
+        "simulation.gradients", "simulation.graphs", "simulation.cuda_features.parallel", "simulation.process_groups",
+        "simulation.checks", "runtime.eager_paths", "simulation.upcast_ops", "simulation.legacy_tensor_types",
+        "simulation.autocast", "simulation.compiling", "simulation.cuda_only", "simulation.wrappers",
+        "runtime.warned_lines", "runtime.profiles", "simulation.triton", "simulation.cuda_features.exchange",
+        "simulation.children", "simulation.sharing", "simulation.cuda_features.elements", "runtime.scripting",
+        "simulation.cuda_features.scripts",
+    )
+}  # fmt: skip
+"""In the order in which they are installed; `scripting` looks at all that came before it."""
+_UNDO: Final = ("mode", "driver", "process_groups", "autocast", "compiling", "wrappers", "triton")
+"""Parts that have more to undo than replaced names."""
 
 
-def _install_with(module: ModuleType, patches: Patches, given: tuple[Any, ...], undo: ExitStack) -> None:
-    """Install a part; those of `_UNDO` have more to undo than replaced names."""
-    module.install(patches, *((undo,) if module in _UNDO else ()), *given)
-
-
-_UNDO: Final = (mode, driver, process_groups, autocast, compiling, wrappers, triton)
+def _install(part: str, patches: Patches, undo: ExitStack) -> None:
+    _PARTS[part].install(patches, *((undo,) if part in _UNDO else ()))
 
 
 def _forget() -> None:

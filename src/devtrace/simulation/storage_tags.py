@@ -7,7 +7,6 @@ runs, the class attribute is the tag of the host: reading an untagged storage ne
 
 import itertools
 from collections.abc import Iterable, Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -21,10 +20,6 @@ TAG = "_devtrace_tag"
 CPU = torch.device("cpu")
 # Our own `.to` asks for this when a tensor shall go to the host. C++ says `cpu` for a CPU tensor, without an index.
 TO_HOST = torch.device("cpu", 0)
-
-
-MEMORY = SimpleNamespace(is_one=False)
-"""Memory of the simulation that runs: one for all devices in the reference of a proof, which refuses no mix."""
 
 
 class Tag:
@@ -53,8 +48,6 @@ HOST = SimulatedDevice(None, -1)
 # Made by C++ for the device of a tensor that C++ takes for a CPU tensor: it joins the first that it is used with.
 FLOATING = SimulatedDevice(None, -2)
 HOST_TAG = Tag(HOST, 0)
-# The devices of the simulation that runs.
-SIMULATED: dict[torch.device, SimulatedDevice] = {}
 
 
 def parts(tensor: torch.Tensor) -> Iterator[torch.Tensor]:

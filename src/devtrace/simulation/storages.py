@@ -5,8 +5,8 @@ from typing import Any
 import torch
 
 from devtrace.runtime.patches import Call, Patches
-from devtrace.simulation.devices import Devices
-from devtrace.simulation.storage_tags import CPU, MEMORY, TAG, TO_HOST, Tag, mark_pinned
+from devtrace.simulation.devices import DEVICES
+from devtrace.simulation.storage_tags import CPU, TAG, TO_HOST, Tag, mark_pinned
 from devtrace.simulation.tensors import move
 
 Storage = torch.UntypedStorage
@@ -20,23 +20,22 @@ def device(self: Storage) -> torch.device:
     return found
 
 
-def install(patches: Patches, devices: Devices) -> None:
+def install(patches: Patches) -> None:
     """Patch what torch.save, torch.load, pickle and deepcopy call of a storage."""
-
-    def make(own: Call, kind: type[Storage], *args: Any, device: Any = None, **kwargs: Any) -> Storage:
-        target = None if device is None else devices.resolve(device)
-        on_cuda = target is not None and target.type == "cuda"
-        made: Storage = own(kind, *args, **kwargs, **({} if target is None or on_cuda else {"device": target}))
-        if on_cuda:
-            setattr(made, TAG, Tag(devices.find(target), made.nbytes(), made))
-        return made
-
-    patches.wrap(Storage, "__new__", make)
     patches.set(Storage, "device", property(device))
     for method in (new, is_pinned, pin_memory):
         patches.set(Storage, method.__name__, method)
     for name, call in _AROUND.items():
         patches.wrap(Storage, name, call)
+
+
+def _make(own: Call, kind: type[Storage], *args: Any, device: Any = None, **kwargs: Any) -> Storage:
+    target = None if device is None else DEVICES.resolve(device)
+    on_cuda = target is not None and target.type == "cuda"
+    made: Storage = own(kind, *args, **kwargs, **({} if target is None or on_cuda else {"device": target}))
+    if on_cuda:
+        setattr(made, TAG, Tag(DEVICES.find(target), made.nbytes(), made))
+    return made
 
 
 def _copy(own: Call, self: Storage, source: Storage, non_blocking: bool = False) -> Storage:
@@ -87,7 +86,7 @@ def is_pinned(self: Storage, device: Any = None) -> bool:
 
 def pin_memory(self: Storage, device: Any = None) -> Storage:
     """A copy in page-locked host memory."""
-    if self.device.type != "cpu" and not MEMORY.is_one:
+    if self.device.type != "cpu" and not DEVICES.are_one:
         raise TypeError(f"cannot pin '{Storage.__module__}.UntypedStorage' only CPU memory can be pinned")
     new = Storage(self.nbytes()).copy_(self, False)
     mark_pinned(new)
@@ -110,6 +109,7 @@ def on_a_device(storage: Storage) -> bool:
 
 
 _AROUND: dict[str, Call] = {
+    "__new__": _make,
     "copy_": _copy,
     "resize_": _resize,
     "_write_file": _write,

@@ -12,7 +12,6 @@ import itertools
 import threading
 import time
 from bisect import bisect
-from collections.abc import Iterator
 from typing import Any, Final
 
 import torch
@@ -20,12 +19,13 @@ from torch.multiprocessing.reductions import reduce_event
 
 from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.torch_names import take
-from devtrace.simulation.devices import Devices
+from devtrace.simulation.devices import DEVICES
 from devtrace.simulation.refusals import waited
 
 _CUDA = 1  # c10::DeviceType::CUDA
 _MOST: Final = 10_000
 """Switches that are remembered; nodes from before those have the default stream."""
+_numbers: Final = itertools.count(1)
 _next_node: Final = take("_C._autograd._get_sequence_nr", "backward", instead=lambda: 0)
 
 
@@ -44,56 +44,50 @@ class _Streams(threading.local):
 _of_thread = _Streams()
 
 
-def install(patches: Patches, devices: Devices) -> None:
+def install(patches: Patches) -> None:
     """`torch.Stream`, `torch.Event`, their torch.cuda versions, and what asks for the current stream."""
     global _of_thread
     _of_thread = _Streams()
     patches.wrap(torch.Tensor, "register_hook", _register_hook)
-    scope = {"devices": devices, "numbers": itertools.count(1)}
-    event: type = type("Event", (SimulatedEvent,), scope)
-    stream: type = type("Stream", (SimulatedStream,), {**scope, "event_class": event})
-
-    def current_stream(index: int) -> Any:
-        return _of_thread.current.get(index) or stream(stream_id=0, device_index=index, device_type=_CUDA)
-
-    def set_stream(made: Any) -> None:
-        _of_thread.current[made.device_index] = made
-        if made.stream_id or _of_thread.numbers:  # a switch to be remembered
-            _of_thread.numbers.append(_next_node())
-            _of_thread.streams.append(made)
-            del _of_thread.numbers[:-_MOST], _of_thread.streams[:-_MOST]
-        devices.set_current(made.device_index)
-
-    def describe(index: int) -> tuple[int, int, int]:
-        made = current_stream(index)
-        return made.stream_id, made.device_index, made.device_type
-
     for owner in (torch.cuda, torch.cuda.streams, torch):
-        patches.set(owner, "Stream", stream)
-        patches.set(owner, "Event", event)
-    for name, value in {
-        "_accelerator_getStream": current_stream,
-        "_accelerator_setStream": set_stream,
-        "_cuda_getCurrentStream": describe,
-        "_cuda_getDefaultStream": lambda index: (0, index, _CUDA),
-        "_cuda_getCurrentRawStream": lambda index: current_stream(index).stream_id,
-        "_cuda_setStream": lambda **which: set_stream(stream(**which)),
-        "_cuda_getStreamFromExternal": lambda pointer, index: (pointer, index, _CUDA),
-    }.items():
+        patches.set(owner, "Stream", Stream)
+        patches.set(owner, "Event", Event)
+    for name, value in _ANSWERS.items():
         patches.set(torch._C, name, value)
 
 
-class SimulatedStream:
-    """A queue that is always empty; each simulation subclasses it with its devices."""
+def _current_stream(index: int) -> Any:
+    return _of_thread.current.get(index) or Stream(stream_id=0, device_index=index)
 
-    devices: Devices
-    numbers: Iterator[int]
-    event_class: type
+
+def _set_stream(made: Any) -> None:
+    _of_thread.current[made.device_index] = made
+    if made.stream_id or _of_thread.numbers:  # a switch to be remembered
+        _of_thread.numbers.append(_next_node())
+        _of_thread.streams.append(made)
+        del _of_thread.numbers[:-_MOST], _of_thread.streams[:-_MOST]
+    DEVICES.set_current(made.device_index)
+
+
+_ANSWERS: Final[dict[str, Call]] = {
+    "_accelerator_getStream": _current_stream,
+    "_accelerator_setStream": _set_stream,
+    "_cuda_getCurrentStream": lambda index: (_current_stream(index).stream_id, index, _CUDA),
+    "_cuda_getDefaultStream": lambda index: (0, index, _CUDA),
+    "_cuda_getCurrentRawStream": lambda index: _current_stream(index).stream_id,
+    "_cuda_setStream": lambda **which: _set_stream(Stream(**which)),
+    "_cuda_getStreamFromExternal": lambda pointer, index: (pointer, index, _CUDA),
+}
+
+
+class Stream:
+    """`torch.cuda.Stream`: a queue that is always empty."""
+
+    device_type = _CUDA
 
     def __init__(self, device: Any = None, priority: int = 0, **known: int) -> None:
-        self.device_index = known.get("device_index", self.devices.find(device).index)
-        self.stream_id = known["stream_id"] if "stream_id" in known else known.get("stream_ptr", next(self.numbers))
-        self.device_type = _CUDA
+        self.device_index = known.get("device_index", DEVICES.find(device).index)
+        self.stream_id = known["stream_id"] if "stream_id" in known else known.get("stream_ptr", next(_numbers))
         self.priority = priority
         self._entered: list[Any] = []
 
@@ -124,23 +118,23 @@ class SimulatedStream:
     wait_stream = wait_event
 
     def record_event(self, event: Any = None) -> Any:
-        event = self.event_class() if event is None else event
+        event = Event() if event is None else event
         event.record(self)
         return event
 
     def __enter__(self) -> Any:
-        self._entered.append((self.devices.current, torch._C._accelerator_getStream(self.device_index)))
-        torch._C._accelerator_setStream(self)
+        self._entered.append((DEVICES.current, _current_stream(self.device_index)))
+        _set_stream(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         index, before = self._entered.pop()
-        torch._C._accelerator_setStream(before)
-        self.devices.set_current(index)
+        _set_stream(before)
+        DEVICES.set_current(index)
 
     def __eq__(self, other: object) -> bool:
         mine = (self.device_index, self.stream_id)
-        return isinstance(other, SimulatedStream) and mine == (other.device_index, other.stream_id)
+        return isinstance(other, Stream) and mine == (other.device_index, other.stream_id)
 
     def __hash__(self) -> int:
         return hash((self.device_index, self.stream_id))
@@ -149,28 +143,25 @@ class SimulatedStream:
         return f"<torch.cuda.Stream device={self.device} cuda_stream={self.stream_id:#x}>"
 
 
-class SimulatedEvent:
-    """Keeps the moment at which it was recorded."""
-
-    devices: Devices
-    numbers: Iterator[int]
+class Event:
+    """`torch.cuda.Event`: keeps the moment at which it was recorded."""
 
     def __init__(self, *args: Any, enable_timing: bool = False, **kwargs: Any) -> None:
         given = next((each for each in (*args[:1], kwargs.get("device")) if isinstance(each, str | torch.device)), None)
         self.enable_timing = enable_timing or bool(args and args[0] is True)
-        self.device = torch.device("cuda", self.devices.find(given).index) if given is not None else None
+        self.device = DEVICES.find(given).device if given is not None else None
         self._number = 0
         self._at: float | None = None
 
     event_id = cuda_event = property(lambda self: self._number)
 
     def record(self, stream: Any = None) -> None:
-        there = stream.device if stream is not None else torch.device("cuda", self.devices.current)
+        there = stream.device if stream is not None else torch.device("cuda", DEVICES.current)
         self.device = self.device or there
         if self.device != there:
             both = f"Event device {self.device.index} does not match recording stream's device {there.index}."
             raise RuntimeError(both)
-        self._number = self._number or next(self.numbers)
+        self._number = self._number or next(_numbers)
         self._at = time.perf_counter()
 
     def synchronize(self, stream: Any = None) -> None:
@@ -183,13 +174,13 @@ class SimulatedEvent:
 
     def ipc_handle(self) -> bytes:
         """As many bytes as CUDA's; who opens them finds an event that is over."""
-        self._number = self._number or next(self.numbers)
+        self._number = self._number or next(_numbers)
         return self._number.to_bytes(64, "little")
 
     @classmethod
-    def from_ipc_handle(cls, device: Any, handle: bytes) -> SimulatedEvent:
+    def from_ipc_handle(cls, device: Any, handle: bytes) -> Event:
         event = cls()
-        event.device = torch.device("cuda", cls.devices.find(device).index)
+        event.device = DEVICES.find(device).device
         event._number = int.from_bytes(handle, "little")
         return event
 
@@ -234,15 +225,13 @@ def _on(stream: Any, hook: Call) -> Call:
 
 def follow(node: Any) -> None:
     """Let a function's backward find the current stream again, unless that is the default one."""
-    stream = torch.cuda.current_stream()
-    before: list[Any] = []
+    stream = _current_stream(DEVICES.current)
 
     def enter(_: Any) -> None:
-        before.append(torch.cuda.current_stream())
-        torch.cuda.set_stream(stream)
+        stream.__enter__()
 
     def leave(*_: Any) -> None:
-        torch.cuda.set_stream(before.pop())
+        stream.__exit__(None, None, None)
 
     if stream.stream_id:
         node.register_prehook(enter)

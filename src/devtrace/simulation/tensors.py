@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import nn
@@ -15,15 +15,14 @@ from torch.overrides import handle_torch_function, has_torch_function
 
 from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes
-from devtrace.simulation.storage_tags import CPU, MEMORY, SIMULATED, TO_HOST, Tag, claim, tag_of
+from devtrace.simulation.devices import DEVICES
+from devtrace.simulation.storage_tags import CPU, TO_HOST, Tag, claim, tag_of
 
 _Base = torch._C.TensorBase
 _base_device = _Base.device.__get__
 _base_to = _Base.to
 _is_excluded: Callable[[Any], bool] = torch._C._dispatch_tls_is_dispatch_key_excluded
 
-# From whatever a user may pass as a device to a torch.device, with an index if it is a CUDA device.
-Resolve = Callable[[Any], torch.device]
 Gradients = tuple[torch.Tensor | None, ...]
 
 
@@ -73,14 +72,12 @@ def _seen(name: str, get: Callable[[torch.Tensor], Any]) -> Callable[[torch.Tens
     return read
 
 
-def install(patches: Patches, resolve: Resolve) -> None:
+def install(patches: Patches) -> None:
     """Replace everything on `torch.Tensor` that names a device."""
-    moves = Moves(resolve)
-    patches.set(torch.Tensor, "device", Attribute(_seen("device", device)))
-    patches.set(torch.Tensor, "is_cuda", Attribute(_seen("is_cuda", lambda self: device(self).type == "cuda")))
-    patches.set(torch.Tensor, "is_cpu", Attribute(_seen("is_cpu", lambda self: device(self).type == "cpu")))
-    for name in ("to", "cuda", "cpu", "type_as", "numpy", "tolist", "get_device"):
-        patches.wrap(torch.Tensor, name, partial(ask_classes, getattr(moves, name)), leaves=True)
+    for name, get in _ATTRIBUTES.items():
+        patches.set(torch.Tensor, name, Attribute(_seen(name, get)))
+    for method in (to, cuda, cpu, type_as, numpy, tolist, get_device):
+        patches.wrap(torch.Tensor, method.__name__, partial(ask_classes, method), leaves=True)
     lazy: Any = nn.parameter.UninitializedParameter.__mro__[1]  # lists by function what a lazy parameter can do
     replaced = [getattr(torch.Tensor, name) for name in ("to", "cuda", "cpu", "get_device")]
     patches.set(lazy, "_allowed_methods", [*lazy._allowed_methods, *replaced])
@@ -94,50 +91,57 @@ def ask_classes(instead: Call, own: Call, *args: Any, **kwargs: Any) -> Any:
     return instead(*args, **kwargs)
 
 
-class Moves:
-    """Methods that move a tensor, with the devices of one simulation."""
+_ATTRIBUTES: Final[dict[str, Callable[[torch.Tensor], Any]]] = {
+    "device": device,
+    "is_cuda": lambda self: device(self).type == "cuda",
+    "is_cpu": lambda self: device(self).type == "cpu",
+}
 
-    def __init__(self, resolve: Resolve) -> None:
-        self.resolve = resolve
 
-    def to(self, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        target, rest = read_to(args, kwargs)
-        if target is None:
-            return _base_to(tensor, *args, **kwargs)
-        return move(tensor, self.resolve(target), rest)
+def to(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+    target, rest = read_to(args, kwargs)
+    if target is None:
+        return _base_to(tensor, *args, **kwargs)
+    return move(tensor, DEVICES.resolve(target), rest)
 
-    def cuda(
-        self, tensor: torch.Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
-    ) -> torch.Tensor:
-        rest = {"non_blocking": non_blocking, "memory_format": memory_format}
-        target = self.resolve("cuda" if device is None else device)
-        if target.type != "cuda" and not MEMORY.is_one:
-            raise RuntimeError("Invalid device, must be cuda device")
-        return move(tensor, target, rest)
 
-    def cpu(self, tensor: torch.Tensor, memory_format: Any = None) -> torch.Tensor:
-        return move(tensor, CPU, {"memory_format": memory_format})
+def cuda(
+    tensor: torch.Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+) -> torch.Tensor:
+    rest = {"non_blocking": non_blocking, "memory_format": memory_format}
+    target = DEVICES.resolve("cuda" if device is None else device)
+    if target.type != "cuda" and not DEVICES.are_one:
+        raise RuntimeError("Invalid device, must be cuda device")
+    return move(tensor, target, rest)
 
-    def type_as(self, tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        return move(tensor, device(other), {"dtype": other.dtype})
 
-    def get_device(self, tensor: torch.Tensor) -> int:
-        found = device(tensor)
-        return found.index if found.type == "cuda" else _Base.get_device(tensor)
+def cpu(tensor: torch.Tensor, memory_format: Any = None) -> torch.Tensor:
+    return move(tensor, CPU, {"memory_format": memory_format})
 
-    def tolist(self, tensor: torch.Tensor) -> Any:
-        return _Base.tolist(self.cpu(tensor))
 
-    def numpy(self, tensor: torch.Tensor, *, force: bool = False) -> Any:
-        if force:
-            return self.cpu(tensor.detach()).resolve_conj().resolve_neg().numpy()
-        found = device(tensor)
-        if found.type == "cuda" and not MEMORY.is_one:
-            raise TypeError(
-                f"can't convert {found} device type tensor to numpy. "
-                "Use Tensor.cpu() to copy the tensor to host memory first."
-            )
-        return _Base.numpy(tensor)
+def type_as(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    return move(tensor, device(other), {"dtype": other.dtype})
+
+
+def get_device(tensor: torch.Tensor) -> int:
+    found = device(tensor)
+    return found.index if found.type == "cuda" else _Base.get_device(tensor)
+
+
+def tolist(tensor: torch.Tensor) -> Any:
+    return _Base.tolist(cpu(tensor))
+
+
+def numpy(tensor: torch.Tensor, *, force: bool = False) -> Any:
+    if force:
+        return cpu(tensor.detach()).resolve_conj().resolve_neg().numpy()
+    found = device(tensor)
+    if found.type == "cuda" and not DEVICES.are_one:
+        raise TypeError(
+            f"can't convert {found} device type tensor to numpy. "
+            "Use Tensor.cpu() to copy the tensor to host memory first."
+        )
+    return _Base.numpy(tensor)
 
 
 def read_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -172,8 +176,8 @@ def _copied(tensor: torch.Tensor, target: torch.device, rest: dict[str, Any]) ->
     if a_mode_sees():
         return _base_to(tensor, target if target.type == "cuda" else TO_HOST, **rest)
     out = _base_to(tensor, rest.pop("dtype", tensor.dtype), **rest)
-    if target in SIMULATED:
-        claim(out, SIMULATED[target])
+    if target in DEVICES.by_device:
+        claim(out, DEVICES.by_device[target])
     return out
 
 

@@ -8,25 +8,24 @@ no driver. So while a simulation runs without real devices the CPU answers.
 
 import ctypes
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 
 from devtrace.runtime.patches import Call, Patches, around
-from devtrace.simulation.storage_tags import CPU, SIMULATED, TAG, Tag
-from devtrace.simulation.tensors import Resolve
+from devtrace.simulation.devices import DEVICES
+from devtrace.simulation.storage_tags import CPU, TAG, Tag
 
 _CPU, _CUDA = 0, 1  # c10::DeviceType
 _DEVICE: Final = 7  # the place of `device` among the arguments of `_make_wrapper_subclass`
 
 
-def install(patches: Patches, undo: ExitStack, resolve: Resolve, real: bool) -> None:
+def install(patches: Patches, undo: ExitStack) -> None:
     """Tag wrappers when they are made, and let the CPU answer for a simulated device, unless there are real ones."""
-    make = around(torch.Tensor._make_wrapper_subclass, partial(_make_wrapper, resolve))
+    make = around(torch.Tensor._make_wrapper_subclass, _make_wrapper)
     patches.set(torch.Tensor, "_make_wrapper_subclass", staticmethod(make))
-    if not real:
+    if not DEVICES.are_beside_real_ones:
         answer_for_cuda(undo)
 
 
@@ -41,10 +40,10 @@ def answer_for_cuda(undo: ExitStack) -> None:
     guards[_CUDA] = guards[_CPU]
 
 
-def _make_wrapper(resolve: Resolve, make: Call, *args: Any, **kwargs: Any) -> Any:
+def _make_wrapper(make: Call, *args: Any, **kwargs: Any) -> Any:
     asked = args[_DEVICE] if len(args) > _DEVICE else kwargs.get("device")
-    target = None if asked is None else resolve(asked)
-    if target not in SIMULATED:
+    target = None if asked is None else DEVICES.resolve(asked)
+    if target not in DEVICES.by_device:
         return make(*args, **kwargs)
     if len(args) > _DEVICE:
         args = (*args[:_DEVICE], CPU, *args[_DEVICE + 1 :])
@@ -52,5 +51,5 @@ def _make_wrapper(resolve: Resolve, make: Call, *args: Any, **kwargs: Any) -> An
         kwargs["device"] = CPU
     wrapper = make(*args, **kwargs)
     with torch._C.DisableTorchFunctionSubclass():
-        setattr(wrapper.untyped_storage(), TAG, Tag(SIMULATED[target], 0))
+        setattr(wrapper.untyped_storage(), TAG, Tag(DEVICES.by_device[target], 0))
     return wrapper

@@ -7,57 +7,56 @@ import torch
 from devtrace.runtime.observers import Alive
 from devtrace.simulation.allocation.allocator import Block
 from devtrace.simulation.allocation.shares import SimulatedDevice, alive_on
-from devtrace.simulation.devices import Devices
-from devtrace.simulation.storage_tags import SIMULATED
+from devtrace.simulation.devices import DEVICES
 
 
-class MemoryAnswers:
-    """Part of the driver that torch.cuda asks about memory."""
+def memory_stats(device: int) -> dict[str, Any]:
+    """Return the allocator's statistics, as far as they can be known."""
+    found = DEVICES.find(device)
+    memory = found.memory
+    used = _stat(memory.allocated, memory.highest)
+    counts = {"allocation": found.live, "active": found.live, **_of_blocks(memory)}
+    return {
+        **dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), used),
+        "reserved_bytes": _stat(memory.reserved, memory.highest_reserved),
+        **{name: _stat(count, count) for name, count in counts.items()},
+        **dict.fromkeys(("oversize_allocations", "oversize_segments"), _stat(0, 0)["all"]),
+        "num_alloc_retries": memory.retries,
+        "num_ooms": memory.failures,
+        **dict.fromkeys(("num_sync_all_streams", "num_oom_rejections"), 0),
+        "num_device_alloc": memory.made,
+        "num_device_free": memory.given,
+        "max_split_size": -1,  # of blocks that may be split: any
+        "reserved_bytes_by_private_pools": {},
+    }
 
-    devices: Devices
 
-    def memory_stats(self, device: int) -> dict[str, Any]:
-        """Return the allocator's statistics, as far as they can be known."""
-        found = self.devices.find(device)
-        memory = found.memory
-        used = _stat(memory.allocated, memory.highest)
-        counts = {"allocation": found.live, "active": found.live, **_of_blocks(memory)}
-        return {
-            **dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), used),
-            "reserved_bytes": _stat(memory.reserved, memory.highest_reserved),
-            **{name: _stat(count, count) for name, count in counts.items()},
-            **dict.fromkeys(("oversize_allocations", "oversize_segments"), _stat(0, 0)["all"]),
-            "num_alloc_retries": memory.retries,
-            "num_ooms": memory.failures,
-            **dict.fromkeys(("num_sync_all_streams", "num_oom_rejections"), 0),
-            "num_device_alloc": memory.made,
-            "num_device_free": memory.given,
-            "max_split_size": -1,  # of blocks that may be split: any
-            "reserved_bytes_by_private_pools": {},
-        }
+def empty_cache() -> None:
+    for each in DEVICES.simulated:
+        each.memory.release()
 
-    def empty_cache(self) -> None:
-        for each in self.devices.simulated:
-            each.memory.release()
 
-    def memory_info(self, device: int | None = None) -> tuple[int, int]:
-        """Free and total bytes of a device; without a limit a program may hold more than there is."""
-        found = self.devices.find(device)
-        return max(found.total - found.memory.reserved, 0), found.total
+def memory_info(device: int | None = None) -> tuple[int, int]:
+    """Free and total bytes of a device; without a limit a program may hold more than there is."""
+    found = DEVICES.find(device)
+    return max(found.total - found.memory.reserved, 0), found.total
 
-    def set_fraction(self, fraction: float, device: int) -> None:
-        found = self.devices.find(device)
-        found.allow(int(fraction * found.total))
 
-    def fraction(self, device: int) -> float:
-        found = self.devices.find(device)
-        limit = found.memory.limit
-        return 1.0 if limit is None else limit / found.total
+def set_fraction(fraction: float, device: int) -> None:
+    found = DEVICES.find(device)
+    found.allow(int(fraction * found.total))
 
-    def snapshot(self, *_: Any) -> dict[str, Any]:
-        """Return the blocks as pytorch.org/memory_viz reads them; without a limit nothing is known of blocks."""
-        found = [_segment(each, *part) for each in self.devices.simulated for part in each.memory.segments()]
-        return {"segments": found, "device_traces": [[] for _ in self.devices.simulated]}
+
+def fraction(device: int) -> float:
+    found = DEVICES.find(device)
+    limit = found.memory.limit
+    return 1.0 if limit is None else limit / found.total
+
+
+def snapshot(*_: Any) -> dict[str, Any]:
+    """Return the blocks as pytorch.org/memory_viz reads them; without a limit nothing is known of blocks."""
+    found = [_segment(each, *part) for each in DEVICES.simulated for part in each.memory.segments()]
+    return {"segments": found, "device_traces": [[] for _ in DEVICES.simulated]}
 
 
 def _segment(device: SimulatedDevice, small: bool, blocks: list[Block]) -> dict[str, Any]:
@@ -95,7 +94,7 @@ def _stat(current: int, peak: int) -> dict[str, dict[str, int]]:
 
 def alive(device: torch.device) -> Alive | None:
     """Return what lives on a simulated device."""
-    found = SIMULATED.get(device)
+    found = DEVICES.by_device.get(device)
     if found is None:
         return None
     memory = found.memory

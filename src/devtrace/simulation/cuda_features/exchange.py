@@ -12,7 +12,8 @@ from typing import Any, Final
 import torch
 
 from devtrace.runtime.patches import Call, Patches
-from devtrace.simulation.storage_tags import SIMULATED, Tag, claim, tag_of
+from devtrace.simulation.devices import DEVICES
+from devtrace.simulation.storage_tags import Tag, claim, tag_of
 from devtrace.simulation.tensors import device, move
 
 _HOST: Final = 1  # kDLCPU
@@ -54,6 +55,6 @@ def _refuse(take: Call, given: Any, /, **kwargs: Any) -> Any:
 def _import(take: Call, capsule: Any) -> torch.Tensor:
     made: torch.Tensor = take(capsule)
     known = _exported.get(made.data_ptr())
-    if known is not None and known.owner.device in SIMULATED:
+    if known is not None and known.owner.device in DEVICES.by_device:
         claim(made, known.owner)
     return made

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from devtrace.runtime.patches import Patches
-from devtrace.simulation.storage_tags import MEMORY
+from devtrace.simulation.devices import DEVICES
 
 Tensor = torch.Tensor
 
@@ -41,7 +41,7 @@ def broadcast_out(tensor: Tensor, out: list[Tensor]) -> list[Tensor]:
 def broadcast_coalesced(tensors: list[Tensor], devices: list[int], buffer_size: int) -> list[list[Tensor]]:
     """One list of tensors per device; the first device's are the tensors themselves."""
     here = all(tensor.get_device() == devices[0] for tensor in tensors)
-    _check(here or MEMORY.is_one, f"All tensors must be on devices[0]: {devices[0]}")
+    _check(here or DEVICES.are_one, f"All tensors must be on devices[0]: {devices[0]}")
     copies = [[broadcast(tensor, [index])[0].detach() for tensor in tensors] for index in devices[1:]]
     return [tensors, *copies]
 
@@ -112,7 +112,7 @@ def _check_cuda(tensors: Sequence[Tensor], kind: str, one: str) -> None:
         words = (
             f"Expected all {kind} tensors to be CUDA tensors, but {one} at index {number} has device '{tensor.device}'"
         )
-        _check(tensor.is_cuda or MEMORY.is_one, words)
+        _check(tensor.is_cuda or DEVICES.are_one, words)
 
 
 def _check(is_so: bool, words: str) -> None:

@@ -8,11 +8,11 @@ import torch
 
 from devtrace.runtime.torch_names import returning
 from devtrace.simulation.allocation.allocator import out_of_memory
+from devtrace.simulation.devices import DEVICES
 from devtrace.simulation.storage_tags import (
     CPU,
     FLOATING,
     HOST,
-    MEMORY,
     TAG,
     anchor_floating,
     claim,
@@ -29,7 +29,7 @@ Args = tuple[Any, ...]
 def pack_padded_sequence(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`_pack_padded_sequence`: batch sizes stay on the host, and the lengths must be there."""
     lengths = args[1]
-    if tag_of(lengths).owner is not HOST and not MEMORY.is_one:
+    if tag_of(lengths).owner is not HOST and not DEVICES.are_one:
         kind = type_name(lengths).rpartition(".")[2].removesuffix("Tensor")
         raise RuntimeError(
             "'lengths' argument should be a 1D CPU int64 tensor, "
@@ -54,7 +54,7 @@ def set_(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     here = tag_of(args[0]).owner
     source = args[1] if len(args) > 1 else args[0]
     there = (tag_of(source) if isinstance(source, torch.Tensor) else getattr(source, TAG)).owner
-    if there is not here and here not in (HOST, FLOATING) and there is not FLOATING and not MEMORY.is_one:
+    if there is not here and here not in (HOST, FLOATING) and there is not FLOATING and not DEVICES.are_one:
         raise RuntimeError(
             f'Attempted to set the storage of a tensor on device "{here.device or CPU}" to a storage on different '
             f'device "{there.device or CPU}".  This is no longer allowed; the devices must match.'
@@ -73,7 +73,7 @@ def to_copy(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     owner = source = tag_of(args[0]).owner
     if device is not None:
         if device.type == "cuda":
-            owner = mode.find_device(device)
+            owner = DEVICES.find(device)
         elif device.type != "cpu" or device.index is not None:
             owner = HOST
         if device.type in ("cuda", "cpu"):
@@ -114,7 +114,7 @@ def is_pinned(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> bool:
 
 def pin_memory(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> torch.Tensor:
     """A copy in page-locked host memory; a tensor of a device has none."""
-    if tag_of(args[0]).owner is not HOST and not MEMORY.is_one:
+    if tag_of(args[0]).owner is not HOST and not DEVICES.are_one:
         raise RuntimeError(f"cannot pin '{type_name(args[0])}' only dense CPU tensors can be pinned")
     return pinned(args[0].clone())
 
@@ -127,11 +127,11 @@ def narrow_copy(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any
         return torch.narrow(*args).clone(memory_format=torch.contiguous_format)
 
 
-def refuse_without_host_memory(error: Exception, mode: Any, args: Args, kwargs: dict[str, Any]) -> None:
+def refuse_without_host_memory(error: Exception, args: Args, kwargs: dict[str, Any]) -> None:
     """Raise CUDA's error for a tensor of a device that the host, whose memory that is here, cannot hold."""
     asked = re.search(r"you tried to allocate (\d+) bytes", str(error))
     device = kwargs.get("device")
-    there = [mode.find_device(device)] if device is not None and device.type == "cuda" else []
+    there = [DEVICES.find(device)] if device is not None and device.type == "cuda" else []
     there += [owner for each in tensors_in(args) if (owner := tag_of(each).owner).device is not None]
     if asked is not None and there:
         there[0].refused = int(asked[1])
