@@ -63,7 +63,7 @@ OLDEST := $(VENV)-oldest
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test near near-record check lint types quick unit breadth breadth-e2e breadth-notebooks coverage ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo ticks \
+.PHONY: help lab test test-simulation near near-record check lint types quick unit breadth breadth-e2e breadth-notebooks coverage ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo ticks \
 	build dev format golden docs bench suites sweep real ray long-runs harm site \
 	gallery notebook-outputs screenshot test-newest test-released test-cuda test-oldest torch-newest torch-cuda torch-oldest clean distclean
 
@@ -105,6 +105,9 @@ unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser
 	$(ASKED) unit $(PYTEST_APART) --no-loadscope-reorder \
 		-m "not e2e and not foreign and not notebook and not wheel and not real and not breadth" \
 		$(addprefix --ignore=,$(QUICK)) $(ARGS)
+
+test-simulation: $(READY) $(SYSTEMS) ## the tests of simulated devices alone
+	$(PYTEST_APART) -m "not breadth" tests/simulation $(ARGS)
 
 breadth: $(READY) $(SYSTEMS) compiler chromium ## what make test asks of one of each kind, asked of all (after make test in CI)
 	$(PYTEST) -n 2 -m "breadth and not e2e and not foreign and not notebook and not wheel and not real" $(ACCELERATED)

@@ -1,6 +1,11 @@
-"""Parts of torch.cuda that need a driver: answered where nothing depends on it, else refused with one sentence."""
+"""Parts of torch.cuda that need a driver: answered where nothing depends on it, else refused with one sentence.
+
+So is a launch of a program's own kernel by Triton, which every build of torch with CUDA brings along.
+"""
 
 import itertools
+import sys
+from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any, Final, NoReturn
 
@@ -8,17 +13,21 @@ import torch
 from torch.autograd import profiler
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils import _triton
 
+from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.torch_names import replace, returning
 from devtrace.simulation.storage_tags import tag_of
 from devtrace.words.errors import SimulateError
 
 NCCL_VERSION: Final = (2, 28, 9)
+_TRITON: Final = "triton.runtime.driver"
 
 
-def install(patches: Patches) -> None:
+def install(patches: Patches, undo: ExitStack) -> None:
     """Ranges for profilers, handles and attention kernels are answered; pools and raw memory are refused."""
+    _refuse_triton(patches, undo)
     replace("cuda_only", _ANSWERS, patches)
     patches.set(torch.cuda.nvtx, "_nvtx", _ranges())
     patches.set(torch.cuda.nccl, "version", returning(NCCL_VERSION))
@@ -101,3 +110,32 @@ def _attend_with_a_kernel(attend: Call, query: torch.Tensor, *args: Any, **kwarg
         return attend(query, *args, **kwargs)
     with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]):  # what the CPU takes by itself
         return attend(query, *args, **kwargs)
+
+
+def _refuse_triton(patches: Patches, undo: ExitStack) -> None:
+    """Let torch find no Triton, and refuse a launch of a program's own kernel, whenever Triton is loaded."""
+    patches.set(_triton, "has_triton_package", returning(False))
+    _ask_again()
+    undo.callback(_ask_again)
+    watcher = ImportWatcher(_TRITON)
+
+    def refuse() -> None:
+        config = sys.modules[_TRITON].driver
+        undo.callback(vars(config).update, dict(vars(config)))
+        config.set_active(_NoDevice())
+
+    undo.callback(watcher.cancel, refuse)
+    watcher.call_when_imported(refuse)
+
+
+def _ask_again() -> None:
+    for answer in vars(_triton).values():
+        if hasattr(answer, "cache_clear"):
+            answer.cache_clear()
+
+
+class _NoDevice:
+    """Triton's driver, of which a launch asks the device first."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise SimulateError.of("simulate-limit.triton")

@@ -11,8 +11,11 @@ import torch
 
 from devtrace.runtime.device_spec import MOST, count_of, limit_of
 from devtrace.runtime.quiet import Quiet
-from devtrace.simulation.allocation.shares import SimulatedDevice
+from devtrace.simulation.allocation.shares import SimulatedDevice as SimulatedDevice
 
+CPU: Final = torch.device("cpu")
+TO_HOST: Final = torch.device("cpu", 0)
+"""Our own `.to` asks for this when a tensor shall go to the host. C++ says `cpu` for a CPU tensor, without an index."""
 TOTAL_MEMORY: Final = 16 << 30
 _Device = torch.device  # the class itself: while a simulation runs, `torch.device` is ours
 # The same in every simulation: a tensor that outlives one is on its device again in the next.
@@ -29,6 +32,11 @@ class Devices:
     `are_one`: all devices and the host are one memory, which refuses no mix: the reference of a proof.
     """
 
+    spec: str | int
+    simulated: list[SimulatedDevice]
+    by_device: dict[torch.device, SimulatedDevice]
+    are_beside_real_ones: bool
+
     def __init__(self) -> None:
         self.end()
 
@@ -42,8 +50,8 @@ class Devices:
 
     def end(self) -> None:
         self.are_one = False
-        self.by_device: dict[torch.device, SimulatedDevice] = {}
-        self.simulated: list[SimulatedDevice] = []
+        self.by_device = {}
+        self.simulated = []
         self._local = threading.local()
         self.refusal = ""  # what CUDA says in a forked process whose parent has used it
 

@@ -11,12 +11,13 @@ from typing import Any, Final
 
 import torch
 
-from devtrace.runtime.observers import existing, knowing
+from devtrace.runtime.observers import Alive, existing, knowing
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tables import json_of
 from devtrace.runtime.torch_names import replace, returning
-from devtrace.simulation.allocation import answers, shares
-from devtrace.simulation.devices import DEVICES
+from devtrace.simulation.allocation.allocator import Block
+from devtrace.simulation.allocation.shares import alive_on, blocks
+from devtrace.simulation.devices import DEVICES, SimulatedDevice
 from devtrace.simulation.handlers import handlers
 from devtrace.simulation.refusals import WAITS, show_waits
 
@@ -26,9 +27,10 @@ CUDA_VERSION = "13.0"
 def install(patches: Patches, undo: ExitStack) -> None:
     """Give `torch._C` and `torch.cuda` what they have on a machine with these devices."""
     undo.callback(show_waits, 0)
-    for asked, answer in ((knowing, answers.alive), (existing, shares.blocks)):
-        asked.append(answer)
-        undo.callback(asked.remove, answer)
+    knowing.append(alive)
+    undo.callback(knowing.remove, alive)
+    existing.append(blocks)
+    undo.callback(existing.remove, blocks)
     replace("driver", _SHARED, patches)
     compiled = {"_cuda_getCompiledVersion": getattr(torch._C, "_cuda_getCompiledVersion", lambda: 13000)}
     for owner, names in ((torch._C, _NAMES | _preferred() | compiled), (torch.cuda, _globals())):
@@ -88,7 +90,7 @@ def _globals() -> dict[str, object]:
         "_maybe_exchange_device": lambda index: _exchange(index),  # torch._dynamo tells the two apart
         "_get_device_properties": _properties,
         "_cudart": SimpleNamespace(
-            cudaMemGetInfo=answers.memory_info,
+            cudaMemGetInfo=memory_info,
             cudaGetErrorString=lambda code: _known("errors").get(str(int(code)), "unrecognized error code"),
             cudaError=type("cudaError", (int,), {"success": 0}),
             **dict.fromkeys(
@@ -98,16 +100,111 @@ def _globals() -> dict[str, object]:
     }
 
 
+# What a program is told of a device's memory: its sums, their peaks, what is free, the blocks.
+
+
+def memory_stats(device: int) -> dict[str, Any]:
+    """Return the allocator's statistics, as far as they can be known."""
+    found = DEVICES.find(device)
+    memory = found.memory
+    used = _stat(memory.allocated, memory.highest)
+    counts = {"allocation": found.live, "active": found.live, **_of_blocks(memory)}
+    return {
+        **dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), used),
+        "reserved_bytes": _stat(memory.reserved, memory.highest_reserved),
+        **{name: _stat(count, count) for name, count in counts.items()},
+        **dict.fromkeys(("oversize_allocations", "oversize_segments"), _stat(0, 0)["all"]),
+        "num_alloc_retries": memory.retries,
+        "num_ooms": memory.failures,
+        **dict.fromkeys(("num_sync_all_streams", "num_oom_rejections"), 0),
+        "num_device_alloc": memory.made,
+        "num_device_free": memory.given,
+        "max_split_size": -1,  # of blocks that may be split: any
+        "reserved_bytes_by_private_pools": {},
+    }
+
+
+def empty_cache() -> None:
+    for each in DEVICES.simulated:
+        each.memory.release()
+
+
+def memory_info(device: int | None = None) -> tuple[int, int]:
+    """Free and total bytes of a device; without a limit a program may hold more than there is."""
+    found = DEVICES.find(device)
+    return max(found.total - found.memory.reserved, 0), found.total
+
+
+def set_fraction(fraction: float, device: int) -> None:
+    found = DEVICES.find(device)
+    found.allow(int(fraction * found.total))
+
+
+def fraction(device: int) -> float:
+    found = DEVICES.find(device)
+    limit = found.memory.limit
+    return 1.0 if limit is None else limit / found.total
+
+
+def snapshot(*_: Any) -> dict[str, Any]:
+    """Return the blocks as pytorch.org/memory_viz reads them; without a limit nothing is known of blocks."""
+    found = [_segment(each, *part) for each in DEVICES.simulated for part in each.memory.segments()]
+    return {"segments": found, "device_traces": [[] for _ in DEVICES.simulated]}
+
+
+def _segment(device: SimulatedDevice, small: bool, blocks: list[Block]) -> dict[str, Any]:
+    used = sum(block.size for block in blocks if not block.free)
+    return {
+        "device": device.index,
+        "address": blocks[0].address,
+        "total_size": sum(block.size for block in blocks),
+        **dict.fromkeys(("allocated_size", "active_size", "requested_size"), used),
+        "stream": 0,
+        "segment_type": "small" if small else "large",
+        "segment_pool_id": (0, 0),
+        "is_expandable": False,
+        "frames": [],
+        "blocks": [_block(block) for block in blocks],
+    }
+
+
+def _block(block: Block) -> dict[str, Any]:
+    state = "inactive" if block.free else "active_allocated"
+    return {"address": block.address, "size": block.size, "requested_size": block.size, "state": state, "frames": []}
+
+
+def _of_blocks(memory: Any) -> dict[str, int]:
+    segments = [blocks for _, blocks in memory.segments()]
+    split = [block.size for blocks in segments for block in blocks if block.free and len(blocks) > 1]
+    return {"segment": len(segments), "inactive_split": len(split), "inactive_split_bytes": sum(split)}
+
+
+def _stat(current: int, peak: int) -> dict[str, dict[str, int]]:
+    """One entry of the allocator's statistics, all of it in the large pool."""
+    all_ = {"current": current, "peak": peak, "allocated": current, "freed": 0}
+    return {"all": all_, "large_pool": all_, "small_pool": dict.fromkeys(all_, 0)}
+
+
+def alive(device: torch.device) -> Alive | None:
+    """Return what lives on a simulated device."""
+    found = DEVICES.by_device.get(device)
+    if found is None:
+        return None
+    memory = found.memory
+    sums = (memory.limit or 0, memory.reserved, memory.allocated)
+    return Alive(device, found.refused, *sums, alive_on(found), memory.highest)
+
+
 _SHARED: Final[dict[str, object]] = {
     "nothing": returning(None),
     "count": lambda: len(DEVICES.simulated),
     "current": lambda: DEVICES.current,
     "set_current": DEVICES.set_current,
     "exchange": _exchange,
-    "memory_stats": answers.memory_stats,
+    "memory_stats": memory_stats,
     "reset_peak": lambda device: DEVICES.find(device).memory.reset(),
-    "empty_cache": answers.empty_cache,
-    "set_fraction": answers.set_fraction,
+    "empty_cache": empty_cache,
+    "set_fraction": set_fraction,
     "accelerator": lambda: torch.device("cuda"),
 }
 """What answers several names, by what the inventory calls it."""
@@ -117,14 +214,14 @@ _NAMES: Final[dict[str, object]] = {
     "_cuda_hasPrimaryContext": lambda index: DEVICES.find(index).memory.highest > 0,
     "_cuda_canDeviceAccessPeer": returning(True),
     "_cuda_getArchFlags": returning("sm_90"),
-    "_cuda_getMemoryFraction": answers.fraction,
+    "_cuda_getMemoryFraction": fraction,
     "_cuda_getAllocatorBackend": returning("native"),
-    "_cuda_memorySnapshot": answers.snapshot,
+    "_cuda_memorySnapshot": snapshot,
     "_cuda_get_sync_debug_mode": lambda: WAITS.level,
     "_cuda_set_sync_debug_mode": _set_sync_debug_mode,
     "_cuda_get_cudnn_benchmark_limit": returning(10),
     "_accelerator_isAllocatorInitialized": returning(True),
-    "_accelerator_getMemoryInfo": answers.memory_info,
+    "_accelerator_getMemoryInfo": memory_info,
     "_accelerator_getDeviceCapability": lambda index: {"supported_dtypes": set()},
 }
 

@@ -11,9 +11,9 @@ from torch.utils._device import DeviceContext, _device_constructors
 
 from devtrace.runtime.patches import Call, Patches
 from devtrace.simulation.cuda_features.special import pinned
-from devtrace.simulation.devices import DEVICES
+from devtrace.simulation.devices import CPU, DEVICES, TO_HOST
 from devtrace.simulation.stand_ins import stand_in
-from devtrace.simulation.storage_tags import CPU, HOST, TO_HOST, claim_all, tag_of
+from devtrace.simulation.storage_tags import HOST, claim_all, tag_of
 from devtrace.simulation.tensors import a_mode_sees, device, move
 
 _Device = torch.device

@@ -15,9 +15,9 @@ from typing import Any, Self
 import torch
 
 from devtrace.runtime.patches import Call, Patches
-from devtrace.simulation.devices import DEVICES
+from devtrace.simulation.devices import DEVICES, SimulatedDevice
 from devtrace.simulation.stand_ins import stand_in
-from devtrace.simulation.storage_tags import HOST, SimulatedDevice, tag_of
+from devtrace.simulation.storage_tags import HOST, tag_of
 
 _Generator = torch.Generator
 _host = torch.default_generator
@@ -71,7 +71,7 @@ class DeviceGenerator(_Generator):
         self.own = True
         return _Generator.seed(self.target)
 
-    def clone_state(self) -> DeviceGenerator:
+    def clone_state(self) -> Any:
         return _rebuild(*self.__reduce__()[1])
 
     def graphsafe_get_state(self) -> Self:
@@ -89,7 +89,7 @@ class DeviceGenerator(_Generator):
 
     @property
     def target(self) -> torch.Generator:
-        """What a program changes; of a default generator that has none of its own it is not what is drawn from."""
+        """Generator that a program changes; the one that it draws from is the host's, until the device has its own."""
         return self._shared or self
 
     @property

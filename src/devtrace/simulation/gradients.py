@@ -15,8 +15,8 @@ from torch.utils.hooks import unserializable_hook
 from devtrace.runtime import forks
 from devtrace.runtime.patches import Call, Patches, around
 from devtrace.simulation import streams
-from devtrace.simulation.devices import DEVICES
-from devtrace.simulation.storage_tags import CPU, FLOATING, anchor_floating, tag_of
+from devtrace.simulation.devices import CPU, DEVICES
+from devtrace.simulation.storage_tags import FLOATING, anchor_floating, tag_of
 from devtrace.simulation.tensors import Gradients, device, move
 
 FORKED = (

@@ -11,10 +11,12 @@ import warnings
 from typing import Any, Final
 
 import torch
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from devtrace.runtime.mode_stack import push_under, take_out
 from devtrace.runtime.patches import Depth, Patches
+from devtrace.runtime.torch_names import returning
 from devtrace.simulation import generators
 from devtrace.simulation.storage_tags import tensors_in, written_by
 from devtrace.simulation.tensors import device
@@ -79,36 +81,28 @@ class CapturedGraph:
             warnings.warn(_EMPTY, stacklevel=3)
 
     def replay(self) -> None:
-        if not self._is_ready:
-            raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
+        self._need_capture("replay")
         with torch.no_grad():
-            for call in self._calls:
-                _run(*call)
+            for func, args, kwargs, kept in self._calls:
+                made = func(*args, **kwargs)
+                for old, new in zip(tensors_in((kept,)), tensors_in((made,)), strict=True):
+                    if old is not new and _storages((old,)) != _storages((new,)):
+                        old.data.copy_(new)
 
     def reset(self) -> None:
         self._calls.clear()
         self._is_ready = False
 
-    def register_generator_state(self, generator: torch.Generator) -> None:
-        """Do nothing: a call keeps the state of the generator that it was given."""
-
     def pool(self) -> Any:
-        if not self._is_ready:
-            raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
+        self._need_capture("pool()")
         return self._pool
 
-    def instantiate(self, *_: Any, **__: Any) -> None:
-        """Do nothing: the list of operators is ready, and there is no graph of CUDA's to look at."""
+    def _need_capture(self, what: str) -> None:
+        if not self._is_ready:
+            raise RuntimeError(f"Called CUDAGraph::{what} without a preceding successful capture.")
 
-    enable_debug_mode = debug_dump = instantiate
-
-
-def _run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], kept: Any) -> None:
-    """Run an operator again, and put what it makes where the captured tensors are."""
-    made = func(*args, **kwargs)
-    for old, new in zip(tensors_in((kept,)), tensors_in((made,)), strict=True):
-        if old is not new and old.untyped_storage().data_ptr() != new.untyped_storage().data_ptr():
-            old.data.copy_(new)
+    # A call keeps the state of the generator that it was given, and there is no graph of CUDA's to look at.
+    register_generator_state = instantiate = enable_debug_mode = debug_dump = returning(None)
 
 
 class _Capture(TorchDispatchMode):
@@ -133,14 +127,13 @@ class _Capture(TorchDispatchMode):
         if func._schema.name in _WAITS and any(device(each).type == "cuda" for each in tensors_in(args)):
             raise torch.AcceleratorError("CUDA error: operation not permitted when stream is capturing")
         for tensor in tensors_in(written_by(func, args, kwargs)):
-            where = tensor.untyped_storage().data_ptr()
+            (where,) = _storages((tensor,))
             if where not in self._own and where not in self._before:
                 self._before[where] = (whole := _whole(tensor)), whole.clone()
         out = func(*args, **kwargs)
         self._own |= _storages((out,)) - _storages((*args, *kwargs.values()))
         if torch.Tag.nondeterministic_seeded in getattr(func, "tags", ()):
-            args = tuple(map(generators.state_of, args))
-            kwargs = {name: generators.state_of(value) for name, value in kwargs.items()}
+            args, kwargs = pytree.tree_map(generators.state_of, (args, kwargs))
         self._calls.append((func, args, kwargs, out))
         return out
 

@@ -17,19 +17,9 @@ from devtrace.runtime.mode_stack import BesideCompile
 from devtrace.simulation import generators, gradients, process_groups, rules, upcast_ops
 from devtrace.simulation.cuda_features import special
 from devtrace.simulation.cuda_features.scripts import running
-from devtrace.simulation.devices import DEVICES
+from devtrace.simulation.devices import CPU, DEVICES, SimulatedDevice
 from devtrace.simulation.refusals import asking, refusing
-from devtrace.simulation.storage_tags import (
-    CPU,
-    FLOATING,
-    HOST,
-    SimulatedDevice,
-    anchor_floating,
-    claim,
-    claim_all,
-    tag_of,
-    tensors_in,
-)
+from devtrace.simulation.storage_tags import FLOATING, HOST, anchor_all, claim, claim_all, tag_of, tensors_in
 
 Func = torch._ops.OpOverload
 Handler = Callable[["OpMode", Func, tuple[Any, ...], dict[str, Any]], Any]
@@ -95,8 +85,7 @@ def foreign(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
     with mode:
         out = func.redispatch(chosen, *args, **kwargs)
     if owner is not None and owner is not HOST and owner is not MIXED:
-        for tensor in tensors_in((out,)):
-            anchor_floating(tensor, owner)
+        anchor_all(out, owner)
     return out
 
 
@@ -120,9 +109,7 @@ def higher_order(mode: OpMode, func: Any, args: tuple[Any, ...], kwargs: dict[st
     """An operator that takes functions (flex_attention): its parts are not seen, its results are with its tensors."""
     out = func(*args, **kwargs)
     owners = (tag_of(tensor).owner for tensor in tensors_in((*args, *kwargs.values())))
-    owner = next((each for each in owners if each is not HOST), HOST)
-    if owner is not HOST:
-        claim_all(out, owner)
+    claim_all(out, next((each for each in owners if each is not HOST), HOST))
     return out
 
 
@@ -224,8 +211,7 @@ def _by_parts(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str,
             out = func.redispatch(_CPU, *args, **kwargs)
     finally:
         mode.makes_on = before
-    for tensor in tensors_in((out,)):
-        anchor_floating(tensor, first)
+    anchor_all(out, first)
     return out
 
 
@@ -251,8 +237,7 @@ def settle(
     found = rules.arguments(func, args, kwargs)
     if any(arg.owner is FLOATING for arg in found):
         anchor = makes_on or next((a.owner for a in found if a.owner is not FLOATING and a.owner is not HOST), HOST)
-        for arg in found:
-            anchor_floating(arg.tensor, anchor)
+        anchor_all([arg.tensor for arg in found], anchor)
         found = rules.arguments(func, args, kwargs)
     return found
 

@@ -11,17 +11,9 @@ from devtrace.runtime.eager_paths import ask_no_class
 from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.quiet import PLAIN
 from devtrace.runtime.torch_names import returning
-from devtrace.simulation.devices import DEVICES
+from devtrace.simulation.devices import CPU, DEVICES, SimulatedDevice
 from devtrace.simulation.stand_ins import stand_in
-from devtrace.simulation.storage_tags import (
-    CPU,
-    HOST,
-    SimulatedDevice,
-    anchor_floating,
-    claim,
-    tag_of,
-    type_name,
-)
+from devtrace.simulation.storage_tags import HOST, anchor_floating, claim_all, tag_of, type_name
 from devtrace.simulation.tensors import Attribute, device, move, read_to
 
 _Base = torch._C.TensorBase
@@ -76,8 +68,7 @@ def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice])
 def _claim(made: torch.Tensor, owner: SimulatedDevice) -> torch.Tensor:
     """Tag what a legacy constructor made in C++, where no mode saw it."""
     anchor_floating(made, owner)
-    if owner is not HOST:
-        claim(made, owner)
+    claim_all(made, owner)
     return made
 
 

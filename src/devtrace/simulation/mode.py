@@ -13,10 +13,11 @@ from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.quiet import ALL_DISABLED, Quiet, function_modes, function_state
 from devtrace.runtime.tracebacks import leave
 from devtrace.simulation import upcast_ops
-from devtrace.simulation.cuda_features import special
+from devtrace.simulation.allocation.allocator import out_of_memory
 from devtrace.simulation.cuda_features.scripts import running
+from devtrace.simulation.devices import DEVICES
 from devtrace.simulation.handlers import MIXED, Func, OpMode, common_owner, handlers, make_handler
-from devtrace.simulation.storage_tags import HOST
+from devtrace.simulation.storage_tags import HOST, tag_of, tensors_in
 
 _NO_KWARGS: dict[str, Any] = {}
 
@@ -60,7 +61,7 @@ class SimulationMode(OpMode):
                 raise
             except RuntimeError as error:
                 _name_types_of_cuda(error, func, args)
-                special.refuse_without_host_memory(error, args, kwargs or _NO_KWARGS)
+                _refuse_without_host_memory(error, args, kwargs or _NO_KWARGS)
                 tensors = as_tensors(error, func, args)
                 instead = _what_only_cuda_has(func, args, kwargs or _NO_KWARGS, error) if tensors is None else func
                 if instead is None:
@@ -116,6 +117,17 @@ def _what_only_cuda_has(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     if _IS_OF_TWO_DTYPES.search(str(refusal)):  # CUDA refuses that too; in a wider dtype both would be the same
         return None
     return upcast_ops.instead_of(func, args, kwargs)
+
+
+def _refuse_without_host_memory(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise CUDA's error for a tensor of a device that the host, whose memory that is here, cannot hold."""
+    asked = re.search(r"you tried to allocate (\d+) bytes", str(error))
+    device = kwargs.get("device")
+    there = [DEVICES.find(device)] if device is not None and device.type == "cuda" else []
+    there += [owner for each in tensors_in(args) if (owner := tag_of(each).owner).device is not None]
+    if asked is not None and there:
+        there[0].refused = int(asked[1])
+        raise out_of_memory(there[0].index, there[0].total, there[0].memory, int(asked[1])) from None
 
 
 def _name_types_of_cuda(refusal: RuntimeError, func: Any, args: tuple[Any, ...]) -> None:

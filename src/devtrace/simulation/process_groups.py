@@ -20,8 +20,8 @@ import torch.distributed as dist
 
 from devtrace.runtime.observers import do_last
 from devtrace.runtime.patches import Call, Depth, Patches
-from devtrace.simulation.devices import DEVICES
-from devtrace.simulation.storage_tags import FLOATING, HOST, SimulatedDevice, tag_of, tensors_in
+from devtrace.simulation.devices import DEVICES, SimulatedDevice
+from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of, tensors_in
 from devtrace.words.catalogue import sentence
 
 PATIENCE: Final = timedelta(minutes=10)

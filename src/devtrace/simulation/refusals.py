@@ -9,7 +9,7 @@ waits, or that results do not repeat: `cuda_on_request.tsv` has the operators.
 
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
@@ -48,7 +48,7 @@ def refusing(func: Any, handler: Handler) -> Handler:
     def unless_refused(mode: Any, func: Any, args: Any, kwargs: Any) -> Any:
         dtype: Any = getattr(args[first], "dtype", None) if first < len(args) else None  # C++ may hand on a number
         words, condition = refused.get(dtype, ("", ""))
-        if words and _applies(condition, dtype, func, args, kwargs, first):
+        if words and _applies(condition, _given(func, args, kwargs)):
             owners = {tag_of(each).owner for each in tensors_in((*args, *kwargs.values()))}
             is_alone = len(owners) == 1  # of several, devices come first
             if (words == "-" or is_alone) and not owners <= {HOST, FLOATING}:
@@ -61,15 +61,18 @@ def refusing(func: Any, handler: Handler) -> Handler:
     return unless_refused
 
 
-def _applies(condition: str, dtype: Any, func: Any, args: Any, kwargs: Any, at: int) -> bool:
-    """Return whether both matrices have the dtype, or an argument a value that CUDA does not take."""
+def _applies(condition: str, given: Mapping[str, Any]) -> bool:
+    """`both` matrices are of one dtype; `weights`: it is given, `!weights`: not; `mode=2`, `mode!=2`; empty: always."""
     if condition == "both":
-        return all(getattr(each, "dtype", None) is dtype for each in args[at : at + 2])
-    name, _, value = condition.partition("=")
-    given = {spec.name: value for spec, value in given_to(func, args, kwargs)}
-    if value.startswith("="):
-        return bool(given.get(name) == value[1:])
-    return not name or given.get(name) != value
+        return given["self"].dtype is given["mat2"].dtype
+    name, is_compared, value = condition.partition("=")
+    if is_compared:
+        return (str(given.get(name.rstrip("!"))) == value) != name.endswith("!")
+    return not name or (given.get(name.lstrip("!")) is None) == name.startswith("!")
+
+
+def _given(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    return {spec.name: value for spec, value in given_to(func, args, kwargs)}
 
 
 def _refuse(func: Any, words: str, args: Any, kwargs: Any) -> None:
@@ -115,7 +118,7 @@ def asking(func: Any, handler: Handler) -> Handler:
 
 
 def _is_asked_for(condition: str, func: Any, args: Any, kwargs: Any) -> bool:
-    given = {spec.name: value for spec, value in given_to(func, args, kwargs)}
+    given = _given(func, args, kwargs)
     hosts = [tag_of(each).owner is HOST for each in tensors_in(given.values()) if tag_of(each).owner is not FLOATING]
     if condition == "blocking":
         target = given.get("device")
@@ -128,10 +131,7 @@ def _is_asked_for(condition: str, func: Any, args: Any, kwargs: Any) -> bool:
             return True  # an index of the CPU is copied
         masks = [each for each in tensors_in(args[1:2]) if each.dtype in (torch.bool, torch.uint8)]
         return bool(masks) and not (len(masks) == 1 and _is_filled(args))
-    name, _, value = condition.partition("=")
-    if name.startswith("!"):
-        return given.get(name[1:]) is None
-    return not name or (str(given.get(name)) == value if value else given.get(name) is not None)
+    return _applies(condition, given)
 
 
 def _is_filled(args: Any) -> bool:

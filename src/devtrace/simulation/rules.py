@@ -14,8 +14,8 @@ import torch
 from devtrace.runtime.requirements import release_of
 from devtrace.runtime.tables import rows_of
 from devtrace.runtime.torch_names import returning, take
-from devtrace.simulation.devices import DEVICES
-from devtrace.simulation.storage_tags import CPU, HOST, SimulatedDevice, given_to, tag_of, type_name
+from devtrace.simulation.devices import CPU, DEVICES, SimulatedDevice
+from devtrace.simulation.storage_tags import HOST, given_to, tag_of, type_name
 
 
 class Arg(NamedTuple):

@@ -1,20 +1,29 @@
 """A device's memory in another process: what stands for a handle of CUDA's IPC is how torch shares the host's memory.
 
 torch knows a file in memory by its number or its name, whichever the platform has, and keeps what a process has opened.
+What is handed to another library by DLPack, or back, is known by its address, as a capsule names the CPU only. With it
+come the streams of other libraries.
 """
 
+import sys
+import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
+import torch
 from torch.multiprocessing.reductions import reduce_storage
 
-from devtrace.runtime.patches import Patches
-from devtrace.simulation.devices import DEVICES
-from devtrace.simulation.storage_tags import CPU, HOST_TAG, TAG, Tag
-from devtrace.simulation.storages import Storage, device, on_a_device
+from devtrace.runtime.patches import Call, Patches
+from devtrace.simulation.devices import CPU, DEVICES
+from devtrace.simulation.storage_tags import HOST_TAG, TAG, Tag, claim, tag_of
+from devtrace.simulation.storages import Storage, on_a_device
+from devtrace.simulation.streams import Stream
+from devtrace.simulation.tensors import device, move
 
 # What opens shared memory, and what it is given; torch passes it on as a handle.
 Handle = tuple[Callable[..., Storage], tuple[Any, ...]]
+_HOST: Final = 1  # kDLCPU
+_exported: weakref.WeakValueDictionary[int, Tag] = weakref.WeakValueDictionary()
 _NOT_TWICE: Final = (
     "Attempted to send CUDA tensor received from another process; this is not currently supported. Consider cloning "
     "before sending."
@@ -44,17 +53,19 @@ class _OfTheHost:
 
 
 def install(patches: Patches) -> None:
-    """Patch what torch's reductions send a tensor by, and what they make one of at the other end."""
-
-    def receive(index: int, handle: Handle, *_: Any) -> Storage:
-        storage = _open(handle)
-        if getattr(storage, TAG) is HOST_TAG:
-            setattr(storage, TAG, Received(DEVICES.find(index), 0))
-        return storage
-
+    """Patch what torch's reductions send a tensor by, what they make one of at the other end, and DLPack."""
     patches.set(Storage, "_share_cuda_", _send)
-    patches.set(Storage, "_new_shared_cuda", staticmethod(receive))
+    patches.set(Storage, "_new_shared_cuda", staticmethod(_receive))
     patches.set(Storage, "_release_ipc_counter_cuda", staticmethod(lambda handle, _: _open(handle)))
+    for name in ("_to_dlpack", "_to_dlpack_versioned"):
+        patches.wrap(torch._C, name, _export)
+    for owner in (torch, torch.utils.dlpack):
+        patches.set(owner, "to_dlpack", torch._C._to_dlpack)
+    patches.wrap(torch._C, "_from_dlpack", _import)
+    for owner in (torch.cuda, torch.cuda.streams):
+        patches.set(owner, "ExternalStream", ExternalStream)
+    if numpy := sys.modules.get("numpy"):
+        patches.wrap(numpy, "from_dlpack", _refuse)
 
 
 def _send(self: Storage) -> tuple[int | None, Handle | None, int, int, Handle | None, int, bytes, bool]:
@@ -67,9 +78,44 @@ def _send(self: Storage) -> tuple[int | None, Handle | None, int, int, Handle | 
     if self.nbytes():
         opens, (_, *given) = reduce_storage(_OfTheHost(self))
         handle = opens, (Storage, *given)
-    return device(self).index, handle, self.nbytes(), 0, handle, 0, b"", False
+    return getattr(self, TAG).owner.index, handle, self.nbytes(), 0, handle, 0, b"", False
+
+
+def _receive(index: int, handle: Handle, *_: Any) -> Storage:
+    storage = _open(handle)
+    if getattr(storage, TAG) is HOST_TAG:
+        setattr(storage, TAG, Received(DEVICES.find(index), 0))
+    return storage
 
 
 def _open(handle: Handle) -> Storage:
     opens, given = handle
     return opens(*given)
+
+
+class ExternalStream(Stream):
+    """`torch.cuda.ExternalStream`: a stream that another library made."""
+
+    def __init__(self, stream_ptr: int, device: Any = None, **_: Any) -> None:
+        super().__init__(device, stream_ptr=stream_ptr)
+
+
+def _export(export: Call, tensor: torch.Tensor, *, dl_device: Any = None, copy: bool | None = None) -> Any:
+    asked = torch.device("cpu") if dl_device and dl_device[0] == _HOST else device(tensor)
+    tensor = move(tensor, asked, {"copy": copy})
+    _exported[tensor.data_ptr()] = tag_of(tensor)
+    return export(tensor)
+
+
+def _refuse(take: Call, given: Any, /, **kwargs: Any) -> Any:
+    if isinstance(given, torch.Tensor) and device(given).type == "cuda" and not kwargs.get("device"):
+        raise BufferError("Unsupported device in DLTensor.")
+    return take(given, **kwargs)
+
+
+def _import(take: Call, capsule: Any) -> torch.Tensor:
+    made: torch.Tensor = take(capsule)
+    known = _exported.get(made.data_ptr())
+    if known is not None and known.owner.device in DEVICES.by_device:
+        claim(made, known.owner)
+    return made

@@ -113,13 +113,13 @@ _PARTS: Final = {
         "simulation.gradients", "simulation.graphs", "simulation.cuda_features.parallel", "simulation.process_groups",
         "simulation.checks", "runtime.eager_paths", "simulation.upcast_ops", "simulation.legacy_tensor_types",
         "simulation.autocast", "simulation.compiling", "simulation.cuda_only", "simulation.wrappers",
-        "runtime.warned_lines", "runtime.profiles", "simulation.triton", "simulation.cuda_features.exchange",
-        "simulation.children", "simulation.sharing", "simulation.cuda_features.elements", "runtime.scripting",
+        "runtime.warned_lines", "runtime.profiles", "simulation.children", "simulation.sharing",
+        "simulation.cuda_features.elements", "runtime.scripting",
         "simulation.cuda_features.scripts",
     )
 }  # fmt: skip
 """In the order in which they are installed; `scripting` looks at all that came before it."""
-_UNDO: Final = ("mode", "driver", "process_groups", "autocast", "compiling", "wrappers", "triton")
+_UNDO: Final = ("mode", "driver", "process_groups", "autocast", "compiling", "cuda_only", "wrappers")
 """Parts that have more to undo than replaced names."""
 
 

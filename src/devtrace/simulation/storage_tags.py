@@ -13,13 +13,9 @@ import torch
 
 from devtrace.runtime.observers import observers
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes
-from devtrace.simulation.allocation.shares import SimulatedDevice as SimulatedDevice
-from devtrace.simulation.allocation.shares import begin
+from devtrace.simulation.allocation.shares import SimulatedDevice, begin
 
 TAG = "_devtrace_tag"
-CPU = torch.device("cpu")
-# Our own `.to` asks for this when a tensor shall go to the host. C++ says `cpu` for a CPU tensor, without an index.
-TO_HOST = torch.device("cpu", 0)
 
 
 class Tag:
@@ -134,17 +130,22 @@ def anchor_floating(tensor: torch.Tensor, owner: SimulatedDevice) -> None:
                 observer.settle_device(tensor)
 
 
+def claim_all(values: Any, owner: SimulatedDevice) -> None:
+    """`claim` for what an operator returned: a tensor, a list or tuple of them, or neither. The host claims nothing."""
+    for tensor in tensors_in((values,) if owner is not HOST else ()):
+        claim(tensor, owner)
+
+
+def anchor_all(values: Any, owner: SimulatedDevice) -> None:
+    for tensor in tensors_in((values,)):
+        anchor_floating(tensor, owner)
+
+
 def mark_pinned(storage: torch.UntypedStorage) -> None:
     """Page-locked host memory."""
     tag = Tag(HOST, 0)
     tag.pinned = True
     setattr(storage, TAG, tag)
-
-
-def claim_all(values: Any, owner: SimulatedDevice) -> None:
-    """`claim` for what an operator returned: a tensor, a list or tuple of them, or neither."""
-    for tensor in tensors_in((values,)):
-        claim(tensor, owner)
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:

@@ -1,12 +1,12 @@
 """Storages: their device, their copies, and so saving, loading, pickling and deepcopy, which torch builds on them."""
 
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from devtrace.runtime.patches import Call, Patches
-from devtrace.simulation.devices import DEVICES
-from devtrace.simulation.storage_tags import CPU, TAG, TO_HOST, Tag, mark_pinned
+from devtrace.simulation.devices import CPU, DEVICES, TO_HOST
+from devtrace.simulation.storage_tags import TAG, Tag, mark_pinned
 from devtrace.simulation.tensors import move
 
 Storage = torch.UntypedStorage
@@ -22,9 +22,8 @@ def device(self: Storage) -> torch.device:
 
 def install(patches: Patches) -> None:
     """Patch what torch.save, torch.load, pickle and deepcopy call of a storage."""
-    patches.set(Storage, "device", property(device))
-    for method in (new, is_pinned, pin_memory):
-        patches.set(Storage, method.__name__, method)
+    for name, value in _REPLACED.items():
+        patches.set(Storage, name, value)
     for name, call in _AROUND.items():
         patches.wrap(Storage, name, call)
 
@@ -75,15 +74,6 @@ def _read(own: Call, self: Storage, *args: Any) -> Any:
     return self
 
 
-def new(self: Storage) -> Storage:
-    return Storage(device=device(self))
-
-
-def is_pinned(self: Storage, device: Any = None) -> bool:
-    pinned: bool = getattr(self, TAG).pinned
-    return pinned
-
-
 def pin_memory(self: Storage, device: Any = None) -> Storage:
     """A copy in page-locked host memory."""
     if self.device.type != "cpu" and not DEVICES.are_one:
@@ -91,10 +81,6 @@ def pin_memory(self: Storage, device: Any = None) -> Storage:
     new = Storage(self.nbytes()).copy_(self, False)
     mark_pinned(new)
     return new
-
-
-def _is_shared(own: Call, self: Storage) -> bool:
-    return on_a_device(self) or own(self)
 
 
 def _resize(own: Call, self: Storage, size: int) -> Any:
@@ -108,11 +94,17 @@ def on_a_device(storage: Storage) -> bool:
     return getattr(storage, TAG).owner.device is not None
 
 
-_AROUND: dict[str, Call] = {
+_AROUND: Final[dict[str, Call]] = {
     "__new__": _make,
     "copy_": _copy,
     "resize_": _resize,
     "_write_file": _write,
     "_set_from_file": _read,
-    "is_shared": _is_shared,
+    "is_shared": lambda own, self: on_a_device(self) or own(self),
+}
+_REPLACED: Final[dict[str, Any]] = {
+    "device": property(device),
+    "new": lambda self: Storage(device=device(self)),
+    "is_pinned": lambda self, device=None: getattr(self, TAG).pinned,
+    "pin_memory": pin_memory,
 }

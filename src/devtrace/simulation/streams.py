@@ -18,7 +18,7 @@ import torch
 from torch.multiprocessing.reductions import reduce_event
 
 from devtrace.runtime.patches import Call, Patches
-from devtrace.runtime.torch_names import take
+from devtrace.runtime.torch_names import returning, take
 from devtrace.simulation.devices import DEVICES
 from devtrace.simulation.refusals import waited
 
@@ -91,31 +91,17 @@ class Stream:
         self.priority = priority
         self._entered: list[Any] = []
 
-    @property
-    def device(self) -> torch.device:
-        return torch.device("cuda", self.device_index)
-
+    device = property(lambda self: torch.device("cuda", self.device_index))
     cuda_stream = native_handle = property(lambda self: self.stream_id)
-
-    @staticmethod
-    def priority_range() -> tuple[int, int]:
-        """Least and greatest priority."""
-        return 0, -3
-
-    def query(self) -> bool:
-        return True
+    priority_range = staticmethod(returning((0, -3)))  # least and greatest
+    query, wait_event, wait_stream = returning(True), returning(None), returning(None)  # nothing is under way
 
     def is_capturing(self) -> bool:
         return bool(torch._C._cuda_isCurrentStreamCapturing())
 
     def synchronize(self, *_: Any, **__: Any) -> None:
-        """Return at once: nothing is under way."""
+        """Return at once, and say so where a program asks for waits."""
         waited()
-
-    def wait_event(self, *_: Any, **__: Any) -> None:
-        """Nothing is under way."""
-
-    wait_stream = wait_event
 
     def record_event(self, event: Any = None) -> Any:
         event = Event() if event is None else event
@@ -154,6 +140,7 @@ class Event:
         self._at: float | None = None
 
     event_id = cuda_event = property(lambda self: self._number)
+    query, synchronize, wait = returning(True), returning(None), returning(None)  # nothing is under way
 
     def record(self, stream: Any = None) -> None:
         there = stream.device if stream is not None else torch.device("cuda", DEVICES.current)
@@ -163,14 +150,6 @@ class Event:
             raise RuntimeError(both)
         self._number = self._number or next(_numbers)
         self._at = time.perf_counter()
-
-    def synchronize(self, stream: Any = None) -> None:
-        """Return at once: nothing is under way."""
-
-    wait = synchronize
-
-    def query(self) -> bool:
-        return True
 
     def ipc_handle(self) -> bytes:
         """As many bytes as CUDA's; who opens them finds an event that is over."""

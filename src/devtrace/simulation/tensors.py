@@ -15,8 +15,8 @@ from torch.overrides import handle_torch_function, has_torch_function
 
 from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes
-from devtrace.simulation.devices import DEVICES
-from devtrace.simulation.storage_tags import CPU, TO_HOST, Tag, claim, tag_of
+from devtrace.simulation.devices import CPU, DEVICES, TO_HOST
+from devtrace.simulation.storage_tags import Tag, claim, tag_of
 
 _Base = torch._C.TensorBase
 _base_device = _Base.device.__get__

@@ -14,8 +14,8 @@ from typing import Any, Final
 import torch
 
 from devtrace.runtime.patches import Call, Patches, around
-from devtrace.simulation.devices import DEVICES
-from devtrace.simulation.storage_tags import CPU, TAG, Tag
+from devtrace.simulation.devices import CPU, DEVICES
+from devtrace.simulation.storage_tags import TAG, Tag
 
 _CPU, _CUDA = 0, 1  # c10::DeviceType
 _DEVICE: Final = 7  # the place of `device` among the arguments of `_make_wrapper_subclass`

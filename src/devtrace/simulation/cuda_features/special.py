@@ -1,25 +1,20 @@
 """Operators that are answered one by one: copies, pinned memory, and those whose CUDA kernel goes another way."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from devtrace.runtime.torch_names import returning
-from devtrace.simulation.allocation.allocator import out_of_memory
-from devtrace.simulation.devices import DEVICES
+from devtrace.simulation.devices import CPU, DEVICES
 from devtrace.simulation.storage_tags import (
-    CPU,
     FLOATING,
     HOST,
     TAG,
     anchor_floating,
-    claim,
     claim_all,
     mark_pinned,
     tag_of,
-    tensors_in,
     type_name,
 )
 
@@ -36,7 +31,7 @@ def pack_padded_sequence(mode: Any, func: Any, args: Args, kwargs: dict[str, Any
             f"but got {lengths.dim()}D {tag_of(lengths).owner.device} {kind} tensor"
         )
     data, sizes = func(*args, **kwargs)
-    claim(data, tag_of(args[0]).owner)
+    claim_all(data, tag_of(args[0]).owner)
     return data, sizes
 
 
@@ -44,8 +39,7 @@ def keeps_owner(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any
     """A change in place for which C++ may give a tensor new storages: those of a sparse one, or `set_`."""
     owner = tag_of(args[0]).owner
     out = func(*args, **kwargs)
-    if owner is not HOST:
-        claim_all(out, owner)
+    claim_all(out, owner)
     return out
 
 
@@ -82,7 +76,7 @@ def to_copy(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
         kwargs = {**kwargs, "pin_memory": False}
     out = func(*args, **kwargs)
     if owner is not HOST:
-        claim(out, owner)
+        claim_all(out, owner)
         mode.last = owner
     elif source is not HOST and kwargs.get("non_blocking") and out.layout is torch.strided and not out.is_meta:
         return pinned(out)
@@ -125,17 +119,6 @@ def narrow_copy(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any
         return func(*args, **kwargs)
     with mode:
         return torch.narrow(*args).clone(memory_format=torch.contiguous_format)
-
-
-def refuse_without_host_memory(error: Exception, args: Args, kwargs: dict[str, Any]) -> None:
-    """Raise CUDA's error for a tensor of a device that the host, whose memory that is here, cannot hold."""
-    asked = re.search(r"you tried to allocate (\d+) bytes", str(error))
-    device = kwargs.get("device")
-    there = [DEVICES.find(device)] if device is not None and device.type == "cuda" else []
-    there += [owner for each in tensors_in(args) if (owner := tag_of(each).owner).device is not None]
-    if asked is not None and there:
-        there[0].refused = int(asked[1])
-        raise out_of_memory(there[0].index, there[0].total, there[0].memory, int(asked[1])) from None
 
 
 BY_NAME: dict[str, Callable[..., Any]] = {
