@@ -61,34 +61,27 @@ def each_has_its_own_number_of_steps(rank: int) -> None:
         x = x.mul(2)
 
 
-@pytest.mark.parametrize("program", [alike, each_has_its_own_number_of_steps])
-def test_ranks_that_do_alike_or_each_as_it_likes_are_not_named(
-    program: Callable[[int], object], monkeypatch: pytest.MonkeyPatch
+def the_second_of_two_reads(rank: int) -> None:
+    x = torch.ones(4, device=f"cuda:{rank}")
+    if rank == 1:
+        x.sum().item()
+
+
+@pytest.mark.parametrize(
+    ("program", "ranks", "notes"),
+    [
+        (alike, 4, []),
+        (each_has_its_own_number_of_steps, 4, []),
+        (one_reads_its_loss, 4, ["3 waits for a device on rank 2, 0 waits for a device on the others"]),
+        (some_copy_twice, 5, ["4 copies on ranks 1 and 3, 2 copies on the others"]),
+        (one_works_elsewhere, 4, ["1 op on cuda:0 on rank 3, only the rank's own device on the others"] * 2),
+        (the_second_of_two_reads, 2, ["1 wait for a device on rank 1, 0 waits for a device on the others"]),
+    ],
+)
+def test_ranks_that_do_otherwise_than_the_rest_are_named(
+    program: Callable[[int], object], ranks: int, notes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert notes_of(program, 4, monkeypatch) == []
-
-
-def test_a_rank_that_waits_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    notes = notes_of(one_reads_its_loss, 4, monkeypatch)
-    assert notes == ["3 waits for a device on rank 2, 0 waits for a device on the others"]
-
-
-def test_ranks_that_copy_more_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert notes_of(some_copy_twice, 5, monkeypatch) == ["4 copies on ranks 1 and 3, 2 copies on the others"]
-
-
-def test_a_rank_that_uses_another_device_is_named_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    notes = notes_of(one_works_elsewhere, 4, monkeypatch)
-    assert notes == ["1 op on cuda:0 on rank 3, only the rank's own device on the others"] * 2
-
-
-def test_of_two_ranks_the_one_that_does_more_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def program(rank: int) -> None:
-        x = torch.ones(4, device=f"cuda:{rank}")
-        if rank == 1:
-            x.sum().item()
-
-    assert notes_of(program, 2, monkeypatch) == ["1 wait for a device on rank 1, 0 waits for a device on the others"]
+    assert notes_of(program, ranks, monkeypatch) == notes
 
 
 def test_of_many_lines_five_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,7 @@ def off(*shape: int) -> torch.Tensor:
     return torch.ones(shape)
 
 
-INDEX = torch.zeros(1, dtype=torch.long)
+INDEX, GENERATOR = torch.zeros(1, dtype=torch.long), torch.Generator()
 
 
 class HostGradient(torch.autograd.Function):
@@ -72,36 +72,18 @@ def applied(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 SIZES = "The size of tensor a (2) must match the size of tensor b (5)"
+# What an H100 was asked is in tests/data/cuda_words.json: here is the rest.
 ILLEGAL: list[tuple[str, Callable[[], object]]] = [
-    ("found at least two devices, cuda:0 and cpu!", lambda: on(3) + off(3)),
-    ("found at least two devices, cuda:0 and cpu!", lambda: off(3).add_(on(3))),
+    ("Expected a 'cuda' device type for generator but found 'cpu'", lambda: on(3).bernoulli_(generator=GENERATOR)),
+    (
+        "Expected a 'cpu' device type for generator but found 'cuda'",
+        lambda: torch.rand(3, generator=torch.Generator("cuda")),
+    ),
     ("found at least two devices, cuda:1 and cuda:0!", lambda: on(3).to("cuda:1") + on(3)),
-    ("found at least two devices, cuda:0 and cpu!", lambda: torch.add(on(3), on(3), out=off(3))),
-    ("found at least two devices, cuda:0 and cpu!", lambda: torch.where(on(3) > 0, on(3), off(3))),
-    ("found at least two devices, cuda:0 and cpu!", lambda: torch._foreach_add([on(3)], [off(3)])),
-    ("got mat2 is on cpu, different from other tensors on cuda:0 (when", lambda: on(3, 3) @ off(3, 3)),
     ("(when checking argument in method wrapper_CUDA_addmm)", lambda: nn.Linear(3, 3)(on(2, 3))),
-    ("got mat1 is on cuda:0, different from other tensors on cpu", lambda: nn.Linear(3, 3)(on(2, 3))),
-    ("wrapper_CUDA_bmm", lambda: torch.bmm(on(1, 3, 3), off(1, 3, 3))),
-    ("got tensors is on cpu", lambda: torch.cat([on(3), off(3)])),
     ("got tensors is on cpu", lambda: torch.cat([on(1), off(1)])),
-    ("wrapper_CUDA__index_select", lambda: functional.embedding(INDEX.cuda(), off(3, 3))),
-    ("got index is on cpu", lambda: on(3).index_select(0, INDEX)),
-    ("got index is on cpu", lambda: on(3).gather(0, INDEX)),
-    ("indices should be either on cpu or on the same device as the indexed tensor (cpu)", lambda: off(3)[INDEX.cuda()]),
     ("indexed tensor (cuda:0)", lambda: on(3)[INDEX.to("cuda:1")]),
     ("found at least two devices, cuda:0 and cpu!", lambda: on(3).index_put_((INDEX,), off(1))),
-    (
-        "expected self and mask to be on the same device, but got mask on cpu",
-        lambda: on(3).masked_fill(off(3) > 0, 1.0),
-    ),
-    ("got weight is on cpu", lambda: functional.cross_entropy(on(2, 3), INDEX.cuda().expand(2), weight=off(3))),
-    ("got target is on cpu", lambda: functional.cross_entropy(on(1, 3), INDEX)),
-    ("wrapper_CUDA__native_layer_norm", lambda: functional.layer_norm(on(3), (3,), off(3), off(3))),
-    (
-        "Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same",
-        lambda: functional.conv1d(on(1, 1, 3), off(1, 1, 3)),
-    ),
     (
         "Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the same or input should be",
         lambda: functional.conv1d(off(16, 1, 3), on(1, 1, 3)),
@@ -111,23 +93,8 @@ ILLEGAL: list[tuple[str, Callable[[], object]]] = [
         lambda: nn.Conv2d(1, 2, 3).double().cuda()(off(1, 1, 4, 4).double()),
     ),
     ("got weight is on cpu, different from other tensors on cuda:0", lambda: nn.Conv1d(2, 2, 2, groups=2)(on(1, 2, 4))),
-    (
-        "Expected query, key, and value to have the same device type, but got query.device: cuda:0 key.device: cpu",
-        lambda: functional.scaled_dot_product_attention(on(1, 2, 3), off(1, 2, 3), on(1, 2, 3)),
-    ),
-    (
-        "Input and parameter tensors are not at the same device, found input tensor at cuda:0 and parameter tensor at",
-        lambda: nn.LSTM(3, 3)(on(1, 1, 3)),
-    ),
-    (
-        "Input and hidden tensors are not at the same device, found input tensor at cuda:0 and hidden tensor at cpu",
-        lambda: nn.GRU(3, 3).cuda()(on(1, 1, 3), off(1, 1, 3)),
-    ),
     ("Trying to pass too many CPU scalars to non-CPU kernel!", lambda: torch.add(off(), off(), out=on())),
     ("CPU Scalar support for tensor1 argument is not supported", lambda: torch.addcmul(on(3), off(), on(3))),
-    ("Input 0 is on device cuda:0 and input 1 is on device cpu", lambda: torch.block_diag(on(2, 2), off(2, 2))),
-    ("got x2 is on cpu, different from other tensors on cuda:0", lambda: torch.cdist(on(2, 2), off(2, 2))),
-    ("got mat is on cuda:0, different from other tensors on cpu", lambda: on(3, 2) @ off(2)),
     ("got imag is on cuda:0, different from other tensors on cpu", lambda: torch.complex(off(2), on(2))),
     ("found at least two devices, cuda:0 and cpu!", lambda: torch.logical_xor(off(), on())),
     ("found at least two devices, cuda:0 and cpu!", lambda: on(3).addcdiv(on(3), off())),
@@ -141,10 +108,6 @@ ILLEGAL: list[tuple[str, Callable[[], object]]] = [
     ),
     ("got tensors is on cpu, different from other", lambda: torch.nested.as_nested_tensor([on(2), off(3)])),
     (
-        "got mat2 is on cuda:0, different from other tensors on cpu",
-        lambda: nn.LSTMCell(3, 3).cuda()(on(1, 3), (off(1, 3), off(1, 3))),
-    ),
-    (
         "got sorter tensor device type cpu and input value tensor",
         lambda: torch.searchsorted(on(1), on(1), sorter=INDEX),
     ),
@@ -156,8 +119,6 @@ ILLEGAL: list[tuple[str, Callable[[], object]]] = [
         "Expected rtol and input tensors to be on the same device",
         lambda: torch.linalg.matrix_rank(on(2, 2), rtol=off()),
     ),
-    ("Could not run 'aten::histogram.bin_ct' with arguments from the 'CUDA'", lambda: on(4).histogram(4)),
-    ("on the same device, but got grid is on cpu", lambda: functional.grid_sample(on(1, 1, 2, 2), off(1, 2, 2, 2))),
     ("expected out tensor to be on device cuda:0", lambda: torch.linalg.multi_dot([on(2, 2), on(2, 2)], out=off(0))),
     ("Expected all tensors to be on the same device", lambda: on(2, 2).long() @ off(2, 2).long()),  # and of this dtype
     ("Invalid device, must be cuda device", lambda: off(2).cuda("cpu")),
@@ -171,15 +132,6 @@ ILLEGAL: list[tuple[str, Callable[[], object]]] = [
     ("on the same device", lambda: on(2).div_(on(2).to("cuda:1"))),
     ("on the same device", lambda: torch.ones(2, dtype=torch.int64).add_(on(2))),
     ("on the same device", lambda: torch.div(on(2), on(2).to("cuda:1"))),
-    ("quantile() q tensor must be on the same device", lambda: on(4).quantile(off(1) / 2)),
-    (
-        "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor",
-        lambda: nn.utils.rnn.pack_padded_sequence(on(1, 1, 3), INDEX.cuda() + 1),
-    ),
-    (
-        "invalid gradient at index 0 - expected device cuda:0 but got cpu",
-        lambda: (on(3).requires_grad_() * 2).backward(off(3)),
-    ),
     (
         "invalid gradient at index 1 - expected device cpu but got cuda:0",
         lambda: torch.autograd.backward([on(3).requires_grad_(), off(3).requires_grad_()], [on(3), on(3)]),
@@ -204,16 +156,9 @@ LEGAL: list[Callable[[], torch.Tensor]] = [
     lambda: on(3) * off(),
     lambda: off() - on(3),
     lambda: torch.where(on(3) > 0, off(), off()),
-    lambda: on(3)[INDEX],
-    lambda: on(3)[off(3) > 0],
     lambda: on(3).index_put_((INDEX,), off()),
-    lambda: on(3).copy_(off(3)),
-    lambda: on(3).masked_fill(on(3) > 0, off()),
-    lambda: on(3).lerp(on(3), off()),
     lambda: torch.addcmul(on(3), on(3), off()),
     lambda: on(3).fill_(off()),
-    lambda: on(3).bernoulli_(off(3)),
-    lambda: torch.addcmul(on(3), on(3), off()),
     lambda: torch._foreach_add([on(3), on(3)], [on(3), on(3)])[1],
 ]
 

@@ -90,12 +90,12 @@ def stats(data: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     return data.mean(_others(data)), (data.var(_others(data), unbiased=False) + eps).rsqrt()
 
 
-def gather_stats_with_counts(
+def gather_stats(
     data: Tensor, mean: Tensor, invstd: Tensor, running_mean: Any, running_var: Any, momentum: float, eps: float,
-    counts: Tensor,
+    counts: Tensor | int,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Join the statistics of all ranks, each with its number of values."""
-    weight = counts.to(mean.dtype).view(-1, 1)
+    """Join the statistics of all ranks, each with its number of values, or with the same."""
+    weight = torch.as_tensor(counts, device=mean.device).to(mean.dtype).expand(len(mean)).view(-1, 1)
     total = weight.sum()
     joint = (mean * weight).sum(0) / total
     squares = (((1 / invstd).square() - eps + (mean - joint).square()) * weight).sum(0)
@@ -104,15 +104,6 @@ def gather_stats_with_counts(
     if running_var is not None:
         running_var.mul_(1 - momentum).add_((momentum * squares / (total - 1)).to(running_var.dtype))
     return joint, (squares / total + eps).rsqrt()
-
-
-def gather_stats(
-    data: Tensor, mean: Tensor, invstd: Tensor, running_mean: Any, running_var: Any, momentum: float, eps: float,
-    count: int,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Join the statistics of ranks that have as many values each."""
-    counts = mean.new_full((len(mean),), count)
-    return gather_stats_with_counts(data, mean, invstd, running_mean, running_var, momentum, eps, counts)
 
 
 def elemt(data: Tensor, weight: Any, bias: Any, mean: Tensor, invstd: Tensor, eps: float) -> Tensor:
@@ -130,12 +121,9 @@ def backward_reduce(
     sum_dy = wide.sum(_others(grad))
     sum_dy_xmu = (wide * (_wide(data) - _spread(mean, data))).sum(_others(grad))
     like = sum_dy if weight is None else weight
-    return (
-        sum_dy if input_g else None,
-        sum_dy_xmu if input_g else None,
-        (sum_dy_xmu * invstd).to(like.dtype) if weight_g else None,
-        sum_dy.to(like.dtype) if bias_g else None,
-    )
+    found = sum_dy, sum_dy_xmu, (sum_dy_xmu * invstd).to(like.dtype), sum_dy.to(like.dtype)
+    asked = input_g, input_g, weight_g, bias_g
+    return tuple(each if is_asked else None for each, is_asked in zip(found, asked, strict=True))
 
 
 def backward_elemt(
@@ -163,7 +151,7 @@ def _spread(values: Tensor, data: Tensor) -> Tensor:
     return values.view(1, -1, *[1] * (data.dim() - 2))
 
 
-_OF_BATCHES: Final = (stats, gather_stats, gather_stats_with_counts, elemt, backward_reduce, backward_elemt)
+_OF_BATCHES: Final = (stats, gather_stats, elemt, backward_reduce, backward_elemt)
 BY_OPERATOR: Final[dict[str, Callable[..., Any]]] = {
     "linalg_lu_factor_ex": lu_factor_ex,
     "linalg_lu": lu,
@@ -171,4 +159,5 @@ BY_OPERATOR: Final[dict[str, Callable[..., Any]]] = {
     "_convert_weight_to_int4pack": pack_int4,
     "_weight_int4pack_mm": multiply_int4,
     **{f"batch_norm_{each.__name__}": each for each in _OF_BATCHES},
+    "batch_norm_gather_stats_with_counts": gather_stats,
 }
