@@ -130,27 +130,19 @@ class Casts:
         return op(*args, **kwargs)
 
     def _cast(self, value: Any, dtype: torch.dtype) -> Any:
+        """Cast what is eligible; a parameter once until autocast ends, as torch's cache has it."""
         if not eligible(value) or value.dtype is dtype:
             return value
-        if not (value.requires_grad and value.is_leaf and value.dtype is torch.float32):
+        is_weight = value.requires_grad and value.is_leaf and value.dtype is torch.float32
+        if not is_weight or not torch.is_autocast_cache_enabled() or _is_cached_tensor(value):
             return value.to(dtype)
-        return self._cast_weight(value, dtype)
-
-    def _cast_weight(self, weight: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        """A parameter is cast once until autocast ends, as torch's cache has it."""
-        if not torch.is_autocast_cache_enabled() or _is_cached_tensor(weight):
-            return weight.to(dtype)
-        known = self.weights.get(id(weight))
-        if known is None or known[0]() is not weight:
-            known = self.weights[id(weight)] = weakref.ref(weight), weight.to(dtype)
+        known = self.weights.get(id(value))
+        if known is None or known[0]() is not value:
+            known = self.weights[id(value)] = weakref.ref(value), value.to(dtype)
         return known[1]
 
 
 def eligible(value: Any) -> bool:
     """Return whether CUDA's autocast may cast a value: its own floating-point tensors, doubles excepted."""
-    return (
-        isinstance(value, torch.Tensor)
-        and value.is_floating_point()
-        and value.dtype is not torch.float64
-        and device(value).type == "cuda"
-    )
+    is_cast = isinstance(value, torch.Tensor) and value.is_floating_point() and value.dtype is not torch.float64
+    return is_cast and device(value).type == "cuda"

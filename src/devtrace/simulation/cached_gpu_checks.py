@@ -42,20 +42,15 @@ def forget() -> list[str]:
     return kept
 
 
-def other_modules() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Names and globals of the modules that are loaded, but for Python's own, torch's and ours."""
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] not in _NOT_ASKED and issubclass(type(module), ModuleType):
-            yield name, object.__getattribute__(module, "__dict__")  # a lazy module loads when it is asked
-
-
 _NOT_ASKED: Final = frozenset({"torch", "devtrace", *sys.stdlib_module_names} - {"__main__"})
 
 
 def _cached_functions() -> Iterator[tuple[str, functools._lru_cache_wrapper[Any]]]:
-    """Yield functions and methods where they were defined, not where else they were imported."""
-    for module, names in other_modules():
-        values = list(names.values())
+    """Yield functions and methods of other packages, where they were defined, not where else they were imported."""
+    for module, loaded in list(sys.modules.items()):
+        if module.partition(".")[0] in _NOT_ASKED or not issubclass(type(loaded), ModuleType):
+            continue
+        values = list(object.__getattribute__(loaded, "__dict__").values())  # a lazy module loads when it is asked
         for kind in [each for each in values if issubclass(type(each), type)]:
             inner = type.__getattribute__(kind, "__dict__")
             values += inner.values() if inner.get("__module__") == module else ()

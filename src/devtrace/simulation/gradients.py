@@ -78,15 +78,13 @@ def _group(own: Call, lists: Sequence[Sequence[Any]], with_indices: bool = False
 
 def on_devices(grads: Sequence[torch.Tensor | None], devices: Sequence[torch.device | None], prefix: str) -> Gradients:
     """Return each gradient on its expected device; raise for one that is on another."""
-    return tuple(
-        grad if grad is None or expected is None else _on_device(grad, expected, number, prefix)
-        for number, (grad, expected) in enumerate(zip(grads, devices, strict=True))
-    )
+    pairs = zip(grads, devices, strict=True)
+    return tuple(_on_device(*pair, number, prefix) for number, pair in enumerate(pairs))
 
 
-def _on_device(grad: torch.Tensor, expected: torch.device, number: int, prefix: str) -> torch.Tensor:
-    actual = device(grad)
-    if actual == expected or tag_of(grad).owner is FLOATING or DEVICES.are_one:
+def _on_device(grad: Any, expected: torch.device | None, number: int, prefix: str) -> Any:
+    actual = None if grad is None else device(grad)
+    if actual is None or expected in (None, actual) or tag_of(grad).owner is FLOATING or DEVICES.are_one:
         return grad
     if grad.dim() == 0:
         return move(grad, expected, {})

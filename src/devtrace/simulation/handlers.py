@@ -290,17 +290,12 @@ def factory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
         return special.pinned(func(*args, **{**kwargs, "pin_memory": False}))
     out = func(*args, **kwargs)
     if owner is not None and owner is not HOST:
-        _claim_new(mode, out, owner)
-    return out
-
-
-def _claim_new(mode: OpMode, out: Any, owner: SimulatedDevice) -> None:
-    claim_all(out, owner)
-    if owner is FLOATING:
-        for tensor in tensors_in((out,)):
+        claim_all(out, owner)
+        if owner is not FLOATING:
+            mode.last = owner
+        for tensor in tensors_in((out,) if owner is FLOATING else ()):
             tag_of(tensor).hint = mode.last
-    else:
-        mode.last = owner
+    return out
 
 
 def transform(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -50,8 +50,7 @@ def install(patches: Patches, undo: ExitStack) -> None:
     if not dist.is_available():
         return
     c10d = dist.distributed_c10d
-    for kept in (_members, _backends):  # of groups of a simulation that has ended
-        undo.callback(kept.clear)
+    undo.callback(_forget)
     do_last(_wait_for_threads)
     nccl = _nccl()
     for module in (dist, c10d, torch._C._distributed_c10d):
@@ -87,9 +86,12 @@ def _wait_for_threads() -> None:
     """
     if dist.is_initialized():
         dist.destroy_process_group()
-    _without_cpu.clear()
-    _members.clear()
-    _backends.clear()
+    _forget()
+
+
+def _forget() -> None:
+    for kept in (_without_cpu, _members, _backends):
+        kept.clear()
 
 
 def _nccl() -> type:

@@ -39,20 +39,19 @@ def _make(own: Call, kind: type[Storage], *args: Any, device: Any = None, **kwar
 
 def _copy(own: Call, self: Storage, source: Storage, non_blocking: bool = False) -> Storage:
     """Copy as C++ does, which does not know the devices; `to`, `cpu`, `cuda` and `clone` of torch go by this."""
-    with _quiet():
-        _bytes_of(self).copy_(_bytes_of(source))
+    own_device, other = (TO_HOST if device(each).type == "cpu" else device(each) for each in (self, source))
+    with _quiet():  # by ops that a mode sees
+        _bytes_of(self, own_device).copy_(_bytes_of(source, other))
     return self
 
 
-def _bytes_of(storage: Storage) -> torch.Tensor:
-    """Return the bytes of a storage as torch's own copy makes a tensor of them, by ops that a mode sees."""
-    there = device(storage)
-    return torch.empty(0, dtype=torch.uint8, device=TO_HOST if there.type == "cpu" else there).set_(storage)
+def _bytes_of(storage: Storage, where: torch.device = CPU) -> torch.Tensor:
+    return torch.empty(0, dtype=torch.uint8, device=where).set_(storage)
 
 
 def _bytes_without_ops(storage: Storage) -> torch.Tensor:
     with torch._C._DisableTorchDispatch():
-        return torch.empty(0, dtype=torch.uint8, device=CPU).set_(storage)
+        return _bytes_of(storage)
 
 
 def _write(own: Call, self: Storage, *args: Any) -> None:

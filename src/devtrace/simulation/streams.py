@@ -183,7 +183,15 @@ class Event:
 def _register_hook(own: Call, tensor: torch.Tensor, hook: Any) -> Any:
     """Let a tensor's hook find the stream on which the tensor was made."""
     stream = _stream_of(tensor.grad_fn) if _of_thread.numbers and tensor.grad_fn is not None else None
-    return own(tensor, hook if stream is None else _on(stream, hook))
+    if stream is None:
+        return own(tensor, hook)
+
+    @functools.wraps(hook)
+    def run(*args: Any) -> Any:
+        with stream:
+            return hook(*args)
+
+    return own(tensor, run)
 
 
 def _stream_of(node: Any) -> Any:
@@ -191,15 +199,6 @@ def _stream_of(node: Any) -> Any:
     at = bisect(_of_thread.numbers, node._sequence_nr()) - 1
     stream = _of_thread.streams[at] if at >= 0 else None
     return stream if stream is not None and stream.stream_id else None
-
-
-def _on(stream: Any, hook: Call) -> Call:
-    @functools.wraps(hook)
-    def run(*args: Any) -> Any:
-        with stream:
-            return hook(*args)
-
-    return run
 
 
 def follow(node: Any) -> None:
