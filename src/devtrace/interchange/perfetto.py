@@ -1,13 +1,13 @@
 """The trace as the Chrome trace JSON that ui.perfetto.dev opens: every op, module call, copy, error and finding.
 
 A device is a process and a thread of the program one of its threads; modules are a process of their own, so that a call
-lies above the ops it made. A copy is on both its devices, joined by an arrow. Ops and calls, the bulk, are written
-column by column: text that rows share (of a tensor, a site, a module) is put into JSON once.
+lies above the ops it made. A copy is on both its devices, joined by an arrow. Ops and calls, the bulk, are read column
+by column: text that rows share (of a tensor, a site, a module) is made once.
 """
 
 import json
-from collections.abc import Iterator
-from itertools import chain, pairwise, repeat
+from collections.abc import Iterable, Iterator
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from devtrace.words.text_format import format_bytes, safe_line
 JsonEntry = dict[str, Any]
 
 LONGEST_MESSAGE: Final = 2000
+_WHERE: Final = ("pid", "tid", "ts", "dur")
 
 
 def to_perfetto(trace: TraceData, path: str | Path) -> Path:
@@ -29,7 +30,7 @@ def to_perfetto(trace: TraceData, path: str | Path) -> Path:
         file.write('{"displayTimeUnit": "ns", "otherData": ')
         file.write(json.dumps({"title": trace.title, "recorded": trace.recorded, "producer": trace.producer}))
         file.write(', "traceEvents": [')
-        entries = zip(chain(["\n"], repeat(",\n")), _Chrome(trace).entries(), strict=False)
+        entries = zip(chain(["\n"], repeat(",\n")), map(json.dumps, _Chrome(trace).entries()), strict=False)
         file.writelines(chain.from_iterable(entries))
         file.write("\n]}\n")
     return Path(path)
@@ -45,12 +46,12 @@ class _Chrome:
         self.duration = durations(trace)
         self.end = self.begin + self.duration
 
-    def entries(self) -> Iterator[str]:
-        yield from map(json.dumps, self._names())
+    def entries(self) -> Iterator[JsonEntry]:
+        yield from self._names()
         yield from self._calls()
         yield from self._ops()
-        yield from map(json.dumps, chain.from_iterable(map(self._copy, self.trace.copies)))
-        yield from map(json.dumps, self._marks())
+        yield from chain.from_iterable(map(self._copy, self.trace.copies))
+        yield from self._marks()
 
     def _names(self) -> Iterator[JsonEntry]:
         devices = [f"{device.name} (simulated)" if device.simulated else device.name for device in self.trace.devices]
@@ -76,7 +77,7 @@ class _Chrome:
         device = self.trace.ops.ints("device")
         return np.where(device >= 0, device + 1, self.modules_pid)
 
-    def _calls(self) -> Iterator[str]:
+    def _calls(self) -> Iterator[JsonEntry]:
         calls = self.trace.calls
         spans = np.stack([calls.ints("begin"), calls.ints("end")], axis=1).astype(np.int64)
         rows = np.flatnonzero(spans[:, 0] < spans[:, 1])
@@ -84,51 +85,34 @@ class _Chrome:
         # The last end among the ops of each call: reduceat takes [begin, end) at the even places.
         last = np.maximum.reduceat(np.append(self.end, 0), spans.ravel())[::2] if len(rows) else spans[:, 0]
         first = self.begin[spans[:, 0]]
-        names = [_quoted(module.path) for module in self.trace.modules]
-        types = [json.dumps(module.type) for module in self.trace.modules]
         columns = (calls.ints("module")[rows], calls.ints("thread")[rows] + 1, spans[:, 1] - spans[:, 0],
                    calls.ints("training")[rows] > 0, first / 1000, (last - first) / 1000)  # fmt: skip
-        for module, tid, ops, training, ts, dur in zip(*(column.tolist() for column in columns), strict=True):
-            args = f'{{"type": {types[module]}, "ops": {ops}, "training": {"true" if training else "false"}}}'
-            yield _slice("module", names[module], self.modules_pid, tid, ts, dur, args)
+        for module, tid, ops, training, *times in zip(*(column.tolist() for column in columns), strict=True):
+            found = self.trace.modules[module]
+            args = {"type": found.type, "ops": ops, "training": training}
+            yield _slice("module", safe_line(found.path), (self.modules_pid, tid, *times), args)
 
-    def _ops(self) -> Iterator[str]:
-        ops = self.trace.ops
-        names, kinds, phases = (self._words(ops.ints(name)) for name in ("name", "kind", "phase"))
-        inputs, outputs = (self._joined(name) for name in ("inputs", "outputs"))
+    def _ops(self) -> Iterator[JsonEntry]:
+        ops, tensors = self.trace.ops, self._tensors()
+        inputs, outputs = ops.lists("inputs"), ops.lists("outputs")
+        modules = [safe_line(self.trace.modules[id].path) for id in self.trace.calls.ints("module").tolist()]
+        sites = [safe_line(f"{site}: {site.text}") for site in self.trace.sites]
         numbers = (self._pids(), ops.ints("thread") + 1, self.begin / 1000, self.duration / 1000)
-        rows = zip(
-            names, kinds, phases, inputs, outputs, self._ends_of_args(), *(n.tolist() for n in numbers), strict=True
-        )
-        for id, (name, kind, phase, taken, made, rest, pid, tid, ts, dur) in enumerate(rows):
-            args = f'{{"op": {id}, "kind": {kind}, "phase": {phase}, "inputs": [{taken}], "outputs": [{made}]{rest}}}'
-            yield _slice("op", name, pid, tid, ts, dur, args)
+        words = (self._texts(ops.ints(name)) for name in ("name", "kind", "phase"))
+        rest = (ops.ints(name).tolist() for name in ("call", "site", "duration"))
+        rows = zip(*words, *rest, *(each.tolist() for each in numbers), strict=True)
+        for id, (name, kind, phase, call, site, duration, *where) in enumerate(rows):
+            args = {"op": id, "kind": kind, "phase": phase}
+            args |= {"inputs": [tensors[row] for row in inputs[id].tolist()]}
+            args |= {"outputs": [tensors[row] for row in outputs[id].tolist()]}
+            args |= {"module": modules[call]} if call >= 0 else {}
+            args |= {"site": sites[site]} if site >= 0 else {}
+            args |= {"raised": True} if duration < 0 else {}
+            yield _slice("op", name, where, args)
 
-    def _ends_of_args(self) -> list[str]:
-        """Return the end of each op's args: its module, its site, that it raised."""
-        ops = self.trace.ops
-        paths = [_quoted(module.path) for module in self.trace.modules]
-        # The last entry is for an id of -1.
-        modules = [*(f', "module": {paths[id]}' for id in self.trace.calls.ints("module").tolist()), ""]
-        sites = [*(f', "site": {_quoted(f"{site}: {site.text}")}' for site in self.trace.sites), ""]
-        raising = ("", ', "raised": true')
-        columns = (ops.ints("call"), ops.ints("site"), ops.ints("duration") < 0)
-        return [
-            modules[call] + sites[site] + raising[raised]
-            for call, site, raised in zip(*(column.tolist() for column in columns), strict=True)
-        ]
-
-    def _words(self, column: Ints) -> list[str]:
-        """Return the text of each row as JSON."""
-        words = {id: _quoted(self.trace.strings[id]) for id in set(column.tolist())}
-        return [words[id] for id in column.tolist()]
-
-    def _joined(self, name: str) -> list[str]:
-        """Return the tensors that each op took, or made, as JSON."""
-        lists = self.trace.ops.lists(name)
-        texts, offsets = self._tensors(), lists.offsets.tolist()
-        flat = [texts[id] for id in lists.flat.tolist()]
-        return [", ".join(flat[begin:end]) for begin, end in pairwise(offsets)]
+    def _texts(self, column: Ints) -> list[str]:
+        texts = {id: safe_line(self.trace.strings[id]) for id in set(column.tolist())}
+        return [texts[id] for id in column.tolist()]
 
     def _tensors(self) -> list[str]:
         """Describe each tensor; many are alike."""
@@ -139,7 +123,7 @@ class _Chrome:
             name, dtype, shape, device = key
             dims = "×".join(map(str, trace.shapes[shape])) or "scalar"
             text = f"{trace.strings[name]} {trace.strings[dtype]} {dims} on {trace.devices[device]}"
-            words[key] = _quoted(text.strip())
+            words[key] = safe_line(text.strip())
         return [words[key] for key in keys]
 
     def _copy(self, copy: Copy) -> Iterator[JsonEntry]:
@@ -153,8 +137,7 @@ class _Chrome:
         ways = (f"to {safe_line(to.name)}", f"from {safe_line(source.name)}")
         for device, way, end in zip((source, to), ways, ends, strict=True):
             if op.device is None or device.id != op.device.id:
-                name = f"copy {way}, {format_bytes(copy.bytes)}"
-                yield {"ph": "X", "cat": "copy", "name": name, **end, "dur": duration, "args": args}
+                yield _slice("copy", f"copy {way}, {format_bytes(copy.bytes)}", (*end.values(), duration), args)
         yield {"ph": "s", "cat": "copy", "name": "copy", "id": copy.id, **ends[0]}
         yield {"ph": "f", "cat": "copy", "name": "copy", "id": copy.id, **ends[1], "bp": "e"}
 
@@ -177,16 +160,9 @@ def _meta(name: str, pid: int, tid: int, args: JsonEntry) -> JsonEntry:
     return {"ph": "M", "name": name, "pid": pid, "tid": tid, "args": args}
 
 
-def _slice(cat: str, name: str, pid: int, tid: int, ts: float, dur: float, args: str) -> str:
-    """A complete entry; `name` and `args` are JSON."""
-    return (
-        f'{{"ph": "X", "cat": "{cat}", "name": {name}, "pid": {pid}, "tid": {tid}, "ts": {ts}, "dur": {dur}, '
-        f'"args": {args}}}'
-    )
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(safe_line(text))
+def _slice(cat: str, name: str, where: Iterable[float], args: JsonEntry) -> JsonEntry:
+    """A complete entry, at its process, thread, moment and duration."""
+    return {"ph": "X", "cat": cat, "name": name, **dict(zip(_WHERE, where, strict=True)), "args": args}
 
 
 def _pairs(first: Ints, second: Ints) -> set[tuple[int, int]]:
