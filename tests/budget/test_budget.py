@@ -229,7 +229,7 @@ def test_a_fault_of_ours_at_a_value_that_is_read_is_a_note(monkeypatch: pytest.M
     def fail(frame: object) -> int:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr(budget, "site_of", fail)
+    monkeypatch.setattr(budget, "find", fail)
     monkeypatch.setattr(lines, "_monitoring", None)
     read = []
     short = recorded(lambda: train(lambda model, step: read.append(torch.ones(1).item()), at=20))

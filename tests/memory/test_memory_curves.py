@@ -101,6 +101,20 @@ def test_what_was_there_before_the_recording_counts_from_its_beginning() -> None
     assert of_kind(curve, "parameter") == 1024 * 512 * 4 + 2048
 
 
+def test_what_an_earlier_run_left_is_no_parameter_and_is_told_of_as_there_before() -> None:
+    with devtrace.simulate("cuda:1,16MB"):
+        net = nn.Linear(64, 64, device="cuda")
+        left = [torch.zeros(36 * 1024, device="cuda") for _ in range(20)]
+        with devtrace.record() as recording:
+            left.clear()
+            net(torch.ones(4, 64, device="cuda")).sum()
+    [curve] = recording.trace.memory
+    assert of_kind(curve, "parameter") == 64 * 64 * 4 + 512
+    assert "cuda:0 held at most 2.8 MiB of 16.0 MiB, before the first op: 2.8 MiB other tensors" in str(
+        recording.report
+    )
+
+
 def test_what_is_kept_after_its_last_use_counts_until_it_is_let_go() -> None:
     with devtrace.record(simulate="cuda:1") as recording:
         bank = [torch.ones(MIB // 4, device="cuda") for _ in range(4)]

@@ -290,6 +290,16 @@ def test_what_the_failing_line_had_in_hand_counts_where_nobody_recorded() -> Non
     assert "chunks of rows" in found.help
 
 
+def test_the_block_is_told_where_what_is_asked_for_and_held_is_less_than_there_is() -> None:
+    def program() -> None:
+        kept = [torch.zeros(19, 1 << 18, device="cuda") for _ in range(3)]
+        kept.append(torch.zeros(3, 1 << 18, device="cuda"))
+
+    message = explained(program, "cuda:1,64MB").message
+    assert "asked for 3.0 MiB, and 60.0 MiB of 64.0 MiB are held. PyTorch takes a block of 20.0 MiB for that" in message
+    assert "and 4.0 MiB are free. The largest part, 60.0 MiB, is what `kept` holds." in message
+
+
 def test_thousands_of_tensors_in_hand_are_looked_for_among_all_objects_at_once() -> None:
     report, _ = ran("thousands_of_rows", "40MB")
     (found,) = shortages(report)

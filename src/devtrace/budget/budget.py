@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from devtrace.budget.lines import Lines
 from devtrace.budget.segments import FIRST_BATCH, Event, Key, Run, Segment
+from devtrace.recording.columns.sites import find
 from devtrace.recording.columns.thread_state import NUMBERS, ThreadState, current_node
-from devtrace.recording.context.happenings import site_of
 from devtrace.recording.context.module_tree import attributes
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime import mode_stack
@@ -140,7 +140,7 @@ class Budget:
 
     def _at_a_read(self, frame: Any) -> None:
         with self._faults:
-            self._is_known((_READ_AT, site_of(frame)))
+            self._is_known((_READ_AT, find(frame)))
 
     def _pass(self, event: Event) -> None:
         """Leave out a further repetition; after the last of those planned, record one."""

@@ -48,7 +48,8 @@ class Picture:
         ][:MOST_FLAGS]
         flagged = [int(finding["op"]) for _, finding in self.flagged]
         self.ranks = alike(trace, flagged)
-        every = lanes_of(lanes(trace), trace, self.ranks)
+        of_thread = np.append(trace.threads.ints("rank"), -1)
+        every = [lane for lane in lanes(trace) if of_thread[lane.thread] in (-1, *self.ranks)]
         chosen = choose(every, flagged)
         self.rows = list(self._rows(chosen))
         self.hidden = len(every) - len(chosen)
@@ -85,9 +86,3 @@ def phases(picture: Picture) -> list[tuple[str, float, Ints]]:
     every = ((name, opacity, np.flatnonzero(phase == picture.trace.string_id(name))) for name, opacity in _PHASES)
     found: list[tuple[str, float, Ints]] = [part for part in every if len(part[2])]
     return found if len(found) > 1 and np.count_nonzero(np.diff(phase)) < MOST_PHASES else []
-
-
-def lanes_of(every: Sequence[Lane], trace: TraceData, shown: dict[int, list[int]]) -> list[Lane]:
-    """Return the lanes of those ranks that are drawn: of ranks that did the same, one. What is of no rank stays."""
-    ranks = trace.threads.ints("rank")
-    return [lane for lane in every if not len(ranks) or ranks[lane.thread] < 0 or int(ranks[lane.thread]) in shown]

@@ -6,8 +6,6 @@ then variables, then graphs of variables. The graph is read by `_raw_saved_*.dat
 and allocates nothing.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -52,8 +50,8 @@ class Root(NamedTuple):
     scope: tuple[str, str, int]
 
 
-Visit = Callable[[Any, str, int], Steps[bool]]
-"""Looks at an object in small steps; whether to go on to what it leads to."""
+Visit = Callable[[Any, str, int], Steps[None]]
+"""Looks at an object, by its path and by how many steps more than a variable's own name, in small steps."""
 
 
 class Census:
@@ -69,6 +67,7 @@ class Census:
         self.running: set[FrameType] = set()
         self.errors: set[int] = set()
         self.modules: set[int] = set()
+        self.optimizers: list[Root] = []
         self.scope: tuple[str, str, int] = NOBODY
 
     def claim(self, tensor: Any, kind: str, name: str, contained: int = 1) -> None:
@@ -104,8 +103,8 @@ class Census:
                     stack.append(below)
             yield
 
-    def walk(self, roots: Iterable[Root], visit: Visit) -> Steps[None]:
-        """Visit what variables lead to, with the path and by how many steps more than the variable's own name.
+    def walk(self, roots: Iterable[Root], visit: Visit, leads: Callable[[Any], bool] = may_enter) -> Steps[None]:
+        """Visit what variables lead to, each object once.
 
         All variables of a frame come before what they lead to: `losses` is no part of a function that closes over it.
         What a function closed over is a variable of that function.
@@ -115,7 +114,8 @@ class Census:
             queue = deque((root.value, root.name, 0, scope) for root in variables)
             while queue and len(seen) < MOST_OBJECTS:
                 value, path, contained, self.scope = queue.popleft()
-                if (yield from visit(value, path, contained)) and may_enter(value):
+                yield from visit(value, path, contained)
+                if not is_tensor(value) and not issubclass(type(value), BaseException) and leads(value):
                     whose = _scope(value.__code__) if type(value) is FunctionType else None
                     for text, inner in inside(value):
                         if id(inner) not in seen or is_tensor(inner):
@@ -125,20 +125,16 @@ class Census:
                             queue.append((inner, *step))
                 yield
 
-    def parts_of_models(self, value: Any, path: str, contained: int) -> Steps[bool]:
-        """Claim the parts of models, and go on to what is in them."""
-        if is_tensor(value) or issubclass(type(value), BaseException):
-            return False
+    def part(self, value: Any, path: str, contained: int) -> Steps[None]:
+        """Claim the parts of a model; an optimizer's come after those of all models."""
         own = instance_dict(value)
-        if "_parameters" not in own or "_modules" not in own:
-            return "param_groups" not in own
-        if id(value) in self.modules:
-            return False
-        self.modules.update(_tree(value))
-        for _, tensor in registered(value):
-            self.parameter(tensor, path)
-            yield
-        return True
+        if "param_groups" in own and "state" in own:
+            self.optimizers.append(Root(path, value, self.scope))
+        elif "_parameters" in own and "_modules" in own and id(value) not in self.modules:
+            self.modules.update(_tree(value))
+            for _, tensor in registered(value):
+                self.parameter(tensor, path)
+                yield
 
     def parameter(self, tensor: Any, path: str) -> None:
         kind = "parameter" if issubclass(type(tensor), torch.nn.Parameter) else "buffer"
@@ -150,51 +146,28 @@ class Census:
         if gradient is not None:
             self.claim(gradient, "gradient", path)
 
-    def states_of_optimizers(self, value: Any, path: str, contained: int) -> Steps[bool]:
+    def parts_of_optimizers(self) -> Steps[None]:
         """Claim the state of optimizers, and the parameters whose model is gone."""
-        if is_tensor(value) or issubclass(type(value), BaseException):
-            return False
-        own = instance_dict(value)
-        if "param_groups" not in own or "state" not in own:
-            return True
-        for _, _, tensor in states_of(value):
-            self.claim(tensor, "optimizer-state", path)
-            yield
-        for tensor in parameters_of(value):
-            self.parameter(tensor, path)
-        return False
+        for root in self.optimizers:
+            self.scope = root.scope
+            for _, _, tensor in states_of(root.value):
+                self.claim(tensor, "optimizer-state", root.name)
+                yield
+            for tensor in parameters_of(root.value):
+                self.parameter(tensor, root.name)
 
-    def kept(self, value: Any, path: str, contained: int) -> Steps[bool]:
+    def kept(self, value: Any, path: str, contained: int) -> Steps[None]:
         """Claim the tensors that containers, attributes and tracebacks hold, and the graphs that hang on these."""
-        if is_tensor(value):
-            if contained:
-                self.claim(value, "named", path, contained)
-                self.gradient(value, path)
-                yield from self.graph(value, "graph", path, contained)
-            return False
-        if issubclass(type(value), BaseException):
-            yield from self.error(value, path)
-            return False
-        return True
-
-    def variable(self, value: Any, path: str, contained: int) -> Steps[bool]:
-        yield
-        if is_tensor(value):
-            self.claim(value, "named", path, contained=0)
+        if is_tensor(value) and contained:
             self.gradient(value, path)
-        return False
+            yield from self.with_graph(value, "named", "graph", path, contained)
+        elif issubclass(type(value), BaseException):
+            yield from self.error(value, path)
 
-    def graph_of_variable(self, value: Any, path: str, contained: int) -> Steps[bool]:
+    def with_graph(self, value: Any, kind: str, graph: str, path: str, contained: int = 1) -> Steps[None]:
         if is_tensor(value):
-            yield from self.graph(value, "activation", path, contained=0)
-        return False
-
-    def history(self, value: Any, path: str, contained: int) -> Steps[bool]:
-        """Claim what IPython keeps of the results that it has shown."""
-        if is_tensor(value):
-            self.claim(value, "history", "Out")
-            yield from self.graph(value, "history", "Out")
-        return type(value) in (list, tuple, dict)
+            self.claim(value, kind, path, contained)
+            yield from self.graph(value, graph, path, contained)
 
     def error(self, error: BaseException | None, name: str) -> Steps[None]:
         """Claim what the frames of an exception keep that have ended."""
@@ -202,36 +175,37 @@ class Census:
             self.errors.add(id(error))
             for frame in _ended(error, self.running):
                 local = [Root(name, value, self.scope) for value in list(frame.f_locals.values()) if may_lead(value)]
-                yield from self.walk(local, lambda value, _, __: self._of_traceback(value, name))
+                yield from self.walk(local, lambda value, *_: self.with_graph(value, "traceback", "traceback", name))
                 forget_locals(frame)
             error = error.__cause__ or error.__context__
 
-    def _of_traceback(self, value: Any, name: str) -> Steps[bool]:
-        if is_tensor(value):
-            self.claim(value, "traceback", name)
-            yield from self.graph(value, "traceback", name)
-            return False
-        return not issubclass(type(value), BaseException)
-
-    def of_torch(self, value: Any, path: str, contained: int) -> Steps[bool]:
-        """Claim the graph of what torch's own code works on: the `input` of a Sequential."""
-        if is_tensor(value):
-            yield from self.graph(value, "activation", "", contained=0)
-        return type(value) in (list, tuple)
-
     def asked(self, own: list[Root], notebook: list[Root], torchs: list[Root]) -> Steps[None]:
-        """Ask the user's variables, the notebook's history and what torch works on, in steps of an object each."""
-        yield from self.walk(own, self.parts_of_models)
-        yield from self.walk(own, self.states_of_optimizers)
-        yield from self.walk(notebook, self.history)
+        """Ask the user's variables, the notebook's history and what torch works on, in steps of an object each.
+
+        In history, and in what torch's own code works on (the `input` of a Sequential), only containers are entered.
+        """
+        yield from self.walk(own, self.part)
+        yield from self.parts_of_optimizers()
+        yield from self.walk(notebook, lambda value, *_: self.with_graph(value, "history", "history", "Out"), _is_plain)
         yield from self.walk(own, self.kept)
         for name in ("last_exc", "last_value"):
             error = getattr(sys, name, None)
             if isinstance(error, BaseException):
                 yield from self.error(error, f"sys.{name}")
-        for visit in (self.variable, self.graph_of_variable):
-            yield from self.walk(own, visit)
-        yield from self.walk(torchs, self.of_torch)
+        tensors = [root for root in own if is_tensor(root.value)]
+        for root in tensors:
+            self.scope = root.scope
+            self.claim(root.value, "named", root.name, contained=0)
+            self.gradient(root.value, root.name)
+            yield
+        for root in tensors:
+            self.scope = root.scope
+            yield from self.graph(root.value, "activation", root.name, contained=0)
+        yield from self.walk(torchs, self.of_torch, _is_plain)
+
+    def of_torch(self, value: Any, path: str, contained: int) -> Steps[None]:
+        if is_tensor(value):
+            yield from self.graph(value, "activation", "", contained=0)
 
     def nameless(self) -> Steps[None]:
         """Claim what no name leads to yet: a list that is being made, a sum in the middle of its rounds."""
@@ -309,6 +283,10 @@ def _tree(module: Any) -> Iterator[int]:
     for child in list(dict.values(instance_dict(module)["_modules"])):
         if child is not None and "_modules" in instance_dict(child):
             yield from _tree(child)
+
+
+def _is_plain(value: Any) -> bool:
+    return type(value) in (list, tuple, dict)
 
 
 def _saved(node: Any) -> Iterator[Any]:

@@ -3,8 +3,6 @@
 It makes next to no objects: thousands that last for a walk are a full collection of the garbage.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Generator, Mapping
 from itertools import chain

@@ -1,7 +1,6 @@
 """The holders of a device's memory: storages grouped by the name that holds them and by kind, the largest first."""
 
-from __future__ import annotations
-
+import ast
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,12 +9,14 @@ from typing import Final
 
 import numpy as np
 
+from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.memory.retaining_line import Keeper, being_made, keeper
 from devtrace.memory.shortage import NOBODY, Holding, Shortage
 from devtrace.source.matching import called_names
+from devtrace.source.stand_ins import Frame
 from devtrace.source.vocabulary import HOST
-from devtrace.trace.ids import NO_CALL, NO_SITE, CallId, OpId, SiteId, TensorId
+from devtrace.trace.ids import NO_CALL, NO_SITE, NO_TENSOR, CallId, OpId, SiteId, TensorId
 
 _OF_GRAPHS: Final = ("graph", "activation")
 _COLLECTED: Final = ("graph", "named")
@@ -49,6 +50,10 @@ class Group:
     def is_contained(self) -> bool:
         return any(each.contained for each in self.holdings)
 
+    def is_mostly(self, applies: Callable[[Holding], bool]) -> bool:
+        """Return whether a condition is true for more than half of its bytes."""
+        return sum(each.bytes for each in self.holdings if applies(each)) > self.bytes / 2
+
     def born(self) -> SiteId:
         """Return the site at which most of it was made, -1 where no site is known."""
         sizes: Counter[SiteId] = Counter()
@@ -74,7 +79,7 @@ class Memory:
             named.setdefault((each.kind, each.name), Group(each.kind, each.name)).holdings.append(each)
         for group in named.values():
             kind = self._kind(group)
-            whole = _like(group.name) or (self.made[0] if self.made is not None and kind in _COLLECTED else "")
+            whole = like(group.name) or (self.made[0] if self.made is not None and kind in _COLLECTED else "")
             if kind == "named" and not whole:
                 kind = "temporary"
             for each in group.holdings:
@@ -99,6 +104,20 @@ class Memory:
         if self.made is not None and group.scope == NOBODY and group.name in ("", self.made[0]):
             return self.made[1]
         return keeper(self.queries, group.name, group.scope) if group.name else None
+
+    def code(self, group: Group) -> tuple[Code, ast.stmt] | None:
+        """Return the statement that made most of a group, else the one that keeps it."""
+        if (made := self.queries.source_node(group.born())) is not None:
+            return made.code, made.statement
+        keeps = self.keeper(group)
+        return (keeps, keeps.statement) if keeps is not None else None
+
+    def frame_of(self, code: Code, statement: ast.stmt) -> Frame | None:
+        """Return the frame that runs the function of a statement."""
+        source = code.source
+        function = source.function(statement)
+        frames = (frame for _, frame in self.queries.frames if frame.f_code.co_filename == source.file)
+        return next((each for each in frames if source.body_of(each.f_code) is function), None)
 
     @cached_property
     def made(self) -> tuple[str, Keeper] | None:
@@ -141,21 +160,17 @@ class Memory:
 
     def is_of_modules(self, group: Group) -> bool:
         """Return whether calls of modules made most of a group, or what they gave."""
-        made = sum(each.bytes for each in group.holdings if self.outermost(each) >= 0)
-        return made > group.bytes / 2
+        return group.is_mostly(lambda each: self.outermost(each) >= 0)
 
     def is_of_reduced(self, group: Group) -> bool:
         """Return whether a group has few numbers in memory of many: `mse_loss` reduces in place, and keeps it."""
-        rows = [self.queries.base(each.tensor) for each in group.holdings if each.tensor >= 0]
-        size = sum(self.queries.trace.tensors.number("bytes", row) for row in rows)
+        rows = map(self._base, group.holdings)
+        size = sum(self.queries.trace.tensors.number("bytes", row) for row in rows if row >= 0)
         return 0 < size < group.bytes / _SMALL
 
     def is_from_the_host(self, group: Group) -> bool:
         """Return whether most of a group was copied from the CPU."""
-        queries = self.queries
-        rows = [(queries.base(each.tensor), each.bytes) for each in group.holdings if each.tensor >= 0]
-        moved = [size for row, size in rows if any(queries.device(each) == HOST for each in queries.made_from(row))]
-        return sum(moved) > group.bytes / 2
+        return group.is_mostly(lambda each: any(self.queries.device(row) == HOST for row in self._sources(each)))
 
     def is_deep_copied(self, group: Group) -> bool:
         """Return whether the line that made most of a group copies deeply: `copy.deepcopy(model)`."""
@@ -174,20 +189,23 @@ class Memory:
         made = np.flatnonzero(queries.op_users == group.born())
         last = made[-1] if len(made) else len(queries.trace.ops)
         in_rounds = set(queries.bases[inputs.flat[takes & (inputs.rows < last)]].tolist())
-        rows = [(queries.base(each.tensor), each.bytes) for each in group.holdings if each.tensor >= 0]
         is_deep = self.is_deep_copied(group) and keeps.is_unread
-        kept = sum(
-            size
-            for row, size in rows
-            if (row not in taken and (is_deep or self._is_of(row, queries.is_of_a_module)))
-            or (row not in in_rounds and self._is_of(row, self._is_of_backward))
-        )
-        return kept > group.bytes / 2
 
-    def _is_of(self, row: TensorId, is_source: Callable[[TensorId], bool]) -> bool:
-        """Return whether a tensor was made of such as a condition is true for, and of nothing else."""
-        given = [self.queries.base(each) for each in self.queries.made_from(row)]
-        return bool(given) and all(map(is_source, given))
+        def is_state(each: Holding) -> bool:
+            row, given = self._base(each), [queries.base(source) for source in self._sources(each)]
+            is_of_parts = is_deep or (bool(given) and all(map(queries.is_of_a_module, given)))
+            is_of_gradients = bool(given) and all(map(self._is_of_backward, given))
+            return row >= 0 and ((is_of_parts and row not in taken) or (is_of_gradients and row not in in_rounds))
+
+        return group.is_mostly(is_state)
+
+    def _base(self, holding: Holding) -> TensorId:
+        return self.queries.base(holding.tensor) if holding.tensor >= 0 else NO_TENSOR
+
+    def _sources(self, holding: Holding) -> list[TensorId]:
+        """Return what a tensor was made from."""
+        row = self._base(holding)
+        return self.queries.made_from(row) if row >= 0 else []
 
     def _is_of_backward(self, row: TensorId) -> bool:
         op = self.queries.producer(row)
@@ -213,6 +231,6 @@ class Memory:
         return int(ended[-1]) + 1 if len(ended) else 0
 
 
-def _like(name: str) -> str:
+def like(name: str) -> str:
     """Return a name for all layers: `net.layers.*.keys` of `net.layers.0.keys`."""
     return ".".join("*" if part.isdigit() else part for part in name.split("."))

@@ -1,7 +1,5 @@
 """How long each block of a simulated device's memory lives, from what the device logged; which tensor has it."""
 
-from __future__ import annotations
-
 import threading
 from itertools import pairwise
 from time import perf_counter_ns
@@ -20,7 +18,7 @@ MOST_EVENTS: Final = 1 << 19
 _STRETCHES: Final = 256
 _ROUND: Final = 512
 _UNSPLIT: Final = 1 << 20
-"""A block may be so much larger than its tensor, where the rest is not worth a block of its own."""
+"""A block that is larger than this may be so much larger than its tensor: torch leaves the rest with it."""
 
 
 class Log:
@@ -121,7 +119,7 @@ def _tensors(trace: TraceData, lives: Lives) -> Array:
     for block, group, size in zip(blocks.tolist(), taken[blocks].tolist(), lives.bytes[blocks].tolist(), strict=True):
         while at < end and (groups[at] < group or (groups[at] == group and sizes[at] > size)):
             at += 1
-        if at < end and groups[at] == group and size - sizes[at] <= _UNSPLIT:
+        if at < end and groups[at] == group and size - sizes[at] <= (_UNSPLIT if size > _UNSPLIT else 0):
             found[block] = tensors_there[at]
             at += 1
     return found

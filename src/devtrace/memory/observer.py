@@ -5,15 +5,13 @@ that is alive is walked once, as at an error, if the walks so far took little of
 part.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import process_time
 from traceback import walk_tb
 from types import FrameType
@@ -26,37 +24,21 @@ from devtrace.memory.census import WORTH, census
 from devtrace.memory.lives import Log, lives_in
 from devtrace.memory.shortage import NOBODY, Height, Holding, Key, Shortage
 from devtrace.recording.columns.recorded_ops import RecordedOps
-from devtrace.recording.columns.tensor_rows import Array
 from devtrace.recording.finish.assemble import Assembly
 from devtrace.recording.finish.observer import Observer
 from devtrace.runtime.observers import Alive, knowing, watching
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import outward, text_of
-from devtrace.trace.ids import NO_SITE, NO_TENSOR, OpId, SiteId, TensorId
+from devtrace.trace.ids import NO_SITE, NO_TENSOR, OpId, SiteId
 from devtrace.trace.memory_curves import curves, lives_until_use
 from devtrace.trace.tables import TraceData
 
-_GPU: Final = re.compile(r"GPU (\d+) has a total capacity of ([\d.]+ \w+)")
-_ASKED: Final = re.compile(r"Tried to allocate ([\d.]+ \w+)")
-_ALLOCATED: Final = re.compile(r"Of the allocated memory ([\d.]+ \w+) is allocated by PyTorch")
+_SIZE: Final = r"([\d.]+) (\w+)"
+_GPU: Final = re.compile(r"GPU (\d+) has a total capacity of ")
+_CAPACITY: Final = re.compile(rf"GPU \d+ has a total capacity of {_SIZE}")
+_ASKED: Final = re.compile(f"Tried to allocate {_SIZE}")
+_ALLOCATED: Final = re.compile(f"Of the allocated memory {_SIZE} is allocated by PyTorch")
 _UNITS: Final = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-
-
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """An error's text, what the device said, and who holds what."""
-
-    text: str
-    alive: Alive
-    owned: list[Holding]
-    times: int
-
-
-def with_rest(owned: list[Holding], allocated: int) -> list[Holding]:
-    """Add what nothing leads to: what the line had in hand, where nobody knows the storages or it has ended."""
-    rest = allocated - sum(each.bytes for each in owned)
-    more = [Holding("temporary", "", rest, NO_SITE, NO_TENSOR, NOBODY, 0)] if rest > WORTH * allocated else []
-    return [*owned, *more]
 
 
 def alive_on(device: torch.device) -> Alive | None:
@@ -82,29 +64,35 @@ def running(frame: FrameType | None) -> list[FrameType]:
 
 def _real(text: str, device: torch.device) -> Alive:
     """Return what a real device's allocator says; the error names the size of the segment, not of the tensor."""
-    asked, capacity = (_ASKED.search(text), _GPU.search(text))
     reserved = allocated = highest = 0
     if torch.cuda.is_available():
         reserved, allocated = torch.cuda.memory_reserved(device), torch.cuda.memory_allocated(device)
         highest = torch.cuda.max_memory_allocated(device)
-    sizes = (_bytes(asked[1]) if asked else 0, _bytes(capacity[2]) if capacity else 0)
-    return Alive(device, *sizes, reserved, allocated, (), highest)
+    return Alive(device, _stated(_ASKED, text), _stated(_CAPACITY, text), reserved, allocated, (), highest)
 
 
-def _bytes(text: str) -> int:
-    number, _, unit = text.partition(" ")
-    return int(float(number) * _UNITS.get(unit, 0))
+def _stated(size: re.Pattern[str], text: str) -> int:
+    """Return the bytes of which an error's text tells; 0 where it does not."""
+    found = size.search(text)
+    return int(float(found[1]) * _UNITS.get(found[2], 0)) if found else 0
 
 
-def shortage_of(
-    alive: Alive, owned: list[Holding], rows: Mapping[int, int], rows_of: Callable[[Array], Array]
-) -> Shortage:
-    found = rows_of(np.array([each.tensor for each in owned] or [TensorId(0)], dtype=np.int64)).tolist()
-    holdings = tuple(
-        each._replace(site=SiteId(rows.get(each.site, -1)), tensor=tensor)
-        for each, tensor in zip(owned, found, strict=False)
-    )
-    return Shortage(str(alive.device), alive.asked, alive.limit, alive.reserved, alive.allocated, holdings)
+def _shortage(frames: list[FrameType], alive: Alive, epochs: set[int], allocated: int, *, at_once: bool) -> Shortage:
+    """Ask who holds a device's memory, by the recorder's rows; what the line had in hand may be of no known storage."""
+    owned = census(frames, alive, epochs, at_once)
+    rest = allocated - sum(each.bytes for each in owned)
+    if rest > WORTH * allocated:
+        owned.append(Holding("temporary", "", rest, NO_SITE, NO_TENSOR, NOBODY, 0))
+    most = max(allocated, alive.allocated)
+    return Shortage(str(alive.device), 0 if at_once else alive.asked, alive.limit, alive.reserved, most, tuple(owned))
+
+
+def _of_trace(memory: Shortage, done: Assembly) -> Shortage:
+    """Return who held memory by the rows of a trace."""
+    rows = done.tensors.rows_of(np.array([each.tensor for each in memory.holdings], dtype=np.int64)).tolist()
+    sites = (SiteId(done.site_rows.get(each.site, -1)) for each in memory.holdings)
+    found = zip(memory.holdings, sites, rows, strict=True)
+    return replace(memory, holdings=tuple(each._replace(site=site, tensor=row) for each, site, row in found))
 
 
 _STEP: Final = 1.2
@@ -119,19 +107,23 @@ class Seen(NamedTuple):
     """Last height of a device, and how many storages each name had at those before, of so many bytes."""
 
     op: int
-    alive: Alive
-    owned: list[Holding]
-    before: tuple[tuple[int, Mapping[Key, int]], ...]
+    memory: Shortage
+    before: tuple[tuple[int, Mapping[Key, int]], ...] = ()
 
     def counts(self) -> tuple[Mapping[Key, int], ...]:
         """Return those that are as far apart as heights are that nobody asked for: one round has several close ones."""
         found: list[Mapping[Key, int]] = []
-        least = self.alive.allocated
+        least = self.memory.allocated
         for allocated, counts in reversed(self.before):
             if allocated * _STEP <= least:
                 least = allocated
                 found.append(counts)
         return tuple(found[::-1])
+
+    def all_counts(self) -> tuple[tuple[int, Mapping[Key, int]], ...]:
+        """Return those of this height too."""
+        counts = Counter((each.name, each.scope) for each in self.memory.holdings)
+        return *self.before, (self.memory.allocated, dict(counts))
 
 
 class Heights(Log):
@@ -152,7 +144,7 @@ class Heights(Log):
     def look_above(self, device: Any, allocated: int) -> None:
         now = process_time()
         self.marks[device] = int(allocated * self._step)
-        last = self.seen[device].alive.allocated if device in self.seen else 0
+        last = self.seen[device].memory.allocated if device in self.seen else 0
         if self._spent > max(self._first, self._share * (now - self._begun)) and allocated < 2 * last:
             return
         if self._recorder.active and self._looking.acquire(blocking=False):
@@ -169,14 +161,9 @@ class Heights(Log):
         alive = alive_on(device)
         if state is None or alive is None:
             return
-        known = census(running(sys._getframe(2)), alive, self._recorder.rows.epochs, at_once=True)
-        owned = with_rest(known, alive.allocated)
-        last = self.seen.get(device)
-        before = last.before if last is not None else ()
-        if last is not None:
-            counts = dict(Counter((each.name, each.scope) for each in last.owned))
-            before = (*before, (last.alive.allocated, counts))
-        self.seen[device] = Seen(state.op, alive._replace(storages=(), asked=0), owned, before)
+        epochs, last = self._recorder.rows.epochs, self.seen.get(device)
+        memory = _shortage(running(sys._getframe(2)), alive, epochs, alive.allocated, at_once=True)
+        self.seen[device] = Seen(state.op, memory, last.all_counts() if last is not None else ())
 
 
 class MemoryObserver(Observer):
@@ -187,7 +174,9 @@ class MemoryObserver(Observer):
     def __init__(self, recorder: RecordedOps, asked: Mapping[str, Any]) -> None:
         super().__init__(recorder, asked)
         self.heights = Heights(recorder, bool(asked.get("memory")))
-        self._last: Noted | None = None
+        self._last: Shortage | None = None
+        self._text = ""
+        self._times = 0
 
     def install(self, patches: Patches, stack: ExitStack) -> None:
         self.heights.begin()
@@ -201,40 +190,34 @@ class MemoryObserver(Observer):
 
     def _note(self, error: BaseException, frames: list[FrameType]) -> None:
         """Ask who owns the memory of the device that an error names; `frames` are innermost first."""
-        text = text_of(error)
+        self._text = text = text_of(error)
+        self._times += 1
         found = _GPU.search(text)
         device = torch.device("cuda", int(found[1]) if found else 0)
-        times = self._last.times + 1 if self._last is not None else 1
         with self.recorder.faults:  # the error is the program's own
-            alive = alive_on(device) or _real(text, device)
-            stated = _ALLOCATED.search(text)
-            allocated = _bytes(stated[1]) if stated else 0
-            owned = with_rest(census(frames, alive, self.recorder.rows.epochs), allocated)
-            alive = alive._replace(storages=(), allocated=max(allocated, alive.allocated))
-            self._last = Noted(text, alive, owned, times)
+            alive, epochs = alive_on(device) or _real(text, device), self.recorder.rows.epochs
+            memory = _shortage(frames, alive, epochs, _stated(_ALLOCATED, text), at_once=False)
+            self._last = replace(memory, block=_stated(_ASKED, text))
 
     def end(self, errors: list[BaseException]) -> None:
         """Find the shortage that ended the program; one that it caught and went on from is a note of the recording."""
         ended = next((each for each in errors if isinstance(each, torch.OutOfMemoryError)), None)
-        noted = self._last
-        if ended is not None and (noted is None or noted.text != text_of(ended)):  # raised where no op was recorded
+        if ended is not None and self._text != text_of(ended):  # raised where no op was recorded
             self._note(ended, [frame for frame, _ in walk_tb(ended.__traceback__)][::-1])
-        elif ended is None and noted is not None:
-            self.recorder.note("note.out-of-memory-caught", str(noted.alive.device), count=noted.times)
+        elif ended is None and self._last is not None:
+            self.recorder.note("note.out-of-memory-caught", self._last.device, count=self._times)
             self._last = None
 
     def sites(self) -> Iterable[int]:
-        held = [seen.owned for seen in self.heights.seen.values()]
-        held += [self._last.owned] if self._last is not None else []
-        return {each.site for owned in held for each in owned if each.site >= 0}
+        found = [seen.memory for seen in self.heights.seen.values()]
+        found += [self._last] if self._last is not None else []
+        return {each.site for memory in found for each in memory.holdings if each.site >= 0}
 
     def facts(self, done: Assembly) -> Iterable[object]:
-        rows, rows_of = done.site_rows, done.tensors.rows_of
         if self._last is not None:
-            yield shortage_of(self._last.alive, self._last.owned, rows, rows_of)
+            yield _of_trace(self._last, done)
         for seen in self.heights.seen.values():
-            memory = shortage_of(seen.alive, seen.owned, rows, rows_of)
-            yield Height(OpId(done.op_of(seen.op)), memory, seen.counts(), self.heights.closely)
+            yield Height(OpId(done.op_of(seen.op)), _of_trace(seen.memory, done), seen.counts(), self.heights.closely)
 
     def complete(self, trace: TraceData) -> TraceData:
         """Add the memory of each accelerator: of a simulated one as it was, of another as far as ops used it."""

@@ -1,11 +1,9 @@
 """Lets go of what a name keeps for nothing: graphs, tracebacks, results of cells, copies of what was loaded."""
 
-from __future__ import annotations
-
 import ast
 import gc
-from collections.abc import Container, Mapping
-from typing import Any
+from collections.abc import Callable, Container, Mapping
+from typing import Any, Final
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
@@ -24,13 +22,13 @@ Remedy = tuple[str, tuple[Edit, ...]]
 
 def of_graphs(memory: Memory, group: Group) -> Remedy:
     """Keep the numbers and not the graphs: `losses.append(loss.detach())`."""
-    keeps = memory.keeper(group)
+    keeps, edit = memory.keeper(group), None
     if keeps is not None and keeps.how == "carried" and (keeps.is_each_round_backward or not keeps.runs_backward):
         edit = _state_detached(memory, keeps, group)
     elif keeps is not None and keeps.runs_backward:
         return each_backward(keeps)
-    else:
-        edit = _called(memory, keeps, "detach()") if keeps is not None else None
+    elif keeps is not None:
+        edit = _called(memory, keeps, "detach()")
     return _advised(group, edit, "out-of-memory.help-detach", "out-of-memory.help-graph")
 
 
@@ -44,7 +42,7 @@ def _advised(group: Group, edit: Edit | None, key: str, without: str = "out-of-m
 def each_backward(keeps: Keeper) -> Remedy:
     """Run backward in each round, which frees its graph: gradients add up."""
     if keeps.is_of_rounds_alone:
-        text = keeps.code.text(keeps.value)
+        text = keeps.text(keeps.value)
         code = text if variable(keeps.value) or called_name(keeps.value) else f"({text})"
         return sentence("out-of-memory.help-rounds", code=code), ()
     return sentence("out-of-memory.help-activation"), ()
@@ -57,14 +55,13 @@ def _called(memory: Memory, keeps: Keeper, method: str) -> Edit | None:
     parts = [part for part, is_known in known if not is_known or is_tensor(variables.get(variable(part)))]
     if not parts or keeps.how == "drained" or called_names(keeps.statement) & {"extend", "update"}:
         return None
-    return keeps.code.all_replaced([(part, keeps.code.called_on(part, method)) for part in parts])
+    return keeps.all_replaced([(part, keeps.called_on(part, method)) for part in parts])
 
 
 def _variables(memory: Memory, keeps: Keeper) -> Mapping[str, Any]:
     """Return the variables of the function that keeps something, where that is running."""
-    function = keeps.source.function(keeps.statement)
-    frames = (frame for _, frame in memory.queries.frames if frame.f_code.co_filename == keeps.source.file)
-    return next((each.f_locals for each in frames if keeps.source.body_of(each.f_code) is function), {})
+    frame = memory.frame_of(keeps, keeps.statement)
+    return frame.f_locals if frame is not None else {}
 
 
 def _state_detached(memory: Memory, keeps: Keeper, group: Group) -> Edit | None:
@@ -79,14 +76,14 @@ def _state_detached(memory: Memory, keeps: Keeper, group: Group) -> Edit | None:
     else:
         code = f"{name}.detach()"
     end = keeps.round.body[-1] if keeps.round is not None and keeps.runs_backward else keeps.statement
-    return keeps.code.below(end, f"{name} = {code}")
+    return keeps.below(end, f"{name} = {code}")
 
 
 def of_traceback(memory: Memory, group: Group) -> Remedy:
     """Keep what an exception says and not its frames: `problems.append(str(error))`."""
     keeps = memory.keeper(group)
     name = variable(keeps.value) if keeps is not None else ""
-    edit = keeps.code.replaced(keeps.value, f"str({name})") if keeps is not None and name else None
+    edit = keeps.replaced(keeps.value, f"str({name})") if keeps is not None and name else None
     is_of_sys = group.name.startswith("sys.")
     without = "out-of-memory.help-traceback-sys" if is_of_sys else "out-of-memory.help-traceback"
     return _advised(group, edit, "out-of-memory.help-str", without)
@@ -100,7 +97,7 @@ def loaded_to_the_host(memory: Memory) -> Remedy | None:
         call = next((each for each in calls if called_name(each) in ("load", "load_file")), None)
         if keeps is None or call is None:
             continue
-        edit = keeps.code.replaced(call, keeps.code.with_argument(call, "map_location", '"cpu"'))
+        edit = keeps.replaced(call, keeps.with_argument(call, "map_location", '"cpu"'))
         loaded = next((path for each in targets(keeps.statement) if (path := path_of(each.node))), group.name)
         return sentence("out-of-memory.help-load", name=loaded), (edit,) if edit else ()
     return None
@@ -108,24 +105,20 @@ def loaded_to_the_host(memory: Memory) -> Remedy | None:
 
 def to_the_host(memory: Memory, group: Group) -> Remedy | None:
     """Keep on the CPU what is only collected: `bank[name] = features.cpu()`; no edit sends back what came from it."""
-    keeps = memory.keeper(group)
-    if keeps is None:
-        return _advised(group, None, "out-of-memory.help-cpu-edit") if group.is_contained else None
-    if keeps.runs_backward:
+    keeps, key = memory.keeper(group), "out-of-memory.help-cpu-edit"
+    if keeps is not None and keeps.runs_backward:
         return None
-    if keeps.how == "carried":
+    if keeps is not None and keeps.how == "carried":
         return sentence("out-of-memory.help-grows", name=group.name), ()
     if not group.is_contained:
         return None
-    if (code := _state_on_the_host(keeps)) is not None:
-        return _advised(group, code, "out-of-memory.help-cpu-edit")
-    if keeps.how == "is" or memory.is_from_the_host(group):
-        return _advised(group, None, "out-of-memory.help-cpu-edit")
-    is_reduced = memory.is_of_reduced(group)
-    key = "out-of-memory.help-clone" if is_reduced else "out-of-memory.help-cpu-edit"
-    method = "clone()" if is_reduced else "cpu()"
-    method = f"detach().{method}" if memory.has_graph(group.name) else method
-    return _advised(group, _called(memory, keeps, method), key)
+    edit = _state_on_the_host(keeps) if keeps is not None else None
+    if keeps is not None and edit is None and keeps.how != "is" and not memory.is_from_the_host(group):
+        is_reduced = memory.is_of_reduced(group)
+        key = "out-of-memory.help-clone" if is_reduced else key
+        graph = "detach()." if memory.has_graph(group.name) else ""
+        edit = _called(memory, keeps, f"{graph}clone()" if is_reduced else f"{graph}cpu()")
+    return _advised(group, edit, key)
 
 
 def _state_on_the_host(keeps: Keeper) -> Edit | None:
@@ -133,8 +126,8 @@ def _state_on_the_host(keeps: Keeper) -> Edit | None:
     match keeps.value:
         case ast.Call(args=[ast.Call() as state]) as call if called_name(call) == "deepcopy":
             if called_name(state) == "state_dict":
-                each = f"for key, value in {keeps.code.text(state)}.items()"
-                return keeps.code.replaced(call, f'{{key: value.to("cpu", copy=True) {each}}}')
+                each = f"for key, value in {keeps.text(state)}.items()"
+                return keeps.replaced(call, f'{{key: value.to("cpu", copy=True) {each}}}')
     return None
 
 
@@ -143,11 +136,19 @@ def copies_to_the_host(memory: Memory, group: Group) -> Remedy | None:
     keeps = memory.keeper(group)
     if keeps is None or not keeps.adds or not memory.is_deep_copied(group):
         return None
-    copies = [call for call in calls_in(keeps.value) if called_name(call) == "deepcopy"]
-    copy = copies[0] if copies else keeps.value
-    edit = keeps.code.replaced(copy, keeps.code.called_on(copy, "cpu()")) if copies or variable(copy) else None
+    copy = next((call for call in calls_in(keeps.value) if called_name(call) == "deepcopy"), keeps.value)
+    edit = keeps.replaced(copy, keeps.called_on(copy, "cpu()")) if called_name(copy) or variable(copy) else None
     key = "out-of-memory.help-cpu-edit" if keeps.is_unread else "out-of-memory.help-copies"
     return _advised(group, edit, key)
+
+
+BY_KIND: Final[Mapping[str, Callable[[Memory, Group], Remedy | None]]] = {
+    "graph": of_graphs,
+    "traceback": of_traceback,
+    "history": lambda memory, group: (sentence("out-of-memory.help-history"), ()),
+    "named": to_the_host,
+    "parameter": copies_to_the_host,
+}
 
 
 # Variables that hold memory and that nothing reads any more: `del narrow, trained` below their last use.
@@ -157,34 +158,29 @@ def deleted(memory: Memory, moment: FailingMoment) -> Remedy | None:
     """Delete what a running function will not read again, where that is worth it."""
     queries = memory.queries
     for row, frame in queries.frames:
-        site = queries.site(row)
+        site, code = queries.site(row), frame.f_code
         source = queries.read(site.file, site.line, site.cell_id) if site is not None else None
         if site is None or source is None or site.cell is not None:
             continue
-        body = _body(source, frame)
-        last = _last_reads(source, body, site.line)
-        code = frame.f_code
+        # Of a file's own variables none, as functions of others may read them.
+        body = getattr(source.body_of(code), "body", [])
+        last = _last_reads(source, body, site.line) if isinstance(body, list) else {}
         scope = code.co_filename, code.co_qualname, code.co_firstlineno
         groups = [group for group in memory.groups if group.root in last and group.scope == scope]
-        leading = {root: _leading_to(root, groups, moment) for root in {group.root for group in groups}}
-        unread = {root for root, names in leading.items() if names <= last.keys()}
-        unread = {root for root in unread if not _is_led_to(moment, frame, root, last)}
+        unread: dict[str, set[str]] = {}  # the variables that lead to what each has
+        for root in {group.root for group in groups}:
+            names = _leading_to(root, groups, moment)
+            if names <= last.keys() and not _is_led_to(moment, frame, root, last):
+                unread[root] = names
         size = sum(group.bytes for group in groups if group.root in unread)
         if unread and size >= max(0.1 * memory.total, 1):
-            names = sorted(set[str]().union(*(leading[root] for root in unread)))
+            names = set[str]().union(*unread.values())
             statement = max((last[name] for name in names), key=lambda each: source.span(each).line)
-            edit = Code(source, site).below(statement, f"del {', '.join(names)}")
-            help = sentence("out-of-memory.help-del", names=[f"`{name}`" for name in names], count=len(names))
+            edit = Code(source, site).below(statement, f"del {', '.join(sorted(names))}")
+            written = [f"`{name}`" for name in sorted(names)]
             if edit is not None:
-                return help, (edit,)
+                return sentence("out-of-memory.help-del", names=written, count=len(names)), (edit,)
     return None
-
-
-def _body(source: Source, frame: Frame) -> list[ast.stmt]:
-    """Return the statements of a running function; of a file none, as functions of others may read its variables."""
-    function = source.body_of(frame.f_code)
-    body = getattr(function, "body", [])
-    return body if isinstance(body, list) else []
 
 
 def _last_reads(source: Source, body: list[ast.stmt], line: int, again: set[str] | None = None) -> dict[str, ast.stmt]:
@@ -192,7 +188,8 @@ def _last_reads(source: Source, body: list[ast.stmt], line: int, again: set[str]
 
     Of a running loop they are what each round makes anew; `again`: what its next round, or what is below it, reads.
     """
-    now = _index(source, body, line)
+    spans = [source.span(each) for each in body]
+    now = next((at for at, span in enumerate(spans) if span.line <= line <= span.end_line), len(body))
     later = _read_first(body[now:]) | (again or set())
     found = {name: each for each in (body[:now] if again is None else body) for name in names_in(each) - later}
     loop = body[now] if now < len(body) else None
@@ -203,26 +200,17 @@ def _last_reads(source: Source, body: list[ast.stmt], line: int, again: set[str]
     return found
 
 
-def _index(source: Source, body: list[ast.stmt], line: int) -> int:
-    """Return the number of the statement that a line is of."""
-    spans = [source.span(each) for each in body]
-    return next((at for at, span in enumerate(spans) if span.line <= line <= span.end_line), len(body))
-
-
 def _read_first(body: list[ast.stmt]) -> set[str]:
     """Return the variables that statements may read before they give them another value."""
     read: set[str] = set()
     given: set[str] = set()
     for statement in body:
-        value = statement.value if isinstance(statement, ast.Assign) and _is_plain(statement) else statement
-        read |= names_in(value) - given
-        given |= binds(statement) if value is not statement else set()
+        if isinstance(statement, ast.Assign) and all(map(variable, statement.targets)):  # it does nothing else
+            read |= names_in(statement.value) - given
+            given |= binds(statement)
+        else:
+            read |= names_in(statement) - given
     return read
-
-
-def _is_plain(statement: ast.stmt) -> bool:
-    """Return whether a statement gives variables another value, and does nothing else."""
-    return isinstance(statement, ast.Assign) and all(map(variable, statement.targets))
 
 
 def _leading_to(root: str, groups: list[Group], moment: FailingMoment) -> set[str]:

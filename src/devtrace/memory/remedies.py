@@ -4,19 +4,24 @@ What nobody needs any more comes first, however large the rest is: graphs throug
 frames of an error, results of cells, a checkpoint that was loaded, a model of before.
 """
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Final
 
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.memory import release_advice
-from devtrace.memory.holdings import Group, Memory
-from devtrace.memory.release_advice import Remedy
+from devtrace.memory.holdings import Group, Memory, like
+from devtrace.memory.release_advice import (
+    BY_KIND,
+    Remedy,
+    copies_to_the_host,
+    deleted,
+    each_backward,
+    loaded_to_the_host,
+    to_the_host,
+)
 from devtrace.source.flow import path_of
 from devtrace.source.kinds import is_module, is_optimizer, is_trained_leaf, requires_grad
 from devtrace.source.matching import called_names, calls_in, nodes_of, owner_of
@@ -29,29 +34,25 @@ from devtrace.words.text_format import short_op_name
 
 
 def remedy(memory: Memory, moment: FailingMoment) -> Remedy:
-    """Return what helps most: first what is held for nothing, then what the largest part is."""
-    for group in memory.worth:
-        if group.kind in _WASTE:
-            return _WASTE[group.kind](memory, group)
-    return (
-        release_advice.loaded_to_the_host(memory)
-        or made_double(memory)
-        or without_graph(memory, moment)
-        or release_advice.deleted(memory, moment)
-        or one_hot(memory)
-        or outer_product(memory)
-        or made_float(memory)
-        or next(_of_what_is_needed(memory))
-    )
+    """Return what helps most."""
+    return next(found for found in _remedies(memory, moment) if found is not None)
 
 
-def _of_what_is_needed(memory: Memory) -> Iterator[Remedy]:
-    for group in memory.worth:
-        if group.kind == "parameter" and (found := release_advice.copies_to_the_host(memory, group)) is not None:
-            yield found
+def _remedies(memory: Memory, moment: FailingMoment) -> Iterator[Remedy | None]:
+    """Yield what may help: first what is held for nothing, then what the largest part is."""
+    of_waste = (group for group in memory.worth if group.kind in ("graph", "traceback", "history"))
+    yield from (BY_KIND[group.kind](memory, group) for group in of_waste)
+    yield loaded_to_the_host(memory)
+    yield made_double(memory)
+    yield without_graph(memory, moment)
+    yield deleted(memory, moment)
+    yield one_hot(memory)
+    yield outer_product(memory)
+    yield made_float(memory)
+    yield from (copies_to_the_host(memory, group) for group in memory.worth if group.kind == "parameter")
     for group in sorted(memory.worth, key=lambda each: not _grows(memory, each)):
-        if group.kind == "named" and (found := release_advice.to_the_host(memory, group)) is not None:
-            yield found
+        if group.kind == "named":
+            yield to_the_host(memory, group)
         elif group.kind == "activation":
             yield rounds(memory) or smaller(memory, group)
         elif group.kind in ("parameter", "gradient", "optimizer-state"):
@@ -71,13 +72,6 @@ def _of_models(memory: Memory) -> Remedy:
     return sentence("out-of-memory.help-optimizer"), ()
 
 
-_WASTE: Final[dict[str, Callable[[Memory, Group], Remedy]]] = {
-    "graph": release_advice.of_graphs,
-    "traceback": release_advice.of_traceback,
-    "history": lambda memory, group: (sentence("out-of-memory.help-history"), ()),
-}
-
-
 # Models that no optimizer trains and whose graphs are kept all the same: a teacher, a frozen encoder.
 
 _HEADER = "with torch.no_grad():"
@@ -85,25 +79,22 @@ _HEADER = "with torch.no_grad():"
 
 def without_graph(memory: Memory, moment: FailingMoment) -> Remedy | None:
     """Compute under `torch.no_grad()` what such a model gives, where no input of its needs a gradient either."""
-    optimizers = [each for each in moment.walk.objects.values() if is_optimizer(each)]
+    optimizers = filter(is_optimizer, moment.walk.objects.values())
     trained = {id(parameter) for each in optimizers for parameter in parameters_of(each)}
     for group in memory.worth if trained else ():
-        is_made_here = group.kind == "activation"
-        made = memory.queries.source_node(group.born()) or memory.keeper(group) if is_made_here else None
-        if made is None:
+        made = memory.code(group) if group.kind == "activation" else None
+        frame = memory.frame_of(*made) if made is not None else None
+        if made is None or frame is None:
             continue
-        function = made.source.function(made.statement)
-        frame = next((each for each in moment.frames if made.source.body_of(each.f_code) is function), None)
-        if frame is None:
-            continue
+        code, statement = made
         scope = Scope.of(frame)
-        called = dict(_models(made.statement, scope))
+        called = dict(_models(statement, scope))
         names = [path for path, call in called.items() if _is_untrained(call, scope, trained)]
         if names:
             is_alone = len(called) == 1 and isinstance(frame.f_globals.get("torch"), ModuleType)
-            edit = made.code.within(made.statement, _HEADER) if is_alone else None
-            line = made.code.site.line
-            return sentence("out-of-memory.help-untrained", name=names[0], line=line), (edit,) if edit else ()
+            edit = code.within(statement, _HEADER) if is_alone else None
+            key = "out-of-memory.help-untrained"
+            return sentence(key, name=names[0], line=code.site.line), (edit,) if edit else ()
     return None
 
 
@@ -220,7 +211,7 @@ def rounds(memory: Memory) -> Remedy | None:
     for group in memory.groups:
         keeps = memory.keeper(group) if group.kind in ("named", "activation") else None
         if keeps is not None and keeps.is_of_rounds_alone:
-            return release_advice.each_backward(keeps)
+            return each_backward(keeps)
     return None
 
 
@@ -238,15 +229,15 @@ def _batch(memory: Memory, group: Group) -> tuple[int, int] | None:
     """Return the size of the batch, and of one that fits, by the layers that have run and those still to come."""
     root = _running(memory, group)
     batch = _batch_size(memory, root) if root >= 0 else 0
-    layers = _Layers(memory, group, root)
-    if batch < 2 or layers.whole is None or not memory.shortage.limit:
+    whole = _whole(memory, group, root) if batch > 1 else 0
+    if not whole or not memory.shortage.limit:
         return None
     sizes: Counter[str] = Counter()
     for each in memory.groups:
         sizes[each.kind] += each.bytes
     trained = max(sizes["parameter"], sizes["gradient"])
     fixed = sum(sizes[kind] for kind in ("parameter", "buffer", "optimizer-state", "graph")) + trained
-    scaled = layers.whole + _OF_BACKWARD * memory.shortage.asked + sizes["named"]
+    scaled = whole + _OF_BACKWARD * memory.shortage.asked + sizes["named"]
     scaled = max(scaled, memory.total - fixed + memory.shortage.asked)  # a backward pass has freed some of it
     fits = int(batch * _MARGIN * (memory.shortage.limit - fixed) / scaled)
     return (batch, fits) if 1 <= fits < batch else None
@@ -273,56 +264,31 @@ def _batch_size(memory: Memory, call: CallId) -> int:
     return 0
 
 
-class _Layers:
-    """Bytes that the layers of a running call keep: those that have run, and by their like those to come."""
+def _whole(memory: Memory, group: Group, root: CallId) -> int:
+    """Return what a running call keeps when it is at its end: each layer at the least what others like it keep."""
+    queries, calls, modules = memory.queries, memory.queries.trace.calls, memory.queries.trace.modules
+    module_of, parent_of = calls.ints("module"), modules.ints("parent")
+    made: Counter[int] = Counter()  # by module
+    for each in group.holdings:
+        around = queries.calls_around(queries.producer(each.tensor))
+        if root in around:
+            made[int(module_of[around[0]])] += each.bytes
+    is_over = (calls.ints("begin") >= calls.number("begin", root)) & (calls.ints("end") <= memory.failed)
+    known: dict[str, list[int]] = {}
+    for module in set(module_of[is_over].tolist()):
+        for kind in _kinds(memory, module):
+            known.setdefault(kind, []).extend([made[module]] if made[module] else [])
+    inside, whole = {int(module_of[root])}, sum(made.values())
+    for module in range(len(modules)):
+        if parent_of[module] in inside:
+            inside.add(module)
+            alike = next((known[kind] for kind in _kinds(memory, module) if kind in known), [])
+            whole += max(sum(alike) // max(len(alike), 1) - made[module], 0)
+    return whole if any(known.values()) else 0
 
-    def __init__(self, memory: Memory, group: Group, root: CallId) -> None:
-        self.memory = memory
-        self.calls = memory.queries.trace.calls
-        self.made = {each.tensor: (memory.queries.producer(each.tensor), each.bytes) for each in group.holdings}
-        self.whole = self._whole(root) if root >= 0 else None
 
-    def _whole(self, call: CallId) -> int | None:
-        """Return what a call keeps when it is at its end; None where nothing like a layer to come has run."""
-        inside, own = self._by_part(call)
-        if not inside:
-            return own if not self._is_open(call) else None
-        ended = {part: size for part, size in inside.items() if not self._is_open(part)}
-        kinds: dict[str, list[int]] = {}
-        for part, size in ended.items():
-            kinds.setdefault(self._type(part), []).append(size)
-        total = own + sum(ended.values())
-        missing = [part for part in inside if part not in ended]
-        for kind in [*(self._type(part) for part in missing), *self._to_come(inside)]:
-            if kind in kinds:
-                total += sum(kinds[kind]) // len(kinds[kind])
-            elif missing and kind == self._type(missing[0]):
-                deeper = self._whole(missing[0])
-                if deeper is None:
-                    return None
-                total += deeper
-        return total
-
-    def _by_part(self, call: CallId) -> tuple[dict[CallId, int], int]:
-        parts: Counter[CallId] = Counter()
-        for op, size in self.made.values():
-            around = self.memory.queries.calls_around(op)
-            if call in around:
-                parts[around[max(around.index(call) - 1, 0)]] += size
-        return parts, parts.pop(call, 0)
-
-    def _is_open(self, call: CallId) -> bool:
-        """Return whether a call was running when the op failed."""
-        begin, end = (self.calls.number(name, call) for name in ("begin", "end"))
-        return begin <= self.memory.failed < max(end, begin + 1)
-
-    def _type(self, call: CallId) -> str:
-        return str(self.memory.queries.trace.modules.raw("type", self.calls.number("module", call)))
-
-    def _to_come(self, parts: dict[CallId, int]) -> list[str]:
-        """Return the types of the modules beside those that have run, which have not."""
-        modules = self.memory.queries.trace.modules
-        ran = {self.calls.number("module", part) for part in parts}
-        beside = {modules.number("parent", row) for row in ran}
-        rows = (row for row in range(len(modules)) if row not in ran and modules.number("parent", row) in beside)
-        return [str(modules.raw("type", row)) for row in rows]
+def _kinds(memory: Memory, module: int) -> tuple[str, str]:
+    """Return what layers that are alike share: `net.blocks.*.0` of `net.blocks.3.0`, else their type."""
+    modules = memory.queries.trace.modules
+    around, _, last = str(modules.raw("path", module)).rpartition(".")
+    return f"{like(around)}.{last}", str(modules.raw("type", module))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from devtrace.diagnosis.findings import ReportData
-from devtrace.report.parts import MEMORY_KINDS, curves_of_limits, has_holders, where
+from devtrace.report.parts import MEMORY_KINDS, curves_of_limits, has_holders
 from devtrace.trace.curve import Curve, Part
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
@@ -23,11 +23,12 @@ def _peak(curve: Curve, trace: TraceData) -> str:
     """Say how much a device held at most, where, and the largest parts of it."""
     op = int(curve.ops[curve.peak])
     site = trace.ops[op].site if 0 <= op < len(trace.ops) else None
-    user = site.caller or site if site is not None else None
+    where = sentence("memory.at-begin") if op < 0 else ""
+    where = sentence("memory.at", site=str(site.caller or site)) if site is not None else where
     key = "memory.peak-of" if curve.limit else "memory.peak" if curve.is_exact else "memory.at-least"
     sizes = {"size": format_memory(int(curve.total[curve.peak])), "limit": format_memory(curve.limit)}
     largest = [_part(part, size) for part, size in curve.at_peak()[:MOST_PARTS]]
-    return sentence(key, device=curve.device, where=str(user) if user else where(None), parts=largest, **sizes)
+    return sentence(key, device=curve.device, where=where, parts=largest, **sizes)
 
 
 def _part(part: Part, size: int) -> str:

@@ -1,12 +1,12 @@
 """The line that keeps a tensor: `losses.append(loss)`, `self.bank[name] = features`, `total += loss`."""
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from inspect import CO_GENERATOR
-from typing import Any, Final, Literal
+from operator import attrgetter
+from typing import Any, Final, Literal, Self
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
@@ -39,6 +39,7 @@ Way = Literal["is", "drained", "put", "added", "carried"]
     added     x += y
     carried   x = f(x)
 """
+Kept = tuple[Way, ast.expr]
 WRITTEN: Final = (ast.Tuple, ast.List, ast.Set, ast.Dict)
 _NO_GRAPH: Final = READS | TAKES_VALUES - {"list", "sum", "tuple"} | {"detach"}
 _MOST_OF_CODE: Final = 40
@@ -46,15 +47,20 @@ _WAYS: Final[tuple[Way, ...]] = ("is", "drained", "put", "added", "carried")
 
 
 @dataclass(frozen=True)
-class Keeper:
-    """A statement that keeps `value` by a name, in one `how`; `runs_backward`: it is differentiated later."""
+class Keeper(Code):
+    """A statement that keeps `value` by a path, `losses` or `.losses` of any object, in one `how`."""
 
-    source: Source
     statement: ast.stmt
     value: ast.expr
     how: Way
-    runs_backward: bool
-    site: Site
+    path: str
+
+    @classmethod
+    def of(cls, queries: TraceQueries, source: Source, statement: ast.stmt, kept: Kept, path: str) -> Self:
+        cells = ((cell.number, cell.cell_id) for cell in queries.snapshot.cells if cell.file == source.file)
+        count, id = next(cells, (None, ""))
+        code = Code(source, Site(source.file, 0, cell=count, cell_id=id))
+        return cls(source, code.site_of(statement), statement, *kept[::-1], path)
 
     @property
     def adds(self) -> bool:
@@ -62,8 +68,18 @@ class Keeper:
         return self.how != "is"
 
     @property
-    def code(self) -> Code:
-        return Code(self.source, self.site)
+    def weight(self) -> tuple[bool, int, int]:
+        """Return more for what keeps most: `x = torch.cat(x)` after a loop is of what the loop put there."""
+        is_once = self.how == "carried" and self.path[:1] != "." and self.round is None
+        return not has_no_graph(self.value), _WAYS.index("drained" if is_once else self.how), self.site.line
+
+    @cached_property
+    def runs_backward(self) -> bool:
+        """Return whether it is differentiated later."""
+        function = self.source.function(self.statement) if self.path[:1] != "." else None
+        found = _differentiated(function or self.source.tree)
+        own = names_in(self.statement) if "backward" in called_names(self.statement) else set()
+        return bool(own & found) or any(_fits(each, self.path) for each in found)
 
     @property
     def is_a_cache(self) -> bool:
@@ -98,11 +114,11 @@ class Keeper:
         return any(keyword(call, "maxlen") is not None for each in given for call in calls_in(each.value))
 
     @property
-    def round(self) -> ast.For | ast.While | None:
+    def round(self) -> ast.For | ast.AsyncFor | ast.While | None:
         """Return the loop of the function that the statement is in."""
-        function = self.source.function(self.statement)
-        loop = self.source.nearest(ast.For, self.statement) or self.source.nearest(ast.While, self.statement)
-        return loop if loop is not None and self.source.function(loop) is function else None
+        function = self.source.function(self.statement) or self.source.tree
+        around = self.source.below(self.statement, function)
+        return next((each for each in around if isinstance(each, LOOPS)), None)
 
     @property
     def is_each_round_backward(self) -> bool:
@@ -131,28 +147,16 @@ class Keeper:
 
 def keeper(queries: TraceQueries, name: str, scope: tuple[str, str, int]) -> Keeper | None:
     """Return the last statement that puts something into what a name is of, else that gives the name its value."""
-    for bodies in _bodies(queries, name, scope):
-        found: list[tuple[bool, int, int, Source, ast.stmt, ast.expr, Way, str]] = []
-        for source, body, path in bodies:
-            for statement in statements(body):
-                way, value = _keeps(statement, path)
-                if value is not None:
-                    rank = (not has_no_graph(value), _rank(source, statement, way, path), source.span(statement).line)
-                    found.append((*rank, source, statement, value, way, path))
-        if found:
-            *_, source, statement, value, way, path = max(found, key=lambda each: each[:3])
-            function = source.tree if path[:1] == "." else source.function(statement) or source.tree
-            runs = any(_fits(each, path) for each in _differentiated(function))
-            return Keeper(source, statement, value, way, runs, _site(queries, source, statement))
+    for places in _places(queries, name, scope):
+        found = (
+            Keeper.of(queries, source, statement, kept, path)
+            for source, body, path in places
+            for statement in statements(body)
+            for kept in _keeps(statement, path)
+        )
+        if (most := max(found, key=attrgetter("weight"), default=None)) is not None:
+            return most
     return None
-
-
-def _rank(source: Source, statement: ast.stmt, way: Way, path: str) -> int:
-    """Return the highest for what keeps most: `x = torch.cat(x)` after a loop is of what the loop put there."""
-    function = source.function(statement)
-    loops = (source.nearest(kind, statement) for kind in LOOPS)
-    is_once = path[:1] != "." and all(loop is None or source.function(loop) is not function for loop in loops)
-    return _WAYS.index("drained" if way == "carried" and is_once else way)
 
 
 def being_made(queries: TraceQueries) -> tuple[str, Keeper] | None:
@@ -167,27 +171,25 @@ def being_made(queries: TraceQueries) -> tuple[str, Keeper] | None:
         if statement is not None and (parts or (in_generator and not isinstance(statement, LOOPS))):
             code = parts[0] if parts else node
             value: Any = getattr(code, "elt", None) or getattr(code, "value", None) or node
-            given = next(filter(None, (path_of(x) for each in targets(statement) for x in chain(each.node))), "")
-            ran = {given, *names_in(statement)} if "backward" in called_names(statement) else {given}
-            runs = bool(ran & _differentiated(source.function(statement) or source.tree))
-            name = given or " ".join(source.segment(code).split())[:_MOST_OF_CODE]
-            how: Way = "put" if parts else "drained"
-            return name, Keeper(source, statement, value, how, runs, _site(queries, source, statement))
+            path = next(filter(None, (path_of(x) for each in targets(statement) for x in chain(each.node))), "")
+            name = path or " ".join(source.segment(code).split())[:_MOST_OF_CODE]
+            return name, Keeper.of(queries, source, statement, ("put" if parts else "drained", value), path)
         in_generator = bool(frame.f_code.co_flags & CO_GENERATOR)
     return None
 
 
-def _bodies(
-    queries: TraceQueries, name: str, scope: tuple[str, str, int]
-) -> Iterator[Iterator[tuple[Source, ast.AST, str]]]:
+Places = Iterable[tuple[Source, ast.AST, str]]
+
+
+def _places(queries: TraceQueries, name: str, scope: tuple[str, str, int]) -> Iterator[Places]:
     """Yield where a name may be given its value: a variable in its own function, an attribute in any, by more of it."""
     file, _, first = scope
     if "." not in name:
         source = queries.read(file, max(first, 1)) if file else None
         if source is not None:
-            yield _of_variable(source, name, scope)
+            yield [(source, each, name) for each in _sharing(source, name, scope)]
         return
-    _, *parts = [part for part in name.split(".") if part != "*"]
+    parts = [part for part in name.split(".")[1:] if part != "*"]
     files = dict.fromkeys([file, *(block.file for block in queries.trace.sources)])
     sources = [found for each in files if each and (found := queries.read(each, 1)) is not None]
     tails = (".".join(["", *parts[at:]]) for at in range(len(parts)))
@@ -195,15 +197,14 @@ def _bodies(
         yield ((source, each, path) for source in sources for each in (*_functions(source), source.tree))
 
 
-def _of_variable(source: Source, name: str, scope: tuple[str, str, int]) -> Iterator[tuple[Source, ast.AST, str]]:
+def _sharing(source: Source, name: str, scope: tuple[str, str, int]) -> Iterator[ast.AST]:
     """Yield the function that a variable is of, seen from one, and those that share it."""
     begun = source.body_at(scope[2], scope[1].rpartition(".")[2]) or source.tree
     around = (each for each in source.ancestors(begun) if isinstance(each, FunctionNode))
     body = next((each for each in around if _binds(each, name)), source.tree)
-    yield source, body, name
-    for other in _functions(source):
-        if other is not body and body in source.ancestors(other) and not _binds(other, name):
-            yield source, other, name
+    yield body
+    inner = (each for each in _functions(source) if each is not body and body in source.ancestors(each))
+    yield from (each for each in inner if not _binds(each, name))
 
 
 def _binds(function: ast.AST, name: str) -> bool:
@@ -214,32 +215,31 @@ def _functions(source: Source) -> list[FunctionNode]:
     return [node for node in nodes_in(source.tree) if isinstance(node, FunctionNode)]
 
 
-def _keeps(statement: ast.stmt, path: str) -> tuple[Way, ast.expr | None]:
-    """Return how a statement keeps something by a name, and what."""
+def _keeps(statement: ast.stmt, path: str) -> Iterator[Kept]:
+    """Yield how a statement keeps something by a name, and what."""
     match statement:
         case ast.Expr(value=ast.Call(args=[*_, ast.expr() as last]) as call) if called_name(call) in ADDS:
-            owner = owner_of(call)
-            if owner is not None and _is_in(owner, path):
-                return "put", _only(last) if called_name(call) == "extend" else last
+            if (owner := owner_of(call)) is not None and _is_in(owner, path):
+                yield "put", _only(last) if called_name(call) == "extend" else last
+                return
         case ast.AugAssign(target=target, value=value) if _is_in(target, path):
-            return "added", _only(value)
-    for given in targets(statement):
-        for part in listed(given.node):
-            if _is_in(part, path) and not given.loops:
-                if not _fits(path_of(part), path):
-                    return "put", given.value
-                return _way(given.value, path)
-    return "is", None
+            yield "added", _only(value)
+            return
+    given = ((part, each) for each in targets(statement) for part in listed(each.node) if not each.loops)
+    for part, each in given:
+        if _is_in(part, path):
+            yield _way(each.value, path) if _fits(path_of(part), path) else ("put", each.value)
+            return
 
 
-def _way(value: ast.expr, path: str) -> tuple[Way, ast.expr]:
+def _way(value: ast.expr, path: str) -> Kept:
     """Return how a name gets a value that may be made of its own: `x = x + [y]`, `x = f(x)`."""
     match value:
         case ast.BinOp(left=left, op=ast.Add(), right=right) if _fits(path_of(left), path):
             return "added", _only(right)
         case ast.ListComp(elt=part) | ast.SetComp(elt=part) | ast.DictComp(value=part):
             return "put", part
-    return ("carried" if any(_fits(path_of(each), path) for each in nodes_of(ast.expr, value)) else "is"), value
+    return ("carried" if any(_fits(each, path) for each in paths_in(value)) else "is"), value
 
 
 def _only(value: ast.expr) -> ast.expr:
@@ -294,9 +294,3 @@ def parts_of(value: ast.expr) -> Iterator[ast.expr]:
 def has_no_graph(value: ast.expr) -> bool:
     """Return whether code gives a number, or what has no graph: `loss.item()`, `float(loss)`, `loss.detach()`."""
     return isinstance(value, ast.Constant) or called_name(value) in _NO_GRAPH
-
-
-def _site(queries: TraceQueries, source: Source, statement: ast.stmt) -> Site:
-    cells = queries.snapshot.cells
-    count, id = next(((cell.number, cell.cell_id) for cell in cells if cell.file == source.file), (None, ""))
-    return Code(source, Site(source.file, 0, cell=count, cell_id=id)).site_of(statement)

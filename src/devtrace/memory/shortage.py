@@ -30,7 +30,7 @@ class Holding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """An allocation of `asked` bytes that ended the program; `limit` 0: nobody knows it."""
+    """An allocation of `asked` bytes, for which a `block` was asked, that ended the program; 0: nobody knows it."""
 
     device: str
     asked: int
@@ -38,6 +38,7 @@ class Shortage:
     reserved: int
     allocated: int
     holdings: tuple[Holding, ...]
+    block: int = 0
 
 
 @dataclass(frozen=True, slots=True)

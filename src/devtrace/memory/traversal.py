@@ -1,7 +1,5 @@
 """What an object leads to where a program's memory is walked: containers, closures, objects of who uses torch."""
 
-from __future__ import annotations
-
 import gc
 import sys
 from collections import deque

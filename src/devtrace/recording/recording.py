@@ -136,10 +136,7 @@ class Recording:
             self.namespace,
             title=title,
             simulated=simulated,
-            extra_sites=[
-                *(site for site, _ in frames),
-                *around,
-            ],
+            extra_sites=[*(site for site, _ in frames), *around],
         )
         late = {
             row: (done.op_of(op), own)

@@ -6,8 +6,6 @@ observers.append(recorder)
 watching.append(heights)                # is told of each block of memory
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 from collections.abc import Callable, Iterable

@@ -3,11 +3,9 @@
 with simulate("cuda:2"): ...
 """
 
-from __future__ import annotations
-
 import os
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from devtrace.features import find
 from devtrace.runtime.device_spec import ONE_DEVICE
@@ -19,7 +17,7 @@ class Simulation(AbstractContextManager[Any, None], Protocol):
 
     spec: str | int
 
-    def start(self) -> Simulation: ...
+    def start(self) -> Self: ...
     def stop(self) -> None: ...
     def join(self) -> None: ...
 

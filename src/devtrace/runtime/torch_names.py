@@ -7,8 +7,6 @@ where it would otherwise fail in the middle of a program.
     take("_C._current_autograd_node", instead=lambda: None)  # torch's own, unless its part has a fault
 """
 
-from __future__ import annotations
-
 import inspect
 from collections import defaultdict
 from collections.abc import Callable, Mapping

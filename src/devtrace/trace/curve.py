@@ -1,7 +1,5 @@
 """A device's memory over a trace: what held how much of it, at the moments at which there was most."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

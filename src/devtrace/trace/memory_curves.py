@@ -1,7 +1,5 @@
 """Makes the curves of devices' memory: of pieces that live from one op to another, each for one thing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise

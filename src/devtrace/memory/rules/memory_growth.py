@@ -4,7 +4,7 @@ total += criterion(model(x), y)             # bad: each step's graph hangs on th
 total += criterion(model(x), y).detach()    # good
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -13,8 +13,8 @@ import numpy as np
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
-from devtrace.memory import release_advice
 from devtrace.memory.holdings import Group, Memory
+from devtrace.memory.release_advice import BY_KIND
 from devtrace.memory.retaining_line import Keeper
 from devtrace.memory.rules.out_of_memory import MOST_HOLDERS, holder_of, lines_of, what
 from devtrace.memory.shortage import Height, Key, Shortage
@@ -29,12 +29,6 @@ _WORTH: Final = 0.05
 _MOST_OF_IT: Final = 0.5
 """What has no graph may be wanted: it counts where it is most of the memory that a name leads to."""
 _DIFFERENTIATED: Final = 0.1
-_REMEDIES: Final[Mapping[str, Callable[[Memory, Group], release_advice.Remedy | None]]] = {
-    "graph": release_advice.of_graphs,
-    "traceback": release_advice.of_traceback,
-    "named": release_advice.to_the_host,
-    "parameter": release_advice.copies_to_the_host,
-}
 _MESSAGES: Final = family("memory-growth.*", "memory-growth.graph", "memory-growth.traceback")
 
 
@@ -53,7 +47,7 @@ def _heights(queries: TraceQueries) -> Sequence[Height]:
 
 def _keeper(memory: Memory, group: Group, counts: Sequence[Mapping[Key, int]]) -> Keeper | None:
     """Return the line that puts more into a name in each round, where nothing else ends it."""
-    if not group.name or group.kind not in _REMEDIES or not _grows(memory, group, counts):
+    if not group.name or group.kind not in BY_KIND or not _grows(memory, group, counts):
         return None
     is_wanted = group.kind in ("named", "parameter")
     least = _MOST_OF_IT if is_wanted else _WORTH
@@ -100,7 +94,7 @@ def _is_taken(memory: Memory, group: Group, since: OpId = NO_OP) -> bool:
 
 def _finding(memory: Memory, group: Group, keeps: Keeper) -> Finding:
     rounds = memory.rounds(group)
-    help_, edits = _REMEDIES[group.kind](memory, group) or (sentence("out-of-memory.help-cpu", name=group.name), ())
+    help_, edits = BY_KIND[group.kind](memory, group) or (sentence("out-of-memory.help-cpu", name=group.name), ())
     holder = holder_of(memory, group)
     is_left = group.kind == "graph" and _is_taken(memory, group)
     if is_left:

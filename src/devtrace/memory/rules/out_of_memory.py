@@ -52,18 +52,18 @@ def holder_of(memory: Memory, group: Group) -> Holder:
 
 def _sentences(memory: Memory) -> Iterator[str]:
     shortage = memory.shortage
-    sizes = {
-        "asked": format_memory(shortage.asked),
-        "held": format_memory(memory.total),
-        "limit": format_memory(shortage.limit),
-    }
+    free, gap = shortage.limit - shortage.reserved, shortage.reserved - shortage.allocated
+    given = {"asked": shortage.asked, "block": shortage.block, "held": memory.total, "limit": shortage.limit}
+    sizes = {name: format_memory(size) for name, size in (*given.items(), ("free", free))}
+    has_room = shortage.asked < shortage.block and shortage.asked + memory.total <= shortage.limit
     key = "out-of-memory.message" if shortage.limit else "out-of-memory.message-real"
     yield sentence(key, device=shortage.device, **sizes)
+    if has_room:
+        yield sentence("out-of-memory.block", **sizes)
     if memory.groups:
         top = memory.groups[0]
         yield sentence("out-of-memory.most", size=format_memory(top.bytes), what=what(top.kind, top.name))
-    gap = shortage.reserved - shortage.allocated
-    if gap > shortage.reserved // 10:
+    if gap > (0 if has_room else shortage.reserved // 10):
         yield sentence("out-of-memory.gap", size=format_memory(gap))
 
 

@@ -1,10 +1,8 @@
 """Ops as columns, made from the lists of a thread when they are full."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +50,7 @@ class Chunk:
     flat: Array
 
     @classmethod
-    def of(cls, heads: list[int], flat: list[int], first: int) -> Chunk:
+    def of(cls, heads: list[int], flat: list[int], first: int) -> Self:
         table = np.array(heads, dtype=np.int64).reshape(-1, WIDTH)
         head, site, start, end, sequence, row, layout = (table[:, column] for column in range(WIDTH))
         return cls(
@@ -69,7 +67,7 @@ class Chunk:
         )
 
     @classmethod
-    def join(cls, chunks: Sequence[Chunk]) -> Chunk:
+    def join(cls, chunks: Sequence[Self]) -> Self:
         if not chunks:
             return cls.of([], [], 0)
         return cls(*(np.concatenate([getattr(chunk, field.name) for chunk in chunks]) for field in fields(cls)))
@@ -119,10 +117,10 @@ class Chunk:
         last: Array = np.append(self.flat, -1)[np.where(self.input_count > 0, at, len(self.flat))]
         return last
 
-    def select(self, kept: Array, times: Array) -> Chunk:
+    def select(self, kept: Array, times: Array) -> Self:
         """Return some of the ops, each counting for `times`."""
         sizes = self.input_count + self.output_count
         columns = {field.name: getattr(self, field.name)[kept] for field in fields(self) if field.name != "flat"}
         columns["times"] = times.astype(_SMALL)
         flat = self.flat[np.repeat(kept, sizes)]
-        return Chunk(**columns, flat=flat)
+        return type(self)(**columns, flat=flat)

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from torch.compiler import is_compiling
 
-from devtrace.recording.columns import sites
-from devtrace.recording.columns.sites import USER, files, known
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.patches import Call
 from devtrace.runtime.watching import Faults
@@ -48,16 +46,3 @@ def changing() -> bool:
     """Let a recording that had stopped for a while go on; return whether it had."""
     sampler = recorders[-1].sampler_here()
     return sampler is not None and sampler.change()
-
-
-def site_of(frame: FrameType | None) -> int:
-    """Return `sites.find` of a frame, the quick way for a line that was here before."""
-    found: Any = frame
-    try:
-        while not (kind := files[found.f_code.co_filename]):
-            found = found.f_back
-        if kind == USER:
-            return known[id(found.f_code)][found.f_lasti]
-    except (AttributeError, KeyError):  # no frame, or not yet known
-        pass
-    return sites.find(found)

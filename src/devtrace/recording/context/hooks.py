@@ -24,12 +24,12 @@ import torch
 from torch.compiler import is_compiling
 from torch.nn.modules import module as registry
 
-from devtrace.recording.columns import stamps
+from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.module_notes import packed
 from devtrace.recording.columns.process_history import history
 from devtrace.recording.columns.sites import files
 from devtrace.recording.context import module_moves, optimizers
-from devtrace.recording.context.happenings import changing, follow, next_op, op_of_attaching, recorders, site_of
+from devtrace.recording.context.happenings import changing, follow, next_op, op_of_attaching, recorders
 from devtrace.recording.context.module_tree import children
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.patches import Patches, SharedInstallation
@@ -61,7 +61,7 @@ def _install(undo: ExitStack) -> None:
 def _note_copy(original: Any, made: Any, caller: FrameType) -> None:
     with Quiet():
         if is_tensor(made) and made is not original:
-            stamps.put_birth(made, stamps.birth(site_of(caller)))
+            stamps.put_birth(made, stamps.birth(sites.find(caller)))
 
 
 _hooks: Final = SharedInstallation(_install)
@@ -100,7 +100,7 @@ def _register(module: Module, name: str, tensor: Any) -> None:
         return
     try:
         had_stopped = bool(recorders) and changing()
-        site, op = site_of(sys._getframe(2)), next_op() if recorders else -1
+        site, op = sites.find(sys._getframe(2)), next_op() if recorders else -1
         history.modules.register(module, name, packed(site, next(history.ticks), op))
         stamp = history.births.get(site)
         if stamp is None:
@@ -137,7 +137,7 @@ def _attach(parent: Module, name: str, module: Module | None) -> None:
     if module is None or is_compiling():
         return
     try:
-        site = site_of(sys._getframe(2))
+        site = sites.find(sys._getframe(2))
         history.modules.attach(parent, name, module, packed(site, next(history.ticks), op_of_attaching(site)))
     except Exception as fault:  # noqa: BLE001
         MODULES.miss(fault)

@@ -15,10 +15,10 @@ from typing import Any, Final
 import torch
 from torch.compiler import is_compiling
 
-from devtrace.recording.columns import stamps
+from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.module_notes import Happening
 from devtrace.recording.columns.process_history import UNCOUNTED, MovedModule, Stamp, history, mark_of
-from devtrace.recording.context.happenings import next_op, site_of
+from devtrace.recording.context.happenings import next_op
 from devtrace.recording.context.module_tree import count_registered, kept_tensors
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import PLAIN, Quiet, dtype_of, function_modes, storage_of
@@ -47,7 +47,7 @@ def _watched(original: Callable[..., Module]) -> Callable[..., Module]:
             if id(type(self)) not in outer.classes_of_torch:
                 outer.look_at(self)
             return original(self, fn, recurse)
-        move = _moving.move = _Move(Happening(site_of(sys._getframe(1)), next(history.ticks), next_op()))
+        move = _moving.move = _Move(Happening(sites.find(sys._getframe(1)), next(history.ticks), next_op()))
         move.look_at(self)
         try:
             return original(self, move.around(fn), recurse)

@@ -18,11 +18,11 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
 
-from devtrace.recording.columns import stamps
+from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.process_history import States, history
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.thread_state import ThreadState
-from devtrace.recording.context.happenings import follow, site_of
+from devtrace.recording.context.happenings import follow
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet
 from devtrace.runtime.tracebacks import outward
@@ -91,7 +91,7 @@ def install(patches: Patches) -> None:
 def _note_constructor(optimizer: Optimizer, _: None, caller: FrameType) -> None:
     own = _constructors(type(optimizer))
     if any("state" in code.co_names for code in own):  # an `__init__` of the user's is no line of a birth
-        _note(optimizer, 0, site_of(next((frame for frame in outward(caller) if frame.f_code not in own), None)))
+        _note(optimizer, 0, sites.find(next((frame for frame in outward(caller) if frame.f_code not in own), None)))
 
 
 def _constructors(kind: type) -> list[CodeType]:
@@ -114,9 +114,9 @@ def _begin_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         if found is None or found.known != size:
             if found is not None and found.site >= 0:
                 _take(optimizer, found.site)
-            _note(optimizer, size, site_of(sys._getframe(2)))
+            _note(optimizer, size, sites.find(sys._getframe(2)))
         elif size == 0:
-            found.site = site_of(sys._getframe(2))
+            found.site = sites.find(sys._getframe(2))
     except Exception as fault:  # noqa: BLE001 (a `with` in each step costs more)
         STATES.miss(fault)
 
@@ -130,7 +130,7 @@ def _end_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         if found is not None and found.known == size == 0:
             found.site = _NOWHERE
         elif found is None or found.known != size or found.site >= 0:
-            _take(optimizer, site_of(sys._getframe(2)))
+            _take(optimizer, sites.find(sys._getframe(2)))
     except Exception as fault:  # noqa: BLE001
         STATES.miss(fault)
 
@@ -148,7 +148,7 @@ def _states(optimizer: Optimizer) -> dict[Any, Any]:
 
 
 def _take_loaded(optimizer: Optimizer, _: None, caller: FrameType) -> None:
-    _take(optimizer, site_of(caller))
+    _take(optimizer, sites.find(caller))
 
 
 def _take(optimizer: Optimizer, site: int) -> None:
