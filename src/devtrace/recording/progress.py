@@ -124,50 +124,40 @@ class Counter:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._reader = OpReader(recorder)
-        self._bytes: list[int] = []  # by layout
         self._forget()
 
     def _forget(self) -> None:
         self._folds = self._recorder.folds
         self._reader.restart()
         self._copies = self._copied = self._copies_read = 0
-        self._ops: Array = np.zeros(len(self._bytes), dtype=np.int64)  # by layout
-        self._made: Array = np.zeros(len(self._bytes), dtype=np.int64)
+        self._devices: dict[str, tuple[int, int]] = {}
 
     def look(self) -> Counts:
-        recorder = self._recorder
+        recorder, sizes = self._recorder, self._recorder.rows.layouts
         if recorder.folds != self._folds:
             self._forget()
         self._reader.begin_look()
         copies = recorder.copies[self._copies_read :]
-        self._know_layouts()
         for _, chunk, layouts in self._reader.new():
-            _add(self._ops, layouts, chunk.times)
-            _add(self._made, np.where(chunk.new, chunk.layout, -1), chunk.times)
+            for layout, times in _by_layout(layouts, chunk.times):
+                self._add(sizes[layout], times, 0)
+            for layout, times in _by_layout(np.where(chunk.new, chunk.layout, -1), chunk.times):
+                self._add(sizes[layout], 0, times * size_of(sizes[layout]))
         self._copies_read += len(copies)
         self._copies += sum(copied.times for copied in copies)
-        self._copied += sum(self._bytes[copied.source] + copied.more for copied in copies)
+        self._copied += sum(size_of(sizes[copied.source]) + copied.more for copied in copies)
         ops = sum(limit for _, limit in self._reader.complete)
-        return Counts(ops, self._copies, self._copied, self._by_device())
+        return Counts(ops, self._copies, self._copied, dict(self._devices))
 
-    def _know_layouts(self) -> None:
-        self._bytes += [size_of(layout) for layout in self._recorder.rows.layouts[len(self._bytes) :]]
-        missing = np.zeros(len(self._bytes) - len(self._ops), dtype=np.int64)
-        self._ops, self._made = np.append(self._ops, missing), np.append(self._made, missing)
-
-    def _by_device(self) -> dict[str, tuple[int, int]]:
-        found: dict[str, tuple[int, int]] = {}
-        for layout in np.flatnonzero((self._ops > 0) | (self._made > 0)).tolist():
-            device = str(self._recorder.rows.layouts[layout][2])
-            ops, made = found.get(device, (0, 0))
-            found[device] = ops + int(self._ops[layout]), made + int(self._made[layout]) * self._bytes[layout]
-        return found
+    def _add(self, layout: tuple[Any, Any, Any], ops: int, made: int) -> None:
+        known = self._devices.get(str(layout[2]), (0, 0))
+        self._devices[str(layout[2])] = known[0] + ops, known[1] + made
 
 
-def _add(totals: Array, layouts: Array, times: Array) -> None:
-    """Add up ops by layout; a layout that is not known yet does not count."""
-    known = (layouts >= 0) & (layouts < len(totals))
-    np.add.at(totals, layouts[known], times[known])
+def _by_layout(layouts: Array, times: Array) -> list[tuple[int, int]]:
+    """Return how often there is each layout that is known."""
+    sums = np.bincount(layouts[layouts >= 0], times[layouts >= 0]).astype(np.int64)
+    return [(layout, int(sums[layout])) for layout in np.flatnonzero(sums).tolist()]
 
 
 @dataclass(frozen=True)
