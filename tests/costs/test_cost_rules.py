@@ -51,6 +51,19 @@ def test_a_loss_read_once_in_an_epoch_is_none() -> None:
         history.append(loss.item())
 
 
+@warns(rule="host-sync", count=20)
+def test_a_loss_that_is_read_in_each_step_of_two_optimizers_is_a_warning() -> None:
+    """One line steps both: that they take turns does not make it every second step."""
+    nets = [nn.Linear(8, 4).to(GPU) for _ in range(2)]
+    optimizers = [torch.optim.Adam(net.parameters()) for net in nets]
+    history: list[float] = []
+    for x in torch.rand(20, 16, 8, device=GPU):
+        losses = [net(x).square().mean() for net in nets]
+        for optimizer, loss in zip(optimizers, losses, strict=True):
+            descend(optimizer, loss)
+        history.append(losses[0].item())
+
+
 @warns(rule="device-to-host-copy")
 def test_an_accuracy_worked_out_in_numpy_in_each_step_is_a_warning() -> None:
     net = nn.Linear(8, 4).to(GPU)

@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 
 from cost_proofs import Proofs, followed, mark_of
+from devtrace.costs.advice import BETWEEN_DEVICES, SINGLY, TO_DEVICE, TO_HOST, WAITS
 from devtrace.words.catalogue import templates
 
 pytestmark = pytest.mark.one_in(6)
@@ -410,13 +411,6 @@ WORDS: Final = {
     "cpu-compute.register": "as cpu-compute.move",
 }
 
-OF_NO_HELP: Final = (
-    "host-sync.now-and-then", "copy.move-module", "copy.move-its-module", "copy.keep", "copy.above-loop", "copy.once",
-    "copy.register", "copy.keep-attribute", "copy.keep-moved", "copy.keep-moved-or-register", "cpu-compute.move",
-    "cpu-compute.register", "fixed.append", "fixed.add-up",
-)  # fmt: skip
-"""Advice whose key does not end so."""
-
 CATALOGUE: Final = templates("en")
 
 
@@ -439,9 +433,10 @@ def is_of(key: str, text: str) -> bool:
 
 
 def test_each_advice_is_followed_here_or_is_words_for_a_reason() -> None:
-    rules = ("host-sync.", "copy.", "cpu-compute.")
-    advice = {key for key in CATALOGUE if key.startswith(rules) and key.endswith(".help")} | {*OF_NO_HELP}
-    assert {*FOLLOWED} | {*WORDS} == advice
+    rows = (*TO_DEVICE, *TO_HOST, *BETWEEN_DEVICES, *SINGLY, *WAITS)
+    advice = {way.help for row in rows for way in row.ways}
+    of_layers = {"cpu-compute.help", "cpu-compute.move", "cpu-compute.register"}
+    assert {*FOLLOWED} | {*WORDS} == advice | of_layers
     assert {*FOLLOWED}.isdisjoint(WORDS)
 
 

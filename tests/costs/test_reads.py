@@ -6,8 +6,7 @@ import ast
 
 import pytest
 
-from devtrace.costs.decisions import decides_the_loop
-from devtrace.costs.loops import counter
+from devtrace.costs.uses import counter, decides_the_loop
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Site

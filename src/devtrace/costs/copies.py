@@ -1,4 +1,4 @@
-"""Copies of one direction from one line: how they are judged and worded, and when a few bytes are too many copies.
+"""Copies of one line, by what they carry: a few bytes each, single numbers, weights, what was sent in vain.
 
 And copies that `non_blocking=True` only begins: nobody may read or write their data before they are done.
 
@@ -7,72 +7,39 @@ print(scores.mean())                            # bad: nothing has waited for th
 """
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from devtrace.costs import reads
-from devtrace.costs.cost_findings import Needless, finding, findings
-from devtrace.costs.repeated_costs import OFTEN, SAMPLE, STEPS, Habit
-from devtrace.costs.steps import FEWEST
-from devtrace.costs.writes import first_write
-from devtrace.diagnosis.evidence.source_text import brief
-from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
-from devtrace.diagnosis.findings import Finding
-from devtrace.diagnosis.fixes.fix import Fix
-from devtrace.diagnosis.ledger import Tally
-from devtrace.diagnosis.slugs import RuleSlug, Severity
-from devtrace.source.matching import called_name, calls_in, match_code
-from devtrace.source.vocabulary import is_copied_by
-from devtrace.trace.ids import OpId
-from devtrace.words.catalogue import family, sentence
+from devtrace.costs.reads import is_a_choice, is_of_the_line, is_often
+from devtrace.costs.repeated_costs import AGAIN, MANY, OFTEN, SAMPLE, STEPS, Cost
+from devtrace.costs.uses import are_taken_one_by_one
+from devtrace.costs.values import first_write, is_trained
+from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, TraceQueries
+from devtrace.diagnosis.slugs import Severity
+from devtrace.source.matching import called_name, calls_in, match_code, names_in, variable
+from devtrace.source.vocabulary import FILLS, JOINS, is_factory, is_move
+from devtrace.trace.ids import NO_OP, NO_TENSOR, OpId, TensorId
 
-AGAIN: Final = 5
-"""So many copies from one line are a habit, not a set-up."""
-MANY: Final = 50
 FEW: Final = 3
 """So many tensors of numbers, alike, in a row could be one."""
 _TINY: Final = 256
 BETWEEN: Final = 6
 """So many ops from one copy to the next are next to nothing."""
-_COPIES: Final = family("copy.*", "copy.h2d", "copy.d2h", "copy.d2d")
 
-Find = Callable[[Habit], Needless | None]
-
-
-Plain = tuple[str, Fix | None]
-"""Of copies that are not needless: the end of their message, and how they would cost less."""
+Names = dict[str, Any]
 
 
-def find_copies(
-    rule: RuleSlug, direction: str, *finds: Find, plain: Callable[[Habit], Plain] = lambda _: ("", None)
-) -> Callable[[TraceQueries, Tally], Iterator[Finding]]:
-    """Return what finds the copies of a direction, each line's by the first of `finds` that sees it in them."""
+def _weight(cost: Cost) -> Severity | None:
+    """Return how much a few bytes weigh that a line copies in each step of a loop; None if it does not.
 
-    def judge(parts: list[Habit]) -> list[Needless]:
-        some = [] if len(parts) == 1 and _is_of_torchs_optimizer(parts[0]) else parts
-        return list(filter(None, (next(filter(None, (find(part) for find in finds)), None) for part in some)))
-
-    def word(habit: Habit, needless: Sequence[Needless], of_package: str) -> Finding:
-        remark, fix = ("", None) if needless else plain(habit)
-        if needless:
-            why = sentence("copy.why", habit=needless[0].why) + of_package
-        else:
-            is_paced = habit.count >= FEWEST and habit.is_of_each_step
-            is_once = is_paced and habit.count == habit.pace.steps
-            pace = sentence("copy.pace-once" if is_once else "copy.pace-each") if is_paced else ""
-            why = sentence("copy.pace", pace=pace, remark=remark or sentence("copy.nothing"))
-        message = sentence(_COPIES[direction], count=habit.count, size=habit.all_bytes, why=why)
-        return finding(rule, habit, needless, message, fix)
-
-    return lambda queries, tally: findings(queries, tally, direction, judge, word)
-
-
-def _is_of_torchs_optimizer(habit: Habit) -> bool:
-    """Return whether torch's own optimizer makes the copies: all its ops are at the line of `step`."""
-    is_in_it = bool(habit.queries.is_phase("optimizer")[habit.ops].all())
-    return is_in_it and habit.is_of_the_user and habit.found is not None and called_name(habit.found.node) == "step"
+    Those of a short loop are a note, at a line of the user's.
+    """
+    if not cost.is_small or not cost.is_of_each_step:
+        return None
+    if cost.count >= OFTEN and cost.pace.steps >= STEPS:
+        return "warning"
+    return "note" if cost.is_of_the_user else None
 
 
 def is_of_ddp(queries: TraceQueries, op: OpId) -> bool:
@@ -81,116 +48,182 @@ def is_of_ddp(queries: TraceQueries, op: OpId) -> bool:
     return call is not None and str(call.module.type) == "DistributedDataParallel"
 
 
-def source_text(habit: Habit, *, whole: bool = True) -> str:
-    """Return what the line calls the tensor that it copies: `x` of `x[:n].to(device)`, else all of its code.
-
-    That is `x[:n]` if the part is meant. Empty without source.
-    """
-    found = habit.found
-    moved = match_code("$x.$move(...)", found.node) if found is not None else None
-    if found is None or moved is None or not is_copied_by(moved["move"]):
-        return brief(reads.expression(habit.queries, habit.line))
-    return brief(found.source.segment(whole_of(moved["x"]) if whole else moved["x"]))
+# Elements.
 
 
-def whole_of(part: ast.expr) -> ast.expr:
-    """Return the code of the tensor of which code takes a part: `x` of `x[:n]`, but all of `tables["rows"]`."""
-    while isinstance(part, ast.Subscript) and type(getattr(part.slice, "value", None)) is not str:
-        part = part.value
-    return part
-
-
-def of_single_elements(habit: Habit) -> Needless | None:
+def are_a_few_bytes(cost: Cost) -> Names | None:
     """Find very many, very small copies, each of what was just picked or made, with next to nothing between them.
 
     The tensors of a model, of its checkpoint or of an optimizer are there before the first of them is copied.
     """
-    fewest, least = (FEW, FEW * OFTEN) if _are_lists_of_numbers(habit) else (OFTEN, MANY)
-    if habit.count < least or not habit.is_small or len(habit.ops) < 2:
+    fewest, least = (FEW, FEW * OFTEN) if _are_lists_of_numbers(cost) else (OFTEN, MANY)
+    if cost.count < least or not cost.is_small or len(cost.ops) < 2:
         return None
-    if not _are_close_together(habit.ops, fewest) or not _are_made_one_by_one(habit):
-        return None
-    return Needless(habit, sentence("copy.few-bytes", name=source_text(habit)), sentence("copy.few-bytes.help"))
+    gaps = np.diff(cost.ops) > BETWEEN
+    rows = np.diff(np.concatenate(([0], np.flatnonzero(gaps) + 1, [len(cost.ops)])))
+    are_in_long_rows = 2 * int(rows[rows >= fewest].sum()) > len(cost.ops)
+    return {"name": cost.name} if are_in_long_rows and _are_made_one_by_one(cost) else None
 
 
-def _are_lists_of_numbers(habit: Habit) -> bool:
+def _are_lists_of_numbers(cost: Cost) -> bool:
     """Return whether a line makes tensors of a few of Python's numbers, all alike: `torch.tensor(state).to(device)`."""
-    queries, tensors = habit.queries, habit.queries.trace.tensors
-    rows = [row for op in habit.ops for row in (queries.carried(op) or queries.outputs(op))[:1]]
+    queries, tensors = cost.queries, cost.queries.trace.tensors
+    rows = [row for op in cost.ops for row in (queries.carried(op) or queries.outputs(op))[:1]]
     kinds = {(tensors.number("shape", row), str(tensors.raw("dtype", row))) for row in rows}
     made = queries.op_node(queries.producer(rows[0])) if len(kinds) == 1 else None
     makes = made is not None and any(called_name(call) == "tensor" for call in calls_in(made.node))
-    return makes and habit.is_of_the_user and habit.bytes <= _TINY * len(habit.ops)
+    return makes and cost.is_of_the_user and cost.bytes <= _TINY * len(cost.ops)
 
 
-def _are_close_together(ops: list[OpId], fewest: int) -> bool:
-    """Return whether most of them are in long rows, and not two or three at a time in each of many steps."""
-    gaps = np.diff(ops) > BETWEEN
-    rows = np.diff(np.concatenate(([0], np.flatnonzero(gaps) + 1, [len(ops)])))
-    return 2 * int(rows[rows >= fewest].sum()) > len(ops)
-
-
-def _are_made_one_by_one(habit: Habit) -> bool:
+def _are_made_one_by_one(cost: Cost) -> bool:
     """Return whether what is copied was made after the copy before it.
 
     `set_` makes none: torch.save reads a storage by it. What torch makes of a list it makes and copies in one op.
     """
-    queries, ops = habit.queries, sorted(habit.ops)
+    queries, ops = cost.queries, sorted(cost.ops)
     made = [max(map(queries.producer, queries.carried(op)), default=op) for op in ops[1:]]
     fresh = [op > last and "set_" not in queries.op_name(op) for last, op in zip(ops[:-1], made, strict=True)]
     return 2 * sum(fresh) > len(made)
 
 
-def weight_of_each_step(habit: Habit) -> Severity | None:
-    """Return how much a few bytes weigh that a line copies in each step of a loop; None if it does not.
+# To a device.
 
-    Those of a short loop are a note, at a line of the user's.
-    """
-    if not habit.is_small or not habit.is_of_each_step:
+
+def is_a_number(cost: Cost) -> Names | None:
+    """Find single numbers of the host's that are made into tensors and copied in each step."""
+    queries, severity, node = cost.queries, _weight(cost), cost.node
+    taken = [(queries.carried(op) or queries.outputs(op))[:1] for op in cost.ops]
+    rows = [row for each in taken for row in each] if severity is not None else []
+    if not rows or len(rows) < len(taken) or (any(queries.dims[rows]) and not _is_one_element(cost, rows)):
         return None
-    if habit.count >= OFTEN and habit.pace.steps >= STEPS:
-        return "warning"
-    return "note" if habit.is_of_the_user else None
+    # Torch needs the one in `Normal(x, 0.1)`. A package makes one where it is used, or moves one that it keeps.
+    is_there = not isinstance(node, ast.Call) or _makes(node) or is_move(called_name(node))
+    is_both = cost.moved is not None and any(map(_makes, calls_in(cost.moved)))
+    is_needed = isinstance(node, ast.Call) and bool(queries.package(cost.line)) and not is_both
+    return {"name": cost.part, "severity": severity} if is_there and not is_needed else None
+
+
+def _makes(call: ast.AST) -> bool:
+    """Return whether a function gives a tensor of its own, or fills one."""
+    name = called_name(call)
+    made = is_factory(name) or name in JOINS or name.endswith("Tensor")
+    return made or name in FILLS or name in ("copy_", "type_as")
+
+
+def _is_one_element(cost: Cost, rows: list[TensorId]) -> bool:
+    """Return whether the line makes a tensor of one element: `torch.tensor([0.5]).to(device)`.
+
+    One that is not in the source may be all the data of a step; beside another of the step's copies it need not be.
+    """
+    made = [call.args[0] for call in calls_in(cost.node) if called_name(call).lower().endswith("tensor") and call.args]
+    values = [leaf for leaf in map(_only_item, made) if leaf is not None]
+    counts = {site: int(cost.tally["h2d"][site]) for site in cost.tally.sites("h2d")}
+    own = counts.pop(cost.site, 0)
+    is_beside = max(counts.values(), default=0) * 2 >= cost.count or own > cost.count
+    is_one = all(size == 1 for row in rows for size in cost.queries.trace.tensors[row].shape)
+    return is_one and bool(values) and (is_beside or not names_in(*values))
+
+
+def _only_item(code: ast.expr) -> ast.expr | None:
+    """Return `x` of `[[x]]`; None if it is no list of one value."""
+    value = code
+    while isinstance(value, ast.List | ast.Tuple) and len(value.elts) == 1:
+        value = value.elts[0]
+    return value if value is not code and not isinstance(value, ast.List | ast.Tuple | ast.Starred) else None
+
+
+def is_left_to_ddp(cost: Cost) -> Names | None:
+    """Find inputs that only DistributedDataParallel moves, while the same function moves others of the step by hand."""
+    queries, site = cost.queries, cost.queries.site(cost.site)
+    if cost.count < AGAIN or not cost.ops or not all(is_of_ddp(queries, op) for op in cost.ops[:SAMPLE]):
+        return None
+    others = [other for other in cost.tally.sites("h2d") if other != cost.site]
+    stepwise = [queries.site(other) for other in others if cost.count % int(cost.tally["h2d"][other]) == 0]
+    line = next((other for other in reversed(stepwise) if other and site and other.function == site.function), None)
+    return {"site": line} if line is not None else None
+
+
+# To the host.
+
+
+def are_values(cost: Cost) -> Names | None:
+    """Find values of a training's own work (a loss, a norm, a score) that the host takes in each step."""
+    queries, severity, some = cost.queries, _weight(cost), cost.ops[:SAMPLE]
+    if severity is None or cost.trains_alone:
+        return None
+    is_asked = is_of_the_line(queries, cost.found, some[0]) and not is_often(is_a_choice, cost)
+    if not is_asked or are_taken_one_by_one(cost.found):
+        return None
+    are_numbers = cost.pace.trains and not any(queries.dims[row] for op in some for row in queries.carried(op))
+    is_of_training = are_numbers or sum(is_trained(queries, op) for op in some) * 2 >= len(some)
+    return {"name": cost.name, "severity": severity} if is_of_training else None
+
+
+def are_weights(cost: Cost) -> Names | None:
+    """Find weights of a model that the host takes in each step: an average that it keeps, a snapshot."""
+    bases = map(cost.queries.base, cost.carried)
+    roles = {str(cost.queries.trace.tensors.raw("role", base)) for base in bases}
+    is_in_training = cost.is_of_many_steps and cost.pace.trains and not cost.trains_alone
+    return {"name": cost.name} if roles == {"parameter"} and is_in_training else None
+
+
+def is_sent_in_vain(cost: Cost) -> Names | None:
+    """Find data that was sent to a device on its own and is fetched back as it was sent."""
+    queries, before = cost.queries, [NO_OP, *cost.ops]
+    some = zip(cost.ops[:SAMPLE], before, strict=False) if len(cost.ops) >= AGAIN else ()
+    sent = [_copy_in_vain(queries, op, since) for op, since in some]
+    if not sent or NO_OP in sent:
+        return None
+    site = queries.op_user(sent[0])
+    moving = queries.source_node(site)
+    moved = match_code("$x = $x.$move(...)", moving.statement) if moving is not None else None
+    is_chosen = moved is not None and variable(moved["x"]) != ""  # no line that moves a whole batch
+    return {"name": cost.name, "site": queries.site(site)} if is_chosen or is_of_ddp(queries, sent[0]) else None
+
+
+def _copy_in_vain(queries: TraceQueries, op: OpId, since: OpId) -> OpId:
+    """Return the copy that sent to the device what an op fetches back, if no other op between took it; else -1."""
+    row = next(iter(queries.carried(op)), NO_TENSOR)
+    sent = queries.producer(queries.base(row)) if row >= 0 else NO_OP
+    if sent <= since or queries.kind(sent) != "copy" or HOST not in map(queries.device, queries.carried(sent)):
+        return NO_OP
+    inputs = queries.trace.ops.lists("inputs")
+    taken = queries.bases[inputs.flat[inputs.offsets[sent + 1] : inputs.offsets[op]]]
+    return NO_OP if queries.base(row) in taken.tolist() else sent
 
 
 # Copies that have only begun.
 
 
-def of_early_reads(habit: Habit) -> Needless | None:
+def is_used_too_soon(cost: Cost) -> Names | None:
     """Find a copy to the host that it works on before anything has waited."""
-    queries, inputs = habit.queries, habit.queries.trace.ops.lists("inputs")
+    queries, inputs = cost.queries, cost.queries.trace.ops.lists("inputs")
     works = (queries.trace.ops.ints("device") == queries.host) & ~queries.is_kind("view")
     waits = _waits(queries)
-    for op in _begun(habit):
+    for op in _begun(cost):
         takes = inputs.rows[np.isin(queries.bases[inputs.flat], queries.outputs(op))]
         first = next((OpId(each) for each in takes[works[takes]].tolist() if each > op), op)
         if first > op and np.searchsorted(waits, first) == np.searchsorted(waits, op, "right"):
-            return _needless(habit, first, "copy.too-soon", "copy.too-soon.help")
+            return {"name": cost.name, "site": queries.site(queries.op_user(first))}
     return None
 
 
-def of_early_writes(habit: Habit) -> Needless | None:
+def is_overwritten(cost: Cost) -> Names | None:
     """Find pinned memory that is written again before anything has waited for the copy from it."""
-    queries, waits = habit.queries, _waits(habit.queries)
-    for op in _begun(habit, ("non_blocking", "pinned")):
-        bases = [queries.base(row) for row in queries.carried(op)]
+    queries, waits = cost.queries, _waits(cost.queries)
+    for op in _begun(cost, ("non_blocking", "pinned")):
         later = waits[np.searchsorted(waits, op, "right") :]
         end = OpId(int(later[0]) if len(later) else len(queries.trace.ops) - 1)
-        written = first_write(queries, bases, op, end)
+        written = first_write(queries, [queries.base(row) for row in queries.carried(op)], op, end)
         if written > op:
-            return _needless(habit, written, "copy.overwritten", "copy.overwritten.help")
+            return {"name": cost.name, "site": queries.site(queries.op_user(written))}
     return None
 
 
-def _needless(habit: Habit, at: OpId, key: str, help_key: str) -> Needless:
-    site = habit.queries.site(habit.queries.op_user(at))
-    return Needless(habit, sentence(key, name=source_text(habit), site=site), sentence(help_key))
-
-
-def _begun(habit: Habit, columns: tuple[str, ...] = ("non_blocking",)) -> list[OpId]:
+def _begun(cost: Cost, columns: tuple[str, ...] = ("non_blocking",)) -> list[OpId]:
     """Return the first copies of a line that did not block."""
-    table = habit.queries.trace.copies
-    chosen = habit.rows[np.all([table.ints(column)[habit.rows] > 0 for column in columns], axis=0)]
+    table = cost.queries.trace.copies
+    chosen = cost.rows[np.all([table.ints(column)[cost.rows] > 0 for column in columns], axis=0)]
     return table.ints("op")[chosen][:SAMPLE].tolist()  # type: ignore[no-any-return]
 
 

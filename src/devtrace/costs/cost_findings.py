@@ -1,4 +1,4 @@
-"""Findings of one kind: of each line that has the habit, and of each line of a package's whose habit is needless.
+"""Findings of one kind: of each line that has the cost, and of each line of a package's whose cost is needless.
 
 And what a finding is of all that the program pays while its line runs: waits, copies and bytes; on a device time too.
 
@@ -15,71 +15,57 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.costs.repeated_costs import Habit, habits, together
+from devtrace.costs.advice import Needless
+from devtrace.costs.repeated_costs import Cost, costs, together
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.diagnosis.findings import Culprit, Edit, Finding, Site, estimated_cost, sites_of_errors, worst_first
-from devtrace.diagnosis.fixes.fix import Fix
+from devtrace.diagnosis.findings import Finding, Site, estimated_cost, sites_of_errors, worst_first
 from devtrace.diagnosis.ledger import Tally
-from devtrace.diagnosis.slugs import RuleSlug, Severity
+from devtrace.diagnosis.slugs import RuleSlug
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, shorten
 
-
-@dataclass(frozen=True, eq=False)
-class Needless:
-    """Why a habit need not be, and what to do about it. That of a short loop is worth a note."""
-
-    habit: Habit
-    why: str
-    help: str
-    culprit: Culprit | None = None
-    edits: tuple[Edit, ...] = ()
-    severity: Severity = "warning"
-
-
-Judge = Callable[[list[Habit]], list[Needless]]
-"""Says which habits are needless, of those that a line of the user's consists of."""
-Word = Callable[[Habit, Sequence[Needless], str], Finding]
-"""Words a habit, with what of it is needless and what is to be said of a package."""
+Judge = Callable[[list[Cost]], list[Needless]]
+"""Says what is needless of the costs that a line of the user's consists of."""
+Word = Callable[[Cost, Sequence[Needless], str], Finding]
+"""Words a cost, with what of it is needless and what is to be said of a package."""
 
 
 def findings(queries: TraceQueries, tally: Tally, kind: str, judge: Judge, word: Word) -> Iterator[Finding]:
     of_packages: dict[Site | None, list[Needless]] = {}  # a trace has a package's line once for each caller
-    for whole in habits(queries, tally, kind):
+    for whole in costs(queries, tally, kind):
         judged = judge(whole.parts())
-        below = [each for each in judged if not each.habit.is_of_the_user and each.severity == "warning"]
+        below = [each for each in judged if not each.cost.is_of_the_user and each.severity == "warning"]
         for each in below:
-            of_packages.setdefault(queries.site(each.habit.line), []).append(each)
-        rest = whole.without([each.habit for each in below])
+            of_packages.setdefault(queries.site(each.cost.line), []).append(each)
+        rest = whole.without([each.cost for each in below])
         left = [each for each in judged if each not in below]
-        own = [each for each in left if each.habit.is_of_the_user and each.severity == "warning"] or left
+        own = [each for each in left if each.cost.is_of_the_user and each.severity == "warning"] or left
         if rest.count:
-            yield word(rest, own, _remark_below(own[0].habit) if own else "")
+            yield word(rest, own, _remark_below(own[0].cost) if own else "")
     for same in of_packages.values():
-        yield word(together([each.habit for each in same]), same, _remark([each.habit for each in same]))
+        yield word(together([each.cost for each in same]), same, _remark([each.cost for each in same]))
 
 
-def finding(rule: RuleSlug, habit: Habit, needless: Sequence[Needless], message: str, plain: Fix | None) -> Finding:
-    """Return the finding of a habit: a warning if it is a needless one. `plain` is the fix of one that is not."""
-    first = needless[0] if needless else None
+def finding(rule: RuleSlug, cost: Cost, needless: Needless | None, message: str) -> Finding:
+    """Return the finding of a cost: a warning if it is a needless one."""
     return Finding(
         rule=rule,
-        severity=first.severity if first else "note",
-        devices=habit.devices,
-        site=habit.queries.site(habit.line),
-        op=habit.ops[0] if habit.ops else -1,
-        culprit=first.culprit if first else None,
-        count=habit.count,
-        bytes=habit.all_bytes,
+        severity=needless.severity if needless else "note",
+        devices=cost.devices,
+        site=cost.queries.site(cost.line),
+        op=cost.ops[0] if cost.ops else -1,
+        culprit=needless.culprit if needless else None,
+        count=cost.count,
+        bytes=cost.all_bytes,
         message=message,
-        help=_advice(first) if first else plain.help if plain else "",
-        edits=first.edits if first else plain.edits if plain else (),
-        ops=tuple(habit.ops),
+        help=_advice(needless) if needless else "",
+        edits=needless.edits if needless else (),
+        ops=tuple(cost.ops),
     )
 
 
 @dataclass
-class _Cost:
+class _Told:
     """A warning about time, with how many values of its statement, and which lines, its fix is for too."""
 
     finding: Finding
@@ -93,7 +79,7 @@ def one_a_cost(queries: TraceQueries, findings: Iterable[Finding]) -> Iterator[t
 
     Five reads for one printed line are one cost, and so are two lines that one change mends.
     """
-    known, costs = dict[object, _Cost](), list[_Cost]()
+    known, told = dict[object, _Told](), list[_Told]()
     for finding in worst_first(findings):
         keys = _keys(queries, finding)
         cost = next((known[key] for key in keys if key in known), None)
@@ -106,11 +92,11 @@ def one_a_cost(queries: TraceQueries, findings: Iterable[Finding]) -> Iterator[t
             cost.covered += [finding] * is_alike
             yield replace(finding, severity="note", help="" if is_alike else finding.help), [finding]
         elif keys:
-            costs.append(_Cost(finding, [finding]))
-            known.update(dict.fromkeys(keys, costs[-1]))
+            told.append(_Told(finding, [finding]))
+            known.update(dict.fromkeys(keys, told[-1]))
         else:
             yield finding, [finding]
-    for cost in costs:
+    for cost in told:
         alike = sentence("statement.more", count=cost.values) if cost.values else ""
         alike += sentence("cost.elsewhere", sites=[*map(str, cost.sites)]) if cost.sites else ""
         yield replace(cost.finding, message=cost.finding.message + alike), cost.covered
@@ -130,7 +116,7 @@ def _keys(queries: TraceQueries, finding: Finding) -> list[object]:
 # Of an installed package.
 
 
-def _remark(same: list[Habit]) -> str:
+def _remark(same: list[Cost]) -> str:
     """Name the package of a line and the user's lines that led there, as the end of a message."""
     queries, line = same[0].queries, same[0].line
     package = queries.package(line)
@@ -143,16 +129,16 @@ def _remark(same: list[Habit]) -> str:
     return sentence("package.called", package=package, caller=first, more=more, text=text)
 
 
-def _remark_below(habit: Habit) -> str:
+def _remark_below(cost: Cost) -> str:
     """Name a package's line, as the end of a message at the user's line that led there."""
-    site, package = habit.queries.site(habit.line), habit.queries.package(habit.line)
+    site, package = cost.queries.site(cost.line), cost.queries.package(cost.line)
     text = shorten(one_line(site.text), 80) if site is not None else ""
     return sentence("package.below", package=package, site=site, text=text) if package else ""
 
 
 def _advice(needless: Needless) -> str:
     """Return the help for a line; of a package's, that the package must change."""
-    package = needless.habit.queries.package(needless.habit.line)
+    package = needless.cost.queries.package(needless.cost.line)
     if not package or not needless.help:
         return needless.help
     return sentence("package.advice", package=package, help=needless.help)
@@ -163,12 +149,6 @@ def _advice(needless: Needless) -> str:
 _COPIES: Final = ("host-to-device-copy", "device-to-host-copy", "device-to-device-copy")
 _NOTHING: Final = 0.05
 """Less than so much of the largest cost is nothing beside it."""
-
-
-def _without_explained(findings: list[Finding]) -> list[Finding]:
-    """Leave out a module in two halves where an error is about the line that made one half."""
-    explained = {_line(site) for site in sites_of_errors(findings)}
-    return [each for each in findings if each.rule != "split-module" or _line(each.site) not in explained]
 
 
 def _line(site: Site | None) -> tuple[str, str | None, int] | None:
@@ -185,10 +165,13 @@ def told_once(queries: TraceQueries, findings: Iterable[Finding]) -> tuple[Findi
         return _stood_still(queries, finding) / 1_000 or estimated_cost(finding)
 
     def cost(finding: Finding) -> float:
-        return costs[id(finding)]
+        return weights[id(finding)]
 
-    pairs = list(one_a_cost(queries, _without_explained(list(findings))))
-    costs = {id(finding): sum(map(own_cost, covered)) for finding, covered in pairs}
+    findings = list(findings)
+    explained = {_line(site) for site in sites_of_errors(findings)}  # a module in two halves: by what made one half
+    left = [each for each in findings if each.rule != "split-module" or _line(each.site) not in explained]
+    pairs = list(one_a_cost(queries, left))
+    weights = {id(finding): sum(map(own_cost, covered)) for finding, covered in pairs}
     found = worst_first((finding for finding, _ in pairs), cost)
     largest = max((cost(each) for each in found if each.severity == "warning"), default=0.0)
     return tuple(

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Final
+from itertools import islice
+from typing import Any, Final
 
-from devtrace.costs.copies import MANY
-from devtrace.costs.cost_findings import Needless
-from devtrace.costs.factories import are_drawn, factories_of, steps_of
 from devtrace.costs.reads import is_a_truth_asked
-from devtrace.costs.repeated_costs import OFTEN, Habit
-from devtrace.costs.writes import are_written
+from devtrace.costs.repeated_costs import MANY, OFTEN, Cost
+from devtrace.costs.values import MOST, are_drawn, are_written, factories_of, op_of, takers_after
 from devtrace.diagnosis.evidence.finding_parts import as_culprit
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.source.flow import position_in, rounds, unpacked
@@ -36,8 +34,7 @@ from devtrace.source.matching import (
 )
 from devtrace.source.vocabulary import AVERAGES, COPIES, IGNORES_LABELS, PICKS, READS, VIEWS
 from devtrace.trace.ids import OpId, TensorId
-from devtrace.words.catalogue import sentence
-from devtrace.words.text_format import one_line, short_op_name
+from devtrace.words.text_format import one_line
 
 _OF_EACH: Final = 3
 """So many elements of each tensor that a line reads by index; of what its loop goes through one may be enough."""
@@ -46,26 +43,25 @@ _GIVES_ELEMENTS: Final = VIEWS | PICKS | COPIES
 _SAMPLE: Final = 2_000
 
 
-def of_elements(habit: Habit) -> Needless | None:
+def are_read_singly(cost: Cost) -> dict[str, Any] | None:
     """Find a line that reads very many elements of few tensors, or some in each step; nothing writes meanwhile."""
-    queries, ops, found = habit.queries, habit.ops[:_SAMPLE], habit.found
-    is_for_its_user = habit.pace.is_of_each_step and not queries.package(habit.line)
-    if len(ops) < OFTEN or found is None or (habit.count < MANY and not is_for_its_user):
+    queries, ops = cost.queries, cost.ops[:_SAMPLE]
+    is_for_its_user = cost.pace.is_of_each_step and not queries.package(cost.line)
+    if len(ops) < OFTEN or (cost.count < MANY and not is_for_its_user):
         return None
     owners = [_owners_of_element(queries, op) for op in ops]
     bases = set[TensorId]().union(*owners)
-    names, least = next(_names(found, is_index=not is_a_truth_asked(queries, found, ops[0])), ({}, 0))
+    names, least = next(_names(cost.found, is_index=not is_a_truth_asked(queries, cost.found, ops[0])), ({}, 0))
     if not names or sum(map(bool, owners)) * 2 < len(ops) or sum(map(len, owners)) < least * len(bases):
         return None
     if are_written(queries, bases, min(ops), max(ops)):
         return None
     read = list(names.items())[: max(len(set[TensorId]().union(*owners[:_OF_EACH])), 1)]
-    named = [f"`{name}`" for name, _ in read]
-    code = [f"`{name}.{way}()`" for name, way in read]
-    help = sentence("host-sync.to-pick.help", names=named, code=code)
-    row = min(bases)
-    culprit = as_culprit(queries, row, [read[0][0]], queries.site(queries.born(row)))
-    return Needless(habit, sentence("host-sync.to-pick", names=named), help, culprit)
+    return {
+        "names": [f"`{name}`" for name, _ in read],
+        "code": [f"`{name}.{way}()`" for name, way in read],
+        "culprit": as_culprit(queries, min(bases), [read[0][0]], queries.site(queries.born(min(bases)))),
+    }
 
 
 def _owners_of_element(queries: TraceQueries, op: OpId) -> set[TensorId]:
@@ -87,9 +83,10 @@ def _names(found: SourceNode, *, is_index: bool) -> Iterator[tuple[dict[str, str
     source, names = found.source, names_in(found.node)
     for loop in rounds(source, found.node):
         elements = names_in(loop.target) & names
-        given = _gone_through(loop.target, loop.iter, elements) if elements else []
+        given = _gone_through(loop.target, loop.iter, elements)
         if given and all(is_path(each) or called_name(each) in _GIVES_ELEMENTS for each in given):
-            way = "cpu" if _asks_as_tensor(found.node, elements) else "tolist"
+            asked = [each.attr for each in nodes_of(ast.Attribute, found.node) if variable(each.value) in elements]
+            way = "tolist" if READS.issuperset(asked) else "cpu"  # `label.long()` asks for what only a tensor has
             yield {source.segment(tensor): way for tensor in given}, 1
     parts = [part for part in nodes_of(ast.Subscript, found.node) if is_path(part.value)]
     others = [part for part in parts if part is not found.node]
@@ -97,12 +94,6 @@ def _names(found: SourceNode, *, is_index: bool) -> Iterator[tuple[dict[str, str
     if parts := others if others or is_index else parts:
         ways = {source.segment(each.value): "cpu" if len(listed(each.slice)) > 1 else "tolist" for each in parts}
         yield ways, _OF_EACH
-
-
-def _asks_as_tensor(code: ast.AST, elements: set[str]) -> bool:
-    """Return whether code asks an element for what only a tensor has: `label.long()`."""
-    asked = (part for part in nodes_of(ast.Attribute, code) if variable(part.value) in elements)
-    return any(part.attr not in READS for part in asked)
 
 
 def _gone_through(target: ast.expr, iterated: ast.expr, names: set[str]) -> list[ast.expr]:
@@ -117,41 +108,33 @@ def _gone_through(target: ast.expr, iterated: ast.expr, names: set[str]) -> list
 
 # Masks. What to do is for what takes the values.
 
-_FOLLOWED: Final = 12
-"""So many ops that take what was picked are looked at."""
 
-
-def of_masks(habit: Habit) -> tuple[str, str] | None:
-    """Return why a line counts what a mask picks, and what to do instead; None if it does something else."""
-    found, queries = habit.found, habit.queries
-    picked = match_code("$name[$mask]", found.node) if found is not None else None
-    if found is None or picked is None or "_local_scalar_dense" in queries.op_name(habit.ops[0]):
+def are_picked(cost: Cost) -> dict[str, Any] | None:
+    """Find a line that counts what a mask picks, `x[mask]`, and what takes it: a loss that ignores labels, a mean."""
+    queries, first = cost.queries, cost.ops[0]
+    picked = match_code("$name[$mask]", cost.node)
+    if picked is None or "_local_scalar_dense" in queries.op_name(first):
         return None
-    names = {key: one_line(found.source.segment(part)) for key, part in picked.items()}
-    if _is_the_same(habit):
-        return sentence("host-sync.to-count"), sentence("host-sync.to-count-alike.help", mask=names["mask"])
-    kept = _put_back(found, picked["mask"])
-    if kept:
-        return sentence("host-sync.to-count"), sentence("host-sync.to-count-all.help", mask=names["mask"], kept=kept)
-    taken = _taken_by(queries, habit.ops[0])
-    help = next((key for key, ops in _HELPS.items() if not ops.isdisjoint(taken)), "host-sync.to-count.help")
-    return sentence("host-sync.to-count"), sentence(help, **names)
+    taken = {op_of(queries, each) for each in islice(takers_after(queries, first, lambda _: True), MOST)}
+    return {
+        "is_same": _is_the_same(cost),
+        "kept": _put_back(cost.found, picked["mask"]),
+        "is_of_labels": not taken.isdisjoint(IGNORES_LABELS),
+        "is_averaged": not taken.isdisjoint(AVERAGES),
+    }
 
 
-_HELPS: Final = {"host-sync.to-count-labels.help": IGNORES_LABELS, "host-sync.to-count-mean.help": AVERAGES}
-
-
-def _is_the_same(habit: Habit) -> bool:
+def _is_the_same(cost: Cost) -> bool:
     """Return whether each step picks by the same mask: one that nothing writes to, or that factories make anew."""
-    queries = habit.queries
-    masks = [queries.inputs(op)[1] for op in habit.ops if len(queries.inputs(op)) == 2]
+    queries = cost.queries
+    masks = [queries.inputs(op)[1] for op in cost.ops if len(queries.inputs(op)) == 2]
     bases = {queries.base(mask) for mask in masks}
-    if len(masks) != len(habit.ops) or len(masks) < 2:
+    if len(masks) != len(cost.ops) or len(masks) < 2:
         return False
     if len(bases) == 1:
-        return not are_written(queries, bases, habit.ops[0], habit.ops[-1])
-    made = [factories_of(queries, queries.inputs(op)[1:2], op, since) for since, op in steps_of(habit)]
-    return all(made) and not are_drawn(queries, made)
+        return not are_written(queries, bases, cost.ops[0], cost.ops[-1])
+    made = [factories_of(queries, queries.inputs(op)[1:2], op, since) for since, op in cost.pairs]
+    return all(made) and not are_drawn(queries, [op for ops in made for op in ops])
 
 
 def _put_back(found: SourceNode, mask: ast.expr) -> str:
@@ -159,14 +142,3 @@ def _put_back(found: SourceNode, mask: ast.expr) -> str:
     items = nodes_of(ast.Subscript, found.function or found.source.tree)
     stored = (each for each in items if not is_read(each) and same_code(each.slice, mask))
     return next((one_line(found.source.segment(each.value)) for each in stored), "")
-
-
-def _taken_by(queries: TraceQueries, op: OpId) -> set[str]:
-    """Return the names of the ops that follow from what an op picks: those of a loss among them."""
-    rows, names = list(queries.outputs(op)), list[str]()
-    for row in rows:
-        for taker in queries.takers(row):
-            if taker > op and len(names) < _FOLLOWED:
-                names.append(short_op_name(queries.op_name(taker)))
-                rows += [each for each in queries.outputs(taker) if each not in rows]
-    return set(names)

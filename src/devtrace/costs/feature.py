@@ -8,9 +8,9 @@ FEATURE: Final[Feature] = {
     "observer": {"optimizers": "devtrace.costs.idle_optimizers:IdleOptimizers"},
     "cost rule": {
         "host-sync": "devtrace.costs.rules.host_sync:host_syncs",
-        "host-to-device-copy": "devtrace.costs.rules.host_to_device_copy:host_to_device_copies",
-        "device-to-host-copy": "devtrace.costs.rules.device_to_host_copy:device_to_host_copies",
-        "device-to-device-copy": "devtrace.costs.rules.device_to_device_copy:device_to_device_copies",
+        "host-to-device-copy": "devtrace.costs.rules.copies:host_to_device_copies",
+        "device-to-host-copy": "devtrace.costs.rules.copies:device_to_host_copies",
+        "device-to-device-copy": "devtrace.costs.rules.copies:device_to_device_copies",
         "cpu-compute": "devtrace.costs.rules.cpu_compute:left_on_host",
         "split-module": "devtrace.costs.rules.split_module:split_modules",
         "idle-optimizer": "devtrace.costs.rules.idle_optimizer:idle_optimizers",

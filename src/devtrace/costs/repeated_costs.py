@@ -1,42 +1,55 @@
-"""Habits: what one line does again and again, of one kind.
+"""What one line pays again and again, of one kind.
 
     for x, y in loader:                       # a step
-        total += loss(x.to(device)).item()    # its habits: a copy to the device, a wait; each once in a step
+        total += loss(x.to(device)).item()    # its costs: a copy to the device, a wait; each once in a step
 
 A kind is a column of the ledger: `syncs`, `cpu_compute`, or a direction of copies (`h2d`, `d2h`, `d2d`).
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
-from devtrace.costs.loops import loops_around
 from devtrace.costs.steps import Pace, Steps
+from devtrace.costs.uses import loops_around
 from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.evidence.source_text import brief
 from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, SourceNode, TraceQueries
+from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.ledger import Tally, directions, on_host, waits
+from devtrace.source.matching import match_code
+from devtrace.source.parsing import Source
+from devtrace.source.vocabulary import is_copied_by
 from devtrace.trace.ids import NO_SITE, OpId, SiteId, TensorId
+from devtrace.words.text_format import one_line
 
 OFTEN: Final = 10
-"""What a line does so many times, or more, is a habit."""
+"""So many times, or more, is again and again."""
+AGAIN: Final = 5
+"""So many copies from one line are no set-up."""
+MANY: Final = 50
 STEPS: Final = 5
 """What goes on in fewer steps is a set-up or an evaluation."""
 SAMPLE: Final = 20
 """So many of a line's ops are looked at."""
 SMALL: Final = 4096
 """Bytes below which a copy costs its launch, not its size (about 10 µs on PCIe, the time that 100 KB take)."""
+NOWHERE: Final = SourceNode(Code(Source("", "", ast.Module([], [])), Site("", 0)), ast.Pass(), ast.Pass())
+"""The code of a line without source."""
 _OF_OPS: Final = {"syncs": waits, "cpu_compute": on_host}
 """Kinds whose rows are ops."""
 
 
 @dataclass(frozen=True, eq=False)
-class Habit:
-    """Habit of the user's line `site`, or of a package's `line` to which that led."""
+class Cost:
+    """Cost of the user's line `site`, or of a package's `line` to which that led."""
 
     steps: Steps
     tally: Tally
@@ -56,15 +69,10 @@ class Habit:
         """Recorded ops."""
         return _ops_of(self.queries, self.kind, self.rows).tolist()  # type: ignore[no-any-return]
 
-    @cached_property
-    def found(self) -> SourceNode | None:
-        return self.queries.source_node(self.line)
-
-    @cached_property
-    def code(self) -> Code | None:
-        """Return the source of the line, if it is the user's to edit."""
-        found = self.queries.own_node(self.line)
-        return found.code if found is not None else None
+    @property
+    def pairs(self) -> list[tuple[OpId, OpId]]:
+        """Return some of the recorded ops, each after the one before it."""
+        return list(pairwise(self.ops))[:: len(self.ops) // SAMPLE + 1]
 
     @property
     def is_of_the_user(self) -> bool:
@@ -86,7 +94,7 @@ class Habit:
 
     @cached_property
     def is_of_each_step(self) -> bool:
-        if len(self.ops) < 2 or self.found is None:
+        if len(self.ops) < 2 or self.found is NOWHERE:
             return False
         return self.pace.is_of_each_step and (self.is_of_the_user or self.runs_again)
 
@@ -105,6 +113,50 @@ class Habit:
         trains = queries.is_phase("backward") | queries.is_phase("optimizer")
         callers = queries.cost_users[between][trains[between]]
         return len(callers) > 0 and bool((callers == queries.op_users[self.ops[0]]).all())
+
+    # The code of the line.
+
+    @cached_property
+    def found(self) -> SourceNode:
+        """Return the line in its source; without source it is no code at all."""
+        return self.queries.source_node(self.line) or NOWHERE
+
+    @property
+    def node(self) -> ast.AST:
+        return self.found.node
+
+    @cached_property
+    def code(self) -> Code | None:
+        """Return the source of the line, if it is the user's to edit."""
+        found = self.queries.own_node(self.line)
+        return found.code if found is not None else None
+
+    @property
+    def text(self) -> str:
+        """Return the code that waits or copies, on one line: of a branch its condition."""
+        node, site = self.node, self.queries.site(self.line)
+        if self.found is NOWHERE:
+            return one_line(site.text) if site is not None else ""
+        if isinstance(node, ast.If | ast.While | ast.Assert | ast.FormattedValue):
+            node = node.value if isinstance(node, ast.FormattedValue) else node.test
+        text = self.found.source.segment(node)
+        return one_line(text.split("\n")[0] if isinstance(node, ast.stmt) else text)
+
+    @property
+    def moved(self) -> ast.expr | None:
+        """Return the code of what a line copies by a method: `x[:n]` of `x[:n].to(device)`."""
+        moved = match_code("$x.$move(...)", self.node)
+        return moved["x"] if moved is not None and is_copied_by(moved["move"]) else None
+
+    @property
+    def name(self) -> str:
+        """Return what the line calls the tensor that it copies, `x` of `x[:n].to(device)`, else all of its code."""
+        return brief(self.found.source.segment(whole_of(self.moved)) if self.moved is not None else self.text)
+
+    @property
+    def part(self) -> str:
+        """Return the same with the part that is copied: `x[:n]`."""
+        return brief(self.found.source.segment(self.moved) if self.moved is not None else self.text)
 
     # Of copies.
 
@@ -143,8 +195,8 @@ class Habit:
 
     # By the line that does it.
 
-    def parts(self) -> list[Habit]:
-        """Return the habits of the lines below, a package's or this one's own; the most frequent first.
+    def parts(self) -> list[Cost]:
+        """Return the costs of the lines below, a package's or this one's own; the most frequent first.
 
         For an op of the backward pass that is the line that called backward.
         """
@@ -163,21 +215,28 @@ class Habit:
         ledger = self.queries.trace.ledger
         return int(ledger.ints(self.kind)[ledger.ints("site") == line].sum()) if len(ledger) else 0
 
-    def without(self, parts: Sequence[Habit]) -> Habit:
+    def without(self, parts: Sequence[Cost]) -> Cost:
         """Return what is left of the user's line."""
         taken = np.concatenate([self.rows[:0], *(part.rows for part in parts)])
         count = self.count - sum(part.count for part in parts)
         return replace(self, rows=self.rows[~np.isin(self.rows, taken)], count=count)
 
 
-def together(parts: Sequence[Habit]) -> Habit:
-    """Return the habit of one package's line to which several lines of the user's led."""
+def whole_of(part: ast.expr) -> ast.expr:
+    """Return the code of the tensor of which code takes a part: `x` of `x[:n]`, but all of `tables["rows"]`."""
+    while isinstance(part, ast.Subscript) and type(getattr(part.slice, "value", None)) is not str:
+        part = part.value
+    return part
+
+
+def together(parts: Sequence[Cost]) -> Cost:
+    """Return the cost of one package's line to which several lines of the user's led."""
     rows = np.sort(np.concatenate([part.rows for part in parts]))
     return replace(parts[0], rows=rows, count=sum(part.count for part in parts))
 
 
-def habits(queries: TraceQueries, tally: Tally, kind: str) -> Iterator[Habit]:
-    """Yield the habit of each line of the user's that did what is of a kind."""
+def costs(queries: TraceQueries, tally: Tally, kind: str) -> Iterator[Cost]:
+    """Yield the cost of each line of the user's that did what is of a kind."""
     chosen = np.flatnonzero(_OF_OPS[kind](queries) if kind in _OF_OPS else directions(queries)[kind])
     users = queries.op_users if kind == "cpu_compute" else queries.cost_users
     sites = users[_ops_of(queries, kind, chosen)]
@@ -186,7 +245,7 @@ def habits(queries: TraceQueries, tally: Tally, kind: str) -> Iterator[Habit]:
     steps = Steps(queries)
     for site in tally.sites(kind):
         rows = chosen[order[bounds[site] : bounds[site + 1]]]
-        yield Habit(steps, tally, kind, site, site, rows, int(tally[kind][site]))
+        yield Cost(steps, tally, kind, site, site, rows, int(tally[kind][site]))
 
 
 def _ops_of(queries: TraceQueries, kind: str, rows: Rows) -> Rows:

@@ -1,118 +1,110 @@
-"""Values that a line reads of a device, only to have them used there again in the same step: they could stay there.
+"""What leaves a device to come back in the same step: it could stay there.
 
-word = torch.multinomial(chances, 1).item()     # words.append(word) can wait until after the loop,
-token.fill_(word)                               # and token.copy_(picked) needs no number
+    weights = score(x.cpu().numpy())                # bad: numpy computes, and the next line brings it back
+    loss = (torch.from_numpy(weights).to(device) * y).mean()
+    loss = (score(x) * y).mean()                    # good: torch computes on the device
+
+A number that is read to be used on the device again: `token.fill_(word.item())`, where `token.copy_(word)` needs none.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
-from devtrace.costs.cost_findings import Needless
-from devtrace.costs.decisions import is_number, is_put_in, may_be_tensor
-from devtrace.costs.loops import loops_around
-from devtrace.costs.repeated_costs import OFTEN, SAMPLE, Habit
+import numpy as np
+
+from devtrace.costs.reads import is_of_torch, names_the_op
+from devtrace.costs.repeated_costs import AGAIN, OFTEN, SAMPLE, Cost
+from devtrace.costs.uses import PASSED_ON, is_tensor_there, loops_around, uses
+from devtrace.costs.values import is_on_host, op_of, takers_after
 from devtrace.diagnosis.evidence.source_text import brief
+from devtrace.diagnosis.evidence.torchs_sentences import LENGTHS_ON_HOST
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.flow import DEFINED
-from devtrace.source.matching import alone, called_name, is_read, match_code, nodes_of, owner_of, variable
-from devtrace.source.vocabulary import EXTENDS, GIVES_NUMBERS, TAKES_VALUES, package
-from devtrace.trace.ids import OpId
-from devtrace.words.catalogue import sentence
-from devtrace.words.text_format import short_op_name
+from devtrace.source.matching import alone, called_name, calls_in, is_read, match_code, nodes_of, owner_of, variable
+from devtrace.source.vocabulary import EXTENDS, GIVES_NUMBERS, MAKES, TAKES_VALUES, package
+from devtrace.trace.ids import NO_OP, OpId, TensorId
+from devtrace.words.catalogue import family
 
+_FORMS: Final = family("host-sync.to-*", "host-sync.to-return", "host-sync.to-use")
 _SIMPLE: Final = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
-_PASSED_ON: Final = (ast.Name, ast.Tuple, ast.List, ast.BinOp, ast.Constant, ast.Starred)
-_NUMBERS: Final = (ast.keyword, ast.Slice)
-_COMPUTES: Final[dict[type[ast.operator], tuple[str, ...]]] = {
-    ast.Add: ("add",),
-    ast.Sub: ("sub", "rsub"),
-    ast.Mult: ("mul",),
-    ast.Div: ("div", "reciprocal"),
-    ast.Pow: ("pow",),
-}
+_COMPUTES: Final = {
+    "Add": ("add",), "Sub": ("sub", "rsub"), "Mult": ("mul",), "Div": ("div", "reciprocal"), "Pow": ("pow",)
+}  # fmt: skip
 """What a device computes for an operator between a tensor and a number."""
-_PLAIN: Final = (*_PASSED_ON, ast.Attribute, ast.Subscript)
+_PLAIN: Final = (*PASSED_ON, ast.Attribute, ast.Subscript)
 
 
-def of_written_back(habit: Habit) -> Needless | None:
+# By the source: a value that a statement of the loop uses on the device.
+
+
+def is_used_again(cost: Cost) -> dict[str, Any] | None:
     """Find what each step reads and uses on the device again, if nothing else needs it before the loop ends."""
-    found = habit.found
-    if found is None or habit.count < OFTEN or not habit.is_of_the_user or not habit.pace.is_of_each_step:
+    if cost.count < OFTEN or not cost.is_of_the_user or not cost.pace.is_of_each_step:
         return None
-    loop = next(iter(loops_around(found)), None)
-    uses = _used_at_once(habit, found) or (_used_again(habit, found, loop) if loop is not None else None)
-    if not uses:
-        return None
-    key, site = uses[0]
-    if habit.kind != "syncs":
-        name = brief(found.source.segment(found.node))
-        why = sentence("copy.back-computed", name=name, site=site)
-        return Needless(habit, why, sentence("copy.back.help", name=name))
-    return Needless(habit, sentence(key, site=site), sentence("host-sync.to-return.help", site=site))
+    form, site = "use", _used_at_once(cost)
+    for loop in loops_around(cost.found)[:1] if site is None else ():
+        form, site = _used_later(cost, cost.found, loop) or ("", None)
+    return {"why": _FORMS[form], "site": site} if site is not None else None
 
 
-def _used_at_once(habit: Habit, found: SourceNode) -> list[tuple[str, Site]]:
+def _gives_a_number(cost: Cost) -> bool:
+    return cost.kind == "syncs" and called_name(cost.node) in GIVES_NUMBERS  # `max(a, b)` may give a tensor
+
+
+def _used_at_once(cost: Cost) -> Site | None:
     """Return where a device computes with the value in the very statement that reads it: `y / y.max().item()`."""
-    if habit.kind != "syncs" or called_name(found.node) not in GIVES_NUMBERS:
-        return []
-    for inner, outer in pairwise(found.source.below(found.node, found.statement)):
-        names: Sequence[str] = ()
-        match outer:
-            case ast.BinOp(left=left, right=right, op=operator):
-                other = right if inner is left else left
-                is_computed = not is_number(found, other) and called_name(other) not in GIVES_NUMBERS
-                names = _COMPUTES.get(type(operator), ()) if is_computed else ()
-            case ast.Call() if may_be_tensor(outer, inner):
-                names = (called_name(outer).removesuffix("_"),)
-        site = _site_of_most(habit, found, found.statement, names) if names else None
-        if site is not None:
-            return [("host-sync.to-use", site)]
-    return []
+    names = list[str]()
+    for use in uses(cost.found.source, cost.node) if _gives_a_number(cost) else ():
+        if isinstance(use.outer, ast.BinOp):
+            other = use.outer.right if use.inner is use.outer.left else use.outer.left
+            is_number = isinstance(other, ast.Constant) or called_name(other) in GIVES_NUMBERS
+            names += _COMPUTES.get(type(use.outer.op).__name__, ()) if not is_number else ()
+        elif use.role == "tensor":
+            names.append(called_name(use.outer).removesuffix("_"))
+    return _site_of_most(cost, cost.found.statement, names) if names else None
 
 
-def _used_again(habit: Habit, found: SourceNode, loop: ast.stmt) -> list[tuple[str, Site]] | None:
-    """Return where a loop uses the value on a device, and as what; None if a statement needs it on the CPU."""
-    names, again = list(_taking(found.statement)) if _keeps_the_value(found) else [], list[tuple[str, Site]]()
+def _used_later(cost: Cost, found: SourceNode, loop: ast.stmt) -> tuple[str, Site] | None:
+    """Return where a loop first uses the value on a device, and as what; None if a statement needs it on the CPU."""
+    source, again = found.source, list[tuple[str, Site]]()
+    names = list(_given_by(found.statement)) if _keeps_the_value(found) else []
     for name in names:
         for use in (node for node in nodes_of(ast.Name, loop) if node.id == name and is_read(node)):
-            statement = found.source.statement(use)
+            statement = source.statement(use)
             if statement is found.statement or statement is None:
                 continue
-            is_within = any(isinstance(each, DEFINED) for each in found.source.below(use, loop))
-            if is_within or not isinstance(statement, _SIMPLE):
+            is_apart = any(isinstance(each, DEFINED) for each in source.below(use, loop))
+            if is_apart or not isinstance(statement, _SIMPLE):
                 return None
-            way = _way_back(habit, found, use, statement)
-            site = _site_of_most(habit, found, statement) if way else None
+            form = is_tensor_there(source, use)
+            is_one = form == "return" or (form == "use" and _gives_a_number(cost))
+            site = _site_of_most(cost, statement) if is_one else None
+            is_passed_on = all(isinstance(each, PASSED_ON) for each in source.below(use, alone(statement) or statement))
             if site is not None:
-                again.append((way, site))
-            elif not _can_wait(found, use, statement):
+                again.append((form, site))
+            elif not _can_wait(found, use, statement, is_passed_on=is_passed_on):
                 return None
-            elif _is_passed_on(found, use, statement):
-                names += [each for each in _taking(statement) if each not in names]
-    return again
+            elif is_passed_on:
+                names += [each for each in _given_by(statement) if each not in names]
+    return again[0] if again else None
 
 
 def _keeps_the_value(found: SourceNode) -> bool:
     """Return whether the reading statement gives on what it reads, and not what some function makes of it."""
-    statement = found.statement
-
-    def is_known(each: ast.AST) -> bool:
-        if not called_name(each):
-            return isinstance(each, _PLAIN)
-        function: ast.expr = each.func  # type: ignore[attr-defined]
-        if each in (found.node, alone(statement)) or found.node in ast.walk(function):
-            return True
-        return variable(function) in TAKES_VALUES or package(function, found.source) in ("numpy", "torch")
-
-    return all(map(is_known, found.source.below(found.node, statement)))
+    around = list(found.source.below(found.node, found.statement))
+    calls = [each for each in around if isinstance(each, ast.Call)]
+    made = [each.func for each in calls if each not in (found.node, alone(found.statement))]
+    others = [each for each in made if found.node not in ast.walk(each) and variable(each) not in TAKES_VALUES]
+    are_known = all(package(each, found.source) in ("numpy", "torch") for each in others)
+    return are_known and all(isinstance(each, (*_PLAIN, ast.Call)) for each in around)
 
 
-def _taking(statement: ast.stmt) -> Iterator[str]:
+def _given_by(statement: ast.stmt) -> Iterator[str]:
     """Yield the variables that a statement gives its value, or to whose list it adds that."""
     call = alone(statement)
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
@@ -121,32 +113,7 @@ def _taking(statement: ast.stmt) -> Iterator[str]:
     yield from filter(None, map(variable, targets))
 
 
-def _way_back(habit: Habit, found: SourceNode, use: ast.Name, statement: ast.stmt) -> str:
-    """Return the words for a value that a tensor may get or meet in a statement; empty if a number is needed there."""
-    if _puts_into_a_tensor(found, use, statement):
-        return "host-sync.to-return"
-    is_number = habit.kind == "syncs" and called_name(found.node) in GIVES_NUMBERS  # `max(a, b)` may give a tensor
-    return "host-sync.to-use" if is_number and _is_mixed(found, use, statement) else ""
-
-
-def _is_mixed(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
-    """Return whether a tensor would do as well beside other tensors: `y - x`, `p.mul_(x)`; an `alpha=` is a number."""
-    around = list(pairwise(found.source.below(use, statement)))
-    mixing = (isinstance(outer, ast.BinOp) or may_be_tensor(outer, inner) for inner, outer in around)
-    needing = (isinstance(inner, _NUMBERS) and not may_be_tensor(outer, inner) for inner, outer in around)
-    return any(mixing) and not any(needing)
-
-
-def _puts_into_a_tensor(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
-    """Return whether a factory takes the value, or a tensor is filled with it: `torch.tensor([x])`, `t[0, 0] = x`."""
-    around = list(found.source.below(use, statement))
-    is_made = any(is_put_in(outer, inner) for inner, outer in pairwise(around))
-    stored = match_code("$tensor[$at] = $value", statement)
-    value = stored["value"] if stored is not None else None
-    return is_made or (value in around and isinstance(value, _PASSED_ON))
-
-
-def _can_wait(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
+def _can_wait(found: SourceNode, use: ast.Name, statement: ast.stmt, *, is_passed_on: bool) -> bool:
     """Return whether what a statement makes of the value is only kept: `words.append(text[x])`, `out += names[x]`."""
     if any(isinstance(each, ast.IfExp | ast.Compare | ast.BoolOp) for each in found.source.below(use, statement)):
         return False
@@ -154,36 +121,147 @@ def _can_wait(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
     if call is not None:
         return called_name(call) in EXTENDS
     is_looked_up = match_code("$target = $table[$key]", statement) is not None
-    return is_looked_up or isinstance(statement, ast.AugAssign) or _is_passed_on(found, use, statement)
+    return is_looked_up or isinstance(statement, ast.AugAssign) or is_passed_on
 
 
-def _is_passed_on(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
-    """Return whether a statement keeps the value itself, and nothing that was looked up by it or computed from it."""
-    gathering = alone(statement)
-    return all(each is gathering or isinstance(each, _PASSED_ON) for each in found.source.below(use, statement))
-
-
-def _site_of_most(habit: Habit, found: SourceNode, statement: ast.stmt, names: Sequence[str] = ()) -> Site | None:
+def _site_of_most(cost: Cost, back: ast.stmt, names: Sequence[str] = ()) -> Site | None:
     """Return the site at which a statement makes, fills or computes a device's tensor after most of the reads.
 
     If `names` are given, by an op of one of these.
     """
-    some = list(pairwise(habit.ops))[:SAMPLE]
-    sites = [_site_of(habit.queries, found, statement, *pair, names) for pair in some]
+    queries, span = cost.queries, cost.found.source.span(back)
+
+    def site_of(first: OpId, last: OpId) -> Site | None:
+        of_read = queries.site(queries.op_user(first))
+        for op in map(OpId, range(first + 1, last)):
+            is_made = not is_on_host(queries, op) and queries.kind(op) in ("copy", "create", "compute")
+            is_one = is_made and (not names or op_of(queries, op).removesuffix("_") in names)
+            site = queries.site(queries.op_user(op)) if is_one else None
+            is_of_file = site and of_read and (site.file, site.cell_id) == (of_read.file, of_read.cell_id)
+            if site and is_of_file and span.line <= site.line <= span.end_line:
+                return site
+        return None
+
+    sites = [site_of(*pair) for pair in list(pairwise(cost.ops))[:SAMPLE]]
     there = [site for site in sites if site is not None]
     return there[0] if there and 2 * len(there) >= len(sites) else None
 
 
-def _site_of(
-    queries: TraceQueries, found: SourceNode, back: ast.stmt, first: OpId, last: OpId, names: Sequence[str]
-) -> Site | None:
-    span, of_read = found.source.span(back), queries.site(queries.op_user(first))
-    for op in map(OpId, range(first + 1, last)):
-        is_on_device = queries.trace.ops.number("device", op) != queries.host
-        is_made = is_on_device and queries.kind(op) in ("copy", "create", "compute")
-        is_made = is_made and (not names or short_op_name(queries.op_name(op)).removesuffix("_") in names)
-        site = queries.site(queries.op_user(op)) if is_made else None
-        is_of_file = site and of_read and (site.file, site.cell_id) == (of_read.file, of_read.cell_id)
-        if site and is_of_file and span.line <= site.line <= span.end_line:
-            return site
+_RETURN_FORMS: Final = family("copy.back-*", "copy.back-computed", "copy.back-numpy", "copy.back-gradient")
+
+
+# By the trace: data that the host works on.
+
+
+def comes_back(cost: Cost) -> dict[str, Any] | None:
+    """Find data that leaves a device, is worked on by the host and comes back before the line runs in the next step."""
+    queries, ops = cost.queries, cost.ops
+    if len(ops) < AGAIN or queries.trace.ops.raw("phase", ops[-1]) == "backward" or are_lengths(cost):
+        return None  # the gradient of work that began on the host
+    name = called_name(cost.node)
+    if is_of_torch(cost.found) and name not in MAKES and not names_the_op(queries, name, ops[0]):
+        return None
+    of_a_step = max(round(cost.count / cost.pace.steps), 1) if cost.pace.is_of_each_step else 1
+    ends = [*ops[of_a_step:], *[len(queries.trace.ops)] * of_a_step]
+    some = list(zip(ops, ends, strict=True))[:: len(ops) // SAMPLE + 1]
+    for form, find_return in _RETURNS.items():
+        returned = [op for op in (find_return(queries, *each) for each in some) if op >= 0]
+        if returned and len(returned) * 2 >= len(some):
+            paid_at = queries.cost_users if form == "gradient" else queries.op_users
+            site = queries.site(int(paid_at[returned[0]]))  # type: ignore[arg-type]
+            return {"why": _RETURN_FORMS[form], "name": cost.name, "site": site, "by_numpy": form == "numpy"}
     return None
+
+
+def is_written_back(cost: Cost) -> dict[str, Any] | None:
+    """Find what the loop gives the device back: by the source, where the CPU computes nothing that was recorded."""
+    again = is_used_again(cost) if not are_lengths(cost) else None
+    return {"name": brief(cost.found.source.segment(cost.node)), "site": again["site"]} if again is not None else None
+
+
+def are_lengths(cost: Cost) -> bool:
+    """Return whether a device packs by what was copied, or computed from it, which has to be on the CPU."""
+    queries = cost.queries
+    ends = [*cost.ops[1:], len(queries.trace.ops)]
+    return any(
+        queries.op_name(taker).startswith(LENGTHS_ON_HOST) and not is_on_host(queries, taker)
+        for op, end in list(zip(cost.ops, ends, strict=True))[:SAMPLE]
+        for taker in takers_after(queries, op, lambda each: is_on_host(queries, each), end)
+    )
+
+
+def _return_of_result(queries: TraceQueries, op: OpId, end: int) -> OpId:
+    """Return the op by which something made of a copied tensor is copied back to a device; -1 for none."""
+    computed, found = set[TensorId](), list[OpId]()
+    for taker in takers_after(queries, op, lambda each: is_on_host(queries, each), end):
+        is_computed = not computed.isdisjoint(queries.inputs(taker))
+        if is_on_host(queries, taker):
+            computed.update(queries.outputs(taker) if is_computed or queries.kind(taker) == "compute" else ())
+        elif queries.kind(taker) == "copy" and queries.trace.ops.raw("phase", taker) != "backward" and is_computed:
+            found.append(taker)
+    return min(found, default=NO_OP)
+
+
+def _copies_to_device(queries: TraceQueries, op: OpId, end: int) -> Iterator[OpId]:
+    on_device = queries.trace.ops.ints("device")[op + 1 : end] != queries.host
+    yield from map(OpId, (op + 1 + np.flatnonzero(on_device & queries.is_kind("copy")[op + 1 : end])).tolist())
+
+
+def _return_of_gradient(queries: TraceQueries, op: OpId, end: int) -> OpId:
+    """Return the op that copies a copy's gradient back: of a trained loss or layer that computes on the host."""
+    shapes, own = queries.trace.tensors.ints("shape"), queries.carried(op)[:1]
+    backward = (each for each in _copies_to_device(queries, op, end) if queries.is_phase("backward")[each])
+    alike = (each for each in backward if list(shapes[queries.outputs(each)[:1]]) == list(shapes[own]))
+    return next(alike, NO_OP)
+
+
+def _return_from_numpy(queries: TraceQueries, op: OpId, end: int) -> OpId:
+    """Return the copy to a device that takes what numpy alone made of the copy."""
+    copied = queries.source_node(queries.op_user(op))
+    for later in _copies_to_device(queries, op, end) if copied is not None else ():
+        outer = queries.source_node(queries.op_user(later))
+        is_newer = any(queries.producer(row) > op for row in queries.carried(later))
+        if is_newer and copied is not None and outer is not None and _is_made_by_numpy(copied, outer):
+            return later
+    return NO_OP
+
+
+_RETURNS: Final[dict[str, Callable[[TraceQueries, OpId, int], OpId]]] = {
+    "computed": _return_of_result,
+    "numpy": _return_from_numpy,
+    "gradient": _return_of_gradient,
+}
+
+
+def _is_made_by_numpy(copied: SourceNode, outer: SourceNode) -> bool:
+    """Return whether only arrays lead from a copy to the copy back: `a = x.cpu().numpy()`, then `torch.from_numpy(a)`.
+
+    They are of one function, by assignments in between, and nothing but numpy, torch and their own methods takes them.
+    Of a call that copies both ways within itself (`pipeline.step(batch)`) nothing is known.
+    """
+    source, function = copied.source, copied.function
+    if outer.source is not source or outer.node is copied.node or outer.function is not function:
+        return False
+    made: list[ast.AST] = [copied.node]
+    first, last = source.span(copied.statement).line, source.span(outer.statement).line
+
+    def has(code: ast.AST) -> bool:
+        names = set(filter(None, map(variable, made)))
+        return any(part in made or variable(part) in names for part in ast.walk(code))
+
+    def are_arrays(code: ast.AST) -> bool:
+        """Return whether each call that takes what was made of the copy is numpy's, torch's, Python's or a method."""
+        taking = [call.func for call in calls_in(code) if any(map(has, (*call.args, *call.keywords)))]
+        return all(
+            (isinstance(each, ast.Attribute) and has(each.value))
+            or variable(each) in TAKES_VALUES
+            or package(each, source) in ("numpy", "torch")
+            for each in taking
+        )
+
+    for statement in sorted(nodes_of(ast.Assign, function or source.tree), key=source.span):
+        if first <= source.span(statement).line < last and has(statement.value):
+            if not are_arrays(statement.value):
+                return False
+            made += [name for target in statement.targets for name in nodes_of(ast.Name, target)]
+    return has(outer.node) and are_arrays(outer.node)

@@ -12,12 +12,14 @@ from typing import Final, cast
 
 import numpy as np
 
-from devtrace.costs.loops import loops_around
+from devtrace.costs.uses import loops_around
 from devtrace.diagnosis.evidence.trace_queries import Mask, Rows, SourceNode, TraceQueries
-from devtrace.trace.ids import SiteId
+from devtrace.trace.ids import OpId, SiteId
 
 FEWEST: Final = 3
 """Fewer steps are no loop to speak of."""
+_FIRST_OPS: Final = 8
+"""So many ops of an optimizer may make numbers before it takes a tensor."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,17 @@ class _Marks:
     train: bool
 
     def between(self, ops: Rows) -> Rows:
-        """Return how many steps began between each op and the next, by the marks that tell the most of them apart."""
+        """Return how many steps began between each op and the next, by the marks that tell the most of them apart.
+
+        Of two optimizers that one line steps each has its own marks, but for its first step, which makes its state.
+        """
         found = [np.diff(np.searchsorted(group, ops)) for group in self.groups]
         none = np.zeros(max(len(ops) - 1, 0), dtype=np.int64)
-        return max(found, key=lambda counts: (int((counts > 0).sum()), -int(counts.sum())), default=none)
+        most = max(((counts > 0).sum() for counts in found), default=0)
+        close = (counts for counts in found if 0 < most <= (counts > 0).sum() + 1 and counts.any())
+        return min(
+            close, key=lambda counts: (np.median(counts[counts > 0]), -(counts > 0).sum(), counts.sum()), default=none
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +62,7 @@ class Steps:
 
     queries: TraceQueries
 
-    def pace(self, ops: Rows, found: SourceNode | None, times: int) -> Pace:
+    def pace(self, ops: Rows, found: SourceNode, times: int) -> Pace:
         """Return the pace of the ops of a line; `times` is their exact number, which may be above the recorded."""
         counted = [(marks, marks.between(ops)) for marks in self._marks]
         # Of a line that runs once in a step, most gaps hold the mark of a step; of one that runs often in it, some.
@@ -63,7 +72,8 @@ class Steps:
                     scale = times / len(ops)
                     each = max(self._times_of(marks, ops) / scale, 1)
                     return _paced((counts * each).astype(np.int64), marks.limit, scale, trains=marks.train)
-        busy = np.diff(np.cumsum(self._works)[ops]) > 0
+        works = (self.queries.trace.ops.ints("device") != self.queries.host) & self.queries.is_kind("compute")
+        busy = np.diff(np.cumsum(works)[ops]) > 0
         if not len(busy) or busy.mean() <= 0.5:
             return Pace(1, is_of_each_step=False)
         others = self._times_around(ops, found)
@@ -93,18 +103,23 @@ class Steps:
         optimizer, backward = self.queries.is_phase("optimizer"), self.queries.is_phase("backward")
         runs = np.flatnonzero(_begins(optimizer))  # an optimizer of the user's own has many lines
         return (
-            _Marks((runs, *self._by_site(optimizer)), 2, train=True),
+            _Marks((runs, *self._by_optimizer(optimizer)), 2, train=True),
             _Marks((np.flatnonzero(_begins(backward)),), 2, train=True),
             # A model may be called more than once in a step.
             _Marks(tuple(self._by_module()), 4, train=False),
         )
 
-    def _by_site(self, chosen: Mask) -> Iterator[Rows]:
-        users = self.queries.op_users
+    def _by_optimizer(self, chosen: Mask) -> Iterator[Rows]:
+        """Yield the begins of steps by their line, and by the first tensor that they take of those that were there."""
+        queries, users = self.queries, self.queries.op_users
         changed = np.concatenate([[True], users[1:] != users[:-1]]) if len(users) else np.zeros(0, dtype=bool)
         begins = np.flatnonzero(chosen & (_begins(chosen) | changed))
-        for site in np.unique(users[begins]).tolist():
-            yield begins[users[begins] == site]
+        taken = [-1] * len(begins)
+        for at, begin in enumerate(begins.tolist()):
+            rows = (row for op in range(begin, min(begin + _FIRST_OPS, len(users))) for row in queries.inputs(OpId(op)))
+            taken[at] = next((queries.base(row) for row in rows if queries.producer(row) < begin), -1)
+        for keys in (users[begins], np.array(taken, dtype=np.int64)):
+            yield from (begins[keys == key] for key in np.unique(keys).tolist())
 
     def _by_module(self) -> Iterator[Rows]:
         calls = self.queries.trace.calls
@@ -113,17 +128,12 @@ class Steps:
         for module in np.unique(modules).tolist():
             yield np.sort(begins[modules == module])
 
-    @cached_property
-    def _works(self) -> Mask:
-        queries = self.queries
-        return cast(Mask, (queries.trace.ops.ints("device") != queries.host) & queries.is_kind("compute"))
-
-    def _times_around(self, ops: Rows, found: SourceNode | None) -> Rows:
+    def _times_around(self, ops: Rows, found: SourceNode) -> Rows:
         """Return how often the other lines of the same loop ran between each op and the next, if it is in a branch."""
         none = np.zeros(len(ops) - 1, dtype=np.int64)
-        loop = next(iter(loops_around(found)), None) if found is not None else None
-        branch = found.source.nearest(ast.If, found.statement) if found is not None else None
-        if found is None or loop is None or branch is None or loop not in found.source.ancestors(branch):
+        loop = next(iter(loops_around(found)), None)
+        branch = found.source.nearest(ast.If, found.statement)
+        if loop is None or branch is None or loop not in found.source.ancestors(branch):
             return none
         counts = [np.diff(np.searchsorted(begins, ops)) for begins in self._runs_in(loop, found, branch)]
         return min((each for each in counts if each.any()), key=lambda each: int(each.sum()), default=none)

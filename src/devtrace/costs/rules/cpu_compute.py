@@ -10,8 +10,9 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.costs.cost_findings import Needless, finding
-from devtrace.costs.repeated_costs import STEPS, habits
+from devtrace.costs.advice import Needless
+from devtrace.costs.cost_findings import finding
+from devtrace.costs.repeated_costs import STEPS, costs
 from devtrace.diagnosis import ledger
 from devtrace.diagnosis.evidence import model_on_host
 from devtrace.diagnosis.evidence.moves import crossed, is_within
@@ -19,7 +20,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, META, Rows, TraceQue
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
 from devtrace.trace.ids import OpId
-from devtrace.trace.rows import Module, Move
+from devtrace.trace.rows import Module
 from devtrace.words.catalogue import sentence
 
 MOST: Final = 4
@@ -32,21 +33,24 @@ def left_on_host(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     left = model_on_host.left_behind(queries) if queries.failed < 0 else np.array([], dtype=np.int64)
     if len(left):
         yield _left_behind(queries, left)
-    for habit in habits(queries, tally, "cpu_compute"):
-        if len(left) and habit.line == queries.op_users[left[0]]:
+    for cost in costs(queries, tally, "cpu_compute"):
+        if len(left) and cost.line == queries.op_users[left[0]]:
             continue
-        module = _module_between_copies(queries, habit.ops)
-        moved = _moved_to_the_host(queries, module, habit.ops[0]) if module is not None else None
-        needless = list[Needless]()
+        module = _module_between_copies(queries, cost.ops)
+        before = (move for move in reversed(queries.trace.moves) if module is not None and move.op <= cost.ops[0])
+        moved = next((move for move in before if module is not None and is_within(module, move.module)), None)
+        if moved is not None and (moved.site is None or str(moved.device) != HOST):
+            moved = None  # one that was moved to the CPU at last is meant to be there
+        needless: Needless | None = None
         if module is None:
-            message = sentence("cpu-compute.message", count=habit.count)
+            message = sentence("cpu-compute.message", count=cost.count)
         elif moved is not None:
             path, site = str(moved.module.path), queries.site(moved.site.id) if moved.site is not None else None
-            message = sentence("cpu-compute.moved", count=habit.count, module=path, site=site)
+            message = sentence("cpu-compute.moved", count=cost.count, module=path, site=site)
         else:
-            message = sentence("cpu-compute.module", count=habit.count, module=str(module.path))
-            needless.append(Needless(habit, message, sentence("cpu-compute.help", module=str(module.path))))
-        yield finding("cpu-compute", habit, needless, message, None)
+            message = sentence("cpu-compute.module", count=cost.count, module=str(module.path))
+            needless = Needless(cost, message, sentence("cpu-compute.help", module=str(module.path)))
+        yield finding("cpu-compute", cost, needless, message)
 
 
 def _left_behind(queries: TraceQueries, left: Rows) -> Finding:
@@ -71,13 +75,6 @@ def _left_behind(queries: TraceQueries, left: Rows) -> Finding:
         help=sentence("cpu-compute.move" if is_registered else "cpu-compute.register", **values),
         ops=tuple(ops),
     )
-
-
-def _moved_to_the_host(queries: TraceQueries, module: Module, first: OpId) -> Move | None:
-    """Return the last move of a module, or of one around it, before an op: if that was to the CPU, it was meant so."""
-    before = (move for move in reversed(queries.trace.moves) if move.op <= first)
-    last = next((move for move in before if is_within(module, move.module)), None)
-    return last if last is not None and last.site is not None and str(last.device) == HOST else None
 
 
 def _module_between_copies(queries: TraceQueries, ops: list[OpId]) -> Module | None:

@@ -9,9 +9,10 @@ torch.device is reported: a tensor, or an object whose property gives a tensor's
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from types import FunctionType
 
+from devtrace.costs.uses import matches
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
@@ -29,8 +30,10 @@ from devtrace.words.catalogue import sentence
 
 def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     """Find the comparisons in functions of the user's that ran."""
-    moment = FailingMoment(queries)
-    for nodes in _nodes_by_function(queries):
+    moment, functions = FailingMoment(queries), defaultdict[tuple[str, int], list[SourceNode]](list)
+    for ran in filter(None, map(queries.own_node, map(SiteId, range(len(queries.trace.sites))))):
+        functions[ran.code.site.file + ran.code.site.cell_id, getattr(ran.function, "lineno", 0)].append(ran)
+    for nodes in functions.values():
         code, source, function = nodes[0].code, nodes[0].source, nodes[0].function
         for node in nodes_of(ast.Compare, function or source.tree):
             owner, device = _compared(node) or (None, "")
@@ -41,22 +44,11 @@ def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Find
                 yield _finding(code, node, owner, device)
 
 
-def _nodes_by_function(queries: TraceQueries) -> Iterable[list[SourceNode]]:
-    """Return the nodes of ops, function by function."""
-    found: dict[tuple[str, int], list[SourceNode]] = defaultdict(list)
-    for node in filter(None, map(queries.own_node, map(SiteId, range(len(queries.trace.sites))))):
-        found[node.code.site.file + node.code.site.cell_id, getattr(node.function, "lineno", 0)].append(node)
-    return found.values()
-
-
-def _compared(node: ast.AST) -> tuple[ast.expr, str] | None:
+def _compared(node: ast.Compare) -> tuple[ast.expr, str] | None:
     """Return `x` and `"cpu"` of `x.device == "cpu"`."""
-    match node:
-        case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[right]):
-            for one, other in ((left, right), (right, left)):
-                if isinstance(one, ast.Attribute) and one.attr == "device" and isinstance(other, ast.Constant):
-                    return (one.value, str(other.value)) if kinds.device_named_by(other.value) else None
-    return None
+    found = matches(node, "$x.device == $name", "$x.device != $name", "$name == $x.device", "$name != $x.device")
+    named = getattr(found["name"], "value", None) if found is not None else None
+    return (found["x"], str(named)) if found is not None and kinds.device_named_by(named) else None
 
 
 def _operands(node: ast.AST) -> list[ast.expr]:
