@@ -151,7 +151,7 @@ def are_values(cost: Cost) -> Names | None:
     queries, severity, some = cost.queries, _weight(cost), cost.ops[:SAMPLE]
     if severity is None or cost.trains_alone:
         return None
-    is_asked = is_of_the_line(queries, cost.found, some[0]) and not is_often(is_a_choice, cost)
+    is_asked = is_of_the_line(cost) and not is_often(is_a_choice, cost)
     if not is_asked or are_taken_one_by_one(cost.found):
         return None
     are_numbers = cost.pace.trains and not any(queries.dims[row] for op in some for row in queries.carried(op))

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
-from devtrace.costs.reads import is_a_truth_asked
+from devtrace.costs.reads import is_truth_asked
 from devtrace.costs.repeated_costs import MANY, OFTEN, Cost
 from devtrace.costs.values import MOST, are_drawn, are_written, factories_of, op_of, takers_after
 from devtrace.diagnosis.evidence.finding_parts import as_culprit
@@ -51,7 +51,7 @@ def are_read_singly(cost: Cost) -> dict[str, Any] | None:
         return None
     owners = [_owners_of_element(queries, op) for op in ops]
     bases = set[TensorId]().union(*owners)
-    names, least = next(_names(cost.found, is_index=not is_a_truth_asked(queries, cost.found, ops[0])), ({}, 0))
+    names, least = next(_names(cost.found, is_index=not is_truth_asked(cost)), ({}, 0))
     if not names or sum(map(bool, owners)) * 2 < len(ops) or sum(map(len, owners)) < least * len(bases):
         return None
     if are_written(queries, bases, min(ops), max(ops)):

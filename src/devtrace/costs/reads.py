@@ -20,7 +20,7 @@ from devtrace.costs.uses import (
     updated,
 )
 from devtrace.costs.values import are_drawn, are_written, factories_of, first_input, is_trained, op_of, takers_after
-from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.source.flow import LOOPS, path_of
 from devtrace.source.matching import called_name, match_code, owner_of
 from devtrace.source.vocabulary import (
@@ -51,33 +51,33 @@ _PRINTS: Final = ("print", "write", "debug", "info", "warning", "log")
 
 def is_needless(cost: Cost) -> bool:
     """Return whether the waits of a line are of each step, and nothing needs them then."""
-    queries, found, first = cost.queries, cost.found, cost.ops[0]
     has_argument = cost.is_of_the_user and lacks_argument(cost) is not None
-    if is_asked_for(queries, first) or not (has_argument or is_of_the_line(queries, found, first)):
+    if is_asked_for(cost.queries, cost.ops[0]) or not (has_argument or is_of_the_line(cost)):
         return False
     # A function of torch's may have a loop of its own: nothing of `torch.lobpcg(x)` says that it reads.
-    is_own = cost.is_of_the_user and not is_of_torch(found)
+    is_own = cost.is_of_the_user and not is_of_torch(cost)
     if not cost.pace.is_of_each_step or not (is_own or cost.runs_again):
         return False
     if is_drawn_from_nothing(cost):
         return True
-    if any(is_often(test, cost) for test in (is_a_choice, _was_read_before, _is_for_the_host)) or comes_back(found):
+    needed = (is_a_choice, _was_read_before, _is_for_the_host)
+    if any(is_often(test, cost) for test in needed) or comes_back(cost.found):
         return False
     trains_in_it = cost.pace.trains and cost.count <= cost.pace.steps  # more often it is a loop within a step
-    is_spared = trains_in_it or not decides_the_loop(found)
-    return is_spared and not (queries.package(cost.line) and _is_needed_by_the_package(cost, found))
+    is_spared = trains_in_it or not decides_the_loop(cost.found)
+    return is_spared and not (cost.queries.package(cost.line) and _is_needed_by_the_package(cost))
 
 
-def _is_needed_by_the_package(cost: Cost, found: SourceNode) -> bool:
+def _is_needed_by_the_package(cost: Cost) -> bool:
     """Return whether a package's line reads what its caller cannot spare.
 
     It asks for a branch or a size, not for each of many things in a step, or no step of the caller's trains.
     """
-    if is_written(cost.queries, cost.ops[0]):
-        return _is_printed(found)
+    if is_written(cost):
+        return _is_printed(cost)
+    asks_each = cost.count > cost.pace.steps and bool(loops_around(cost.found, (*LOOPS, ast.comprehension)))
     is_number = _is_whole(cost) or op_of(cost.queries, cost.ops[0]) == "equal"  # which asks for a truth
-    asks_each = cost.count > cost.pace.steps and bool(loops_around(found, (*LOOPS, ast.comprehension)))
-    is_asked = is_gone_on_by(found, is_number=is_number) and not asks_each
+    is_asked = not asks_each and is_gone_on_by(cost.found, is_number=is_number)
     return is_asked or not cost.pace.trains or cost.trains_alone
 
 
@@ -130,64 +130,67 @@ def is_asked_for(queries: TraceQueries, op: OpId) -> bool:
     return not queries.inputs(op)
 
 
-def is_written(queries: TraceQueries, op: OpId) -> bool:
+def is_written(cost: Cost) -> bool:
     """Return whether a tensor's values are made into text: `print(x)`, `f"{x}"`."""
-    return queries.op_name(op) == "Tensor.__repr__"
+    return cost.queries.op_name(cost.ops[0]) == "Tensor.__repr__"
 
 
-def _is_printed(found: SourceNode) -> bool:
+def _is_printed(cost: Cost) -> bool:
     """Return whether code is in what `print` or a logger takes."""
-    return any(called_name(outer) in _PRINTS for outer in found.source.ancestors(found.node))
+    return any(called_name(outer) in _PRINTS for outer in cost.found.source.ancestors(cost.node))
 
 
 # Whether the line itself reads.
 
 
-def is_of_the_line(queries: TraceQueries, found: SourceNode, op: OpId) -> bool:
+def is_of_the_line(cost: Cost) -> bool:
     """Return whether a line itself takes the value.
 
     Torch's own code may do so in a call that does not say it: `scaler.step(opt)`. An op may have to know how many
     values there are, as `x.unique()` does: its shape is the result. So it is with a mask that a package picks by.
     """
-    node, name = found.node, called_name(found.node)
-    if is_written(queries, op) or is_a_truth_asked(queries, found, op) or _is_given_to_scheduler(queries, found, op):
+    node, name, op = cost.node, called_name(cost.node), cost.ops[0]
+    if is_written(cost) or is_truth_asked(cost) or _is_given_to_scheduler(cost):
         return True
     if not isinstance(node, ast.Call):
-        return not (isinstance(node, ast.Subscript) and queries.package(queries.op_site(op)))
-    if any(part in queries.op_name(op) for part in COUNTS):
+        return not (isinstance(node, ast.Subscript) and cost.queries.package(cost.queries.op_site(op)))
+    if any(part in cost.queries.op_name(op) for part in COUNTS):
         return False
-    if name in READS or name in TAKES_VALUES or is_move(name) or names_the_op(queries, name, op):
+    if name in READS or name in TAKES_VALUES or is_move(name) or names_the_op(cost):
         return True
     owner = owner_of(node)
-    return owner is not None and full_name(owner, found.source) in ("math", "numpy", "torch") and name.islower()
+    return owner is not None and full_name(owner, cost.found.source) in ("math", "numpy", "torch") and name.islower()
 
 
-def _is_given_to_scheduler(queries: TraceQueries, found: SourceNode, op: OpId) -> bool:
+def _is_given_to_scheduler(cost: Cost) -> bool:
     """Return whether a scheduler reads what was computed for it, as ReduceLROnPlateau does.
 
     What `scaler.step(optimizer)` reads is filled by its own counts, and a closure's loss is its optimizer's.
     """
-    if match_code("$scheduler.step($value)", found.node) is None or queries.is_phase("optimizer")[op]:
-        return False
+    queries, op = cost.queries, cost.ops[0]
     made = [queries.producer(queries.base(row)) for row in queries.carried(op)]
-    return any(maker >= 0 and queries.kind(maker) == "compute" for maker in made)
+    is_computed = any(maker >= 0 and queries.kind(maker) == "compute" for maker in made)
+    is_step = match_code("$scheduler.step($value)", cost.node) is not None
+    return is_step and is_computed and not queries.is_phase("optimizer")[op]
 
 
-def is_a_truth_asked(queries: TraceQueries, found: SourceNode, op: OpId) -> bool:
+def is_truth_asked(cost: Cost) -> bool:
     """Return whether a condition, or a part of one, is asked for its truth, which waits for what a call in it gives."""
-    around = found.source.parent(found.node)
+    around = cost.found.source.parent(cost.node)
     is_part = match_code("not $x", around) is not None or isinstance(around, ast.BoolOp)
-    return "_local_scalar_dense" in queries.op_name(op) and (is_part or getattr(around, "test", None) is found.node)
+    is_read = "_local_scalar_dense" in cost.queries.op_name(cost.ops[0])
+    return is_read and (is_part or getattr(around, "test", None) is cost.node)
 
 
-def is_of_torch(found: SourceNode) -> bool:
+def is_of_torch(cost: Cost) -> bool:
     """Return whether code calls a function of torch's by its name."""
-    return isinstance(found.node, ast.Call) and package(found.node.func, found.source) == "torch"
+    return isinstance(cost.node, ast.Call) and package(cost.node.func, cost.found.source) == "torch"
 
 
-def names_the_op(queries: TraceQueries, name: str, op: OpId) -> bool:
+def names_the_op(cost: Cost) -> bool:
     """Return whether a function has the name of an op or of a part of it: `index` is one of `aten.index_put`."""
-    return bool(name) and re.search(rf"(?<![a-z]){re.escape(name)}(?![a-z])", queries.op_name(op)) is not None
+    name, op = re.escape(called_name(cost.node)), cost.queries.op_name(cost.ops[0])
+    return name != "" and re.search(rf"(?<![a-z]){name}(?![a-z])", op) is not None
 
 
 # What the value is, and what it is read for: the traits of the table.
@@ -216,18 +219,16 @@ def lacks_argument(cost: Cost) -> dict[str, bool | str] | None:
 
 
 def is_index(cost: Cost) -> bool:
-    """Return whether `words[i]` reads its index, and is not itself asked for its truth."""
-    return not is_a_truth_asked(cost.queries, cost.found, cost.ops[0])
+    return not is_truth_asked(cost)
 
 
 def is_shown(cost: Cost) -> dict[str, str | bool] | None:
     """Find a value that is printed or made a part of a text, and what counts the steps. A package's is for nobody."""
-    op, is_text = cost.ops[0], isinstance(cost.node, ast.FormattedValue | ast.JoinedStr)
-    if is_written(cost.queries, op) and cost.queries.package(cost.queries.op_site(op)):
+    if is_written(cost) and cost.queries.package(cost.queries.op_site(cost.ops[0])):
         return {"why": "host-sync.to-format", "is_of_package": True}
-    if not (is_text or is_written(cost.queries, op) or _is_printed(cost.found)):
-        return None
-    return {"step": counter(cost.found, read_code(cost)), "is_of_package": False}
+    if isinstance(cost.node, ast.FormattedValue | ast.JoinedStr) or is_written(cost) or _is_printed(cost):
+        return {"step": counter(cost.found, read_code(cost)), "is_of_package": False}
+    return None
 
 
 def is_counted(cost: Cost) -> dict[str, str] | None:
@@ -291,7 +292,7 @@ def is_gathered(cost: Cost) -> dict[str, str] | None:
 def read_code(cost: Cost) -> ast.AST:
     """Return the code of the tensor that a line reads: `loss` of `loss.detach().item()`."""
     read = matches(cost.node, "$x.item()", "float($x)", "int($x)", "bool($x)")
-    item = matches(cost.node, "$x[$at]") if is_index(cost) else None
+    item = matches(cost.node, "$x[$at]") if not is_truth_asked(cost) else None
     code = read["x"] if read is not None else item["at"] if item is not None else cost.node
     plain = matches(code, "$x.detach()")
     return plain["x"] if plain is not None else code
