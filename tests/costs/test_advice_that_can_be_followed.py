@@ -130,10 +130,18 @@ def _rate_on_a_plateau(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> 
     PLATEAUS.setdefault(id(optimizer), torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)).step(float(loss))
 
 
+def _rate_by_a_function(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
+    _set_rate(optimizer, 0.1 / (1 + loss.item()))
+
+
+def _set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    optimizer.param_groups[0]["lr"] = rate
+
+
 PLATEAUS: dict[int, torch.optim.lr_scheduler.ReduceLROnPlateau] = {}
 
 
-@pytest.mark.parametrize("set_rate", [_rate_of_groups, _rate_on_a_plateau])
+@pytest.mark.parametrize("set_rate", [_rate_of_groups, _rate_on_a_plateau, _rate_by_a_function])
 def test_a_learning_rate_is_to_be_set_less_often(
     set_rate: Callable[[torch.optim.Optimizer, torch.Tensor], None],
 ) -> None:

@@ -96,9 +96,23 @@ def assigned_to(found: SourceNode, name: str) -> list[ast.expr | None]:
 
 
 def results_of(found: SourceNode) -> list[ast.AST]:
-    """Return the code that reads a value, and where the function uses the variables that its statement makes of it."""
-    uses = [use for name in binds(found.statement) for use in uses_of(found, name) or () if is_read(use)]
-    return [found.node, *uses]
+    """Return the code that reads a value, and where it is used: by the variables that its statement makes of it.
+
+    And in a function of the same file that takes it: `rate` of `def set_rate(optimizer, rate)`.
+    """
+    read = [use for name in binds(found.statement) for use in uses_of(found, name) or () if is_read(use)]
+    taken = (use for value in (found.node, *read) for use in uses(found.source, value) if use.role == "argument")
+    return [found.node, *read, *(each for use in taken for each in _uses_in_function(found.source, use))]
+
+
+def _uses_in_function(source: Source, use: Use) -> list[ast.Name]:
+    call = use.outer
+    name = variable(call.func) if isinstance(call, ast.Call) else ""
+    function = next((each for each in nodes_of(ast.FunctionDef, source.tree) if each.name == name), None)
+    given = getattr(call, "args", []).index(use.inner) if function and use.inner in getattr(call, "args", []) else -1
+    words = [getattr(use.inner, "arg", "")] if given < 0 else parameters(function or call)[given : given + 1]
+    names = nodes_of(ast.Name, *function.body) if function is not None else ()
+    return [each for each in names if each.id in words and is_read(each)]
 
 
 def updated(statement: ast.stmt) -> tuple[ast.expr, ast.operator, ast.expr] | None:
@@ -341,7 +355,8 @@ def comes_back(found: SourceNode) -> bool:
     It is passed to code outside torch, whose result, or object, the next round reads.
     """
     loop = next(iter(loops_around(found)), None)
-    reached = {path for use in results_of(found) for path in _changed_by(found, use)}
+    own = (use for use in results_of(found) if found.source.function(use) is found.function)
+    reached = {path for use in own for path in _changed_by(found, use)}
     statements = list(nodes_of(ast.stmt, loop)) if loop is not None and reached else []
     taking = [(paths_in(each), binds(each)) for each in statements if each is not loop]
     while more := {name for paths, names in taking if paths & reached for name in names} - reached:
