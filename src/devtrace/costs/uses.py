@@ -282,12 +282,37 @@ def are_taken_one_by_one(found: SourceNode) -> bool:
 # What code decides by a value.
 
 
+def _conditions(source: Source, code: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
+    """Yield what code asks, and whether that ends a loop, or answers if one is to end."""
+    for node in ast.walk(code):
+        if isinstance(node, ast.If | ast.While | ast.IfExp):
+            last = node.body[-1] if isinstance(node, ast.If) else None
+            in_a_loop = any(isinstance(outer, LOOPS) for outer in source.ancestors(node))
+            leaves = in_a_loop and isinstance(last, ast.Break | ast.Return)
+            answers = matches(last, "return True", "return False") is not None
+            yield node.test, isinstance(node, ast.While) or leaves or answers
+        elif isinstance(node, ast.Compare | ast.UnaryOp | ast.Call) and is_truth(node):
+            yield node, isinstance(source.parent(node), ast.Return)
+
+
+def is_truth(node: ast.AST) -> bool:
+    return isinstance(node, ast.Compare) or matches(node, "not $x", "bool($x)") is not None
+
+
 def decides_the_loop(found: SourceNode) -> bool:
     """Return whether the value says how long a loop goes on: that needs it. A guard against what never is does not."""
     statement = found.statement
     names = set(assigned_names(statement)) if isinstance(statement, ast.Assign | ast.AnnAssign) else set()
-    tests = (test for test in _tests_of_loops(found) if not _checks_floats(test, found))
+    asked = _conditions(found.source, found.function or found.source.tree)
+    tests = (test for test, ends in asked if ends and not _checks_floats(test, found))
     return any(found.node in ast.walk(test) or not names.isdisjoint(names_in(test)) for test in tests)
+
+
+def decides_later(found: SourceNode) -> bool:
+    """Return whether the loop compares what the statement gets, or branches by it: `if value < best`."""
+    names = set(assigned_names(found.statement))
+    asked = (test for loop in loops_around(found)[:1] for test, _ in _conditions(found.source, loop))
+    return any(not names.isdisjoint(names_in(test)) for test in asked)
 
 
 def _checks_floats(test: ast.expr, found: SourceNode) -> bool:
@@ -301,36 +326,6 @@ def _checks_floats(test: ast.expr, found: SourceNode) -> bool:
     )
 
 
-def _tests_of_loops(found: SourceNode) -> Iterator[ast.expr]:
-    """Yield the conditions of the function that end a loop, or answer whether one is to end."""
-    function = found.source.function(found.node)
-    for node in ast.walk(function or found.source.tree):
-        if isinstance(node, ast.While) or (isinstance(node, ast.If) and _leaves(found, node)):
-            yield node.test
-        elif isinstance(node, ast.Return) and (isinstance(node.value, ast.Compare) or is_truth(node.value)):
-            yield node.value  # type: ignore[misc]
-
-
-def _leaves(found: SourceNode, branch: ast.If) -> bool:
-    last = branch.body[-1]
-    in_a_loop = any(isinstance(outer, LOOPS) for outer in found.source.ancestors(branch))
-    ends = in_a_loop and isinstance(last, ast.Break | ast.Return)
-    return ends or matches(last, "return True", "return False") is not None
-
-
-def is_truth(node: ast.AST | None) -> bool:
-    return matches(node, "not $x", "bool($x)") is not None
-
-
-def decides_later(found: SourceNode) -> bool:
-    """Return whether the loop compares what the statement gets, or branches by it: `if value < best`."""
-    compared: list[ast.AST] = []
-    for loop in loops_around(found)[:1]:
-        branches = (each for kind in (ast.If, ast.IfExp, ast.While) for each in nodes_of(kind, loop))
-        compared += [*nodes_of(ast.Compare, loop), *(each.test for each in branches)]  # type: ignore[attr-defined]
-    return not names_in(*compared).isdisjoint(assigned_names(found.statement))
-
-
 def is_gone_on_by(found: SourceNode, *, is_number: bool) -> bool:
     """Return whether a value of the step picks what the code does next, as a size or an index does (`is_number`).
 
@@ -339,7 +334,7 @@ def is_gone_on_by(found: SourceNode, *, is_number: bool) -> bool:
     node, statement, asked = found.node, found.statement, found.node if is_number else None
     for each in (statement, *reversed(list(found.source.below(node, statement)))):  # a part of a condition counts first
         is_tested = isinstance(each, ast.If | ast.While | ast.IfExp) and (each is node or node in ast.walk(each.test))
-        if is_tested or isinstance(each, ast.Compare | ast.BoolOp) or is_truth(each):
+        if is_tested or isinstance(each, ast.BoolOp) or is_truth(each):
             asked = getattr(each, "test", each)
     names = nodes_of(ast.Name, asked) if asked is not None else ()
     kept = (own_name(found.source, node), "bool", "int")
