@@ -106,13 +106,14 @@ def results_of(found: SourceNode) -> list[ast.AST]:
 
 
 def _uses_in_function(source: Source, use: Use) -> list[ast.Name]:
+    """Return where a function of the file uses the argument that a call of it takes."""
     call = use.outer
-    name = variable(call.func) if isinstance(call, ast.Call) else ""
-    function = next((each for each in nodes_of(ast.FunctionDef, source.tree) if each.name == name), None)
-    given = getattr(call, "args", []).index(use.inner) if function and use.inner in getattr(call, "args", []) else -1
-    words = [getattr(use.inner, "arg", "")] if given < 0 else parameters(function or call)[given : given + 1]
-    names = nodes_of(ast.Name, *function.body) if function is not None else ()
-    return [each for each in names if each.id in words and is_read(each)]
+    functions = [each for each in nodes_of(ast.FunctionDef, source.tree) if each.name == called_name(call)]
+    if not functions or not isinstance(call, ast.Call) or not variable(call.func):
+        return []
+    taken = [*zip(call.args, parameters(functions[0]), strict=False), *((word, word.arg) for word in call.keywords)]
+    names = [name for given, name in taken if given is use.inner]
+    return [each for each in nodes_of(ast.Name, *functions[0].body) if each.id in names and is_read(each)]
 
 
 def updated(statement: ast.stmt) -> tuple[ast.expr, ast.operator, ast.expr] | None:
