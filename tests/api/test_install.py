@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from devtrace.words.catalogue import templates
-from warm import LIMIT
+from warm import LIMIT, Ended, Warm
 
 pytestmark = pytest.mark.slow
 
@@ -54,14 +54,21 @@ with devtrace.simulate("cuda:1"):
 """
 
 
-def python(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    script = folder / "program.py"
-    script.write_text(text)
-    command = [sys.executable, *arguments, str(script)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False, cwd=folder)
+def python(folder: Path, text: str) -> Ended:
+    """Run a script in a Python of its own, in which torch comes after devtrace or before."""
+    (folder / "program.py").write_text(text)
+    command = [sys.executable, "program.py"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False, cwd=folder)
+    return Ended(ran.returncode, ran.stdout, ran.stderr)
 
 
-def explained(ran: subprocess.CompletedProcess[str]) -> str:
+def forked(warm: Warm, folder: Path, text: str) -> Ended:
+    """Run a script where torch is there already."""
+    (folder / "program.py").write_text(text)
+    return warm.python(folder, "program.py")
+
+
+def explained(ran: Ended) -> str:
     """Return what stands below the sentence, which stands there once and below the traceback."""
     traceback, sentence, report = ran.stderr.partition(SENTENCE)
     assert "RuntimeError: Expected all tensors" in traceback
@@ -88,19 +95,19 @@ def test_an_error_that_ended_its_simulation_on_the_way_is_explained_as_well(tmp_
     assert "cuda:0 + cpu" in report
 
 
-def test_former_hooks_are_called_first_and_any_other_error_is_theirs_alone(tmp_path: Path) -> None:
+def test_former_hooks_are_called_first_and_any_other_error_is_theirs_alone(warm: Warm, tmp_path: Path) -> None:
     hook = "import sys\nsys.excepthook = lambda kind, error, traceback: print('mine', file=sys.stderr)\n"
-    assert python(tmp_path, f"{hook}{INSTALLED}\nraise RuntimeError('no device')").stderr == "mine\n"
-    ran = python(tmp_path, f"{hook}{INSTALLED}\nfails()")
+    assert forked(warm, tmp_path, f"{hook}{INSTALLED}\nraise RuntimeError('no device')").stderr == "mine\n"
+    ran = forked(warm, tmp_path, f"{hook}{INSTALLED}\nfails()")
     assert ran.stderr.startswith(f"mine\n\n{SENTENCE}\n")
 
 
-def test_an_error_of_a_thread_and_one_of_a_task_are_explained(tmp_path: Path) -> None:
+def test_an_error_of_a_thread_and_one_of_a_task_are_explained(warm: Warm, tmp_path: Path) -> None:
     thread = "import threading\nthread = threading.Thread(target=fails)\nthread.start()\nthread.join()"
-    assert "`net.scale` is on cpu" in explained(python(tmp_path, f"{INSTALLED}\n{thread}"))
+    assert "`net.scale` is on cpu" in explained(forked(warm, tmp_path, f"{INSTALLED}\n{thread}"))
     task = "import asyncio\nasync def main():\n    asyncio.get_running_loop().call_soon(fails)\n"
     task += "    await asyncio.sleep(0.1)\nasyncio.run(main())"
-    assert "`net.scale` is on cpu" in explained(python(tmp_path, f"{INSTALLED}\n{task}"))
+    assert "`net.scale` is on cpu" in explained(forked(warm, tmp_path, f"{INSTALLED}\n{task}"))
 
 
 def test_what_is_installed_goes_out_again(tmp_path: Path) -> None:
@@ -145,10 +152,11 @@ def test_in_ipythons_start_up_files_it_loads_the_extension(tmp_path: Path) -> No
     assert "`net.scale` is on cpu" in ran.stdout
 
 
-def test_run_untraced_explains_the_error_and_changes_nothing_else(tmp_path: Path) -> None:
-    run = ("-m", "devtrace", "run", "--untraced")
-    ran = python(tmp_path, f"{MODEL}\nprint('said')\nfails()", *run, "--simulate", "cuda:1")
+def test_run_untraced_explains_the_error_and_changes_nothing_else(warm: Warm, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(f"{MODEL}\nprint('said')\nfails()")
+    (tmp_path / "clean.py").write_text("import torch\nprint(torch.ones(1).item())")
+    ran = warm.devtrace(tmp_path, "run", "--untraced", "--simulate", "cuda:1", "program.py")
     assert (ran.returncode, ran.stdout) == (1, "said\n")
     assert "`net.scale` is on cpu" in explained(ran)
-    clean = python(tmp_path, "import torch\nprint(torch.ones(1).item())", *run)
+    clean = warm.devtrace(tmp_path, "run", "--untraced", "clean.py")
     assert (clean.returncode, clean.stdout, clean.stderr) == (0, "1.0\n", "")

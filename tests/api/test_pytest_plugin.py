@@ -6,12 +6,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from warm import LIMIT
+from warm import LIMIT, Ended, Warm
 
 pytestmark = pytest.mark.slow
 
@@ -67,19 +66,18 @@ def test_after(devtrace):
 """
 
 
-def pytest_in(
-    folder: Path, text: str, *arguments: str, environment: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
+FLAGS = ("-p", "devtrace.api.pytest_plugin", "--strict-markers")
+VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+
+def pytest_in(folder: Path, text: str, warm: Warm, *arguments: str, **variables: str) -> Ended:
+    """Run a project's tests in a fork of a Python that has torch."""
     (folder / "test_project.py").write_text(text)
-    command = [sys.executable, "-m", "pytest", "-p", "devtrace.api.pytest_plugin", "--strict-markers", *arguments]
-    variables = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **(environment or {})}
-    return subprocess.run(
-        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=LIMIT, check=False
-    )
+    return warm.pytest(folder, *FLAGS, *arguments, environment=VARIABLES | variables)
 
 
-def test_marked_tests_fail_on_what_their_marker_forbids_and_others_are_left_alone(tmp_path: Path) -> None:
-    got = pytest_in(tmp_path, PROJECT, "-q", "-rA")
+def test_marked_tests_fail_on_what_their_marker_forbids_and_others_are_left_alone(warm: Warm, tmp_path: Path) -> None:
+    got = pytest_in(tmp_path, PROJECT, warm, "-q", "-rA")
     outcomes = dict(
         line.split(" - ")[0].split(" test_project.py::")[::-1]
         for line in got.stdout.splitlines()
@@ -100,7 +98,7 @@ def test_marked_tests_fail_on_what_their_marker_forbids_and_others_are_left_alon
     assert "model(torch.zeros(3, 4))" in got.stdout
 
 
-def test_what_a_fixture_attached_and_moved_is_known_to_the_report(tmp_path: Path) -> None:
+def test_what_a_fixture_attached_and_moved_is_known_to_the_report(warm: Warm, tmp_path: Path) -> None:
     text = """
 import pytest, torch
 from torch import nn
@@ -118,25 +116,29 @@ def model(): return Net().to("cuda")
 @pytest.mark.devices(simulate="cuda:1")
 def test_it(model): model(torch.zeros(3, 4, device="cuda"))
 """
-    printed = " ".join(pytest_in(tmp_path, text, "-q").stdout.split())
+    printed = " ".join(pytest_in(tmp_path, text, warm, "-q").stdout.split())
     assert "`model.to()` moves registered parameters and buffers only, and `scale` is a plain attribute." in printed
     assert 'test_project.py line 13 return Net().to("cuda")' in printed
     assert 'self.register_buffer("scale", torch.ones(2), persistent=False)' in printed
 
 
-def test_a_marker_that_is_not_understood_is_named(tmp_path: Path) -> None:
-    got = pytest_in(tmp_path, "import pytest\n@pytest.mark.devices(sinks=0)\ndef test_a(): pass\n")
+def test_a_marker_that_is_not_understood_is_named(warm: Warm, tmp_path: Path) -> None:
+    got = pytest_in(tmp_path, "import pytest\n@pytest.mark.devices(sinks=0)\ndef test_a(): pass\n", warm)
     assert "pytest.mark.devices: got sinks; it takes devices(simulate=None" in got.stdout
     assert got.returncode == 1
 
 
 def test_a_project_that_does_not_use_it_does_not_import_torch(tmp_path: Path) -> None:
     text = "import sys\ndef test_a(): assert not {'torch', 'numpy', 'devtrace.api.recording'} & set(sys.modules)\n"
-    assert pytest_in(tmp_path, text, "-q").returncode == 0
+    (tmp_path / "test_project.py").write_text(text)
+    command = [sys.executable, "-m", "pytest", *FLAGS, "-q"]
+    assert subprocess.run(command, cwd=tmp_path, env=os.environ | VARIABLES, timeout=LIMIT, check=False).returncode == 0
 
 
-def test_the_marker_is_listed(tmp_path: Path) -> None:
-    assert "@pytest.mark.devices(simulate=None, expect=None, errors=0" in pytest_in(tmp_path, "", "--markers").stdout
+def test_the_marker_is_listed(warm: Warm, tmp_path: Path) -> None:
+    assert (
+        "@pytest.mark.devices(simulate=None, expect=None, errors=0" in pytest_in(tmp_path, "", warm, "--markers").stdout
+    )
 
 
 SUITE = """
@@ -171,10 +173,10 @@ def test_two_again(model): assert torch.cuda.device_count() == 2 and model.weigh
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["one process", "pytest-xdist"])
 def test_a_whole_suite_runs_on_simulated_devices_and_device_errors_are_explained(
-    workers: tuple[str, ...], tmp_path: Path
+    workers: tuple[str, ...], warm: Warm, tmp_path: Path
 ) -> None:
     flags = (*workers, "--devtrace=cuda:2", "--devtrace-json=a.json", "--devtrace-sarif=a.sarif")
-    ran = pytest_in(tmp_path, SUITE, "-q", "-rA", *flags, environment={"GITHUB_ACTIONS": "true"})
+    ran = pytest_in(tmp_path, SUITE, warm, "-q", "-rA", *flags, GITHUB_ACTIONS="true")
     assert "3 failed, 4 passed" in ran.stdout
     assert ran.stdout.count(" Captured devtrace call ") == 2
     assert "`torch.zeros(3, 4)` is on cpu" in ran.stdout
@@ -188,8 +190,8 @@ def test_a_whole_suite_runs_on_simulated_devices_and_device_errors_are_explained
     assert len(lines) == len(results) == len(written["findings"]) == 2
 
 
-def test_devices_that_cannot_be_are_one_sentence(tmp_path: Path) -> None:
-    ran = pytest_in(tmp_path, "", "--devtrace=tpu:9")
+def test_devices_that_cannot_be_are_one_sentence(warm: Warm, tmp_path: Path) -> None:
+    ran = pytest_in(tmp_path, "", warm, "--devtrace=tpu:9")
     assert ran.returncode == 4
     assert "ERROR: simulate-devices: got" in ran.stderr
 
@@ -218,14 +220,14 @@ def test_shape(): torch.ones(2) + torch.ones(3)
 """
 
 
-def test_a_device_error_of_any_test_has_a_section_and_no_other_error_has(tmp_path: Path) -> None:
-    ran = pytest_in(tmp_path, UNMARKED)
+def test_a_device_error_of_any_test_has_a_section_and_no_other_error_has(warm: Warm, tmp_path: Path) -> None:
+    ran = pytest_in(tmp_path, UNMARKED, warm)
     assert (ran.stdout.count(" Captured devtrace call "), ran.stdout.count(" Captured devtrace setup ")) == (1, 1)
     assert "`model.weight` and `.bias` are on cpu" in ran.stdout
 
 
-def test_the_ini_file_switches_the_section_off(tmp_path: Path) -> None:
-    assert "Captured devtrace" not in pytest_in(tmp_path, UNMARKED, "-o", "devtrace_explain=false").stdout
+def test_the_ini_file_switches_the_section_off(warm: Warm, tmp_path: Path) -> None:
+    assert "Captured devtrace" not in pytest_in(tmp_path, UNMARKED, warm, "-o", "devtrace_explain=false").stdout
 
 
 KEPT = """
@@ -246,8 +248,8 @@ def test_last():
 """
 
 
-def test_the_trace_of_a_test_is_kept_only_until_its_report(tmp_path: Path) -> None:
-    got = pytest_in(tmp_path, KEPT, "-q", "-rA", "--devtrace", "cuda:1")
+def test_the_trace_of_a_test_is_kept_only_until_its_report(warm: Warm, tmp_path: Path) -> None:
+    got = pytest_in(tmp_path, KEPT, warm, "-q", "-rA", "--devtrace", "cuda:1")
     assert "1 failed, 3 passed" in got.stdout, got.stdout
     assert "is on cpu" in got.stdout
 
@@ -266,9 +268,9 @@ def test_expects():
 """
 
 
-def test_what_broke_a_limit_is_an_error_for_ci_and_notes_come_on_request(tmp_path: Path) -> None:
+def test_what_broke_a_limit_is_an_error_for_ci_and_notes_come_on_request(warm: Warm, tmp_path: Path) -> None:
     flags = ("-q", "--devtrace-json=a.json", "--devtrace-sarif=a.sarif")
-    ran = pytest_in(tmp_path, LIMITS, *flags, environment={"GITHUB_ACTIONS": "true"})
+    ran = pytest_in(tmp_path, LIMITS, warm, *flags, GITHUB_ACTIONS="true")
     shown = [line.partition(" ")[0] for line in ran.stdout.splitlines() if line.startswith("::")]
     levels = [result["level"] for result in json.loads((tmp_path / "a.sarif").read_text())["runs"][0]["results"]]
     findings = json.loads((tmp_path / "a.json").read_text())["findings"]

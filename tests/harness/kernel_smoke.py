@@ -1,7 +1,4 @@
-"""What the kernel does whichever feature it lacks: in a process of its own, with the sources of a copy.
-
-python kernel_smoke.py TRACE ...      traces that the whole package saved
-"""
+"""What the kernel does whichever feature it lacks: in a process of its own, with the sources of a copy."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import devtrace
-from devtrace.cli.main import main
+from devtrace.cli.main import main as devtrace_main
 from devtrace.features import offers
 from shells import new_shell
 
@@ -33,7 +30,7 @@ def look_at(report: devtrace.Report) -> None:
     page = report.to_html("report.html").read_text(encoding="utf-8")
     assert "</html>" in page
     report.trace.save("run.devtrace")
-    main(["report", "run.devtrace", "--json", "run.json"])
+    devtrace_main(["report", "run.devtrace", "--json", "run.json"])
     assert len(json.loads(Path("run.json").read_text())["findings"]) == len(report.findings)
 
 
@@ -72,13 +69,14 @@ def ask_for_devices() -> None:
     assert done.stderr.count("\n") == 1
 
 
-if __name__ == "__main__":
+def main(*traces: str) -> None:
+    """Try all of it, and read traces that the whole package saved."""
     assert all(hasattr(devtrace, name) for name in devtrace.__all__)
-    for file in sys.argv[1:]:
+    for file in traces:
         look_at(devtrace.diagnose(devtrace.load(file)))
     record()
     use_magics()
     with suppress(SystemExit):
-        main(["--help"])
+        devtrace_main(["--help"])
     if not HAS_DEVICES:
         ask_for_devices()

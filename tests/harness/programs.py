@@ -23,8 +23,8 @@ import pickle
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext, redirect_stderr
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import StringIO
@@ -44,14 +44,12 @@ from devtrace.diagnosis.findings import Edit, Finding
 from devtrace.diagnosis.saved_case import of_json
 from devtrace.recording.context import hooks
 from devtrace.report import parts
-from devtrace.report.text import text
 from devtrace.trace.format import decode
 from devtrace.words import language
 from folders import TESTS
 from loaded import loaded
 from warm import SHARED, Warm
 
-WIDTHS = (60, 80, 100, 120)
 GPU = ("cuda:0",)
 Mode = Literal[
     "recorded",  # on two simulated devices
@@ -75,7 +73,6 @@ class Outcome:
     notes: tuple[str, ...] = ()
     without_line: tuple[str, ...] = ()  # ops of the backward pass that no line of the program ran
     values: list[Any] = field(default_factory=list)
-    by_width: dict[int, str] = field(default_factory=dict)  # the text in so many columns
     case: str = ""  # the text of the file of its case
 
     @property
@@ -193,12 +190,17 @@ def patched(text: str, hunks: str) -> str:
     return "".join([*result, *lines[done:]])
 
 
+Said = tuple[str, tuple[Finding, ...], tuple[str, ...]]
+"""Text, findings and notes of a report."""
+
+
 @dataclass(frozen=True)
 class Ran:
     """A program that ran: what its process knows, and the text of the file of its case, of which its report is made."""
 
     raised: str
     case: str
+    said: Said | None = None  # in its own process, in English; None once it was compared
     without_line: tuple[str, ...] = ()
     values: list[Any] = field(default_factory=list)
 
@@ -214,37 +216,51 @@ def run(
     sources = {file.name: file.read_text(encoding="utf-8") for file in sorted(path.parent.glob("*.py"))}
     place = str(path) if function == "run" else f"{path}::{function}"
     key = hashlib.sha256(json.dumps([as_run, place, arguments, sources]).encode()).hexdigest()
+    is_kept = path.is_relative_to(TESTS) and as_run in ("recorded", "untraced")
+    file = (cases.folder() if is_kept else SHARED.folder or Path(mkdtemp())) / key
+    if (key, mode) not in _outcomes and not file.exists():
+        given = warm.call("programs", "ran", as_run, place, *arguments)
+        _outcomes[key, as_run] = outcome_of(given, as_run)
+        _keep(file, given)
     if (key, mode) not in _outcomes:
-        is_kept = path.is_relative_to(TESTS) and as_run in ("recorded", "untraced")
-        kept = (cases.folder() if is_kept else SHARED.folder or Path(mkdtemp())) / key
-        given = _made(kept, lambda: warm.call("programs", "ran", as_run, place, *arguments))
-        _outcomes[key, mode] = outcome_of(given, mode)
+        _outcomes[key, mode] = outcome_of(pickle.loads(file.read_bytes()), mode)
     return _outcomes[key, mode]
 
 
-def _made(file: Path, make: Callable[[], Ran | Outcome]) -> Ran | Outcome:
-    """Return what a file has, which whichever worker needs it first makes."""
-    if not file.exists():
-        part = file.with_suffix(f".{os.getpid()}")
-        part.write_bytes(pickle.dumps(make()))
-        part.replace(file)
-    found: Ran | Outcome = pickle.loads(file.read_bytes())
-    return found
+def _keep(file: Path, given: Ran | Outcome) -> None:
+    """Write what a program gave, for other workers too; of a report that was compared there is no need any more."""
+    part = file.with_suffix(f".{os.getpid()}")
+    part.write_bytes(pickle.dumps(replace(given, said=None) if isinstance(given, Ran) else given))
+    part.replace(file)
 
 
 def outcome_of(given: Ran | Outcome, mode: Mode) -> Outcome:
-    """Diagnose the case of a program that ran elsewhere."""
+    """Diagnose the case of a program that ran elsewhere; its own process must have said the same, to the letter."""
     if isinstance(given, Outcome):
         return given
-    data = json.loads(given.case)
-    before, language.CHOICE.user = language.CHOICE.user, "zh" if mode == "zh" else language.CHOICE.user
+    with speaking("zh" if mode == "zh" else "en"):
+        found = _said(diagnosed(given.case))
+    assert given.said in (None, found)
+    return Outcome(given.raised, *found, given.without_line, given.values, given.case)
+
+
+@contextmanager
+def speaking(of: language.Language) -> Iterator[None]:
+    before, language.CHOICE.user = language.CHOICE.user, of
     try:
-        report = devtrace.diagnose(replace(Trace.of(decode(data)), case=of_json(data["case"])))
-        by_width = {width: text(report, width) for width in WIDTHS}
-        said = report.text, report.findings, report.notes
+        yield
     finally:
         language.CHOICE.user = before
-    return Outcome(given.raised, *said, given.without_line, given.values, by_width, given.case)
+
+
+def diagnosed(case: str) -> Report:
+    """Return the report that is made of the text of a case's file."""
+    data = json.loads(case)
+    return devtrace.diagnose(replace(Trace.of(decode(data)), case=of_json(data["case"])))
+
+
+def _said(report: Report) -> Said:
+    return report.text, report.findings, report.notes
 
 
 def ran(mode: Mode, place: str, *arguments: str) -> Ran | Outcome:
@@ -268,7 +284,7 @@ def _recorded(place: str, arguments: tuple[str, ...], devices: AbstractContextMa
     except Exception as error:  # noqa: BLE001 (the program's own failure is what is studied)
         raised = f"{type(error).__name__}: {error}"
     lost = tuple(op.name for op in recording.trace.ops if op.phase == "backward" and op.site is None)
-    return Ran(raised, saved(recording.report), lost, values)
+    return Ran(raised, saved(recording.report), _said(recording.report), lost, values)
 
 
 def _untraced(place: str, arguments: tuple[str, ...], devices: AbstractContextManager[object]) -> Ran | Outcome:
@@ -280,17 +296,14 @@ def _untraced(place: str, arguments: tuple[str, ...], devices: AbstractContextMa
             raised, report = f"{type(error).__name__}: {error}", devtrace.explain(error)
             if report.trace.case is None:  # nothing is said of it
                 return Outcome(raised, report.text, report.findings, report.notes)
-            return Ran(raised, saved(report))
+            return Ran(raised, saved(report), _said(report))
     return Outcome()
 
 
 def saved(report: Report) -> str:
-    """Return the text of the file of a report's case, which gives the same report to the letter."""
+    """Return the text of the file of a report's case."""
     with TemporaryDirectory() as folder:
-        file = report.trace.save(Path(folder) / "case.devtrace", case=True)
-        again = devtrace.diagnose(devtrace.load(file))
-        assert (again.text, again.findings, again.notes) == (report.text, report.findings, report.notes)
-        return file.read_text(encoding="utf-8")
+        return report.trace.save(Path(folder) / "case.devtrace", case=True).read_text(encoding="utf-8")
 
 
 def _installed(place: str, arguments: tuple[str, ...], devices: AbstractContextManager[object]) -> Outcome:

@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,16 @@ JOB = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 NEEDED = (
     "torch._dynamo",  # every optimizer imports it
     "numpy.ma",
-    "devtrace.cli.main", "devtrace.recording.recording", "devtrace.simulation.simulation",
-    "devtrace.diagnosis.diagnose", "devtrace.diagnosis.store", "devtrace.report.text",
+    "devtrace.cli.main", "devtrace.api.recording", "devtrace.api.environment", "devtrace.recording.recording",
+    "devtrace.simulation.entry", "devtrace.simulation.simulation", "devtrace.memory.observer",
+    "devtrace.dtypes.autocast_recorder", "devtrace.costs.idle_optimizers", "devtrace.trace.memory_curves",
+    "devtrace.explaining.explain", "devtrace.explaining.reading.reader", "devtrace.diagnosis.store",
     "devtrace.contract.code_scanning", "devtrace.contract.forms", "devtrace.notebook.magic",
-    "programs", "fix_rounds", "shells", "IPython.core.completer", "IPython.core.magics", "stack_data",
+    "programs", "fix_rounds", "shells", "IPython.core.completer", "IPython.core.magics", "stack_data", "pytest",
 )  # fmt: skip
+WITHOUT_OURS = tuple(name for name in NEEDED if "." in name and not name.startswith("devtrace"))
+DIAGNOSED = [Path(__file__).parents[1] / "golden" / "cases" / f"{kind}.devtrace" for kind in ("untraced", "of-costs")]
+"""Cases that are diagnosed once before all forks: rules, patterns and sentences are loaded then, a third of a fork."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +70,15 @@ SPENT = Spent()
 
 
 class Warm:
-    """Python that forks: `with Warm() as warm`. `load` names modules whose `load()` it calls first."""
+    """Python that forks: `with Warm() as warm`. It imports what is `needed`; `load` names modules to `load()` first."""
 
-    def __init__(self, *load: str) -> None:
-        self._load = load
+    def __init__(self, *load: str, needed: Sequence[str] = NEEDED) -> None:
+        self._names = [json.dumps(needed), *load]
 
     def __enter__(self) -> Warm:
         environment = {name: value for name, value in os.environ.items() if name not in JOB}
         self._process = subprocess.Popen(
-            [sys.executable, __file__, *self._load],
+            [sys.executable, __file__, *self._names],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -92,9 +97,17 @@ class Warm:
         """Run `devtrace ARGUMENT ...` in a folder."""
         return self._run(run_devtrace, folder, json.dumps(dict(environment or {})), *arguments)
 
-    def python(self, folder: Path, script: str, simulate: str) -> Ended:
+    def python(self, folder: Path, script: str, simulate: str = "") -> Ended:
         """Run `python SCRIPT` as on a machine that has the simulated devices."""
         return self._run(run_python, folder, script, simulate)
+
+    def pytest(self, folder: Path, *arguments: str, environment: Mapping[str, str]) -> Ended:
+        """Run `python -m pytest ARGUMENT ...` in a folder."""
+        return self._run(run_pytest, folder, json.dumps(dict(environment)), *arguments)
+
+    def main_of(self, folder: Path, sources: Path, module: str, *arguments: str) -> Ended:
+        """Call `main(ARGUMENT, ...)` of a module that stands beside this one, which imports the sources of a copy."""
+        return self._run(run_main, folder, str(sources), module, *arguments)
 
     def cell(self, folder: Path, file: str, as_file: str) -> Ended:
         """Run the text of a file as a cell after `%load_ext devtrace`, with `as_file` as its `__file__`."""
@@ -124,10 +137,13 @@ class Warm:
 
 def serve() -> Callable[[], None] | None:
     """Fork for each job. Return the job in its fork, None in the Python that forked, once nobody asks any more."""
-    for name in NEEDED:
+    needed, *load = json.loads(sys.argv[1]), *sys.argv[2:]
+    for name in needed:
         importlib.import_module(name)
-    for name in sys.argv[1:]:
+    for name in load:
         importlib.import_module(name).load()
+    if "programs" in needed:
+        diagnose()
     sys.dont_write_bytecode = True  # a program whose text changes within a second would run as it was before
     gc.collect()
     gc.freeze()  # a fork that ends need not look through all of torch: 0.1 s instead of 0.9
@@ -141,6 +157,13 @@ def serve() -> Callable[[], None] | None:
         _, status, used = os.wait4(child, 0)
         print(os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, flush=True)
     return None
+
+
+def diagnose() -> None:
+    import devtrace
+
+    for file in DIAGNOSED:
+        str(devtrace.diagnose(devtrace.load(file)))
 
 
 def redirect(folder: str, out: str, err: str) -> None:
@@ -159,12 +182,27 @@ def run_devtrace(environment: str, *arguments: str) -> None:
 
 
 def run_python(script: str, simulate: str) -> None:
-    import devtrace
+    if simulate:
+        import devtrace
 
-    devtrace.simulate(simulate).start()
+        devtrace.simulate(simulate).start()
     sys.argv = [script]
     sys.path[0] = os.getcwd()
     runpy.run_path(os.path.abspath(script), run_name="__main__")
+
+
+def run_pytest(environment: str, *arguments: str) -> None:
+    import pytest
+
+    os.environ.update(json.loads(environment))
+    sys.path[0] = os.getcwd()
+    sys.exit(pytest.main([*arguments]))
+
+
+def run_main(sources: str, module: str, *arguments: str) -> None:
+    os.environ["PYTHONPATH"] = os.pathsep.join([sources, str(Path(__file__).parent)])
+    sys.path.insert(0, sources)
+    importlib.import_module(module).main(*arguments)
 
 
 def run_cell(file: str, as_file: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import get_args
@@ -16,7 +16,7 @@ import pytest
 from devtrace.features import FEATURES, Point, offers
 from devtrace.runtime.torch_names import note_without
 from folders import ROOT, TESTS
-from warm import LIMIT
+from warm import LIMIT, WITHOUT_OURS, Warm
 
 SOURCES = ROOT / "src" / "devtrace"
 TRACES = sorted((TESTS / "golden").glob("*.devtrace"))
@@ -42,8 +42,14 @@ def test_to_read_all_tables_imports_neither_torch_nor_numpy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=LIMIT)
 
 
+@pytest.fixture(scope="module")
+def torch_alone() -> Iterator[Warm]:
+    with Warm(needed=WITHOUT_OURS) as python:
+        yield python
+
+
 @pytest.mark.parametrize("feature", FEATURES)
-def test_the_kernel_works_without_a_feature(feature: str, tmp_path: Path) -> None:
+def test_the_kernel_works_without_a_feature(feature: str, tmp_path: Path, torch_alone: Warm) -> None:
     copy = tmp_path / "src" / "devtrace"
     shutil.copytree(SOURCES, copy, ignore=shutil.ignore_patterns("labextension"))
     shutil.rmtree(copy / feature)
@@ -51,11 +57,7 @@ def test_the_kernel_works_without_a_feature(feature: str, tmp_path: Path) -> Non
     text, count = re.subn(rf'"{feature}", ?', "", table.read_text(encoding="utf-8"), count=1)
     assert count
     table.write_text(text, encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (tmp_path / "src", TESTS / "harness")))}
-    smoke = [sys.executable, *map(str, (TESTS / "harness" / "kernel_smoke.py", *TRACES))]
-    done = subprocess.run(
-        smoke, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
-    )
+    done = torch_alone.main_of(tmp_path, tmp_path / "src", "kernel_smoke", *map(str, TRACES))
     assert done.returncode == 0, done.stderr
 
 

@@ -7,10 +7,11 @@ import re
 import pytest
 
 from corpus_programs import SHOWN_IN_CHINESE, one_a_cause
+from devtrace.report.text import text
 from devtrace.words import language
 from devtrace.words.wrapping import columns
 from folders import TESTS
-from programs import Program, pseudo_report_of
+from programs import Program, diagnosed, pseudo_report_of, speaking
 from sentences import CLOSE, OPEN
 from warm import Warm
 
@@ -32,6 +33,7 @@ def test_every_sentence_of_a_finding_is_of_the_catalogue(cause: str, warm: Warm)
             assert (each[0], each[-1]) == (OPEN, CLOSE)
 
 
+WIDTHS = (60, 80, 100, 120)
 INDENT = 12
 """Columns that a label and its indent take at most."""
 
@@ -42,10 +44,12 @@ def test_the_text_form_fits_its_width_and_breaks_no_code_that_fits_on_a_line(
     of: language.Language, program: Program, warm: Warm
 ) -> None:
     outcome = program.outcome(warm, "zh" if of == "zh" else "recorded")
+    with speaking(of):
+        report = diagnosed(outcome.case)
+        by_width = {width: text(report, width) for width in WIDTHS}
     serious = [finding for finding in outcome.findings if finding.severity != "note"]
     sentences = [sentence for finding in serious for sentence in (finding.message, finding.help)]
     codes = {code for each in sentences for code in re.findall("`[^`\n]*`", each)}
-    assert len(outcome.by_width) == 4
-    for width, report in outcome.by_width.items():
-        assert max(map(columns, report.splitlines())) <= width
-        assert [code for code in codes if columns(code) <= width - INDENT and code not in report] == []
+    for width, shown in by_width.items():
+        assert max(map(columns, shown.splitlines())) <= width
+        assert [code for code in codes if columns(code) <= width - INDENT and code not in shown] == []
