@@ -48,6 +48,7 @@ def at(site: Site | None) -> tuple[str, int]:
 
 
 @installed("recbole")
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("model", "born", "made", "fix"),
     [
