@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +44,7 @@ def runner() -> Iterator[Runner]:
         yield runner
 
 
-@cache
 def outcome_of(program: Program, runner: Runner) -> tuple[Program, Outcome]:
-    """Run a program once for all tests that ask about it."""
     copy = runner.prepared(program)
     return copy, runner.outcome(copy)
 
@@ -57,10 +54,10 @@ def expected_of(program: Program) -> dict[str, Any]:
     return found
 
 
-def edited(program: Program, finding: Finding) -> Program:
-    """Write the edits of a finding into a program's own copy."""
+def edited(program: Program, finding: Finding, folder: Path) -> Program:
+    """Copy a program with the edits of a finding."""
     assert all(edit.before != edit.after for edit in finding.edits)
-    return program.edited(finding.edits, program.folder)
+    return program.edited(finding.edits, folder)
 
 
 @pytest.mark.breadth
@@ -96,10 +93,10 @@ def test_a_failure_that_nobody_recorded_gets_no_wrong_cause(program: Program, ru
 
 
 @failing
-def test_the_edits_make_the_program_run_clean(program: Program, runner: Runner) -> None:
+def test_the_edits_make_the_program_run_clean(program: Program, runner: Runner, tmp_path: Path) -> None:
     copy, outcome = outcome_of(program, runner)
     (finding,) = outcome.errors
-    repaired = runner.outcome(edited(copy, finding))
+    repaired = runner.outcome(edited(copy, finding, tmp_path))
     assert (repaired.raised, repaired.alarms) == ("", [])
 
 
@@ -137,12 +134,14 @@ def test_a_healthy_program_raises_no_alarm(name: str, runner: Runner, tmp_path: 
         ("tagging_finetune", "image_tag", "never-moved"),
     ],
 )
-def test_a_bug_of_a_real_system_is_explained(name: str, culprit: str, cause: str, runner: Runner) -> None:
+def test_a_bug_of_a_real_system_is_explained(
+    name: str, culprit: str, cause: str, runner: Runner, tmp_path: Path
+) -> None:
     program = runner.prepared(Program(SYSTEMS / f"{name}.py"))
     (finding,) = runner.outcome(program).errors
     assert (culprit_of(finding).name, finding.cause, set(finding.devices)) == (culprit, cause, {"accel:0", "cpu"})
     if finding.edits and {Path(edit.file) for edit in finding.edits} == {program.path}:
-        repaired = runner.outcome(edited(program, finding))
+        repaired = runner.outcome(edited(program, finding, tmp_path))
         assert (repaired.raised, repaired.errors) == ("", [])
 
 

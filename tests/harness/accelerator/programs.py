@@ -8,21 +8,23 @@ One Python loads torch and the backend; each program runs in a fork of it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, Final, NamedTuple
 
 import torch
 
 from accelerator import NAME
 from devtrace.report.mime import MIME_TYPE
-from programs import Mode, Outcome, Program, outcome_of
+from programs import Mode, Outcome, Program
 from shells import new_shell
-from warm import Warm
+from warm import SHARED, Warm
 
 
 class Cell(NamedTuple):
@@ -41,22 +43,13 @@ def spelled(text: str) -> str:
     return _CUDA.sub(lambda found: f"{found[1] or ''}{NAME}", text)
 
 
-def copied(source: Path, folder: Path) -> Path:
-    """Copy a file with those beside it, for the accelerator; return the copy."""
-    shutil.copytree(source.parent, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-    for path in folder.rglob("*.py"):
-        path.write_text(spelled(path.read_text(encoding="utf-8")), encoding="utf-8")
-    return folder / source.name
-
-
 class Runner:
-    """A Python with the accelerator, and a folder for the programs that it runs."""
+    """A Python with the accelerator. The copies that it runs, and what they give, are all workers' of a session."""
 
     def __enter__(self) -> Runner:
         self._folder = TemporaryDirectory()
         self._warm = Warm("accelerator")
         self._warm.__enter__()
-        self._programs = 0
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -65,18 +58,27 @@ class Runner:
 
     def prepared(self, program: Program) -> Program:
         """Return a copy of a program, and of the files beside it, for the accelerator."""
-        self._programs += 1
-        folder = Path(self._folder.name) / str(self._programs) / program.folder.name
-        return Program(copied(program.path, folder), tuple(map(spelled, program.arguments)))
+        files = sorted(program.folder.rglob("*.py"))
+        told = [str(program.folder), *(file.read_text(encoding="utf-8") for file in files)]
+        name = hashlib.sha256("\0".join(told).encode()).hexdigest()[:16]
+        folder = (SHARED.folder or Path(self._folder.name)) / f"copy-{name}"
+        if not folder.exists():
+            part = Path(mkdtemp(dir=self._folder.name)) / program.folder.name
+            shutil.copytree(program.folder, part, ignore=shutil.ignore_patterns("__pycache__"))
+            for path in part.rglob("*.py"):
+                path.write_text(spelled(path.read_text(encoding="utf-8")), encoding="utf-8")
+            with suppress(OSError):  # another worker was first
+                part.parent.rename(folder)
+        copy = folder / program.folder.name / program.path.name
+        return Program(copy, tuple(map(spelled, program.arguments)))
 
     def outcome(self, program: Program, mode: Mode = "genuine") -> Outcome:
-        """Run a prepared program."""
-        return outcome_of(self._warm.call("programs", "ran", mode, str(program.path), *program.arguments), mode)
+        """Run a prepared program, once for all who ask."""
+        return program.outcome(self._warm, mode)
 
     def cells(self, sources: Sequence[str]) -> list[Cell]:
         """Run the cells of a notebook."""
-        self._programs += 1
-        path = Path(self._folder.name) / f"{self._programs}.json"
+        path = Path(self._folder.name) / "cells.json"
         path.write_text(json.dumps([spelled(source) for source in sources]))
         found: list[Cell] = self._warm.call("accelerator.programs", "cells_of", str(path))
         return found
