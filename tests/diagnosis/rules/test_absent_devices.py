@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentParser
 from collections.abc import Callable
 from contextlib import suppress
@@ -291,6 +292,7 @@ def test_a_device_that_does_not_exist_is_named_and_the_line_that_says_so_where_a
     finding = explained(program)
     assert (finding.rule, finding.message) == ("device-refused", f"{device} does not exist; there is cuda:0.")
     assert (lines_of(finding), finding.edits) == ([said] * bool(said), ())
+    assert re.search(rf"^name a device that exists$|^set `.+` to .+; it is (cuda:)?{device[5:]} here$", finding.help)
 
 
 def test_a_parameter_has_the_device_of_its_default() -> None:
