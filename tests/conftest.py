@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ os.environ["DEVTRACE_LANGUAGE"] = "en"
 # Workers share the processors. Threads of torch's wait for each other at full speed: a test that computes would take
 # three times as much of the processor, and six times as long beside another such.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # jsonschema's, for addresses: 1.5 s to import
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # as CI and users have it: a stale compiled file is found here too
 os.environ["PYTHONPATH"] = os.pathsep.join([SOURCES, *filter(None, [os.environ.get("PYTHONPATH")])])
 

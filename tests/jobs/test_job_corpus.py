@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,12 +21,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.one_in(4)]
 ALL = [Program(path) for path in sorted(JOBS.glob("*/*/bug.py"))]
 each = pytest.mark.parametrize("job", ALL, ids=lambda job: f"{job.cause}/{job.name}")
 RULES = {*offers("job rule")} | {"collective-device", "moved-after-wrap"}
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    with Warm() as python:
-        yield python
 
 
 def assert_reads_like(job: Program, name: str, text: str) -> None:

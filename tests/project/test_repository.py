@@ -97,7 +97,7 @@ def test_the_action_runs_a_script_or_pytest_and_takes_no_input_for_a_command(tmp
     assert action(tmp_path, {"DEVTRACE_RUN": "a.py", "DEVTRACE_PYTEST": "tests"}).returncode == 2
 
 
-@pytest.mark.slow
+@pytest.mark.breadth
 def test_the_smoke_test_of_ci_passes_here() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "tools" / "smoke.py")], capture_output=True, text=True, check=False
