@@ -5,26 +5,21 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from corpus_programs import FAILING, at, one_a_cause
 from devtrace.diagnosis.findings import Edit, Finding
-from programs import Outcome, Program
+from programs import Program
 from warm import Warm
 
-LEAST = 0.96
+GAPS = {"sharded_rows": {"cause"}}
+"""What is not known without a recording: of shards on two devices, the source does not show which one is meant."""
 failing = one_a_cause(FAILING)
 
 
-def points(program: Program, outcome: Outcome) -> dict[str, bool]:
-    """Return whether the tensor, its birth (or the line to change), the failing line, the devices and the cause fit."""
-    expected = program.expected
-    if len(outcome.errors) != 1:
-        return dict.fromkeys(("name", "born", "failed", "devices", "cause"), False)
-    (finding,) = outcome.errors
-    culprit = finding.culprit
+def missed(program: Program, finding: Finding) -> set[str]:
+    """Return which of the tensor, its birth (or the line to change), the failing line, devices and cause do not fit."""
+    expected, culprit = program.expected, finding.culprit
     made = {_line(edit) for edit in finding.edits} | ({at(culprit.born)} if culprit and culprit.born else set())
-    return {
+    fits = {
         "name": culprit is not None
         and any(_fits(name, expected["culprit"]) for name in (culprit.name, *culprit.names)),
         "born": bool(made & {expected["born"], *expected["fix"], *program.lines_of_fix()}),
@@ -32,6 +27,7 @@ def points(program: Program, outcome: Outcome) -> dict[str, bool]:
         "devices": {*finding.devices} == {*expected["devices"]},
         "cause": finding.cause == program.cause,
     }
+    return {part for part, is_so in fits.items() if not is_so}
 
 
 def _line(edit: Edit) -> str:
@@ -50,10 +46,11 @@ def _parts(name: str) -> list[str]:
 
 
 @failing
-def test_an_error_that_nobody_recorded_gets_no_wrong_cause(program: Program, warm: Warm) -> None:
+def test_an_error_that_nobody_recorded_is_explained_and_gets_no_wrong_cause(program: Program, warm: Warm) -> None:
     outcome = program.outcome(warm, "untraced")
     assert program.expected["raised"] in outcome.raised
     (finding,) = outcome.errors
+    assert missed(program, finding) == GAPS.get(program.name, set())
     assert finding.cause in (program.cause, "unknown")
 
 
@@ -67,11 +64,3 @@ def test_what_was_read_is_never_seen(program: Program, warm: Warm) -> None:
 
 def _is_honest(finding: Finding) -> bool:
     return finding.culprit is None or finding.culprit.certainty == "inferred" or "robabl" not in finding.message
-
-
-@pytest.mark.breadth
-def test_nearly_all_of_the_corpus_is_explained(warm: Warm) -> None:
-    marks = {program.name: points(program, program.outcome(warm, "untraced")) for program in FAILING}
-    earned = sum(sum(each.values()) for each in marks.values())
-    missed = {name: [part for part, hit in each.items() if not hit] for name, each in marks.items()}
-    assert earned >= LEAST * 5 * len(FAILING), {name: parts for name, parts in missed.items() if parts}
