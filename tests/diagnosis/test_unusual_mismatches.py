@@ -17,7 +17,7 @@ import devtrace
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.findings import Site
 from failing import BOTH, Text, culprit_of, error_of, fails, report_of
-from odd_programs import Lent, Painted
+from odd_programs import Halved, Lent, Painted
 from trees import parsed
 
 # Which device is meant.
@@ -128,7 +128,7 @@ def test_both_sides_are_named_where_nothing_shows_which_device_is_meant() -> Non
     model(rows)
 
 
-@fails(name="layer.weight", devices=("cpu", "meta"), edits=[], help=Text("assign=True"))
+@fails(*BOTH, name="layer.weight", devices=("cpu", "meta"), edits=[], help=Text("assign=True"))
 def test_a_tensor_without_data_is_the_odd_one_and_nothing_is_moved_to_meta() -> None:
     with torch.device("meta"):
         layer = nn.Linear(4, 2)
@@ -309,26 +309,13 @@ def test_a_gradient_on_the_wrong_device_that_backward_refuses_is_explained() -> 
     (w * 2).backward(torch.ones(3))
 
 
-class Halved(torch.autograd.Function):
-    """A function whose backward brings its second gradient to the CPU, and the first one on the way."""
-
-    @staticmethod
-    def forward(context: Any, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-        return x * scale
-
-    @staticmethod
-    def backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        seen = gradient.cpu().mean()
-        back = gradient.cpu() / 2
-        return gradient / 2 + seen.item(), back
-
-
 @fails(
+    *BOTH,
     cause="wrong-device",
     name="back",
     devices=("cuda:0", "cpu"),
-    certainty="seen",
     born="back = gradient.cpu() / 2",
+    edits=[],
     message=Text(begins="`back` is on cpu; backward needs this gradient on cuda:0."),
 )
 def test_a_gradient_that_a_function_of_the_users_returned_on_the_wrong_device_is_named() -> None:
@@ -394,7 +381,7 @@ def _of_a_tensor() -> None:
 def test_a_tensor_without_data_that_is_moved_is_named(program: Callable[[], object], name: str, helps: str) -> None:
     says = Text(begins=f"`{name}` is on meta; this line copies it to cuda:0.")
     born = Text('torch.empty(3, device="meta")')
-    fails(name=name, devices=("cuda:0", "meta"), message=says, born=born, help=Text(helps))(program)()
+    fails(*BOTH, name=name, devices=("cuda:0", "meta"), message=says, born=born, help=Text(helps))(program)()
 
 
 @fails(devices=("meta",), message=Text(begins="`scale` is on meta; this line copies it."))

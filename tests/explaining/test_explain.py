@@ -27,7 +27,7 @@ from devtrace.diagnosis.evidence.error_origins import path_to_origin
 from devtrace.diagnosis.findings import Finding
 from devtrace.recording.columns import stamps
 from failing import Text, birth_of, culprit_of, fails
-from odd_programs import Lent
+from odd_programs import Halved, Lent
 from programs import run
 from warm import Warm
 
@@ -363,33 +363,6 @@ def test_an_error_of_the_native_backward_pass_is_in_torchs_words() -> None:
     assert finding.cause in ("unknown", "wrong-device")
 
 
-class Halved(torch.autograd.Function):
-    """A function whose backward brings its second gradient to the CPU."""
-
-    @staticmethod
-    def forward(context: Any, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-        return x * scale
-
-    @staticmethod
-    def backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        back = gradient.cpu() / 2
-        return gradient / 2, back
-
-
-@unrecorded(
-    cause="wrong-device",
-    name="back",
-    devices=("cuda:0", "cpu"),
-    born="back = gradient.cpu() / 2",
-    edits=[],
-    message=Text(begins="`back` is on cpu; backward needs this gradient on cuda:0."),
-)
-def test_a_gradient_that_backward_refuses_is_the_one_that_the_users_function_returned() -> None:
-    x = torch.ones(3, device="cuda:0", requires_grad=True)
-    scale = torch.ones(3, device="cuda:0", requires_grad=True)
-    Halved.apply(x, scale).sum().backward()  # type: ignore[no-untyped-call]
-
-
 def test_of_autograd_functions_of_one_name_the_one_that_the_frames_know_is_read() -> None:
     """A notebook's cell that was run twice has made its class twice."""
     former = type("Halved", (torch.autograd.Function,), {})
@@ -418,25 +391,6 @@ def test_gradients_that_an_optimizer_finds_where_their_parameters_were_are_named
         parameter.data = parameter.data.to("cuda:0")
     optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
     optimizer.step()
-
-
-@unrecorded(name="layer.weight", devices=("cuda:0", "meta"), help=Text("assign=True"))
-def test_a_weight_without_data_is_named() -> None:
-    with torch.device("meta"):
-        layer = nn.Linear(4, 2)
-    layer(torch.rand(2, 4, device="cuda:0"))
-
-
-@unrecorded(
-    name="layer.weight",
-    devices=("cuda:0", "meta"),
-    message=Text(begins="`layer.weight` is on meta; this line copies it to cuda:0."),
-    help=Text("to_empty"),
-)
-def test_a_weight_without_data_that_is_moved_is_named() -> None:
-    with torch.device("meta"):
-        layer = nn.Linear(4, 2)
-    layer.to("cuda:0")
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
