@@ -17,7 +17,7 @@ import devtrace
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.findings import Site
 from failing import BOTH, Text, culprit_of, error_of, fails, report_of
-from odd_programs import Halved, Lent, Painted
+from odd_programs import Halved, Lent, Painted, Scaled
 from trees import parsed
 
 # Which device is meant.
@@ -514,18 +514,6 @@ def test_an_edit_that_changes_nothing_is_none() -> None:
     assert code.replaced(statement, "y = x.to( device )") is None
     assert code.below(statement) is None
     assert code.replaced(statement, "y = x.to(other)") is not None
-
-
-class Scaled(nn.Module):
-    """A module with a table that nothing registers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(3, 3)
-        self.table = torch.arange(3.0)
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.layer(x) * self.table
 
 
 @fails(

@@ -27,7 +27,7 @@ from devtrace.diagnosis.evidence.error_origins import path_to_origin
 from devtrace.diagnosis.findings import Finding
 from devtrace.recording.columns import stamps
 from failing import Text, birth_of, culprit_of, fails
-from odd_programs import Halved, Lent
+from odd_programs import Halved, Lent, Scaled
 from programs import run
 from warm import Warm
 
@@ -418,18 +418,6 @@ class Wrapper(nn.Module):
             return forward(*args, **kwargs)
 
         return wrapped
-
-
-class Scaled(nn.Module):
-    """A module with a table that nothing registers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(3, 3)
-        self.table = torch.arange(3.0)
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.layer(x) * self.table
 
 
 @pytest.mark.parametrize("wrap", [lambda module: module, Wrapper])

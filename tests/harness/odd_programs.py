@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import nn
 
 
 class Lent:
@@ -43,3 +44,15 @@ class Halved(torch.autograd.Function):
         seen = gradient.cpu().mean()
         back = gradient.cpu() / 2
         return gradient / 2 + seen.item(), back
+
+
+class Scaled(nn.Module):
+    """A module with a table that nothing registers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+        self.table = torch.arange(3.0)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.layer(x) * self.table
