@@ -37,7 +37,6 @@ NEEDED = (
     "devtrace.contract.code_scanning", "devtrace.contract.forms", "devtrace.notebook.magic",
     "programs", "fix_rounds", "shells", "IPython.core.completer", "IPython.core.magics", "stack_data", "pytest",
 )  # fmt: skip
-WITHOUT_OURS = tuple(name for name in NEEDED if "." in name and not name.startswith("devtrace"))
 DIAGNOSED = [Path(__file__).parents[1] / "golden" / "cases" / f"{kind}.devtrace" for kind in ("untraced", "of-costs")]
 """Cases that are diagnosed once before all forks: rules, patterns and sentences are loaded then, a third of a fork."""
 

@@ -16,7 +16,7 @@ import pytest
 from devtrace.features import FEATURES, Point, offers
 from devtrace.runtime.torch_names import note_without
 from folders import ROOT, TESTS
-from warm import LIMIT, WITHOUT_OURS, Warm
+from warm import LIMIT, Warm
 
 SOURCES = ROOT / "src" / "devtrace"
 TRACES = sorted((TESTS / "golden").glob("*.devtrace"))
@@ -44,7 +44,7 @@ def test_to_read_all_tables_imports_neither_torch_nor_numpy() -> None:
 
 @pytest.fixture(scope="module")
 def torch_alone() -> Iterator[Warm]:
-    with Warm(needed=WITHOUT_OURS) as python:
+    with Warm(needed=("torch", "numpy.ma", "IPython.core.completer", "IPython.core.magics")) as python:
         yield python
 
 
