@@ -212,7 +212,7 @@ def run(
     warm: Warm, path: Path, arguments: tuple[str, ...] = GPU, mode: Mode = "recorded", function: str = "run"
 ) -> Outcome:
     """Return what a program gives in a mode, made of its case: it runs again when what records it has changed."""
-    as_run = "recorded" if mode == "zh" else mode
+    as_run: Mode = "recorded" if mode == "zh" else mode
     sources = {file.name: file.read_text(encoding="utf-8") for file in sorted(path.parent.glob("*.py"))}
     place = str(path) if function == "run" else f"{path}::{function}"
     key = hashlib.sha256(json.dumps([as_run, place, arguments, sources]).encode()).hexdigest()
@@ -246,6 +246,7 @@ def outcome_of(given: Ran | Outcome, mode: Mode) -> Outcome:
 
 @contextmanager
 def speaking(of: language.Language) -> Iterator[None]:
+    """Make reports in a language for a while."""
     before, language.CHOICE.user = language.CHOICE.user, of
     try:
         yield

@@ -61,9 +61,10 @@ class Runner:
         files = sorted(program.folder.rglob("*.py"))
         told = [str(program.folder), *(file.read_text(encoding="utf-8") for file in files)]
         name = hashlib.sha256("\0".join(told).encode()).hexdigest()[:16]
-        folder = (SHARED.folder or Path(self._folder.name)) / f"copy-{name}"
+        all_copies = SHARED.folder or Path(self._folder.name)
+        folder = all_copies / f"copy-{name}"
         if not folder.exists():
-            part = Path(mkdtemp(dir=self._folder.name)) / program.folder.name
+            part = Path(mkdtemp(dir=all_copies)) / program.folder.name
             shutil.copytree(program.folder, part, ignore=shutil.ignore_patterns("__pycache__"))
             for path in part.rglob("*.py"):
                 path.write_text(spelled(path.read_text(encoding="utf-8")), encoding="utf-8")
