@@ -538,6 +538,12 @@ def test_elements_that_a_loop_reads_and_writes_are_seen_by_a_recording_and_by_ot
         weight[0] = 1
 
 
+def test_a_warning_of_a_value_that_is_read_names_the_line_of_the_program(recwarn: pytest.WarningsRecorder) -> None:
+    torch.set_warn_always(True)
+    float(torch.ones((), device="cuda", requires_grad=True))
+    assert [each.filename for each in recwarn if "to a scalar" in str(each.message)] == [__file__]
+
+
 def test_a_function_from_before_the_simulation_may_name_a_device_in_its_annotations() -> None:
     script = torch.jit.script(on_a_device)
     assert script(torch.ones(2, device="cuda:1")).device == SECOND

@@ -26,6 +26,7 @@ KNOWN = {name: int(count) for name, count, why in ROWS if why}
 # One operator or two of each check; `make breadth` asks all.
 SAMPLE = [
     "addcdiv",
+    "addcmul",
     "cat",
     "complex",
     "gather",
@@ -38,6 +39,7 @@ SAMPLE = [
     "mul",
     "mv",
     "nn.functional.rms_norm",
+    "searchsorted",
     "take_along_dim",
 ]
 

@@ -5,7 +5,6 @@ stack (a recording, a capture), where torch.jit.trace looks on or waits are repo
 """
 
 import os
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import torch
 
 from devtrace.runtime.patches import Patches
-from devtrace.runtime.quiet import PLAIN, Quiet, function_modes
+from devtrace.runtime.quiet import PLAIN
 from devtrace.runtime.tracebacks import leave
 from devtrace.runtime.watched_reads import READS
 from devtrace.simulation.refusals import WAITS
@@ -36,13 +35,10 @@ os.register_at_fork(after_in_child=partial(setattr, WAITS, "are_open", False))
 
 
 def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
-    warns = read.__name__ != "item"  # of a number that loses its gradient
-
     def method(self: torch.Tensor) -> Any:
         try:
-            if _traced_by_jit() is not None or (warns and _needs_gradient(self)):
-                return _warning_outside(read, self)
-            if _height() == 1 and WAITS.are_open and type(self) in PLAIN and not READS.are_watched:
+            is_open = _height() == 1 and WAITS.are_open and not READS.are_watched
+            if is_open and type(self) in PLAIN and _traced_by_jit() is None:
                 with _past_the_mode():
                     return read(self)
             return read(self)
@@ -52,23 +48,6 @@ def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
 
     method.__name__, method.__doc__ = read.__name__, read.__doc__
     return method
-
-
-def _needs_gradient(tensor: torch.Tensor) -> bool:
-    if type(tensor) in PLAIN and not function_modes():
-        return tensor.requires_grad
-    with Quiet():
-        return tensor.requires_grad
-
-
-def _warning_outside(read: Callable[..., Any], tensor: torch.Tensor) -> Any:
-    """Read a value of which torch warns, by the module whose line reads: that is not ours."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        value = read(tensor)
-    for each in caught:
-        warnings.warn(each.message, stacklevel=3)
-    return value
 
 
 def _writing(write: Callable[..., Any]) -> Callable[..., Any]:
