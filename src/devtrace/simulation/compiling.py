@@ -1,15 +1,17 @@
 """torch.compile: what was compiled runs eagerly while a simulation runs.
 
 A compiler would generate code for a device that is not there; what only traces (`explain`, `export`) works. torch's own
-switch, the stance, is set once torch._dynamo is loaded, which takes a second: now, or by the first torch.compile.
+switch, the stance, is set once torch._dynamo is loaded, which takes a second: by the first torch.compile or optimizer.
 """
 
 import sys
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
 
+from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.patches import Call, Patches
 
 
@@ -17,17 +19,9 @@ def install(patches: Patches, undo: ExitStack) -> None:
     """Nothing is compiled from here to the end of the simulation."""
     _know_functions_anew()
     undo.callback(_know_functions_anew)
-    if "torch._dynamo" in sys.modules:
-        _run_eagerly(patches, undo)
-        return
-
-    def compile_later(own: Call, *args: Any, **kwargs: Any) -> Any:
-        compiled = own(*args, **kwargs)
-        patches.set(torch, "compile", own)
-        _run_eagerly(patches, undo)
-        return compiled
-
-    patches.wrap(torch, "compile", compile_later)
+    watcher, run = ImportWatcher("torch._dynamo"), partial(_run_eagerly, patches, undo)
+    undo.callback(watcher.cancel, run)
+    watcher.call_when_imported(run)
 
 
 def _run_eagerly(patches: Patches, undo: ExitStack) -> None:

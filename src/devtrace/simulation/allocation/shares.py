@@ -22,12 +22,12 @@ class SimulatedDevice:
     bytes back to the memory of that one, however late it is freed. `refused` is the size of the last that did not fit.
     """
 
-    __slots__ = ("_live", "_memory", "device", "generator", "index", "refused", "total")
+    __slots__ = ("_memory", "device", "generator", "index", "refused", "total")
 
     def __init__(self, device: torch.device | None, index: int) -> None:
         self.device = device
         self.index = index
-        self._live = self.refused = 0
+        self.refused = 0
         self.generator: Any = None
         self.begin(0)
 
@@ -39,7 +39,7 @@ class SimulatedDevice:
     @property
     def live(self) -> int:
         count_out_the_freed()
-        return self._live
+        return sum(share.owner is self for share in list(alive.values()))
 
     def begin(self, total: int, limit: int | None = None) -> None:
         count_out_the_freed()
@@ -86,8 +86,6 @@ class Share(weakref.ref[Any]):
         before, memory, block = self.owner, self.memory, self.block
         self._fit(owner, nbytes)
         memory.give(block)
-        before._live -= 1
-        owner._live += 1
         if owner.device is None:
             _log_end(self, before)
 
@@ -121,7 +119,6 @@ def begin(tag: object, owner: SimulatedDevice, nbytes: int, storage: torch.Untyp
     share._fit(owner, nbytes)
     may_fill = owner._memory.limit is not None or owner.device is None
     share.storage = weakref.ref(storage) if may_fill and storage is not None else None
-    owner._live += 1
     alive[id(share)] = share
     return share
 
@@ -134,7 +131,6 @@ def count_out_the_freed() -> None:
             return
         if alive.pop(id(share), None) is not None:  # else an interrupt came before it was counted in
             share.memory.give(share.block)
-            share.owner._live -= 1
             _log_end(share, share.owner)
 
 

@@ -130,8 +130,7 @@ BY_NAME: dict[str, Callable[..., Any]] = {
     "aten::is_pinned": is_pinned,
     "aten::_pin_memory": pin_memory,
     "aten::_pack_padded_sequence": pack_padded_sequence,
-    "aten::record_stream": returning(None),  # and the cache of cuFFT's plans: there is no such memory here
-    "aten::_cufft_get_plan_cache_size": returning(0),
+    "aten::_cufft_get_plan_cache_size": returning(0),  # of cuFFT's plans: there is no such memory here
     "aten::_cufft_get_plan_cache_max_size": returning(4096),
     "aten::_cufft_set_plan_cache_max_size": returning(None),
     "aten::_cufft_clear_plan_cache": returning(None),
