@@ -24,12 +24,8 @@ def install(patches: Patches) -> None:
     constructors = _device_constructors()  # cached by torch: asked before any of them is wrapped
     for owner in (torch, torch.fft):
         for name, function in list(vars(owner).items()):
-            makes_another = name.endswith("_like") or name in ("normal", "from_file")
-            if (
-                callable(function)
-                and type(function).__hash__ is not None
-                and (function in constructors or makes_another)
-            ):
+            is_known = type(function).__hash__ is not None and function in constructors
+            if callable(function) and (is_known or name.endswith("_like") or name in ("normal", "from_file")):
                 call = _make_by_values if name.startswith("sparse_") else _OF_DATA.get(name, _make)
                 patches.wrap(owner, name, call, leaves=call is _make)
     for name in ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros"):

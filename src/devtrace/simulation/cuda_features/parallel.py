@@ -30,10 +30,9 @@ def broadcast(tensor: Tensor, devices: list[int]) -> list[Tensor]:
 
 def broadcast_out(tensor: Tensor, out: list[Tensor]) -> list[Tensor]:
     _expect_cuda(out, "output", "output tensor")
-    for number, target in enumerate(out):
-        words = "Expected all output tensors to have same shape as the source tensor "
-        words += f"{[*tensor.shape]}, but output tensor at index {number} has shape {[*target.shape]}"
-        _expect(target.shape == tensor.shape, words)
+    for target in out:
+        same = f"same shape as the source tensor {[*tensor.shape]}, but got {[*target.shape]}"
+        _expect(target.shape == tensor.shape, f"Expected all output tensors to have {same}")
     return [target.copy_(tensor, non_blocking=True) for target in out]
 
 
@@ -57,14 +56,10 @@ def scatter(tensor: Tensor, devices: list[int], sizes: Any, dim: int, streams: A
 def scatter_out(tensor: Tensor, out: list[Tensor], dim: int, streams: Any) -> list[Tensor]:
     _expect(bool(out), "Expected at least one output tensor to scatter to")
     _expect_cuda(out, "output", "output tensor")
-    for number, target in enumerate(out):
-        words = f"Output tensor at index {number} has incorrect shape: {[*target.shape]}. Expected same shape except "
-        words += f"for scatter dim {dim % tensor.dim()} as the source tensor: {[*tensor.shape]}"
-        _expect(target.shape == _with(tensor, dim, target.size(dim)), words)
-    total = sum(target.size(dim) for target in out)
-    words = f"Total size for output tensors along scatter dim {dim} does not match the source tensor size at dim {dim}"
-    _expect(total == tensor.size(dim), f"{words}. Expected {tensor.size(dim)}, but got total size {total}")
-    chunks = tensor.split([target.size(dim) for target in out], dim)
+    chunks = tensor.split([target.size(dim) for target in out], dim)  # raises where they are not all of it
+    for target, chunk in zip(out, chunks, strict=True):
+        words = f"Output tensor has incorrect shape: {[*target.shape]}, expected {[*chunk.shape]}"
+        _expect(target.shape == chunk.shape, words)
     return [target.copy_(chunk) for target, chunk in zip(out, chunks, strict=True)]
 
 
