@@ -291,10 +291,11 @@ def factory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
     out = func(*args, **kwargs)
     if owner is not None and owner is not HOST:
         claim_all(out, owner)
-        if owner is not FLOATING:
+        if owner is FLOATING:
+            for tensor in tensors_in((out,)):
+                tag_of(tensor).hint = mode.last
+        else:
             mode.last = owner
-        for tensor in tensors_in((out,) if owner is FLOATING else ()):
-            tag_of(tensor).hint = mode.last
     return out
 
 
