@@ -10,7 +10,6 @@ waits, or that results do not repeat: `cuda_on_request.tsv` has the operators.
 import functools
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -53,8 +52,11 @@ def refusing(func: Any, handler: Handler) -> Handler:
             is_alone = len(owners) == 1  # of several, devices come first
             if (words == "-" or is_alone) and not owners <= {HOST, FLOATING}:
                 if is_alone and not any(spec.alias_info for spec in func._schema.arguments):
-                    with suppress(NotImplementedError):  # the CPU may refuse the dtype, too
+                    try:
                         handler(mode, func, args, kwargs)  # raises for shapes of which torch speaks first
+                    except RuntimeError as error:  # the CPU may refuse the dtype, too; oneDNN's error names it
+                        if not isinstance(error, NotImplementedError) and _kind(args) not in str(error):
+                            raise
                 _refuse(func, words, args, kwargs)
         return handler(mode, func, args, kwargs)
 
@@ -75,13 +77,17 @@ def _given(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     return {spec.name: value for spec, value in given_to(func, args, kwargs)}
 
 
+def _kind(args: Any) -> str:
+    """Return torch's name of the first tensor's dtype in errors: `Float8_e5m2fnuz`."""
+    return torch._C.TensorBase.type(next(tensors_in(args)))[len("torch.") : -len("Tensor")]
+
+
 def _refuse(func: Any, words: str, args: Any, kwargs: Any) -> None:
-    kind = torch._C.TensorBase.type(next(tensors_in(args)))[len("torch.") : -len("Tensor")]
     if words == "-":
         func.redispatch(_CUDA, *args, **kwargs)  # raises: it has no such kernel
     elif " " in words:
-        raise RuntimeError(words.format(kind))
-    raise NotImplementedError(f""""{words}" not implemented for '{kind}'""")
+        raise RuntimeError(words.format(_kind(args)))
+    raise NotImplementedError(f""""{words}" not implemented for '{_kind(args)}'""")
 
 
 WAITS = SimpleNamespace(level=0, are_open=True)
