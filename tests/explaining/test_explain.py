@@ -343,6 +343,13 @@ def test_a_hook_in_backward_is_explained() -> None:
     loss.backward()
 
 
+@fails("untraced", simulate="", cause="wrong-dtype", name="target")
+def test_a_loss_that_goes_backward_where_it_is_computed_is_read_as_one_that_has_a_name() -> None:
+    criterion, scores = nn.HuberLoss(), torch.ones(3, requires_grad=True)
+    target = torch.ones(3, dtype=torch.float64)
+    criterion(scores, target).backward()
+
+
 def test_an_error_of_the_native_backward_pass_is_in_torchs_words() -> None:
     class Wrong(torch.autograd.Function):
         @staticmethod

@@ -63,8 +63,8 @@ def _innermost(reader: Reader) -> FailedOp | None:
             _settle(reader, each, dtype)
         first = found if first is None or unread is not None else first
         if reader.stack.levels[depth].is_readable:
-            return first
-    return first
+            break
+    return (_as_handed_over(reader, first) if first is not None else None) or first
 
 
 def _as_handed_over(reader: Reader, failed: FailedOp) -> FailedOp | None:

@@ -312,7 +312,7 @@ class Reader:
         for at, index in enumerate(position, start=1):
             if isinstance(value, Several):
                 value = value.item(index)
-            elif isinstance(value, TensorValue):
+            elif isinstance(value, TensorValue) and value.row != SOUGHT_TENSOR:
                 value = self.derived("aten.select", COMPUTE, node, activation, [value])
             elif isinstance(value, KnownValue) and issubclass(type(value.value), (list, tuple)):
                 kind: Any = list if issubclass(type(value.value), list) else tuple  # no line of a subclass is run
