@@ -60,7 +60,6 @@ INSIDE = {
         "evidence",
         "fixes",
         "causes",
-        "read_evidence",
         "messages",
         "ledger",
         "rules",

@@ -16,13 +16,15 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
 
 
-def number_does_not_fit(case: MismatchCase) -> Verdict | None:
-    return Verdict("python-number", case.born, case.name) if case.mismatch.of == "number" else None
-
-
-def op_takes_another(case: MismatchCase) -> Verdict | None:
-    if case.mismatch.of in ("inputs", "number", "gradients"):
-        return None
+def torch_refused_it(case: MismatchCase) -> Verdict | None:
+    """Torch's sentence tells: a number that does not fit, a model in half precision beside a scaler, a target."""
+    match case.mismatch.of:
+        case "inputs":
+            return None
+        case "number":
+            return Verdict("python-number", case.born, case.name)
+        case "gradients":  # a scaler needs the model in float32; a line cast it
+            return Verdict("wrong-device", case.born, case.name, sent_by=case.arriving_move)
     return Verdict("target-dtype", case.queries.born(_carried_from(case)), case.name)
 
 
@@ -35,13 +37,6 @@ def _carried_from(case: MismatchCase) -> TensorId:
         if op < 0 or (queries.kind(op) not in ("view", "copy") and not queries.op_name(op).startswith(COLLECTS)):
             break
     return found
-
-
-def model_was_cast_beside_a_scaler(case: MismatchCase) -> Verdict | None:
-    """A scaler needs the model in float32; a line cast it to half precision."""
-    if case.mismatch.of != "gradients":
-        return None
-    return Verdict("wrong-device", case.born, case.name, sent_by=case.arriving_move)
 
 
 def region_was_left(case: MismatchCase) -> Verdict | None:
@@ -146,9 +141,7 @@ def _of_autocast(case: MismatchCase) -> str:
 
 
 PREDICATES: Final[tuple[Predicate, ...]] = (
-    number_does_not_fit,
-    op_takes_another,
-    model_was_cast_beside_a_scaler,
+    torch_refused_it,
     region_was_left,
     default_dtype_was_set,
     array_was_float64,

@@ -14,7 +14,6 @@ from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.moves import moves_from, moves_of
 from devtrace.diagnosis.evidence.origins import Origin, find_origin, is_like_data, lineage
-from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.dtypes import autocast_regions
 from devtrace.dtypes.sentences import DtypeError, dtype_error
@@ -222,7 +221,8 @@ def _of_the_model(
         return ""  # of a loss: class weights
     if len(theirs) > 1:
         return min(theirs, key=lambda dtype: rest[dtype])
-    is_missed = rest[given[0]] > rest[theirs[0]] and not _was_cast_by_itself(queries, owned, given[0])
+    was_cast = any(queries.trait(move.source) == given[0] for move in moves_of(queries, owned))  # it is meant so
+    is_missed = rest[given[0]] > rest[theirs[0]] and not was_cast
     asked = [row for row in rows if row not in owned and queries.trait(row) == given[0]]
     is_left = theirs[0] == DEFAULT and _is_left_among_models(queries, moment, owned, asked, rest)
     return theirs[0] if is_missed or is_left else given[0]
@@ -286,7 +286,7 @@ def _outside_the_layer(queries: TraceQueries, row: TensorId, root: str | None = 
     """Return the tensors of modules, those of one root if it is given, that are not of a tensor's layer by name."""
     names = queries.trace.tensors
     layer = str(names.raw("name", queries.base(row))).rpartition(".")[0]
-    paths = ((str(names.raw("name", each)), each) for each in rows_of_modules(queries))
+    paths = ((str(names.raw("name", each)), each) for each in queries.rows_of_modules())
     return [each for path, each in paths if root in (None, path.split(".")[0]) and path.rpartition(".")[0] != layer]
 
 
@@ -296,11 +296,6 @@ def _is_an_early_copy(queries: TraceQueries, op: OpId, row: TensorId, dtype: str
         return False
     copied = {queries.base(each) for each in lineage(queries, queries.base(row))[1:]}
     return any(move.op > queries.producer(queries.base(row)) for move in moves_from(queries, copied, dtype, op))
-
-
-def _was_cast_by_itself(queries: TraceQueries, rows: list[TensorId], model: str) -> bool:
-    """Return whether a layer was cast from the model's dtype to its own: it is meant to compute so."""
-    return any(queries.trait(move.source) == model for move in moves_of(queries, rows))
 
 
 def _cast_from(queries: TraceQueries, rows: list[TensorId], dtype: str) -> set[str]:

@@ -36,10 +36,8 @@ def read_worker_text(text: str) -> WorkerText | None:
     theirs = [(file, int(line)) for file, line in lines if sites.files[file] in (sites.USER, sites.LIBRARY)]
     how = caught[1].rpartition(" ")[2] if caught is not None else "other"
     note = sentence("explained.as-text", how=sentence(_HOW[how]))
-    return WorkerText(_site(*theirs[-1]) if theirs else sites.NOWHERE, note)
-
-
-def _site(file: str, line: int) -> int:
+    file, line = theirs[-1] if theirs else ("", 0)
     source = parsing.read(file)
     node = source.node_at(Span(line, -1, -1, -1)) if source is not None else None
-    return site_of(node, source, sites.NOWHERE) if source is not None and node is not None else sites.NOWHERE
+    site = site_of(node, source, sites.NOWHERE) if source is not None and node is not None else sites.NOWHERE
+    return WorkerText(site, note)

@@ -7,7 +7,6 @@ layer.to(device)                                        # good
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.trace_queries import META, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
@@ -19,7 +18,7 @@ def split_modules(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     """Find leaf modules with parameters on two devices, which cannot run; a model split by layers can."""
     devices_of: dict[str, dict[str, TensorId]] = defaultdict(dict)
     tensors = queries.trace.tensors
-    rows = rows_of_modules(queries, "parameter", "buffer")
+    rows = queries.rows_of_modules("parameter", "buffer")
     last = {str(tensors.raw("name", row)): row for row in rows}  # one that moved has a row for each device
     for name, row in last.items():
         if queries.dims[row] > 0 and queries.device(row) != META:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, owned, passed_by
-from devtrace.diagnosis.evidence.ownership import find_passing_move
+from devtrace.diagnosis.evidence.missed_moves import find_passing_move
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
 from devtrace.words.catalogue import sentence
 

@@ -37,14 +37,8 @@ def original_moved_without_it(case: MismatchCase) -> Verdict | None:
 
 
 def reason(case: MismatchCase, verdict: Verdict) -> str:
-    site = case.queries.site(verdict.moved)
-    if site is not None and _is_the_original(case, verdict):
+    site, name, move = case.queries.site(verdict.moved), verdict.name, verdict.move
+    is_the_original = name is not None and move is not None and case.moment.row(name.last.value) == move.source
+    if site is not None and is_the_original:  # of a copy that another line moved for its own use
         return sentence("stale-copy.reason-itself", line=site, odd=case.odd_device, expected=case.expected_device)
     return sentence("stale-copy.reason", odd=case.odd_device, expected=case.expected_device)
-
-
-def _is_the_original(case: MismatchCase, verdict: Verdict) -> bool:
-    """Return whether it is the original of a copy that another line moved for its own use."""
-    if verdict.move is None or verdict.name is None:
-        return False
-    return case.moment.row(verdict.name.last.value) == verdict.move.source

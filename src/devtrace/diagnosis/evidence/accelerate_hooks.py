@@ -26,7 +26,8 @@ def is_dispatched(module: object) -> bool:
 
 def owner_with_hook(case: MismatchCase) -> AccessPath | None:
     """Return the module that owns the odd tensor and whose inputs a hook brings to the expected device."""
-    named = ((owner, _named(hook.get("execution_device"))) for owner, hook in _hooked(case))
+    given = ((owner, hook.get("execution_device")) for owner, hook in _hooked(case))
+    named = ((owner, f"cuda:{it}" if type(it) is int else device_named_by(it)) for owner, it in given)
     return next((owner for owner, device in named if device == case.expected_device), None)
 
 
@@ -50,7 +51,3 @@ def _hooks(module: object) -> Iterator[Any]:
     own = instance_dict(hook) if hook is not None else {}
     parts: Any = own.get("hooks")
     yield from map(instance_dict, parts) if type(parts) in (list, tuple) else [own]
-
-
-def _named(device: object) -> str:
-    return f"cuda:{device}" if type(device) is int else device_named_by(device)

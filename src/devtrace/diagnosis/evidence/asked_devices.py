@@ -61,7 +61,8 @@ def asked_device(frames: Sequence[FailingFrame], is_refused: Refused, named: Nam
     found = None
     for frame in frames:
         known = found.device if found is not None else ""
-        asked = (each for code in _head(frame) for each in _asked(frame, code, is_refused, named))
+        head = getattr(frame.expression, "items", None) or [frame.expression]  # of a `with` without the body
+        asked = (each for code in head for each in _asked(frame, code, is_refused, named))
         found = next((each for each in asked if known in ("", each.device)), found)
         if found is not None and not found.is_handed_in:
             break
@@ -99,11 +100,6 @@ def _numbers(node: ast.AST, frame: FailingFrame) -> list[int]:
 def accelerator(frame: FailingFrame) -> str:
     """Return the kind of device that a number alone stands for."""
     return next(iter(frame.moment.queries.snapshot.objects.accelerators), "cuda").partition(":")[0]
-
-
-def _head(frame: FailingFrame) -> list[ast.AST]:
-    """Return the running code of a frame; of `with torch.cuda.device(7):` without the body."""
-    return getattr(frame.expression, "items", None) or [frame.expression]
 
 
 def _asked(frame: FailingFrame, code: ast.AST, is_refused: Refused, named: Named) -> Iterator[AskedDevice]:

@@ -145,13 +145,14 @@ class FailingMoment:
         return bool(name) and name in self.frames[frame].f_code.co_names
 
     def siblings(self, names: list[AccessPath]) -> Iterator[Any]:
-        """Yield the tensors beside a named one: of the same frame, of the same dict, list or object."""
+        """Yield the tensors beside a named one: of the same frame, dict, list or object that is no module."""
         for name in names:
             owner = name.last.owner
             if owner is None:
                 yield from (value for value in self.variables(name.frame).values() if is_tensor(value))
             for value in (*name.objects[-2:-1], *name.objects[:-1]):  # its owner first
-                yield from _own_tensors(value)
+                if not kinds.is_module(value) and not kinds.is_optimizer(value):
+                    yield from (reference.value for reference in members(value) if is_tensor(reference.value))
 
     def beside(self, name: AccessPath) -> Iterator[AccessPath]:
         """Yield the names of the other tensors of a tensor's owner."""
@@ -165,9 +166,3 @@ class FailingMoment:
     def scope(self, frame: int) -> Scope:
         own = Scope.of(self.frames[frame])
         return Scope(self.variables(frame), own.globals) if self._lost[frame] else own
-
-
-def _own_tensors(owner: Any) -> Iterator[Any]:
-    """Yield the tensors that an object itself holds; none for a module or an optimizer."""
-    if not kinds.is_module(owner) and not kinds.is_optimizer(owner):
-        yield from (reference.value for reference in members(owner) if is_tensor(reference.value))

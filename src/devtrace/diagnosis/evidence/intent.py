@@ -44,7 +44,8 @@ def intended(queries: TraceQueries, moment: FailingMoment, mismatch: Mismatch) -
         return mismatch
     if words is None and named:
         words = named[-1][1]
-    is_elsewhere = words is None and _works_there(frames, mismatch.expected_device)
+    running = [each for frame in frames if kinds.is_module(each := frame.variables.get(frame.own))]
+    is_elsewhere = any(moment.trait_of(each) == mismatch.expected_device for each in running)
     if words is not None or (not is_elsewhere and _is_alone_on_its_device(queries, mismatch)):
         return turned(queries, mismatch, words)
     return replace(mismatch, is_undecided=bool(frames))
@@ -107,12 +108,6 @@ def _names(node: ast.AST, device: str) -> bool:
         value = getattr(node.args[0], "value", None)
         return type(value) is int and f"cuda:{value}" == device
     return isinstance(node, ast.Constant) and node.value == device
-
-
-def _works_there(frames: list[FailingFrame], device: str) -> bool:
-    """Return whether a running module has parameters on a device."""
-    owners = [frame.variables.get(frame.own) for frame in frames]
-    return any(kinds.is_module(each) and frames[0].moment.trait_of(each) == device for each in owners)
 
 
 def _is_alone_on_its_device(queries: TraceQueries, mismatch: Mismatch) -> bool:

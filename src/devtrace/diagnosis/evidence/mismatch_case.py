@@ -10,16 +10,15 @@ from functools import cached_property
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.mismatch import Mismatch
-from devtrace.diagnosis.evidence.missed_moves import move_of_a_neighbour
-from devtrace.diagnosis.evidence.moves import Move, move_of
-from devtrace.diagnosis.evidence.origins import Origin, find_origin
-from devtrace.diagnosis.evidence.ownership import (
+from devtrace.diagnosis.evidence.missed_moves import (
     Ownership,
     PassingMove,
     find_ownership,
     find_passing_move,
-    rows_of_modules,
+    move_of_a_neighbour,
 )
+from devtrace.diagnosis.evidence.moves import Move, move_of
+from devtrace.diagnosis.evidence.origins import Origin, find_origin
 from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.slugs import MOVES, CauseSlug, Certainty
@@ -71,7 +70,7 @@ class MismatchCase(Subject):
 
     @classmethod
     def of(cls, queries: TraceQueries, moment: FailingMoment, mismatch: Mismatch) -> MismatchCase:
-        preferred = frozenset(moment.by_row or rows_of_modules(queries))
+        preferred = frozenset(moment.by_row or queries.rows_of_modules())
         odd = mismatch.odd_tensor
         origin = find_origin(queries, odd, preferred)
         followed = origin.path if queries.of == "dtype" or mismatch.odd_device == HOST else (odd, queries.base(odd))

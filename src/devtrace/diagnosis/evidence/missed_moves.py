@@ -1,18 +1,226 @@
-"""Moves that a tensor missed: of its original, of a neighbour, of a container with a dropped copy."""
+"""Moves that a tensor missed: of the module that holds it, of its original, of a neighbour, of a dropped copy.
+
+Names of objects tell which module holds it. Where no frame is left, the recorder's names and roles stand in.
+"""
 
 import ast
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.moves import Move, move_of, moves_from
+from devtrace.diagnosis.evidence.moves import Move, move_of, moves_from, moves_of, name_of
 from devtrace.diagnosis.evidence.origins import factory_call, lineage
 from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.source import kinds
 from devtrace.source.flow import LOOPS
 from devtrace.source.matching import alone, match_code, variable
+from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import kept_defaults
+from devtrace.trace.ids import NO_SITE, ModuleId, OpId, TensorId
+from devtrace.trace.rows import Move as MoveRow
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """Outermost module whose `.to()` should move the tensor, and its tensors on the expected device."""
+
+    subject: Subject
+    names: tuple[AccessPath, ...]  # names of a parameter or buffer; none where only recorded names are left
+    module: AccessPath | None
+    others: tuple[tuple[str, TensorId], ...]  # path and row
+    is_registered: bool = True  # False for a plain attribute, by its recorded role
+
+    @property
+    def is_live(self) -> bool:
+        return bool(self.names)
+
+    @property
+    def name(self) -> AccessPath | None:
+        return self.names[0] if self.names else None
+
+    @cached_property
+    def last_move(self) -> Move | None:
+        """Last move of the module's other tensors to the expected device."""
+        moves = moves_of(self.subject.queries, (row for _, row in self.others))
+        if self.is_live:
+            moved = ((move, self._modules_moved_by(move)) for move in moves)
+            holders = set(self._holders)  # a move outside any module's move is of them, too
+            moves = [move for move, modules in moved if not (holders and modules) or not holders.isdisjoint(modules)]
+            moves = moves or self._moves_of_former
+        return moves[0] if moves else None
+
+    @cached_property
+    def _moves_of_former(self) -> list[Move]:
+        """Return the moves of a module's former tensors, before `load_state_dict(assign=True)`."""
+        if self.others or self.module is None:
+            return []
+        kind, subject = type(self.module.last.value).__name__, self.subject
+        of_kind = (each for each in subject.queries.trace.moves if each.module.type == kind)
+        moves = _sent_to((each for each in of_kind if each.module.id in self._holders), subject)
+        made, saw_ops = subject.queries.producer(subject.base), subject.queries.evidence.saw_ops
+        made = OpId(made + (made >= 0 and not subject.queries.is_kind("copy")[made]))  # a move's own op copies
+        return [move for move in moves if made > move.op or (not saw_ops and subject.birth < 0)]
+
+    @property
+    def was_replaced(self) -> bool:
+        """True if the module's tensors replaced ones that had moved."""
+        return self.last_move is not None and self.last_move in self._moves_of_former
+
+    @cached_property
+    def is_newer_than_the_move(self) -> bool:
+        """True if the tensor was made or registered, or its module attached, after the last move."""
+        move, subject = self.last_move, self.subject
+        if move is None:
+            return False
+        return self.was_replaced or subject.birth > move.op or self._was_attached_after(move)
+
+    def _was_attached_after(self, move: Move) -> bool:
+        """Return whether a module that holds the tensor became part of the moved one only after the move."""
+        modules, moved = self.subject.queries.trace.modules, self._modules_moved_by(move)
+        top = next((depth for depth, module in enumerate(self._holders) if module in moved), 0)
+        below = (module for module in self._holders[:top] if modules.number("site", module) >= 0)
+        return any(modules.number("op", module) > moved[self._holders[top]] for module in below)
+
+    def _modules_moved_by(self, move: Move) -> dict[ModuleId, OpId]:
+        """Return the modules that were moved where a tensor was, each with the op of its last move."""
+        moves = self.subject.queries.trace.moves
+        rows = [row for row in range(len(moves)) if moves.number("site", row) == move.site]
+        return {ModuleId(moves.number("module", row)): OpId(moves.number("op", row)) for row in rows}
+
+    @cached_property
+    def _holders(self) -> list[ModuleId]:
+        """Module that owns the tensor, by the recorder's names, then the modules around it.
+
+        Of several that had its name one after the other it is the last.
+        """
+        queries, found = self.subject.queries, list[ModuleId]()
+        path, modules = name_of(queries, self.subject.base).rpartition(".")[0], queries.trace.modules
+        module = next((at for at in reversed(range(len(modules))) if path and modules.raw("path", at) == path), -1)
+        while module >= 0:
+            found.append(ModuleId(module))
+            module = modules.number("parent", module)
+        return found
+
+    @cached_property
+    def was_moved_as_a_whole(self) -> bool:
+        """True if the last move took along tensors of several children."""
+        if self.last_move is None or not self.is_live:
+            return False
+        queries, site = self.subject.queries, self.last_move.site
+        moves = ((path, move_of(queries, row)) for path, row in self.others)
+        return len({path.split(".")[0] for path, move in moves if move is not None and move.site == site}) > 1
+
+    @cached_property
+    def sent_away(self) -> Move | None:
+        """Copy of the tensor from the expected device to the odd one, if nothing moved the module after it."""
+        subject = self.subject
+        move = move_of(subject.queries, subject.row) if self.is_live else None
+        if move is None or not subject.is_expected(move.source):
+            return None
+        if subject.queries.base(move.result) != subject.base:
+            return None
+        return move if self.last_move is None or move.op > self.last_move.op else None
+
+
+def find_ownership(subject: Subject) -> Ownership | None:
+    """Return who owns a parameter or buffer, or None if no module does.
+
+    Of several owners it is the first that has tensors on the expected device: `net` of `net.head = head`.
+    """
+    owned = [name for name in subject.names if name.last.kind in ("parameter", "buffer")]
+    owned = [name for name in owned if any(name.registered_from(index) for index, _ in name.modules())]
+    if not owned:
+        return None if subject.moment.frames else _recorded_ownership(subject)
+    owners = [_owner(subject, name) for name in owned]
+    name, module, others = next((each for each in owners if each[2]), owners[0])
+    names = (name, *(each for each in owned if each is not name))
+    return Ownership(subject, names, module, others)
+
+
+def _owner(subject: Subject, name: AccessPath) -> tuple[AccessPath, AccessPath, tuple[tuple[str, TensorId], ...]]:
+    """Return a name, the outermost module that registers its tensor, and that module's expected tensors."""
+    index, module = next((index, module) for index, module in name.modules() if name.registered_from(index))
+    return name, name.prefix(index + 1), expected_tensors(subject, module)
+
+
+def _recorded_ownership(subject: Subject) -> Ownership | None:
+    """Return who owns a tensor by the name and the role that the recorder noted."""
+    tensors = subject.queries.trace.tensors
+    role = tensors.raw("role", subject.base)
+    if role not in ("parameter", "buffer", "attribute"):
+        return None
+    root = str(tensors.raw("name", subject.base)).split(".")[0]
+    paths = [(str(tensors.raw("name", row)), row) for row in subject.queries.rows_of_modules()]
+    others = tuple((path, row) for path, row in paths if path.split(".")[0] == root and subject.is_expected(row))
+    return Ownership(subject, (), None, others, is_registered=role != "attribute")
+
+
+@dataclass(frozen=True)
+class PassingMove:
+    """Module on a tensor's path that moved without the tensor, because of an unregistered step between."""
+
+    name: AccessPath
+    module: AccessPath
+    moves: tuple[Move, ...]  # of the module's tensors, the last one first
+
+
+def find_passing_move(subject: Subject, names: Iterable[AccessPath]) -> PassingMove | None:
+    """Return the first module, by name and outermost first, that moved and passed the tensor by."""
+    for name in names:
+        for index, module in name.modules():
+            if name.registered_from(index):
+                continue
+            moves = moves_of(subject.queries, (row for _, row in expected_tensors(subject, module)))
+            if not moves and not any(subject.moment.row(tensor) is not None for _, tensor in registered(module)):
+                moves = _moves_of_unused(subject, name.prefix(index + 1))
+            if moves:
+                return PassingMove(name, name.prefix(index + 1), tuple(moves))
+    return None
+
+
+def _moves_of_unused(subject: Subject, module: AccessPath) -> list[Move]:
+    """Return the moves to the expected device of a module without tensors in the trace."""
+    kind = type(module.last.value).__name__
+    moves = [move for move in subject.queries.trace.moves if move.module.type == kind]
+    is_alone = len({move.module.id for move in moves}) == 1
+    found = [move for move in moves if is_alone or move.module.path == module.text]
+    if next(registered(module.last.value), None) is not None:
+        last = max(found, key=lambda move: move.op, default=None)
+        before = [last] if last is not None and last.op < 0 else []  # the recording
+        return _sent_to(before, subject)
+    sent = _sent_to((move for move in found if not move.tensors), subject)
+    site = subject.queries.site(subject.born)
+    is_of_a_constructor = site is not None and site.function.endswith("__init__")
+    if is_of_a_constructor and not subject.queries.evidence.saw_ops:  # it ends before its module can be moved
+        sent = [replace(move, op=max(move.op, OpId(subject.birth + 1))) for move in sent]
+    return [move for move in sent if subject.birth < move.op <= subject.op or subject.birth == move.op == -1]
+
+
+def _sent_to(moves: Iterable[MoveRow], subject: Subject) -> list[Move]:
+    """Return the moves of modules to the expected device as moves of a tensor that they missed, the last one first."""
+    sent = (move for move in moves if move.device is not None and str(move.device) == subject.expected_device)
+    sites = ((move.op, move.site.id if move.site is not None else NO_SITE) for move in sent)
+    return sorted((Move(op, site, subject.row, subject.row) for op, site in sites), key=lambda move: -move.op)
+
+
+def expected_tensors(subject: Subject, module: Any) -> tuple[tuple[str, TensorId], ...]:
+    """Return path and row of a module's own tensors that are on the expected device."""
+    rows = ((path, _when_it_failed(subject, subject.moment.row(tensor))) for path, tensor in registered(module))
+    return tuple((path, row) for path, row in rows if row is not None and subject.is_expected(row))
+
+
+def _when_it_failed(subject: Subject, row: TensorId | None) -> TensorId | None:
+    """Return the row of a module's tensor at the failure, before moves of a trainer that cleans up."""
+    queries = subject.queries
+    while row is not None and queries.producer(row) > subject.op and queries.source(row) >= 0:
+        row = queries.source(row)
+    return row
+
+
+# Moves of other tensors.
 
 
 def moves_of_lineage(subject: Subject, first: int = 0) -> Iterator[Move]:
@@ -43,7 +251,9 @@ def move_of_a_neighbour(subject: Subject) -> Move | None:
         if row is None or not subject.is_expected(row):
             continue
         move = move_of(subject.queries, row)
-        if move is not None and (subject.queries.is_of_a_module(move.result) or _is_of_a_factory(subject, move)):
+        made = subject.queries.op_node(move.op) if move is not None else None
+        is_of_a_factory = made is not None and factory_call(made) is made.node  # `torch.tensor(0.0, device=d)`
+        if move is not None and (subject.queries.is_of_a_module(move.result) or is_of_a_factory):
             continue  # a layer was moved, whose result this is; or nothing was, as it was made there
         if move is not None and move.op > subject.birth and (has_owner or move.op >= 0):
             return move if not _is_of_each_round(subject, move) and not _may_be_younger(subject, move) else None
@@ -67,12 +277,6 @@ def _may_be_younger(subject: Subject, move: Move) -> bool:
     bound = filter(None, map(subject.binding_of, subject.names))
     lines = ((moved_in - frame.number, frame.source.span(statement).line) for frame, statement in bound)
     return any(deeper > 0 or (deeper == 0 and line > site.line) for deeper, line in lines)
-
-
-def _is_of_a_factory(subject: Subject, move: Move) -> bool:
-    """Return whether the copy is part of a factory: `torch.tensor(0.0, device=d)`."""
-    made = subject.queries.op_node(move.op) if move.op >= 0 else None
-    return made is not None and factory_call(made) is made.node
 
 
 def _is_of_each_round(subject: Subject, move: Move) -> bool:

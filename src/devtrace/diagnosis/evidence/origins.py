@@ -30,6 +30,7 @@ from devtrace.trace.op_kinds import INDEXED
 MOST: Final = 64
 _MOST_COPIES: Final = 20
 _LIKE: Final = ("_like", "aten.new_")
+"""In names of factories that take their device from their input."""
 _LED_BY_FIRST: Final = {"device": INDEXED, "dtype": (*INDEXED, *NORMS)}
 FROM_DATA: Final = ("lift_fresh", "set_")
 """Ops that take over data of Python: torch.tensor([1, 2])."""
@@ -65,7 +66,8 @@ def _arrival(queries: TraceQueries, row: TensorId, parents: list[TensorId]) -> A
     op = queries.producer(row)
     if op >= 0 and crossed(queries, row):
         return "copied"
-    if op >= 0 and queries.kind(op) == "create" and not _is_like(queries, op):
+    is_like = op >= 0 and bool(queries.inputs(op)) and any(part in queries.op_name(op) for part in _LIKE)
+    if op >= 0 and queries.kind(op) == "create" and not is_like:
         return _made_by(queries, op)
     if not parents:
         return "given"
@@ -82,12 +84,6 @@ def _weight(queries: TraceQueries, row: TensorId) -> tuple[bool, bool, int]:
     tensors = queries.trace.tensors
     stays = queries.of == "device" and tensors.raw("role", row) == "parameter"
     return stays, bool(queries.dims[row] > 0), tensors.number("bytes", row)
-
-
-def _is_like(queries: TraceQueries, op: OpId) -> bool:
-    """Return whether a factory takes its device from its input, as zeros_like does."""
-    name = queries.op_name(op)
-    return bool(queries.inputs(op)) and any(part in name for part in _LIKE)
 
 
 def _made_by(queries: TraceQueries, op: OpId) -> Arrival:

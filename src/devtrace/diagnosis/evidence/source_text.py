@@ -35,14 +35,11 @@ def statement_site(queries: TraceQueries, site: SiteId) -> Site | None:
         return queries.site(site)
     row = found.code.site
     if not isinstance(found.statement, _SIMPLE):
-        return row if found.node is not found.statement else _first_line(row)
+        first = row.text.split("\n")[0]
+        head = replace(row, end_line=row.line, end_column=row.column + len(first.encode()), text=first)
+        return row if found.node is not found.statement else head
     whole = found.code.site_of(found.statement)
     return replace(whole, function=row.function) if whole.line == row.line else row
-
-
-def _first_line(row: Site) -> Site:
-    text = row.text.split("\n")[0]
-    return replace(row, end_line=row.line, end_column=row.column + len(text.encode()), text=text)
 
 
 def assigned_names(found: SourceNode, index: int = 0) -> list[str]:

@@ -52,7 +52,7 @@ def elsewhere(
     frozen = {name: freezer.of(value) for name, value in roots}
     freezer.fill()
     variables: dict[str, tuple[Any, ReferenceKind]] = {name: (value, "variable") for name, value in frozen.items()}
-    walk = Walk([variables], _is_followed, sys.maxsize, sys.maxsize)
+    walk = Walk([variables], lambda value: not issubclass(type(value), _NOT_FOLLOWED), sys.maxsize, sys.maxsize)
     paths = [walk.first_path(tensor) for tensor in walk.tensors]
     off = [not matches(tensor._device, expected) for tensor in walk.tensors]
     whole = _modules_wholly_off(paths, off)
@@ -69,10 +69,6 @@ def elsewhere(
         )
         for path, each in wrong
     )
-
-
-def _is_followed(value: object) -> bool:
-    return not issubclass(type(value), _NOT_FOLLOWED)
 
 
 def _registering_modules(path: AccessPath) -> list[str]:

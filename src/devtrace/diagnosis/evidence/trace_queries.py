@@ -265,6 +265,11 @@ class TraceQueries:
         """Return whether a tensor is a parameter or a buffer."""
         return self.trace.tensors.raw("role", tensor) in ("parameter", "buffer")
 
+    def rows_of_modules(self, *roles: str) -> list[TensorId]:
+        """Return the tensors that are parameters, buffers or attributes of modules, by their recorded roles."""
+        ids = {self.strings.get(role, -2) for role in roles or ("parameter", "buffer", "attribute")}
+        return [TensorId(row) for row, role in enumerate(self.trace.tensors.ints("role").tolist()) if role in ids]
+
     @property
     def evidence(self) -> Evidence:
         return self.snapshot.evidence

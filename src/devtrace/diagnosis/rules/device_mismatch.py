@@ -118,14 +118,10 @@ def _refused_copy(queries: TraceQueries, moment: FailingMoment, op: OpId, text: 
     rows = [row for row in queries.inputs(op) if queries.device(row) == META]
     if not rows or NO_DATA not in text:
         return None
-    return Mismatch(op, rows[0], META, next(_targets(moment), ""), tuple(rows[1:]), of="copy")
-
-
-def _targets(moment: FailingMoment) -> Iterator[str]:
-    """Yield the devices that the lines of the error ask for, innermost first."""
-    for frame in FailingFrame.all_of(moment, "", to_read=True):
-        for call in calls_in(frame.source_node.node):
-            yield from filter(None, _asked_for(call, frame))
+    frames = FailingFrame.all_of(moment, "", to_read=True)
+    calls = ((call, frame) for frame in frames for call in calls_in(frame.source_node.node))
+    asked = (device for call, frame in calls for device in _asked_for(call, frame) if device)
+    return Mismatch(op, rows[0], META, next(asked, ""), tuple(rows[1:]), of="copy")
 
 
 def _asked_for(call: ast.Call, frame: FailingFrame) -> Iterator[str]:

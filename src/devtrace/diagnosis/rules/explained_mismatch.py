@@ -13,13 +13,12 @@ from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.finding_parts import as_culprit, of_error
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.origins import find_origin
-from devtrace.diagnosis.evidence.source_text import assigned_names, birth, statement_site
+from devtrace.diagnosis.evidence.source_text import assigned_names, birth, only_assignment, statement_site
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import failing_frame, frame_at
 from devtrace.diagnosis.fixes.search import Search
-from devtrace.diagnosis.read_evidence import birth_by_name, is_only_read
-from devtrace.diagnosis.slugs import RuleSlug
+from devtrace.diagnosis.slugs import CauseSlug, RuleSlug
 from devtrace.source.matching import called_name, calls_in, names_in
 from devtrace.source.object_walk import registered
 from devtrace.trace.ids import NO_SITE, SiteId
@@ -27,6 +26,8 @@ from devtrace.words.catalogue import family, one_after_another, sentence, unname
 from devtrace.words.text_format import one_line
 
 LONGEST_CHAIN: Final = 8
+_BY_HOOKS: Final[tuple[CauseSlug, ...]] = ("attached-after-move", "not-registered")
+"""Causes whose moves and attachments the hooks see, recorded or not."""
 
 
 def explained(case: MismatchCase, rule: RuleSlug) -> Finding:
@@ -34,8 +35,9 @@ def explained(case: MismatchCase, rule: RuleSlug) -> Finding:
     verdict = find_verdict(case)
     expressions = list(map(one_line, _expressions(case)))
     names = candidate_names(case, verdict, expressions)
-    guessed = (_birth_in_an_untraced_cell(case, names) or birth_by_name(case)) if verdict.born < 0 else None
-    if guessed is not None or is_only_read(case, verdict):
+    guessed = (_birth_in_an_untraced_cell(case, names) or _birth_by_name(case)) if verdict.born < 0 else None
+    is_by_hooks = verdict.kind in _BY_HOOKS and queries.certainty(case.row) == "seen"
+    if guessed is not None or not (queries.evidence.saw_ops or is_by_hooks):
         verdict = replace(verdict, certainty="inferred")
     fix = Search(case, verdict, find_verdict).fix()
     return Finding(
@@ -132,6 +134,21 @@ def _birth_in_an_untraced_cell(case: MismatchCase, names: list[str]) -> Site | N
     plain = (name.last for name in case.names if name.text == names[0] and name.last.kind == "attribute")
     kind = kind or next((type(reference.owner).__name__ for reference in plain), "")  # that of no module
     return birth(case.queries.snapshot.cells, frames[-1].f_code.co_filename, names[0], kind)
+
+
+def _birth_by_name(case: MismatchCase) -> Site | None:
+    """Return the line that assigned a tensor's name, as `x = load(file)`, if nobody recorded its creation."""
+    if case.queries.of == "device" or case.queries.evidence.saw_ops:
+        return None
+    for name in sorted(case.names, key=lambda each: len(each.references)):
+        is_own = name.last.kind == "attribute"
+        given = only_assignment(case.queries, name.last.owner, name.last.key) if is_own else None
+        if given is not None:
+            return given.code.site_of(given.statement)
+        bound = case.binding_of(name) if not is_own else None
+        if bound is not None:
+            return bound[0].code.site_of(bound[1])
+    return None
 
 
 def _culprit(case: MismatchCase, verdict: Verdict, names: list[str], guessed: Site | None) -> Culprit:
@@ -274,14 +291,9 @@ def _replica(case: MismatchCase) -> str:
     if not case.in_a_replica:
         return ""
     where = {"expected": case.expected_device, "thread": case.queries.trace.ops[case.op].thread.name}
-    kind = _shared(case)
+    holders = (name.last.owner for name in case.names if name.last.kind == "attribute")  # of which there is one
+    kind = next((type(each).__name__ for each in holders), "")
     return sentence("mismatch.replica-object", kind=kind, **where) if kind else sentence("mismatch.replica", **where)
-
-
-def _shared(case: MismatchCase) -> str:
-    """Name the class of the object that every replica has from the original, if an object holds the tensor."""
-    holders = (name.last.owner for name in case.names if name.last.kind == "attribute")
-    return next((type(each).__name__ for each in holders), "")
 
 
 def _package(case: MismatchCase) -> str:

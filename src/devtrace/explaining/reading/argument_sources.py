@@ -162,17 +162,14 @@ def of_only_call_of(
     passes on an attribute, `Batch(self.mask)`, does not count.
     """
     files = {each.source.file: each for each in (*reader.files(), *others)}
+    texts = [(parameter, value) for parameter, value in known.items() if type(value) is str]
     found = [
         (each, outer)
         for outer in files.values()
         for call in named(outer.source, called).calls
-        if all(_gives(call, parameter, names, value) for parameter, value in known.items() if type(value) is str)
+        if all(may_be_text(each, text) for parameter, text in texts for each in _argument(call, parameter, names))
         for each in _argument(call, name, names)
         if getattr(each, "attr", "") != name
     ]
     if len(found) == 1:
         yield Definition(found[0][0], (), run_around(reader, *found[0]))
-
-
-def _gives(call: ast.Call, parameter: str, names: list[str], text: str) -> bool:
-    return all(may_be_text(each, text) for each in _argument(call, parameter, names))

@@ -118,7 +118,8 @@ def read_text(reader: Reader, node: ast.JoinedStr, activation: Activation) -> Va
 def read_subscript(reader: Reader, node: ast.Subscript, activation: Activation) -> Value | None:
     owner = reader.see(node.value, activation)
     if isinstance(owner, TensorValue):
-        index = _indexes(reader, node.slice, activation)
+        indexes = [part for part in listed(node.slice) if not isinstance(part, ast.Slice | ast.Constant)]
+        index = reader.tensors(indexes, activation)
         name, kind = ("aten.index.Tensor", COMPUTE) if index else ("aten.slice", VIEW)
         return reader.derived(name, kind, node, activation, [owner, *index])
     key = _key(reader, node.slice, activation)
@@ -128,10 +129,6 @@ def read_subscript(reader: Reader, node: ast.Subscript, activation: Activation) 
     if value is MISSING:
         return None
     return reader.value(value, lambda: _definitions(reader, node, owner.value, key, activation))
-
-
-def _indexes(reader: Reader, node: ast.expr, activation: Activation) -> list[TensorValue]:
-    return reader.tensors([part for part in listed(node) if not isinstance(part, ast.Slice | ast.Constant)], activation)
 
 
 def _key(reader: Reader, node: ast.expr, activation: Activation) -> Any:
@@ -182,7 +179,9 @@ def _definitions(
                 running.append(found._replace(is_of_repetition=True))
             else:
                 yield found
-    yield from _written_out(reader, node, key, activation)
+    for whole in wholes(reader, node.value, activation):  # written out, or filled where it was made
+        for value in (*_entry(whole.node, key), *_put_below(whole, key)):
+            yield Definition(value, (), whole.activation.at_node(value))
     loaded = _loaded(reader, node.value, activation)
     if loaded is not None:
         yield loaded
@@ -190,13 +189,6 @@ def _definitions(
         yield from one_of(reader, lambda source: named(source, key).entries)
     yield from elements(reader, node.value, (), activation)
     yield from running
-
-
-def _written_out(reader: Reader, node: ast.Subscript, key: Any, activation: Activation) -> Iterator[Definition]:
-    """Yield the entry in the dictionary or list display that made the container."""
-    for whole in wholes(reader, node.value, activation):
-        for value in (*_entry(whole.node, key), *_put_below(whole, key)):
-            yield Definition(value, (), whole.activation.at_node(value))
 
 
 def _put_below(whole: Definition, key: Any) -> Iterator[ast.expr]:

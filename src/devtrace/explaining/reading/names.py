@@ -42,18 +42,11 @@ from devtrace.source.vocabulary import gives_itself
 
 def read_name(reader: Reader, node: ast.Name, activation: Activation) -> Value | None:
     name = node.id
-    element = _of_comprehension(node, activation)
-    if element is not None and not _is_running(name, activation):
+    element, scope = _of_comprehension(node, activation), activation.scope
+    has_failed = scope is not None and activation.line == activation.now and name in scope.locals
+    if element is not None and not has_failed:  # else its variable has its value now
         return _element(reader, *element, activation)
-    if activation.scope is not None:
-        return _of_frame(reader, node, activation)
-    return _of_run(reader, name, activation)
-
-
-def _is_running(name: str, activation: Activation) -> bool:
-    """Return whether a comprehension's variable has its value now: it is the line that failed."""
-    scope = activation.scope
-    return scope is not None and activation.line == activation.now and name in scope.locals
+    return _of_run(reader, name, activation) if scope is None else _of_frame(reader, node, activation)
 
 
 def _of_frame(reader: Reader, node: ast.Name, activation: Activation) -> Value | None:

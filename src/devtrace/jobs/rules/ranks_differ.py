@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence.finding_parts import as_culprit
-from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.jobs.ranks import Ranks
@@ -19,7 +18,7 @@ from devtrace.words.catalogue import sentence
 def differing_tensors(queries: TraceQueries, ranks: Ranks) -> Iterator[Finding]:
     tensors = queries.trace.tensors
     last: dict[str, dict[int, TensorId]] = defaultdict(dict)  # one that moved has a row for each device
-    for row in rows_of_modules(queries, "parameter", "buffer"):
+    for row in queries.rows_of_modules("parameter", "buffer"):
         if queries.device(row) != META and queries.dims[row] > 0 and ranks.of_tensor[row] >= 0:
             last[str(tensors.raw("name", row))][int(ranks.of_tensor[row])] = row
     for name, rows in last.items():
