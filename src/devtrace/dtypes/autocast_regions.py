@@ -59,18 +59,16 @@ def _is_cast(queries: TraceQueries, op: OpId) -> bool:
 def _is_plain(queries: TraceQueries, op: OpId, region: Autocast) -> bool:
     """Return whether an op ran under autocast, in a line that casts nothing itself."""
     found = queries.op_node(op)
-    return region.enabled > 0 and found is not None and not _casts(found)
+    if found is None or region.enabled <= 0:
+        return False
+    asked = any(keyword(call, "dtype") is not None for call in calls_in(found.statement))
+    names = called_names(found.statement)
+    return not asked and not any(is_cast(name) or any(word in name for word in GIVES_DTYPES) for name in names)
 
 
 def is_of_whole_numbers(queries: TraceQueries, op: OpId) -> bool:
     inputs = queries.inputs(op)
     return bool(inputs) and not any(is_floating(queries.trait(row)) for row in inputs)
-
-
-def _casts(found: SourceNode) -> bool:
-    names = called_names(found.statement)
-    asked = any(keyword(call, "dtype") is not None for call in calls_in(found.statement))
-    return asked or any(is_cast(name) or any(word in name for word in GIVES_DTYPES) for name in names)
 
 
 def block_of(queries: TraceQueries, region: Autocast) -> tuple[SourceNode, ast.With] | None:
@@ -86,10 +84,6 @@ def manager_of(block: ast.AST) -> ast.Call | None:
     """Return the call of autocast in the head of a block that enters it."""
     calls = (item.context_expr for item in getattr(block, "items", ()) if "autocast" in called_name(item.context_expr))
     return next((call for call in calls if match_code("False", keyword(call, "enabled")) is None), None)
-
-
-def entered(region: Autocast) -> Site | None:
-    return Site.of(region.site) if region.site is not None else None
 
 
 def left(queries: TraceQueries, region: Autocast) -> Site | None:

@@ -7,8 +7,9 @@ from devtrace.diagnosis.causes import created_without_device, ordered
 from devtrace.diagnosis.causes.default_device import was_made_by_default
 from devtrace.diagnosis.causes.ordered import Causes
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Predicate, Verdict
-from devtrace.diagnosis.evidence.moves import moves_from
+from devtrace.diagnosis.evidence.moves import move_of, moves_from
 from devtrace.diagnosis.evidence.origins import factory_call, is_like_data, is_of_an_array
+from devtrace.diagnosis.findings import Site
 from devtrace.dtypes import autocast_regions
 from devtrace.source.element_types import COLLECTS
 from devtrace.trace.ids import TensorId
@@ -24,7 +25,7 @@ def torch_refused_it(case: MismatchCase) -> Verdict | None:
         case "number":
             return Verdict("python-number", case.born, case.name)
         case "gradients":  # a scaler needs the model in float32; a line cast it
-            return Verdict("wrong-device", case.born, case.name, sent_by=case.arriving_move)
+            return Verdict("wrong-device", case.born, case.name, sent_by=move_of(case.queries, case.row))
     return Verdict("target-dtype", case.queries.born(_carried_from(case)), case.name)
 
 
@@ -133,7 +134,8 @@ def _of_autocast(case: MismatchCase) -> str:
         return sentence("autocast-off.reason-list", op=op, odd=case.odd_device)
     if here is not None and here.enabled:
         return sentence("autocast-off.reason-inside", odd=case.odd_device)
-    line = autocast_regions.entered(here) if here else autocast_regions.left(queries, made) if made else None
+    entered = Site.of(here.site) if here is not None and here.site is not None else None
+    line = entered if here else autocast_regions.left(queries, made) if made else None
     if line is None:
         return sentence("autocast-off.reason", odd=case.odd_device)
     key = "autocast-off.reason-disabled" if here else "autocast-off.reason-left"

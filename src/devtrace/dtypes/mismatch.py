@@ -269,17 +269,14 @@ def _is_left_among_models(
     own = {queries.base(row) for row in owned}
     optimizers = [value for value in walk if kinds.is_optimizer(value)]
     trained = {moment.row(each) for optimizer in optimizers for each in parameters_of(optimizer)}
-    if not own.isdisjoint(trained) or any(_is_computed_by_a_model(queries, row) for row in given):
+    of_weights = any(queries.op_name(queries.producer(row)) == OF_WEIGHTS for row in given)
+    made_of = (past for row in given for past in queries.ancestors(row))
+    if not own.isdisjoint(trained) or of_weights or any(mismatch.is_owned(queries, past) for past in made_of):
         return False
     models = [value for value in walk if kinds.is_module(value)]
     alive = {moment.row(each) for model in models for _, each in registered(model)} - own
     others = Counter(queries.trait(row) for row in alive if row is not None) - rest
     return others[queries.trait(given[0])] > others[queries.trait(owned[0])]
-
-
-def _is_computed_by_a_model(queries: TraceQueries, row: TensorId) -> bool:
-    is_of_weights = queries.op_name(queries.producer(row)) == OF_WEIGHTS
-    return is_of_weights or any(mismatch.is_owned(queries, past) for past in queries.ancestors(row))
 
 
 def _outside_the_layer(queries: TraceQueries, row: TensorId, root: str | None = None) -> list[TensorId]:
@@ -300,14 +297,12 @@ def _is_an_early_copy(queries: TraceQueries, op: OpId, row: TensorId, dtype: str
 
 def _cast_from(queries: TraceQueries, rows: list[TensorId], dtype: str) -> set[str]:
     """Return from which dtypes casts brought tensors of a dtype; what is computed in it, by `dtype=`, is no cast."""
-    moves = moves_of(queries, (row for row in rows if queries.trait(row) == dtype))
-    return {queries.trait(move.source) for move in moves if _is_a_cast(queries, move.op)}
-
-
-def _is_a_cast(queries: TraceQueries, op: OpId) -> bool:
-    found = queries.op_node(op)
-    call = found.node if found is not None else None
-    return not isinstance(call, ast.Call) or is_cast(called_name(call)) or keyword(call, "dtype") is None
+    found = set[str]()
+    for move in moves_of(queries, (row for row in rows if queries.trait(row) == dtype)):
+        call = getattr(queries.op_node(move.op), "node", None)
+        if not isinstance(call, ast.Call) or is_cast(called_name(call)) or keyword(call, "dtype") is None:
+            found.add(queries.trait(move.source))
+    return found
 
 
 def _beside_a_layer(queries: TraceQueries, rows: list[TensorId], dtypes: list[str]) -> str:

@@ -309,7 +309,9 @@ def is_bound(name: str, source: Source, at: ast.AST, running: Container[str], na
         function = _running(source, function)
     bound = [each for each in statements(source.tree) if name in binds(each)]
     if bound and not isinstance(at, FunctionNode) and source.function(at) is None:
-        was_there = _are_above(bound, source, at) or _reads_former(name, bound[0])
+        value = getattr(bound[0], "value", None) if isinstance(bound[0], ast.Assign) else None
+        reads_former = isinstance(bound[0], ast.AugAssign) or (value is not None and name in names_in(value))
+        was_there = _are_above(bound, source, at) or reads_former  # `x += 1` of a cell's former value
         return _reaches(bound, source, at) or (name in namespace and was_there)
     return name in namespace or hasattr(builtins, name)
 
@@ -343,11 +345,6 @@ def _precedes(statement: ast.stmt, source: Source, at: ast.AST, around: list[ast
 
 def _are_above(bound: list[ast.stmt], source: Source, at: ast.AST) -> bool:
     return all(source.span(each).end_line < source.span(at).line for each in bound)
-
-
-def _reads_former(name: str, first: ast.stmt) -> bool:
-    """Return whether a cell's first assignment of a name reads its former value: `x += 1`."""
-    return isinstance(first, ast.AugAssign) or (isinstance(first, ast.Assign) and name in names_in(first.value))
 
 
 def shared_names(*trees: ast.AST) -> set[str]:

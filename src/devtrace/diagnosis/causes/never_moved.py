@@ -1,7 +1,7 @@
 """Nothing moved a tensor to the device of the computation."""
 
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, move_of_its_parameter, owned
-from devtrace.diagnosis.evidence.missed_moves import dropped_result, moves_of_lineage
+from devtrace.diagnosis.evidence.missed_moves import dropped_result, move_of_a_neighbour, moves_of_lineage
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.findings import Site
 from devtrace.source.matching import alone, called_names, match_code
@@ -54,7 +54,7 @@ def nobody_kept_the_moved_whole(case: MismatchCase) -> Verdict | None:
 def nothing_moved_it(case: MismatchCase) -> Verdict | None:
     if not case.begins_so or (not case.names and case.born < 0):
         return None
-    return Verdict("never-moved", born=case.born, name=case.name, move=case.move_of_a_neighbour)
+    return Verdict("never-moved", born=case.born, name=case.name, move=move_of_a_neighbour(case))
 
 
 def _came_from_numpy_past_the_default_device(case: MismatchCase) -> bool:

@@ -5,6 +5,7 @@ import ast
 from devtrace.diagnosis.causes.default_device import was_made_by_default
 from devtrace.diagnosis.evidence.accelerate_hooks import owner_without_data
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
+from devtrace.diagnosis.evidence.moves import move_of
 from devtrace.diagnosis.evidence.origins import trait_argument
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.slugs import Certainty
@@ -43,7 +44,7 @@ def it_was_put_on_this_device(case: MismatchCase) -> Verdict | None:
         return None  # a gradient goes back where its tensor came from, at the line that moved that
     arrived = case.queries.op_site(case.origin.op)
     born = arrived if case.mismatch.is_meant else case.born
-    return Verdict("wrong-device", born=born, name=case.name, sent_by=case.arriving_move)
+    return Verdict("wrong-device", born=born, name=case.name, sent_by=move_of(case.queries, case.row))
 
 
 def reason(case: MismatchCase, verdict: Verdict) -> str:

@@ -149,8 +149,9 @@ def _named_by_variables(frame: FailingFrame) -> Iterator[tuple[str, Site]]:
     """
     forgotten = dict(defaults(frame.function)) if isinstance(frame.function, NamedFunction) else {}
     for variable, (value, _) in access_paths.roots(frame.moment.frames[frame.number]).items():
-        device = kinds.device_named_by(value)
-        if device and variable not in forgotten and (_is_for_any_device(variable) or _goes_to(frame, variable, device)):
+        device, name = kinds.device_named_by(value), variable.lower()
+        is_for_any = "dev" in name and "cpu" not in name and "host" not in name  # `device`, and not `cpu_device`
+        if device and variable not in forgotten and (is_for_any or _goes_to(frame, variable, device)):
             yield device, frame.code.site_of([frame.source_node.statement, *frame.bindings(variable)][-1])
 
 
@@ -168,12 +169,6 @@ def _goes_to(frame: FailingFrame, variable: str, device: str) -> bool:
         if owner is not None and is_moved_there and counts:
             return True
     return False
-
-
-def _is_for_any_device(variable: str) -> bool:
-    """Return whether a variable is called `device` or the like, and not `cpu_device`."""
-    name = variable.lower()
-    return "dev" in name and "cpu" not in name and "host" not in name
 
 
 def _objects_name_an_accelerator(frame: FailingFrame) -> bool:

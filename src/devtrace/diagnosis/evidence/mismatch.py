@@ -132,7 +132,10 @@ def _of_inputs_that_were_copied(queries: TraceQueries, op: OpId, rows: list[Tens
     `out[rows] = expert(x.to(other))` gathers what was sent to other devices. Where the weights were sent too the
     program has moved: then it is an optimizer's state that stayed.
     """
-    stayed = left_behind({device: _past_devices(queries, rows, device) - {device} for device in devices})
+    pasts: dict[str, set[str]] = {device: set() for device in devices}  # without those of weights
+    for row in rows:
+        pasts[queries.device(row)] |= {queries.device(past) for past in queries.ancestors(row, past_modules=False)}
+    stayed = left_behind({device: past - {device} for device, past in pasts.items()})
     target = written_into(queries, op)
     if not stayed or target is None or queries.device(target) != stayed:
         return stayed
@@ -156,12 +159,6 @@ def left_behind(came_from: Mapping[str, set[str]]) -> str:
     stayed = [each for each in came_from if each in set().union(*came_from.values())]
     stayed = [each for each in stayed if came_from[each].isdisjoint(came_from)]
     return stayed[0] if len(stayed) == 1 else ""
-
-
-def _past_devices(queries: TraceQueries, rows: list[TensorId], device: str) -> set[str]:
-    """Return the former devices of the inputs on a device, without those of weights."""
-    inputs = (row for row in rows if queries.device(row) == device)
-    return {queries.device(past) for row in inputs for past in queries.ancestors(row, past_modules=False)}
 
 
 def not_of_the_module(queries: TraceQueries, op: OpId, devices: list[str]) -> str:

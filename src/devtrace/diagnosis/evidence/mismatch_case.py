@@ -10,13 +10,7 @@ from functools import cached_property
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.mismatch import Mismatch
-from devtrace.diagnosis.evidence.missed_moves import (
-    Ownership,
-    PassingMove,
-    find_ownership,
-    find_passing_move,
-    move_of_a_neighbour,
-)
+from devtrace.diagnosis.evidence.missed_moves import Ownership, PassingMove, find_ownership, find_passing_move
 from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import Origin, find_origin
 from devtrace.diagnosis.evidence.subject import Subject
@@ -87,17 +81,16 @@ class MismatchCase(Subject):
             return []
         return self.cases_of_roots
 
-    @property
-    def was_cast_for_itself(self) -> bool:
-        """True if a line cast the tensor's module away from the expected dtype: its output needs the cast."""
-        is_owned = self.queries.of == "dtype" and self.ownership is not None
-        return is_owned and self.ownership is not None and self.ownership.sent_away is not None
-
     @cached_property
     def cases_of_roots(self) -> list[MismatchCase]:
-        """A case for each tensor with a lasting name among the subject's sources."""
+        """A case for each tensor with a lasting name among the subject's sources.
+
+        Not for one of a module that a line cast away from the expected dtype: its output needs the cast.
+        """
         found = [replace(self, row=row, names=names, roots={}) for row, names in self.roots.items()]
-        return [each for each in found if not each.was_cast_for_itself]
+        owners = [each.ownership if self.queries.of == "dtype" else None for each in found]
+        pairs = zip(found, owners, strict=True)
+        return [each for each, owner in pairs if owner is None or owner.sent_away is None]
 
     @cached_property
     def ownership(self) -> Ownership | None:
@@ -108,15 +101,6 @@ class MismatchCase(Subject):
     def passing_move(self) -> PassingMove | None:
         """Move of a module that keeps the tensor, but not as parameter or buffer."""
         return find_passing_move(self, self.names)
-
-    @cached_property
-    def arriving_move(self) -> Move | None:
-        """Copy that brought the tensor to the odd device."""
-        return move_of(self.queries, self.row)
-
-    @cached_property
-    def move_of_a_neighbour(self) -> Move | None:
-        return move_of_a_neighbour(self)
 
     @cached_property
     def former_state(self) -> TensorId:
@@ -162,15 +146,11 @@ class MismatchCase(Subject):
 
     @cached_property
     def _has_no_birth(self) -> bool:
-        return self.was_registered_late and not self._was_made_as_registered
-
-    @property
-    def _was_made_as_registered(self) -> bool:
-        """True if it was made as it was registered: by a torch layer's constructor, or a factory on the same line."""
-        if self.queries.evidence.registered_late(self.base)[1]:
-            return True
+        """False if it was made as it was registered: by a torch layer's constructor, or a factory on the same line."""
+        if not self.was_registered_late or self.queries.evidence.registered_late(self.base)[1]:
+            return False
         found = self.queries.source_node(super().born)
-        return found is not None and not called_names(found.statement).isdisjoint(MAKES)
+        return found is None or called_names(found.statement).isdisjoint(MAKES)
 
     @property
     def in_a_replica(self) -> bool:

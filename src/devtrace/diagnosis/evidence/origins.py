@@ -170,17 +170,11 @@ def lineage(queries: TraceQueries, row: TensorId) -> list[TensorId]:
     """Return a tensor, then its originals (by copy, view or `_like`) on the same device, nearest first."""
     rows = [row]
     while len(rows) <= _MOST_COPIES:
-        parents = [parent for parent in _copied_from(queries, rows[-1]) if parent not in rows]
-        parents = [parent for parent in parents if _is_alike(queries, parent, row)]
-        if not parents:
+        op = queries.producer(rows[-1])
+        like = queries.inputs(op)[:1] if op >= 0 and queries.kind(op) == "create" else []
+        parents = queries.made_from(rows[-1]) if queries.source(rows[-1]) >= 0 else like
+        alike = [each for each in parents if each not in rows and _is_alike(queries, each, row)]
+        if not alike:
             break
-        rows.append(parents[0])
+        rows.append(alike[0])
     return rows
-
-
-def _copied_from(queries: TraceQueries, row: TensorId) -> list[TensorId]:
-    if queries.source(row) >= 0:
-        return queries.made_from(row)
-    op = queries.producer(row)
-    is_like = op >= 0 and queries.kind(op) == "create"
-    return queries.inputs(op)[:1] if is_like else []

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from devtrace.diagnosis.evidence.asked_devices import AskedDevice, asked_device, who_asked
+from devtrace.diagnosis.evidence.asked_devices import asked_device, who_asked
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.finding_parts import of_error
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
@@ -79,14 +79,12 @@ def _absent(frames: Sequence[FailingFrame], kind: str, there: list[str]) -> _Ans
         return is_meant and device not in there
 
     asked = asked_device(frames, is_refused)
-    return _Answer(asked.device, who_asked(asked, frames[0]), help=_variable(asked)) if asked is not None else _Answer()
-
-
-def _variable(asked: AskedDevice) -> str:
-    """Say which variable is to be set: `rank`, where another line or the command gave it a number."""
+    if asked is None:
+        return _Answer()
     value = plain(asked.node, asked.frame.scope()) if is_path(asked.node) else None
-    code = asked.frame.code.text(asked.node)
-    return sentence("device-refused.absent-named-help", code=code, value=value) if value is not None else ""
+    code = asked.frame.code.text(asked.node)  # `rank`, where another line or the command gave it a number
+    help = sentence("device-refused.absent-named-help", code=code, value=value) if value is not None else ""
+    return _Answer(asked.device, who_asked(asked, frames[0]), help=help)
 
 
 def _misspelt(frames: Sequence[FailingFrame], text: str) -> _Answer:

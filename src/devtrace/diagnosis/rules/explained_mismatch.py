@@ -335,13 +335,9 @@ def _phase(case: MismatchCase) -> str:
     before = slice(case.op)
     trained = case.queries.is_phase("backward")[before].any()
     trained_here = ops.ints("grad")[before][ops.ints("site")[before] == ops.number("site", case.op)].any()
-    if trained and not trained_here and not ops.number("grad", case.op) and _is_evaluating(case):
+    calls = case.queries.trace.calls
+    called = np.flatnonzero(calls.ints("begin") <= case.op)
+    is_evaluating = bool(len(called)) and calls.number("training", int(called[-1])) == 0
+    if trained and not trained_here and not ops.number("grad", case.op) and is_evaluating:
         return sentence("mismatch.evaluation")
     return ""
-
-
-def _is_evaluating(case: MismatchCase) -> bool:
-    """Return whether the last module called before was in evaluation mode."""
-    calls = case.queries.trace.calls
-    before = np.flatnonzero(calls.ints("begin") <= case.op)
-    return bool(len(before)) and calls.number("training", int(before[-1])) == 0

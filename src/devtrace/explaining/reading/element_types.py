@@ -54,7 +54,8 @@ def of_result(name: str, inputs: list[TensorValue], node: ast.AST, source: Sourc
     known = [each.dtype for each in inputs if each.dtype is not None]
     if len(known) < len(inputs) or (has_autocast(source) and (f"aten.{plain}." in TAKES_ONE or plain in PRODUCTS)):
         return None
-    kind = _promoted(inputs)
+    large = [each.dtype for each in inputs if each.dims > 0 and each.dtype is not None]
+    kind = reduce(torch.promote_types, large or known)  # a number without dimensions promotes to its kind alone
     if kind.is_floating_point or kind.is_complex:
         return kind
     if plain in COMPUTES_FLOATS:
@@ -72,13 +73,6 @@ def of_module(module: Any, own: torch.dtype, inputs: list[TensorValue], source: 
         return None
     is_norm = "Norm" in type(module).__name__ and bool(inputs)
     return inputs[0].dtype if is_norm else own if own.is_floating_point else None
-
-
-def _promoted(inputs: list[TensorValue]) -> torch.dtype:
-    """Return the dtype that torch promotes to; a number without dimensions promotes to its kind alone."""
-    kinds = [each.dtype for each in inputs if each.dims > 0 and each.dtype is not None]
-    kinds = kinds or [each.dtype for each in inputs if each.dtype is not None]
-    return reduce(torch.promote_types, kinds)
 
 
 def of_factory(name: str, given: list[ast.expr], values: list[Value | None]) -> torch.dtype | None:
