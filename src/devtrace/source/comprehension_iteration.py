@@ -52,8 +52,11 @@ def lost_variables(
     turns = list(islice(_turns(lost, scope), MOST_TURNS))
     given = {id(each) for each in below.f_locals.values() if may_lead(each)} if below is not None else set()
     turns = [turn for turn in turns if any(id(each) in given for each in turn.values())] or turns
-    mixed = (turn for turn in turns if _mixes(node, scope.having(turn), trait_of))
-    return next(mixed, None) or (turns[0] if len(turns) == 1 else {})
+    for turn in turns:
+        found = (evaluate(each, scope.having(turn)) for each in ast.walk(node))
+        if len({trait_of(each) for each in found if each is not MISSING and may_lead(each)} - {None, ""}) > 1:
+            return turn
+    return turns[0] if len(turns) == 1 else {}
 
 
 def _lost(source: Source, node: ast.AST, frame: str) -> list[ast.comprehension]:
@@ -114,8 +117,3 @@ def contents(owner: Any) -> Iterator[Any]:
         yield from owner
     elif type(modules := instance_dict(owner).get("_modules")) is dict:
         yield from (each for each in modules.values() if each is not None)
-
-
-def _mixes(node: ast.AST, scope: Scope, trait_of: Callable[[Any], object]) -> bool:
-    found = (evaluate(each, scope) for each in ast.walk(node))
-    return len({trait_of(each) for each in found if each is not MISSING and may_lead(each)} - {None, ""}) > 1

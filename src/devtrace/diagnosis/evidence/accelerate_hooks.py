@@ -41,13 +41,8 @@ def _hooked(case: MismatchCase) -> Iterator[tuple[AccessPath, Any]]:
     computed_from = case.queries.ancestors(case.odd_tensor, _MOST_ANCESTORS)
     for name in (*case.names, *(name for row in computed_from for name in case.moment.names(row))):
         owner = name.prefix(len(name.references) - 1)
-        if owner.references and is_module(owner.last.value):
-            yield from ((owner, hook) for hook in _hooks(owner.last.value))
-
-
-def _hooks(module: object) -> Iterator[Any]:
-    """Yield the attributes of a module's hook, or of each that it has in a sequence."""
-    hook = instance_dict(module).get("_hf_hook")
-    own = instance_dict(hook) if hook is not None else {}
-    parts: Any = own.get("hooks")
-    yield from map(instance_dict, parts) if type(parts) in (list, tuple) else [own]
+        is_of_a_module = bool(owner.references) and is_module(owner.last.value)
+        hook = instance_dict(owner.last.value).get("_hf_hook") if is_of_a_module else None
+        parts: Any = instance_dict(hook).get("hooks")
+        for each in parts if type(parts) in (list, tuple) else [hook]:
+            yield owner, instance_dict(each)

@@ -170,14 +170,14 @@ def _giver(asked: AskedDevice, node: ast.AST, steps: int) -> _Origin | None:
 
 def _of_variable(asked: AskedDevice, node: ast.AST) -> Iterator[_Origin]:
     """Yield what a variable, or one that an entry is of, was given last, by a loop, by default."""
-    frame = asked.frame
-    name = variable([*chain(node)][-1])
-    if not name or type(node) not in (ast.Name, ast.Subscript):
-        return
-    yield from ((frame.code, each) for each in _values_of(frame, name))
-    yield from ((frame.code, each) for each in _gone_through(frame, name))
+    frame, name = asked.frame, variable([*chain(node)][-1]) if type(node) in (ast.Name, ast.Subscript) else ""
+    loops = [each for each in rounds(frame.source, frame.source_node.node) if name in assigned_names(each.target)]
+    given = _values_of(frame, name)
+    for loop in loops:
+        given += [*_values_of(frame, variable(loop.iter)), loop.iter]
     if name in parameters(frame.body) and not frame.bindings(name):
-        yield from ((frame.code, value) for each, value in defaults(frame.function) if each == name)
+        given += [value for each, value in defaults(frame.function) if each == name]
+    yield from ((frame.code, each) for each in given)
 
 
 def _values_of(frame: FailingFrame, name: str) -> list[ast.expr]:
@@ -187,14 +187,6 @@ def _values_of(frame: FailingFrame, name: str) -> list[ast.expr]:
         statements = [each.statement for each in bindings(frame.source, frame.source.tree, name)]
     bound = (pair for statement in statements[-1:] for pair in given_by(frame.source, statement))
     return [each.value for path, each in bound if path == name]
-
-
-def _gone_through(frame: FailingFrame, name: str) -> Iterator[ast.expr]:
-    """Yield what the loops around a line go through for a variable, and what the name of that was given."""
-    for loop in rounds(frame.source, frame.source_node.node):
-        if name in assigned_names(loop.target):
-            yield from _values_of(frame, variable(loop.iter))
-            yield loop.iter
 
 
 def _of_attribute(asked: AskedDevice, owned: ast.expr, attribute: str) -> Iterator[_Origin]:

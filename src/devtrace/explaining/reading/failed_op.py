@@ -43,28 +43,28 @@ class FailedOp:
 
 
 def failed_op(reader: Reader) -> FailedOp | None:
-    """Return the op that raised; its only tensor of unknown dtype gets the one dtype that torch names."""
-    found = _innermost(reader)
-    inputs = found.inputs if found is not None else []
-    if len(inputs) == len(reader.dtypes) == 1 and inputs[0].dtype is None:
-        _settle(reader, inputs[0], reader.dtypes[0])
-    return found
+    """Return the op that raised; where no expression has tensors of several devices the innermost with any.
 
-
-def _innermost(reader: Reader) -> FailedOp | None:
-    """Return the op that raised; where no expression has tensors of several devices the innermost with any."""
-    first: FailedOp | None = None
+    Its only tensor of unknown dtype gets the one dtype that torch names.
+    """
+    found: FailedOp | None = None
     for depth in reversed(range(len(reader.stack.levels))):
-        found = _at(reader, depth)
-        if found is not None and found.is_mixed:
-            return _as_handed_over(reader, found) or found
-        unread = _unread_of(reader, found, first) if found is not None and first is not None else None
+        here = _at(reader, depth)
+        if here is not None and here.is_mixed:
+            found = here
+            break
+        unread = _unread_of(reader, here, found) if here is not None and found is not None else None
         for each, dtype in unread or ():
             _settle(reader, each, dtype)
-        first = found if first is None or unread is not None else first
+        found = here if found is None or unread is not None else found
         if reader.stack.levels[depth].is_readable:
             break
-    return (_as_handed_over(reader, first) if first is not None else None) or first
+    if found is None:
+        return None
+    found = _as_handed_over(reader, found) or found
+    if len(found.inputs) == len(reader.dtypes) == 1 and found.inputs[0].dtype is None:
+        _settle(reader, found.inputs[0], reader.dtypes[0])
+    return found
 
 
 def _as_handed_over(reader: Reader, failed: FailedOp) -> FailedOp | None:

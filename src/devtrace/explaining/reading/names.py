@@ -41,27 +41,34 @@ from devtrace.source.vocabulary import gives_itself
 
 
 def read_name(reader: Reader, node: ast.Name, activation: Activation) -> Value | None:
-    name = node.id
-    element, scope = _of_comprehension(node, activation), activation.scope
-    has_failed = scope is not None and activation.line == activation.now and name in scope.locals
+    name, scope, line = node.id, activation.scope, activation.line
+    element = _of_comprehension(node, activation)
+    has_failed = scope is not None and line == activation.now and name in scope.locals
     if element is not None and not has_failed:  # else its variable has its value now
         return _element(reader, *element, activation)
-    return _of_run(reader, name, activation) if scope is None else _of_frame(reader, node, activation)
+    found = nearest_first(_assigned(name, activation), line)
+    above = next((each for each in found if is_above(activation.source, each, line)), None)
+    if scope is not None:
+        is_reassigned = _is_reassigned(name, activation)
+        value = scope.lookup(name) if not is_reassigned else MISSING
+        if value is not MISSING:  # else of a branch that this run did not take
+            return reader.value(value, lambda: definitions_of_name(reader, node, activation))
+        if above is None and is_reassigned:
+            return next(map(reader.read, of_parameter(reader, name, activation)), None)
+    elif above is None and name in activation.bound:
+        return activation.bound[name]
+    is_known = scope is None and activation.is_file and line == END and name in activation.globals
+    if found and not is_known:
+        return _given(reader, above or found[0], activation)
+    return _from_outside(reader, name, activation) if scope is None else None
 
 
-def _of_frame(reader: Reader, node: ast.Name, activation: Activation) -> Value | None:
-    name = node.id
-    assert activation.scope is not None
-    if _is_reassigned(name, activation):
-        for each in nearest_first(_assigned(name, activation), activation.line):
-            if is_above(activation.source, each, activation.line):
-                return _given(reader, each, activation)
-        return next(map(reader.read, of_parameter(reader, name, activation)), None)
-    value = activation.scope.lookup(name)
-    if value is MISSING:  # of a branch that this run did not take
-        found = nearest_first(_assigned(name, activation), activation.line)
-        return _given(reader, found[0], activation) if found else None
-    return reader.value(value, lambda: definitions_of_name(reader, node, activation))
+def _from_outside(reader: Reader, name: str, activation: Activation) -> Value | None:
+    """Return what a function that has returned did not assign: an argument of its only call, a global."""
+    if name in parameters(activation.body):
+        return reader.first(of_only_call(reader, name, activation))
+    value = activation.globals.get(name, MISSING)
+    return None if value is MISSING else reader.value(value, lambda: of_globals(reader, name, activation))
 
 
 def _is_reassigned(name: str, activation: Activation) -> bool:
@@ -77,21 +84,6 @@ def _is_itself(node: ast.expr, name: str) -> bool:
     """Return whether code is `x.to(device)` for x: of a module that is the module itself."""
     owner = owner_of(node)
     return owner is not None and path_of(owner) == name and gives_itself(called_name(node))
-
-
-def _of_run(reader: Reader, name: str, activation: Activation) -> Value | None:
-    """Return a variable of a function that has returned."""
-    found = nearest_first(_assigned(name, activation), activation.line)
-    is_above_all = bool(found) and not is_above(activation.source, found[0], activation.line)
-    is_as_bound = is_above_all and name in activation.bound
-    if found and not is_as_bound and not (activation.is_file and activation.line == END and name in activation.globals):
-        return _given(reader, found[0], activation)
-    if name in activation.bound:
-        return activation.bound[name]
-    if name in parameters(activation.body):
-        return reader.first(of_only_call(reader, name, activation))
-    value = activation.globals.get(name, MISSING)
-    return None if value is MISSING else reader.value(value, lambda: of_globals(reader, name, activation))
 
 
 def _assigned(name: str, activation: Activation) -> list[Binding]:
