@@ -42,13 +42,11 @@ def moves_of(queries: TraceQueries, rows: Iterable[TensorId]) -> list[Move]:
 
 def moves_from(queries: TraceQueries, bases: set[TensorId], expected_device: str, before: OpId) -> Iterator[Move]:
     """Yield the copies to a device, before an op, of the given tensors or of views of them."""
-    tensors = queries.trace.tensors
-    traits, sources = tensors.ints(queries.of), tensors.ints("source")
-    target = queries.trait_id(expected_device)
-    copied = (sources >= 0) & (target >= 0) & (traits == target) & (traits[sources] != target)
-    copied &= (tensors.ints("producer") < before) & np.isin(queries.bases[sources], list(bases))
+    sources, made = queries.trace.tensors.ints("source"), queries.trace.tensors.ints("producer")
+    copied = (sources >= 0) & (made < before) & np.isin(queries.bases[sources], list(bases))
     for row in map(TensorId, np.flatnonzero(copied).tolist()):
-        yield Move(queries.producer(row), queries.born(row), queries.source(row), row)
+        if queries.trait(row) == expected_device and crossed(queries, row):
+            yield Move(queries.producer(row), queries.born(row), queries.source(row), row)
 
 
 def is_within(module: Module, around: Module) -> bool:

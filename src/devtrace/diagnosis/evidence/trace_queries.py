@@ -148,12 +148,6 @@ class TraceQueries:
         """Return a tensor's device, or its dtype if these are compared."""
         return self.device(tensor) if self.of == "device" else str(self.trace.tensors.raw("dtype", tensor))
 
-    def trait_id(self, trait: str) -> int:
-        """Return the number of a trait in its column of the tensors, -1 if no tensor has it."""
-        if self.of == "dtype":
-            return self.strings.get(trait, -1)
-        return self.device_names.index(trait) if trait in self.device_names else -1
-
     def calls_around(self, op: OpId) -> list[CallId]:
         """Return the calls of modules that an op ran in, the innermost first; none for -1."""
         call, found = CallId(self.trace.ops.number("call", op)) if op >= 0 else NO_CALL, list[CallId]()

@@ -25,7 +25,7 @@ from devtrace.explaining.reading.returned_calls import (
     returned,
     run_of,
 )
-from devtrace.explaining.reading.values import Activation, Definition, KnownValue, Several, TensorValue, Value
+from devtrace.explaining.reading.values import Activation, Bound, Definition, KnownValue, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, class_name, is_module
 from devtrace.runtime.quiet import gradient_of
@@ -48,7 +48,7 @@ class Called(NamedTuple):
     call: ast.Call | None
     run: Activation
 
-    def given(self, reader: Reader, function: FunctionType) -> dict[str, Value | None]:
+    def given(self, reader: Reader, function: FunctionType) -> Bound:
         """Return the arguments of the call by parameter, as far as they can be read."""
         if self.call is None or any(isinstance(each, ast.Starred) for each in self.call.args):
             return {}
@@ -194,7 +194,7 @@ def _given_in(
 
 
 def _run_of_method(
-    reader: Reader, function: FunctionType, owner: Any, given: dict[str, Value | None], activation: Activation
+    reader: Reader, function: FunctionType, owner: Any, given: Bound, activation: Activation
 ) -> Activation | None:
     """Return a run of a method on an object; of a method that set the object up, an early one."""
     run = run_of(reader, function, {**given, function.__code__.co_varnames[0]: KnownValue(owner)}, activation)
@@ -261,7 +261,7 @@ def _of_factory(reader: Reader, kind: type, owner: Any, name: str, activation: A
     factory = getattr(cached, "func", None) if is_cached else getattr(field, "default_factory", None)
     if not is_theirs(factory):
         return
-    given: dict[str, Value | None] = {factory.__code__.co_varnames[0]: KnownValue(owner)} if is_cached else {}
+    given: Bound = {factory.__code__.co_varnames[0]: KnownValue(owner)} if is_cached else {}
     run = run_of(reader, factory, given, activation)
     if run is not None and not is_cached:
         run.depth, run.module = 0, None

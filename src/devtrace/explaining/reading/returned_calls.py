@@ -8,7 +8,7 @@ from types import FunctionType, MethodType
 from typing import Any, Final, NamedTuple, TypeGuard
 
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.values import END, Activation, Definition, KnownValue, Several, Value
+from devtrace.explaining.reading.values import END, Activation, Bound, Definition, KnownValue, Several, Value
 from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source import parsing
@@ -27,7 +27,7 @@ class Given(NamedTuple):
     """Arguments of a module's call: positional ones and keywords."""
 
     values: list[Value | None]
-    words: dict[str, Value | None]
+    words: Bound
 
     @classmethod
     def by(cls, reader: Reader, call: ast.Call, activation: Activation) -> "Given":
@@ -46,9 +46,7 @@ def is_theirs(value: Any) -> TypeGuard[FunctionType]:
     return type(value) is FunctionType and sites.files[value.__code__.co_filename] in (sites.USER, sites.LIBRARY)
 
 
-def run_of(
-    reader: Reader, function: FunctionType, bound: dict[str, Value | None], activation: Activation
-) -> Activation | None:
+def run_of(reader: Reader, function: FunctionType, bound: Bound, activation: Activation) -> Activation | None:
     """Return a run of a function that was called from another and has returned; None without source."""
     code = function.__code__
     source = parsing.read(code.co_filename)
@@ -105,9 +103,7 @@ def one_of(reader: Reader, written: Callable[[Source], list[ast.expr]]) -> Itera
         yield Definition(node, (), run_around(reader, node, run), is_one_of_many=len(found) > 1)
 
 
-def arguments(
-    function: FunctionType, given: list[Value | None], words: Mapping[str, Value | None]
-) -> dict[str, Value | None]:
+def arguments(function: FunctionType, given: list[Value | None], words: Mapping[str, Value | None]) -> Bound:
     """Return the arguments of a call by parameter, defaults included."""
     positional = function.__code__.co_varnames[: function.__code__.co_argcount]
     last = zip(reversed(positional), reversed(function.__defaults__ or ()), strict=False)
@@ -118,15 +114,13 @@ def arguments(
 
 def given_by_call(
     reader: Reader, function: FunctionType, before: list[Value | None], call: ast.Call, activation: Activation
-) -> dict[str, Value | None]:
+) -> Bound:
     """Return the arguments of a call by parameter; the first ones, such as `self`, are not written."""
     given = Given.by(reader, call, activation)
     return arguments(function, [*before, *given.values], given.words)
 
 
-def returned(
-    reader: Reader, function: FunctionType, given: dict[str, Value | None], activation: Activation
-) -> Value | None:
+def returned(reader: Reader, function: FunctionType, given: Bound, activation: Activation) -> Value | None:
     """Return the result of a function: the value of its last readable `return`."""
     return reader.first(results_of(run_of(reader, function, given, activation)))
 

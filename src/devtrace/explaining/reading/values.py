@@ -76,6 +76,8 @@ class Several:
 
 
 Value = TensorValue | KnownValue | Several
+Bound = dict[str, Value | None]
+"""Arguments by parameter."""
 
 
 def tensors_of(value: Value | None) -> Iterator[TensorValue]:
@@ -106,7 +108,7 @@ class Activation:
     depth: int
     globals: Mapping[str, Any]
     scope: Scope | None = None
-    bound: dict[str, Value | None] = field(default_factory=dict)
+    bound: Bound = field(default_factory=dict)
     caller: int = sites.NOWHERE
     module: Any = None
     owner: Any = None
