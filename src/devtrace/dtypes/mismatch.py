@@ -36,7 +36,9 @@ def find_dtype_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, 
         return None
     if error.refused == "gradients":
         return _half_gradients(moment, op)
-    if error.refused != "same" and not (error.refused == "index" and _takes_one(queries.op_name(op))):
+    plain = queries.op_name(op).removeprefix("aten.").partition(".")[0]
+    takes_one = plain in PRODUCTS or f"aten.{plain}." in TAKES_ONE  # "expected scalar type Long" is of no index then
+    if error.refused != "same" and not (error.refused == "index" and takes_one):
         return _refused(queries, op, error)
     rows = compared(queries, op)
     if text.startswith("Found dtype"):
@@ -46,12 +48,6 @@ def find_dtype_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, 
         return _only_one(queries, op, rows, error)
     odd = _of_the_argument(queries, op, error) or _odd(queries, moment, op, rows, dtypes)
     return mismatch.of_inputs(queries, op, rows, odd)
-
-
-def _takes_one(name: str) -> bool:
-    """Return whether an op takes one dtype alone: "expected scalar type Long but found Float" is no index then."""
-    plain = name.removeprefix("aten.").partition(".")[0]
-    return plain in PRODUCTS or f"aten.{plain}." in TAKES_ONE
 
 
 def _of_the_argument(queries: TraceQueries, op: OpId, error: DtypeError) -> str:
@@ -108,7 +104,9 @@ def _refused(queries: TraceQueries, op: OpId, error: DtypeError) -> Mismatch | N
     is_named = at >= 0 and queries.trait(at) in named
     if not wrong and not is_named:
         return None
-    row = at if is_named or at in wrong else _likeliest(queries, wrong, named)
+    likely = [row for row in wrong if queries.trait(row) in named]
+    whole = [row for row in wrong if not is_floating(queries.trait(row))]
+    row = at if is_named or at in wrong else (likely or whole or wrong)[-1]
     return Mismatch(op, row, queries.trait(row), _taken(queries, rows, error), of=error.refused)
 
 
@@ -119,12 +117,6 @@ def _given_to_numpy(queries: TraceQueries, op: OpId) -> list[TensorId]:
         return queries.inputs(op)
     made = mismatch.results_of_the_line(queries, op)
     return [row for row in made if queries.trait(row) in _HALVES][-1:] or queries.inputs(op)
-
-
-def _likeliest(queries: TraceQueries, wrong: list[TensorId], named: tuple[str, ...]) -> TensorId:
-    """Return which of several tensors was refused: of the dtype that torch names, of whole numbers, the last."""
-    likely = [row for row in wrong if queries.trait(row) in named]
-    return (likely or [row for row in wrong if not is_floating(queries.trait(row))] or wrong)[-1]
 
 
 def _is_refused(dtype: str, error: DtypeError) -> bool:

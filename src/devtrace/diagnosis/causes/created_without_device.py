@@ -52,8 +52,8 @@ def _ran_during_the_computation(case: MismatchCase, op: OpId) -> bool:
         return False
     if _is_of_a_module(queries, site.function) or (not case.names and queries.are_of_one_statement(op, case.op)):
         return True
-    frame = snapshot.frame_of(site)
-    calling = [each for each in range(len(snapshot.frames)) if snapshot.calls(each, site.function)]
+    frame, name = snapshot.frame_of(site), site.function.rpartition(".")[2]
+    calling = [at for at, each in enumerate(snapshot.frames) if name and name in each.f_code.co_names]
     return any(snapshot.has_argument_on(each, device) for each in (calling if frame is None else [frame]))
 
 

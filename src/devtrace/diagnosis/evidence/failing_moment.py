@@ -139,11 +139,6 @@ class FailingMoment:
             return self.trait_of(value) in (device, "")
         return depth > 0 and any(self._is_on(item, device, depth - 1) for item in items_of(value))
 
-    def calls(self, frame: int, function: str) -> bool:
-        """Return whether the code of a frame mentions a function's name."""
-        name = function.rpartition(".")[2]
-        return bool(name) and name in self.frames[frame].f_code.co_names
-
     def siblings(self, names: list[AccessPath]) -> Iterator[Any]:
         """Yield the tensors beside a named one: of the same frame, dict, list or object that is no module."""
         for name in names:

@@ -41,8 +41,10 @@ def device_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, text
 
 def _blame_the_input(queries: TraceQueries, moment: FailingMoment, mismatch: Mismatch) -> Mismatch:
     """Blame a layer's input, not the tensor that the layer made on the input's device (LSTMCell makes its state)."""
-    made = queries.producer(mismatch.odd_tensor)
-    if made < 0 or not _was_made_by_the_failing_layer(queries, made, mismatch.op):
+    made, ops = queries.producer(mismatch.odd_tensor), queries.trace.ops
+    is_made_in_a_call = made >= 0 and queries.kind(made) == "create" and ops.number("call", made) >= 0
+    places = [(ops.number("site", op), ops.number("call", op)) for op in (made, mismatch.op) if op >= 0]
+    if not is_made_in_a_call or places[0] != places[-1]:  # not by the layer that failed
         return mismatch
     frame = FailingFrame.reading(moment, 0, mismatch.expected_device)
     found = queries.op_node(mismatch.op)
@@ -52,13 +54,6 @@ def _blame_the_input(queries: TraceQueries, moment: FailingMoment, mismatch: Mis
     on_odd_device = [row for row in rows if row is not None and queries.device(row) == mismatch.odd_device]
     tensor = next((row for row in on_odd_device if queries.dims[row] > 0), mismatch.odd_tensor)
     return replace(mismatch, odd_tensor=tensor)
-
-
-def _was_made_by_the_failing_layer(queries: TraceQueries, made: OpId, failed: OpId) -> bool:
-    ops = queries.trace.ops
-    in_a_call = ops.number("call", made) >= 0
-    alike = all(ops.number(column, made) == ops.number(column, failed) for column in ("site", "call"))
-    return in_a_call and alike and queries.kind(made) == "create"
 
 
 # Gradients that torch refused, by an error's text, if the trace has the tensor.

@@ -58,8 +58,9 @@ def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[De
         if skipped is not None:
             names = _positional(activation.body)[skipped:]
             gathered = getattr(getattr(activation.body, "args", None), "vararg", None)
-            if name == getattr(gathered, "arg", ""):
-                yield from _as_tuple(node.args[own + len(names) :], outer)
+            rest = node.args[own + len(names) :]  # of `*args`, as a tuple if each is written out
+            if name == getattr(gathered, "arg", "") and rest and _first_star(rest) == len(rest):
+                yield Definition(ast.copy_location(ast.Tuple(elts=rest, ctx=ast.Load()), rest[0]), (), outer)
             if hooked is not None:
                 yield from hooks.given_for(reader, hooked, name, names, node, outer)
             yield from (Definition(each, (), outer) for each in _argument(node, name, names, own))
@@ -69,12 +70,6 @@ def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[De
 def _positional(body: ast.AST) -> list[str]:
     given = getattr(body, "args", None)
     return [each.arg for each in (*given.posonlyargs, *given.args)] if given is not None else []
-
-
-def _as_tuple(given: list[ast.expr], outer: Activation) -> Iterator[Definition]:
-    """Yield the tuple for `*args`, if each argument is written out."""
-    if given and _first_star(given) == len(given):
-        yield Definition(ast.copy_location(ast.Tuple(elts=given, ctx=ast.Load()), given[0]), (), outer)
 
 
 def _parameters_before(value: Any, code: CodeType) -> int | None:
