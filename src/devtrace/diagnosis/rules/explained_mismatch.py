@@ -65,19 +65,17 @@ def _devices(case: MismatchCase) -> tuple[str, ...]:
 def candidate_names(case: MismatchCase, verdict: Verdict, expressions: list[str]) -> list[str]:
     """Return all possible names, best first: of the cause's tensor, of the odd one, of its sources."""
     tensors = case.queries.trace.tensors
-    found = [verdict.name.text] if verdict.name is not None and not _is_an_operand(case, verdict.name) else []
-    named = [name.text for name in case.names if not _is_an_operand(case, name)]
-    operands = [name.text for name in case.names if _is_an_operand(case, name)]
+    given = {key for each in case.moment.frames[:1] for key in each.f_code.co_varnames[: each.f_code.co_argcount]}
+    items = [each for each in case.names if each.listed and each.frame == 0 and each.references[0].key in given]
+    found = [verdict.name.text] if verdict.name is not None and verdict.name not in items else []
+    named = [name.text for name in case.names if name not in items]
+    operands = [name.text for name in items]  # of what the failing function was handed: `tensors[1]`
     roots = [name.text for names in case.roots.values() for name in names]
     recorded = [str(tensors.raw("name", row)) for row in (case.odd_tensor, case.queries.base(case.odd_tensor))]
-    names = [*_library_paths(case), *found, *named, *expressions, *operands, *roots, *recorded, *_made_as(case)]
+    steps = [name.last.text.lstrip(".") for name in case.names]
+    of_library = [path for step in steps if "/" in step for path in (step, step.partition("/")[2])][:2]  # of Keras
+    names = [*of_library, *found, *named, *expressions, *operands, *roots, *recorded, *_made_as(case)]
     return list(dict.fromkeys(name for name in names if name))
-
-
-def _is_an_operand(case: MismatchCase, name: AccessPath) -> bool:
-    """Return whether a name is only an item of what the failing function was handed: `tensors[1]`."""
-    given = [each.f_code.co_varnames[: each.f_code.co_argcount] for each in case.moment.frames[:1]]
-    return name.listed and name.frame == 0 and any(name.references[0].key in names for names in given)
 
 
 def _made_as(case: MismatchCase) -> list[str]:
@@ -87,12 +85,6 @@ def _made_as(case: MismatchCase) -> list[str]:
         case ast.Return(value=ast.expr() as value) if made is not None:
             return [one_line(made.source.segment(value))]
     return assigned_names(made) if made is not None else []
-
-
-def _library_paths(case: MismatchCase) -> list[str]:
-    """Return the name that a library of layers gave a tensor, as Keras does: `sequential/dense/kernel`."""
-    texts = [name.last.text.lstrip(".") for name in case.names]
-    return [path for text in texts if "/" in text for path in (text, text.partition("/")[2])][:2]
 
 
 def _operand_name(case: MismatchCase, verdict: Verdict, expressions: list[str]) -> str | None:
