@@ -93,25 +93,29 @@ def call_torch(reader: Reader, name: str, call: Written) -> Value | None:
     if not inputs:
         return None
     if name.endswith("_like"):
-        return _make_like(reader, f"aten.{name}", call, inputs)
+        return _make(reader, name, call, inputs[0])
     return reader.derived(f"aten.{name}", _kind(name), call.node, call.activation, inputs)
 
 
-def _make(reader: Reader, name: str, call: Written) -> Value | None:
-    """Return the result of a factory: on its `device=`, else on the default device."""
+def _make(reader: Reader, name: str, call: Written, like: TensorValue | None = None) -> Value | None:
+    """Return the result of a factory: on its `device=`, else where the tensor is that it is like, or by default."""
     node, activation = call
-    device = call.given_device(reader)
+    device, dtype = call.given_device(reader), reader.asked_dtype(node, activation)
     if device is None and name in OF_DATA and node.args:
         given = reader.see(node.args[0], activation)
-        if isinstance(given, TensorValue) and reader.asked_dtype(node, activation) in (None, given.dtype):
+        if isinstance(given, TensorValue) and dtype in (None, given.dtype):
             return given
-    if device is None:
-        device = "cpu" if name in MAKES_ON_HOST else _default_device(reader, node, activation)
-    elif not device:
+    if device == "":
         return None
-    values = [reader.see(each, activation) for each in node.args] if reader.of_dtypes else []
-    dtype = reader.asked_dtype(node, activation) or element_types.of_factory(name, node.args, values)
-    return reader.emit(f"aten.{name}", CREATE, node, activation, [], device, 1, dtype)
+    if like is not None:
+        device, dtype = device or like.device, dtype or like.dtype
+    elif device is None:
+        device = "cpu" if name in MAKES_ON_HOST else _default_device(reader, node, activation)
+    if dtype is None and like is None:
+        values = [reader.see(each, activation) for each in node.args] if reader.of_dtypes else []
+        dtype = element_types.of_factory(name, node.args, values)
+    inputs = [like] if like is not None else []
+    return reader.emit(f"aten.{name}", CREATE, node, activation, inputs, device or "", 1, dtype)
 
 
 def _default_device(reader: Reader, node: ast.AST, activation: Activation) -> str:
@@ -126,15 +130,6 @@ def _default_device(reader: Reader, node: ast.AST, activation: Activation) -> st
     return reader.default_device
 
 
-def _make_like(reader: Reader, name: str, call: Written, inputs: list[TensorValue]) -> Value | None:
-    """Return the result of `zeros_like` and its kin: without `device=` on the device of the input."""
-    node, activation = call
-    device, like = call.given_device(reader), inputs[0]
-    device = like.device if device is None else device
-    dtype = reader.asked_dtype(node, activation) or like.dtype
-    return reader.emit(name, CREATE, node, activation, [like], device, 1, dtype) if device else None
-
-
 def call_method(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value | None:
     """Return the result of a tensor's method."""
     if name in READS or name in DESCRIBES:
@@ -142,7 +137,7 @@ def call_method(reader: Reader, owner: TensorValue, name: str, call: Written) ->
     if is_move(name) or (reader.of_dtypes and is_cast(name)):
         return _move(reader, owner, name, call)
     if name.startswith("new_"):
-        return _make_like(reader, f"aten.{name}", call, [owner])
+        return _make(reader, name, call, owner)
     made = reader.derived(f"aten.{name}", _kind(name), call.node, call.activation, [owner, *call.tensors(reader)])
     return owner if changes_itself(name) else made
 
@@ -162,24 +157,20 @@ def _move(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value
         values += [reader.see(each, activation) for each in (*node.args[1:2], words.get("dtype"))]
     dtype = element_types.cast_to(name, values) if reader.of_dtypes else None
     if dtype is not None and device in ("", owner.device):
-        return _cast(reader, owner, call, dtype)
-    if not device:  # `.to(torch.float16)`, or something that cannot be read
+        device = owner.device
+        if owner.row == SOUGHT_TENSOR:  # `x = x.half()`
+            before = torch.float16 if dtype == torch.float32 else torch.float32
+            owner = reader.emit("", COMPUTE, node, activation, [], device, owner.dims, before)
+        if owner.dtype == dtype:
+            return owner
+    elif not device:  # `.to(torch.float16)`, or something that cannot be read
         return None if any(value is None for value in values) else owner
-    if owner.row == SOUGHT_TENSOR:
+    elif owner.row == SOUGHT_TENSOR:
         others = [each for each in reader.devices if each != device]  # `x` before `x = x.to(device)`
         owner = reader.unknown_tensor(others[0]) if len(others) == 1 and device in reader.devices else owner
-    if device == owner.device:
+    if device == owner.device and dtype is None:
         return owner
     return reader.emit("aten._to_copy", COPY, node, activation, [owner], device, owner.dims, dtype or owner.dtype)
-
-
-def _cast(reader: Reader, owner: TensorValue, call: Written, dtype: torch.dtype) -> Value:
-    if owner.row == SOUGHT_TENSOR:  # `x = x.half()`
-        before = torch.float16 if dtype == torch.float32 else torch.float32
-        owner = reader.emit("", COMPUTE, call.node, call.activation, [], owner.device, owner.dims, before)
-    if owner.dtype == dtype:
-        return owner
-    return reader.emit("aten._to_copy", COPY, call.node, call.activation, [owner], owner.device, owner.dims, dtype)
 
 
 WITHOUT_WEIGHTS: Final = "module without weights"
