@@ -83,8 +83,6 @@ _HANDLERS: Final[Mapping[type[ast.AST], Handler]] = {
 }
 _DEFINERS: Final[Mapping[type[ast.AST], Definer]] = {
     ast.Name: names.definitions_of_name,
-    ast.Attribute: attributes.definitions_of_attribute,
-    ast.Subscript: expressions.definitions_of_item,
     ast.Call: calls.definitions_of_call,
 }
 

@@ -132,12 +132,6 @@ def member(reader: Reader, owner: Any, name: str, activation: Activation) -> Val
     return None
 
 
-def definitions_of_attribute(reader: Reader, node: ast.Attribute, activation: Activation) -> Iterator[Definition]:
-    owner = reader.known(node.value, activation)
-    if owner is not MISSING:
-        yield from of_class(reader, owner, node.attr, activation)
-
-
 def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> Iterator[Definition]:
     """Yield the assignments of an object's attribute: in its classes' methods, then elsewhere."""
     for kind in classes_of(owner if issubclass(type(owner), type) else type(owner)):

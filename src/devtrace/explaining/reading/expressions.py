@@ -157,12 +157,6 @@ def _any_of_one_device(owner: Any) -> Any:
     return tensors[-1] if len({str(device_of(each)) for each in tensors}) == 1 else MISSING
 
 
-def definitions_of_item(reader: Reader, node: ast.Subscript, activation: Activation) -> Iterator[Definition]:
-    owner = reader.known(node.value, activation)
-    if owner is not MISSING:
-        yield from _definitions(reader, node, owner, _key(reader, node.slice, activation), activation)
-
-
 def _definitions(
     reader: Reader, node: ast.Subscript, owner: Any, key: Any, activation: Activation
 ) -> Iterator[Definition]:

@@ -157,11 +157,13 @@ class Reader:
     def definitions(self, node: ast.AST, activation: Activation) -> list[Definition]:
         """Return the expressions that gave a variable, an attribute or an item its value, the likeliest first."""
         definer, key = self._definers.get(type(node)), (id(node), -2)
-        if definer is None or key in self._busy or activation.level > MOST_LEVELS:
+        if key in self._busy or activation.level > MOST_LEVELS:
             return []
         self._busy.add(key)
         try:
-            return list(definer(self, node, activation))
+            value = self.see(node, activation) if definer is None else None
+            known = value.definitions() if isinstance(value, KnownValue) else ()
+            return list(definer(self, node, activation) if definer is not None else known)
         finally:
             self._busy.discard(key)
 
@@ -185,7 +187,7 @@ class Reader:
 
     def value(self, value: Any, definitions: Definitions = tuple) -> Value:
         """Return a live object as a value."""
-        return self.live(value, definitions) if is_tensor(value) else KnownValue(value)
+        return self.live(value, definitions) if is_tensor(value) else KnownValue(value, definitions)
 
     def live(self, tensor: Any, definitions: Definitions = tuple) -> TensorValue:
         """Return a live tensor, with the ops that made it where the source shows them."""

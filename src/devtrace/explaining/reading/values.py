@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -56,9 +56,10 @@ class TensorValue:
 
 @dataclass(frozen=True, slots=True)
 class KnownValue:
-    """A live object, or a constant, that is no tensor."""
+    """A live object, or a constant, that is no tensor; of an attribute or an item with what gave it its value."""
 
     value: Any
+    definitions: Callable[[], Iterable[Definition]] = tuple
 
 
 @dataclass(frozen=True, slots=True)
