@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import deque
 from collections.abc import Iterator
-from itertools import chain, islice, repeat
+from itertools import islice
 from types import FunctionType, MethodType
 from typing import Any, Final, NamedTuple
 
@@ -340,8 +340,7 @@ def _forwarded(reader: Reader, module: Any, given: Given, call: Written) -> Valu
         made = returned(reader, forward, own_given, activation)
         if made is not None:
             return made
-    pairs = zip(chain(node.args, repeat(node)), given.values, strict=False)
-    inputs = [each for part, value in pairs for each in reader.members(value, part, activation)]
+    inputs = [each for value in given.values for each in reader.members(value)]
     first = next((tensor for _, tensor in registered(module)), None)
     if first is not None:
         dtype = None

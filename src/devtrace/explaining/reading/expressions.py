@@ -85,7 +85,7 @@ def read_sequence(reader: Reader, node: Any, activation: Activation) -> Value | 
         if not isinstance(each, ast.Starred):
             found.append(value)
         else:
-            found += value.items if isinstance(value, Several) else reader.members(value, each.value, activation)
+            found += value.items if isinstance(value, Several) else reader.members(value)
     return Several(tuple(found))
 
 

@@ -169,21 +169,17 @@ class Reader:
 
     def tensors(self, nodes: Iterable[ast.AST | None], activation: Activation) -> list[TensorValue]:
         """Return the tensors among the values of expressions, those in live lists too."""
-        return [each for node in nodes if node for each in self.members(self.see(node, activation), node, activation)]
+        return [each for node in nodes if node for each in self.members(self.see(node, activation))]
 
-    def members(self, value: Value | None, node: ast.AST, activation: Activation) -> list[TensorValue]:
-        """Return the tensors of an expression's value; items of a live list by the definitions of the list."""
+    def members(self, value: Value | None) -> list[TensorValue]:
+        """Return the tensors of a value; items of a live list by the definitions of the list."""
         is_tuple = isinstance(value, KnownValue) and issubclass(type(value.value), tuple)  # a named one, too
         if not isinstance(value, KnownValue) or not (is_tuple or type(value.value) in (list, dict)):
             return list(tensors_of(value))
-        whole, find = value.value, partial(self._definitions_of_item, node, activation)
+        whole, find = value.value, partial(_of_item, value)
         parts = enumerate(tuple.__iter__(whole) if is_tuple else whole)
         items = islice(whole.items() if type(whole) is dict else parts, MOST_ITEMS)
         return [self.live(each, partial(find, (index,))) for index, each in items if is_tensor(each)]
-
-    def _definitions_of_item(self, node: ast.AST, activation: Activation, position: Position) -> list[Definition]:
-        """Return the definitions of an item, as far as those of its container show it."""
-        return [each._replace(position=(*each.position, *position)) for each in self.definitions(node, activation)]
 
     def value(self, value: Any, definitions: Definitions = tuple) -> Value:
         """Return a live object as a value."""
@@ -311,7 +307,7 @@ class Reader:
 
     def part(self, value: Value | None, position: Position, node: ast.AST, activation: Activation) -> Value | None:
         """Return the part of a value for a position in a tuple target."""
-        for at, index in enumerate(position, start=1):
+        for index in position:
             if isinstance(value, Several):
                 value = value.item(index)
             elif isinstance(value, TensorValue) and value.row != SOUGHT_TENSOR:
@@ -320,8 +316,7 @@ class Reader:
                 kind: Any = list if issubclass(type(value.value), list) else tuple  # no line of a subclass is run
                 if type(index) is not int or not -kind.__len__(value.value) <= index < kind.__len__(value.value):
                     return None
-                definitions = partial(self._definitions_of_item, node, activation, position[:at])
-                value = self.value(kind.__getitem__(value.value, index), definitions)
+                value = self.value(kind.__getitem__(value.value, index), partial(_of_item, value, (index,)))
             else:
                 return None
         return value
@@ -381,3 +376,8 @@ class Reader:
         """Return the `dtype=` of a call."""
         given = keyword(node, "dtype") if self.of_dtypes and isinstance(node, ast.Call) else None
         return dtypes_of.named(self.see(given, activation)) if given is not None else None
+
+
+def _of_item(whole: KnownValue, position: Position) -> Iterator[Definition]:
+    """Yield the definitions of an item, as far as those of its container show it."""
+    return (each._replace(position=(*each.position, *position)) for each in whole.definitions())
