@@ -83,7 +83,8 @@ class Freezer:
         if id(kind) in _PLAIN:
             return value
         if kind is str:
-            return self._text(value)
+            is_device = len(value) <= LONGEST_DEVICE and value.lower().startswith(kinds())
+            return value if not value or is_device or value in self._mentioned else HIDDEN
         made = self._known.get(id(value))
         return self._made(kind, value, depth) if made is None else made
 
@@ -136,10 +137,6 @@ class Freezer:
         for name, each in (*beside_torchs(stored), *_read_of(stored)) if is_module else list(stored.items()):
             if type(name) is str and (not is_file or name in self._mentioned):
                 own[name] = self.of(each, depth)
-
-    def _text(self, text: str) -> str:
-        is_device = len(text) <= LONGEST_DEVICE and text.lower().startswith(kinds())
-        return text if not text or is_device or text in self._mentioned else HIDDEN
 
     def _keep(self, value: object, made: Any) -> Any:
         self._known[id(value)] = made

@@ -226,16 +226,12 @@ def _registered(statement: ast.stmt, owner: str, name: str) -> Iterator[ast.expr
 
 def _in_class_body(kind: type, name: str, activation: Activation) -> Iterator[Definition]:
     """Yield the value of a name in the class body."""
-    if name not in class_dict(kind):
-        return
-    run = _file_of(kind, activation)
+    run = _file_of(kind, activation) if name in class_dict(kind) else None
     if run is None:
         return
-    for node in nodes_of(ast.ClassDef, run.source.tree):
-        if node.name == class_name(kind):
-            for each in bindings(run.source, node, name):
-                if not each.loops:
-                    yield Definition(each.value, each.position, run.at(each.line))
+    for body in nodes_of(ast.ClassDef, run.source.tree):
+        found = bindings(run.source, body, name) if body.name == class_name(kind) else []
+        yield from (Definition(each.value, each.position, run.at(each.line)) for each in found if not each.loops)
 
 
 def _file_of(kind: type, activation: Activation) -> Activation | None:
