@@ -139,8 +139,9 @@ def of_only_call(reader: Reader, name: str, activation: Activation) -> Iterator[
     parent = activation.source.parent(activation.body)
     if isinstance(parent, ast.ClassDef):
         called, names = (parent.name if called == "__init__" else called), names[1:]
-    known = {each: value.value for each, value in activation.bound.items() if isinstance(value, KnownValue)}
-    yield from of_only_call_of(reader, called, name, names, known)
+    known = ((each, value.value) for each, value in activation.bound.items() if isinstance(value, KnownValue))
+    texts = {parameter: value for parameter, value in known if type(value) is str}
+    yield from of_only_call_of(reader, called, name, names, texts)
 
 
 def of_only_call_of(
@@ -148,21 +149,20 @@ def of_only_call_of(
     called: str,
     name: str,
     names: list[str],
-    known: Mapping[str, Any] = MappingProxyType({}),
+    texts: Mapping[str, str] = MappingProxyType({}),
     others: Iterable[Activation] = (),
 ) -> Iterator[Definition]:
     """Yield the argument for a parameter in the only call of a name in the user's files.
 
-    `known` are constant arguments that the call must have, such as "seen" in `self.add("seen", zeros)`. A call that
+    `texts` are arguments that the call must have, such as "seen" in `self.add("seen", zeros)`. A call that
     passes on an attribute, `Batch(self.mask)`, does not count.
     """
     files = {each.source.file: each for each in (*reader.files(), *others)}
-    texts = [(parameter, value) for parameter, value in known.items() if type(value) is str]
     found = [
         (each, outer)
         for outer in files.values()
         for call in named(outer.source, called).calls
-        if all(may_be_text(each, text) for parameter, text in texts for each in _argument(call, parameter, names))
+        if all(may_be_text(each, text) for word, text in texts.items() for each in _argument(call, word, names))
         for each in _argument(call, name, names)
         if getattr(each, "attr", "") != name
     ]

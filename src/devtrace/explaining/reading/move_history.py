@@ -78,11 +78,10 @@ class Pasts:
     # Copies that were taken before.
 
     def taken_before(self, made: TensorValue, device: str, dtype: torch.dtype | None) -> bool:
-        """Put an op before the move of its source; return whether that explains its device and dtype."""
-        return self._copied_before(made, device, dtype) or self._cached_before(made, device, dtype)
+        """Put an op before the move of its source; return whether that explains its device and dtype.
 
-    def _copied_before(self, made: TensorValue, device: str, dtype: torch.dtype | None) -> bool:
-        """Follow copies back to a tensor that moved later; for dtypes, computed tensors too."""
+        Copies are followed back to a tensor that moved later; for dtypes, computed tensors too.
+        """
         waiting: list[tuple[int, list[ReadOp]]] = [(made.row, [])]
         for row, chain in waiting:
             former, op = self.formers.get(row), self.by_row.get(row)
@@ -96,7 +95,7 @@ class Pasts:
                 waiting += [(each, [*chain, op]) for each in before]
             elif op.kind in (VIEW, COPY) or op.name.endswith("_like"):
                 waiting += [(each, [*chain, op]) for each in op.inputs[:1]]
-        return False
+        return self._cached_before(made, device, dtype)
 
     def _put_before(self, chain: list[ReadOp], former: Former, moved: int, dtype: torch.dtype | None) -> None:
         chain[0].inputs = [former.row, *(row for row in chain[0].inputs if row != moved)]

@@ -208,21 +208,14 @@ def _of_outer_function(reader: Reader, name: str, activation: Activation) -> Ite
 
 def of_globals(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
     """Yield the assignments of a global in a file, or in a notebook's cells, newest first; or its module."""
-    for run in _files_of(activation):
+    own, cells = activation.source.file, [cell.file for cell in sites.cells_so_far()]
+    sources = map(parsing.read, reversed(cells) if own in cells else [own])
+    for run in (Activation.of_file(each, activation.globals, activation.level + 1) for each in sources if each):
         found = bindings(run.source, run.source.tree, name)
         yield from _all(reader, nearest_first(found, END), run)
         if not found:
             module, _, its_name = run.source.imports.get(name, "").rpartition(".")
             yield from of_module(reader, sys.modules.get(module), its_name, run.level)
-
-
-def _files_of(activation: Activation) -> Iterator[Activation]:
-    own = activation.source
-    cells = [cell.file for cell in sites.cells_so_far()]
-    for file in reversed(cells) if own.file in cells else [own.file]:
-        source = parsing.read(file)
-        if source is not None:
-            yield Activation.of_file(source, activation.globals, activation.level + 1)
 
 
 def of_module(reader: Reader, module: Any, name: str, level: int) -> Iterator[Definition]:
