@@ -27,7 +27,7 @@ def is_dispatched(module: object) -> bool:
 def owner_with_hook(case: MismatchCase) -> AccessPath | None:
     """Return the module that owns the odd tensor and whose inputs a hook brings to the expected device."""
     given = ((owner, hook.get("execution_device")) for owner, hook in _hooked(case))
-    named = ((owner, f"cuda:{it}" if type(it) is int else device_named_by(it)) for owner, it in given)
+    named = ((owner, f"cuda:{to}" if type(to) is int else device_named_by(to)) for owner, to in given)
     return next((owner for owner, device in named if device == case.expected_device), None)
 
 
