@@ -157,9 +157,11 @@ def _in_methods(reader: Reader, kind: type, owner: Any, name: str, activation: A
         late = called.get(giver.__name__)
         for found in _given_in(reader, giver, owner, name, activation, late):
             order = late.order if late is not None and surely_runs(found.node, found.activation) else 0
-            takes = order > 0 and any(each.attr == name for each in nodes_of(ast.Attribute, found.node))
-            dated.append((order, found._replace(takes_former=takes)))  # `torch.cat([self.rows, row])`
-    return [found for _, found in sorted(dated, key=lambda pair: (not pair[1].is_own_move, -pair[0]))]
+            names = {each.attr for each in nodes_of(ast.Attribute, found.node)}
+            takes = order > 0 and name in names  # `torch.cat([self.rows, row])`
+            rank = not found.takes_former, -order  # its own moves first
+            dated.append((rank, found._replace(takes_former=found.takes_former or takes)))
+    return [found for _, found in sorted(dated, key=lambda pair: pair[0])]
 
 
 def _methods(kind: type) -> list[FunctionType]:
@@ -182,7 +184,7 @@ def _given_in(
     for each in bindings(run.source, run.body, f"{first}.{name}"):
         if not each.loops and match_code("None", each.value) is None:
             own_move = moves_itself(each.value, ast.Attribute(ast.Name(first), name))
-            yield Definition(each.value, each.position, run.at(each.line), is_own_move=own_move)
+            yield Definition(each.value, each.position, run.at(each.line), takes_former=own_move)
     for statement in statements(run.body):
         yield from (Definition(value, (), run.at_node(value)) for value in _registered(statement, first, name))
 

@@ -225,7 +225,7 @@ class Reader:
             if found.is_of_repetition and site >= 0:
                 break
             sought = self._sought[id(tensor)]
-            former = found.is_own_move or found.takes_former or found.is_of_repetition
+            former = found.takes_former or found.is_of_repetition
             self._sought[id(tensor)] = MOST_ALIASES + found.is_of_repetition if former else sought
             value = self.read(found)
             made = value if isinstance(value, TensorValue) and value.row != SOUGHT_TENSOR else None

@@ -193,7 +193,7 @@ def stored_in(reader: Reader, run: Activation, owner: Any, key: Any = MISSING) -
         for target, value in put_under(statement, key):
             if _is(reader, target.value, owner, run):
                 there = _with_key(run.at_node(statement), target.slice, key)
-                yield Definition(value, (), there, is_own_move=moves_itself(value, target))
+                yield Definition(value, (), there, takes_former=moves_itself(value, target))
         call = alone(statement)
         container = owner_of(call)
         if not isinstance(call, ast.Call) or container is None or not call.args:

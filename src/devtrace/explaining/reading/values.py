@@ -167,9 +167,8 @@ class Definition(NamedTuple):
     """An expression that gave something its value, where it ran.
 
     `is_source`: what it gave came out of it, whatever it is. `is_one_of_many`: others are as likely.
-    `is_own_move`: it is `x.to(device)` for x, and reads what x was before. `takes_former`: so does another
-    expression, such as `torch.cat([x, row])`. `is_of_repetition`: it is below what
-    is read, in a loop of a function, and gave the value only if the loop had come round.
+    `takes_former`: it reads what x was before, as `x.to(device)` for x, or `torch.cat([x, row])` do.
+    `is_of_repetition`: it is below what is read, in a loop, and gave the value only if the loop had come round.
     """
 
     node: ast.expr
@@ -177,6 +176,5 @@ class Definition(NamedTuple):
     activation: Activation
     is_source: bool = False
     is_one_of_many: bool = False
-    is_own_move: bool = False
     takes_former: bool = False
     is_of_repetition: bool = False
