@@ -30,7 +30,7 @@ from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, class_name, is_module
 from devtrace.runtime.quiet import gradient_of
 from devtrace.source.flow import FUNCTIONS, bindings, moves_itself, statements, targets
-from devtrace.source.matching import alone, called_name, calls_in, match_code, may_be_text, nodes_of
+from devtrace.source.matching import alone, called_name, calls_in, match_code, may_be_text, nodes_of, owner_of
 from devtrace.source.safe_values import MISSING, attribute, class_dict, classes_of, constructor_fields, evaluate
 from devtrace.source.vocabulary import PARTS
 
@@ -79,13 +79,11 @@ def _calls_above(
     run: Activation, owner: object, methods: dict[str, FunctionType]
 ) -> Iterator[tuple[ast.Call, Activation]]:
     """Yield the calls of methods that a frame has made on an object, in the order of their lines."""
-    if run.scope is None:
-        return
-    calls = [call for call in calls_in(run.body) if called_name(call) in methods]
-    for call in sorted(calls, key=lambda call: run.source.span(call).line):
-        if not isinstance(call.func, ast.Attribute) or run.source.span(call).end_line >= run.line:
-            continue
-        if evaluate(call.func.value, run.scope) is owner and surely_runs(call, run):
+    span, scope = run.source.span, run.scope
+    calls = [call for call in calls_in(run.body) if called_name(call) in methods and span(call).end_line < run.line]
+    for call in sorted(calls, key=lambda call: span(call).line) if scope is not None else ():
+        called_on = owner_of(call)
+        if scope and called_on and evaluate(called_on, scope) is owner and surely_runs(call, run):
             yield call, run.at_node(call)
 
 

@@ -161,9 +161,10 @@ class Reader:
             return []
         self._busy.add(key)
         try:
-            value = self.see(node, activation) if definer is None else None
-            known = value.definitions() if isinstance(value, KnownValue) else ()
-            return list(definer(self, node, activation) if definer is not None else known)
+            if definer is not None:
+                return list(definer(self, node, activation))
+            value = self.see(node, activation)
+            return list(value.definitions()) if isinstance(value, KnownValue) else []
         finally:
             self._busy.discard(key)
 
