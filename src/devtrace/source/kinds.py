@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any
 
 from devtrace.source import stand_ins
-from devtrace.source.object_walk import is_tensor, items_of, registered
+from devtrace.source.object_walk import is_tensor, items_of
 from devtrace.source.safe_values import attribute, class_dict, classes_of, full_name_of, instance_dict
 from devtrace.source.user_code import OF_HOSTS, is_torch_or_ours, owner_of
 from devtrace.source.vocabulary import kinds
@@ -41,20 +41,9 @@ def modules_in(value: object) -> list[Any]:
     return [each for each in items if is_module(each)]
 
 
-def first_parameter(module: Any) -> Any:
-    return next((tensor for _, tensor in registered(module) if is_parameter(tensor)), None)
-
-
 def is_trained_leaf(value: object) -> bool:
     """Return whether a value is a tensor that an optimizer may train: a leaf that requires a gradient."""
     return is_tensor(value) and value._needs_gradient and value._is_leaf  # type: ignore[attr-defined]
-
-
-def trait_of_parameter(tensor: object, of: str) -> str:
-    """Return the device, or dtype, of a plain parameter; of any other tensor it is empty."""
-    if type(tensor) is not stand_ins.Parameter:
-        return ""
-    return tensor._device if of == "device" else tensor._dtype
 
 
 def device_named_by(value: object) -> str:

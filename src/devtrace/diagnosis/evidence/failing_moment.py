@@ -16,9 +16,9 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source import kinds
 from devtrace.source.comprehension_iteration import ARE_LOST, lost_variables
-from devtrace.source.object_walk import is_tensor, items_of, members
+from devtrace.source.object_walk import is_tensor, items_of, members, registered
 from devtrace.source.safe_values import Scope
-from devtrace.source.stand_ins import Frame
+from devtrace.source.stand_ins import Frame, Parameter
 from devtrace.trace.ids import TensorId
 from devtrace.trace.tables import Ints
 
@@ -92,11 +92,14 @@ class FailingMoment:
 
         Empty for anything else.
         """
-        tensor = kinds.first_parameter(value) if kinds.is_module(value) else value
+        parameters = (each for _, each in registered(value) if kinds.is_parameter(each))
+        tensor = next(parameters, None) if kinds.is_module(value) else value
         row = self.row(tensor)
-        if row is None:  # no op has used it: a model of an earlier cell, whose first layer comes later
-            return kinds.trait_of_parameter(tensor, self.queries.of)
-        return self.queries.trait(row)
+        if row is not None:
+            return self.queries.trait(row)
+        if type(tensor) is not Parameter:
+            return ""  # else no op has used it: a model of an earlier cell, whose first layer comes later
+        return tensor._device if self.queries.of == "device" else tensor._dtype
 
     def is_in(self, value: object, row: TensorId) -> bool:
         """Return whether a container has a tensor: `h` in `(h, c)` of `self.rnn(self.embed(x), (h, c))`."""

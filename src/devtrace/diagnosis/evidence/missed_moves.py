@@ -130,20 +130,15 @@ def find_ownership(subject: Subject) -> Ownership | None:
 
     Of several owners it is the first that has tensors on the expected device: `net` of `net.head = head`.
     """
-    owned = [name for name in subject.names if name.last.kind in ("parameter", "buffer")]
-    owned = [name for name in owned if any(name.registered_from(index) for index, _ in name.modules())]
-    if not owned:
+    owners = list[Ownership]()
+    for name in subject.names:
+        outermost = [(at, module) for at, module in name.modules() if name.registered_from(at)][:1]
+        for at, module in outermost if name.last.kind in ("parameter", "buffer") else ():
+            owners.append(Ownership(subject, (name,), name.prefix(at + 1), expected_tensors(subject, module)))
+    if not owners:
         return None if subject.moment.frames else _recorded_ownership(subject)
-    owners = [_owner(subject, name) for name in owned]
-    name, module, others = next((each for each in owners if each[2]), owners[0])
-    names = (name, *(each for each in owned if each is not name))
-    return Ownership(subject, names, module, others)
-
-
-def _owner(subject: Subject, name: AccessPath) -> tuple[AccessPath, AccessPath, tuple[tuple[str, TensorId], ...]]:
-    """Return a name, the outermost module that registers its tensor, and that module's expected tensors."""
-    index, module = next((index, module) for index, module in name.modules() if name.registered_from(index))
-    return name, name.prefix(index + 1), expected_tensors(subject, module)
+    first = next((each for each in owners if each.others), owners[0])
+    return replace(first, names=(*first.names, *(name for each in owners for name in each.names if each is not first)))
 
 
 def _recorded_ownership(subject: Subject) -> Ownership | None:
