@@ -303,7 +303,7 @@ def test_the_line_that_waits_for_replicas_gives_no_name_to_their_tensors() -> No
 # Names.
 
 
-@fails(cause="created-without-device", name="torch.ones(3)", edits=['(w * 2).backward(torch.ones(3, device="cuda:0"))'])
+@fails(cause="created-without-device", name="torch.ones(3)", edits=["(w * 2).backward(torch.ones(3, device=w.device))"])
 def test_a_gradient_on_the_wrong_device_that_backward_refuses_is_explained() -> None:
     w = torch.rand(3, device="cuda:0", requires_grad=True)
     (w * 2).backward(torch.ones(3))
@@ -365,8 +365,8 @@ def _cuda() -> None:
 
 
 def _of_a_tensor() -> None:
-    scale = torch.empty(3, device="meta")
     wanted = torch.device("cuda:0")
+    scale = torch.empty(3, device="meta")
     scale.to(device=wanted)
 
 

@@ -31,7 +31,6 @@ from devtrace.source.safe_values import MISSING, evaluate
 from devtrace.source.vocabulary import MAKES_ON_HOST, OF_DATA
 from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
-from devtrace.words.text_format import one_line
 
 
 def cast_what_numpy_gives(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -44,7 +43,7 @@ def cast_what_numpy_gives(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]
     anchor = Anchor(found.code, call, "at")
     proposal = Proposal(anchor, Within((call,)), torch_dtype(found.code.source, case.expected_device))
     moved = [Moved(row, OpId(case.origin.op + 1)) for row in case.queries.outputs(case.origin.op)]
-    yield from proposal.fixes(sentence("fixed.where-made", code=one_line(proposal.code)), moved)
+    yield from proposal.fixes("fixed.where-made", moved)
 
 
 def cast_for_numpy(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -55,7 +54,7 @@ def cast_for_numpy(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         dtype = torch_dtype(frame.code.source, case.expected_device)
         proposal = Proposal(Anchor(frame.code, node, "at", frame), Within((node,)), dtype)
         moved = [Moved(case.odd_tensor, case.op)]
-        yield from proposal.fixes(sentence("fixed.at-use", code=one_line(proposal.code)), moved)
+        yield from proposal.fixes("fixed.at-use", moved)
 
 
 def fill_with_what_fits(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -114,8 +113,7 @@ def cast_what_a_hook_returns(case: MismatchCase, verdict: Verdict) -> Iterator[F
         if variable(part) in names or any(node is found.node for node in ast.walk(part)):
             dtype = torch_dtype(found.source, case.expected_device)
             proposal = Proposal(Anchor(found.code, part, "at"), Within((part,)), dtype)
-            help = sentence("fixed.where-made", code=one_line(proposal.code))
-            yield from proposal.fixes(help, [Moved(case.odd_tensor, OpId(op + 1))])
+            yield from proposal.fixes("fixed.where-made", [Moved(case.odd_tensor, OpId(op + 1))])
 
 
 def cast_below(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -25,7 +25,6 @@ from devtrace.source.matching import (
     calls_in,
     given_trait,
     is_read,
-    keyword,
     listed,
     match_code,
     names_in,
@@ -139,34 +138,27 @@ class FailingFrame:
 
     # Devices.
 
-    def device_code(self, before: int, near: ast.AST) -> str:
-        """Return the expected device as code that computes writes it: from a tensor, from `self`, from a variable."""
-        if not self._is_usual:
-            return self._literal
-        return (
-            self._device_of_tensor(before, names_in(near))
-            or self._device_attribute(self.own)
-            or self._named_device(before)
-            or self._device_of_tensor(before)
-            or self._device_of_self()
-            or self._device_variable(before)
-            or self._device_of_module(before)
-            or self._device_literal()
-            or self._device_of_called(near)
-            or (self._literal if self._trait == "dtype" else "")
-        )
+    def device_code(self, before: int, near: ast.AST | None = None) -> str:
+        """Return the expected device as code above a line can write it, as the function says it elsewhere if it does.
 
-    def setup_device_code(self, before: int) -> str:
-        """Return the expected device as code that sets things up writes it: a variable that names it comes first."""
-        return (
-            self._device_variable(before)
-            or self._device_literal()
-            or (self._literal if self._trait == "dtype" else "")
-            or self._device_of_module(before)
-            or self._device_of_self()
-            or self._device_of_tensor(before)
-            or self._literal
+        Code that computes with something `near` asks a tensor before it writes a literal: `x.device`, not `"cuda:0"`.
+        """
+        if near is not None and not self._is_usual:
+            return self._literal
+        tensors, given = (None if near is None else names_in(near)), list(self._given_to_calls(before, near))
+        named = (
+            (self._device_of_tensor(before, tensors) if tensors else "")
+            or self._device_attribute(self.own)
+            or next((self.code.text(each) for each in given if not isinstance(each, ast.Constant)), "")
+            or self._named_device(before)
+            or next(filter(None, map(self._device_attribute, self._unchanged(before))), "")
+            or self._device_global()
         )
+        asked = named or self._device_of_tensor(before) or self._device_of_self() or self._device_of_module(before)
+        written = next(map(self.code.text, given), "") or (self._literal if self._trait == "dtype" else "")
+        if near is None:
+            return named or written or asked or self._literal
+        return asked or self._device_of_called(near) or written
 
     @property
     def _trait(self) -> Trait:
@@ -233,10 +225,6 @@ class FailingFrame:
         called = ((self.code.text(each["module"]), evaluate(each["module"], self.scope())) for each in around if each)
         return next(filter(None, (self.device_of(*each) for each in called)), "")
 
-    def _device_variable(self, before: int) -> str:
-        of_object = filter(None, map(self._device_attribute, self._unchanged(before)))
-        return self._named_device(before) or next(of_object, "") or self._device_global()
-
     def _named_device(self, before: int) -> str:
         """Return the function's own variable that is the expected device: `device`."""
         variables, unchanged = self.variables, self._unchanged(before)
@@ -262,24 +250,18 @@ class FailingFrame:
     def _may_write(self, path: str, is_own: bool) -> bool:
         return not is_own or any(flow.path_of(each) == path for each in nodes_of(ast.Attribute, self.source.tree))
 
-    def _device_literal(self) -> str:
-        """Return the literal in the function's other moves to the device: `"cuda:0"`."""
-        given = (given_trait(call, self._trait) for call in calls_in(self.body))
-        return self._first_expected(each for each in given if isinstance(each, ast.Constant))
-
     def names_expected_device(self, node: ast.expr) -> bool:
         """Return whether an expression, as far as look-ups and literals tell, names the expected device."""
         named = (match_code("torch.device($name)", node) or {"name": node})["name"]
         value = named.value if isinstance(named, ast.Constant) else evaluate(named, self.scope())
         return names_trait(value, self.expected_device)
 
-    def device_of_another_call(self, call: ast.AST) -> str:
-        """Return the `device=` of another call of the function, if it is the expected one: `device`, `self.device`."""
-        return self._first_expected(keyword(each, self._trait) for each in calls_in(self.body) if each is not call)
-
-    def _first_expected(self, given: Iterable[ast.expr | None]) -> str:
-        found = (each for each in given if each is not None and self.names_expected_device(each))
-        return next(map(self.code.text, found), "")
+    def _given_to_calls(self, before: int, near: ast.AST | None) -> Iterator[ast.expr]:
+        """Yield the expected device as other calls of the function are given it, if it has a value above a line."""
+        later = {name for each in self.statements() for name in flow.binds(each)}.difference(self.bound(before))
+        given = (given_trait(call, self._trait) for call in calls_in(self.body) if call is not near)
+        known = (each for each in given if each is not None and later.isdisjoint(names_in(each)))
+        return filter(self.names_expected_device, known)
 
     def device_beside(self, node: ast.AST) -> str:
         """Return `deep.device`: the device of another tensor in the frame's line, else in its scope."""

@@ -14,12 +14,10 @@ from devtrace.diagnosis.evidence.source_text import makes_another_dtype
 from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, of_binding
 from devtrace.diagnosis.fixes.fix import Fix, is_assignable, reads, registering_root, siblings_on_odd_device
 from devtrace.diagnosis.fixes.replay import is_combined
-from devtrace.source.flow import is_written_in, values_given
-from devtrace.source.matching import assigned_names, called_name, match_code
+from devtrace.source.flow import targets, values_given
+from devtrace.source.matching import assigned_names, match_code
 from devtrace.source.object_walk import items_of
 from devtrace.source.safe_values import evaluate
-from devtrace.words.catalogue import sentence
-from devtrace.words.text_format import one_line
 
 FEW: Final = 3
 """So many items of a dict get a line each, which leaves it the same dict."""
@@ -33,23 +31,16 @@ def move_below_binding(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         if verdict.kind == "attached-after-move" and _binds_where_it_moves(case, verdict, name):
             continue
         for kin in ([name, *siblings_on_odd_device(case, name)], [name]):
-            yield from _moved_with(case, name, kin)
+            yield from _moved_with(case, name, _moved_names(kin))
 
 
-def _moved_with(case: MismatchCase, name: AccessPath, kin: list[AccessPath]) -> Iterator[Fix]:
-    names = _moved_names(kin)
+def _moved_with(case: MismatchCase, name: AccessPath, names: list[AccessPath]) -> Iterator[Fix]:
     for anchor in of_binding(case.frame_of(name), name.references[0].text) if names else ():
         anchor = _filling(case, name, anchor) or anchor
-        if anchor.kind == "at" or (isinstance(anchor.node, ast.For) and not _is_of_each(anchor, names[0])):
-            continue
-        if _is_put_in_later(case, names[0], anchor):
-            continue
-        proposal = _as_container(case, anchor, names) or Proposal(anchor, OwnLines.of(*names), anchor.device)
-        if anchor.kind == "top":
-            help = sentence("fixed.top-of-block", code=proposal.code)
-        else:
-            help = sentence("fixed.below-line", code=proposal.code, line=anchor.line)
-        yield from proposal.fixes(help, anchor.moved(case, *names))
+        if anchor.kind != "at" and _is_of_each(anchor, names[0]) and not _is_put_in_later(case, names[0], anchor):
+            key = "fixed.top-of-block" if anchor.kind == "top" else "fixed.below-line"
+            proposal = _as_container(case, anchor, names) or Proposal(anchor, OwnLines.of(*names))
+            yield from proposal.fixes(key, anchor.moved(case, *names))
 
 
 def _is_put_in_later(case: MismatchCase, name: AccessPath, anchor: Anchor) -> bool:
@@ -92,8 +83,8 @@ def _is_of_each(anchor: Anchor, name: AccessPath) -> bool:
 
     Batches of a loader are assumed to be alike.
     """
-    assert isinstance(anchor.node, ast.For)
-    assert anchor.frame is not None
+    if anchor.frame is None or not isinstance(anchor.node, ast.For):
+        return True
     inner = match_code("enumerate($items)", anchor.node.iter) or match_code("reversed($items)", anchor.node.iter)
     items = evaluate(inner["items"] if inner is not None else anchor.node.iter, anchor.frame.scope())
     if type(items) not in (list, tuple) or len(name.references) == 1:
@@ -135,39 +126,17 @@ def _as_container(case: MismatchCase, anchor: Anchor, names: list[AccessPath]) -
     items = names[0].last.owner
     if any(case.odd_row(each) is None for each in items_of(items)) or (type(items) is dict and len(items) <= FEW):
         return None
-    proposal = Proposal(anchor, EachOf(owner.code, items), anchor.device)
+    proposal = Proposal(anchor, EachOf(owner.code, items))
     return proposal if proposal.code else None
 
 
 def move_in_loop(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Write `inputs = inputs.to(device)` atop `for inputs, targets in loader:`, for all that it computes with."""
-    for name in case.names:
-        frame = case.frame_of(name) if len(name.references) == 1 else None
-        around = list(frame.source.ancestors(frame.source_node.statement)) if frame is not None else []
-        for anchor in of_binding(frame, name.text):
-            loop = anchor.node
-            if not isinstance(loop, ast.For) or loop not in around or is_written_in(loop.body, name.text):
-                continue  # a moved copy would be written in vain
-            assert frame is not None
-            names = [name, *_others(case, frame, loop, name)]
-            proposal = Proposal(anchor, OwnLines(tuple(each.text for each in names)), anchor.device)
-            yield from proposal.fixes(sentence("fixed.in-loop", code=proposal.code), anchor.moved(case, *names))
-
-
-def _others(case: MismatchCase, frame: FailingFrame, loop: ast.For, name: AccessPath) -> Iterator[AccessPath]:
-    """Yield the loop's other variables on the odd device that the rest of the round computes with."""
-    for variable in dict.fromkeys(assigned_names(loop.target)):
-        path = _stayed_behind(case, frame, variable) if variable != name.text else None
-        read = [node for statement in loop.body for node in reads(statement, variable)]
-        if path is not None and read and all(is_combined(node, frame.source) for node in read):
-            yield path
-
-
-def _stayed_behind(case: MismatchCase, frame: FailingFrame, variable: str) -> AccessPath | None:
-    """Return the name of a variable whose tensor is on the odd device too."""
-    row = case.odd_row(frame.variables.get(variable))
-    names = case.moment.names(row) if row is not None and case.queries.dims[row] > 0 else []
-    return next((each for each in names if each.text == variable and each.frame == frame.number), None)
+    for name, frame, anchor in _bound(case, case.names):
+        around = frame.source.ancestors(frame.source_node.statement)
+        if isinstance(anchor.node, ast.For) and anchor.node in around:
+            names = _given_together(case, name, frame, anchor)
+            yield from Proposal(anchor, OwnLines.of(*names)).fixes("fixed.in-loop", anchor.moved(case, *names))
 
 
 def move_where_made(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -175,35 +144,39 @@ def move_where_made(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
     Of `mu, nu = uniform(n), uniform(m)` both are moved, where both stayed behind; below it of `cos, sin = table(n)`.
     """
-    for name in reversed(case.names):
+    for name, frame, anchor in _bound(case, case.names[::-1]):
+        names, values = _given_together(case, name, frame, anchor), values_given(frame.source, anchor.statement)
+        nodes = [values[each.text] for each in names if each.text in values]
+        if anchor.kind == "at" and not makes_another_dtype(nodes[0], frame.scope(), case.queries, case.odd_tensor):
+            line = frame.source.span(anchor.statement).line
+            devices = tuple(frame.device_code(line, node) for node in nodes)
+            change = Within(tuple(nodes), devices) if all(devices) else Within(tuple(nodes[:1]))
+            proposal = Proposal(anchor, change, devices[0], given=f"{name.text} = ")
+            yield from proposal.fixes("fixed.where-made", anchor.moved(case, *names[: len(change.nodes)]))
+        elif isinstance(anchor.node, ast.Assign) and not nodes and len(names) > 1:
+            device = frame.device_code(anchor.line + 1, anchor.node) or anchor.device
+            proposal = Proposal(anchor, OwnLines.of(*names), device)
+            yield from proposal.fixes("fixed.below-line", anchor.moved(case, *names), code="; ".join(proposal.texts))
+
+
+def _bound(case: MismatchCase, names: list[AccessPath]) -> Iterator[tuple[AccessPath, FailingFrame, Anchor]]:
+    """Yield the variables that are the odd tensor, each with its frame and the places where it got its value."""
+    for name in names:
         frame = case.frame_of(name) if len(name.references) == 1 else None
-        failing = frame.source_node.statement if frame is not None else None
-        for anchor in of_binding(frame, name.text, before=failing):
-            if frame is None or anchor.kind != "at":
-                yield from _unpacked(case, frame, name, anchor) if frame is not None else ()
-                continue
-            values = values_given(frame.source, anchor.statement)
-            if makes_another_dtype(values[name.text], frame.scope(), case.queries, case.odd_tensor):
-                continue
-            maker = called_name(values[name.text]) if case.mismatch.of == "inputs" else ""
-            alike = [each for each in values if maker and called_name(values[each]) == maker and each != name.text]
-            names = [name, *(path for each in alike if (path := _stayed_behind(case, frame, each)) is not None)]
-            nodes, line = [values[each.text] for each in names], frame.source.span(anchor.statement).line
-            devices = [frame.device_code(line, node) for node in nodes]
-            proposal = Proposal(anchor, Within(tuple(nodes), tuple(devices)), devices[0] if all(devices) else "")
-            help = sentence("fixed.where-made", code=f"{name.text} = {one_line(proposal.code)}")
-            yield from proposal.fixes(help, anchor.moved(case, *names))
+        if frame is not None:
+            anchors = of_binding(frame, name.text, before=frame.source_node.statement)
+            yield from ((name, frame, anchor) for anchor in anchors)
 
 
-def _unpacked(case: MismatchCase, frame: FailingFrame, name: AccessPath, anchor: Anchor) -> Iterator[Fix]:
-    """Yield the moves of several results of one call, if more than one is on the odd device."""
-    found = match_code("$targets = $call", anchor.node)
-    given = assigned_names(found["targets"]) if found is not None and case.mismatch.of == "inputs" else ()
-    variables = [each for each in given if any(is_combined(n, frame.source) for n in reads(frame.body, each))]
-    names = [path for each in variables if (path := _stayed_behind(case, frame, each)) is not None]
-    if len(names) < 2 or name.text not in variables:
-        return
-    device = frame.device_code(anchor.line + 1, anchor.node) or anchor.device
-    proposal = Proposal(anchor, OwnLines.of(*names), device)
-    help = sentence("fixed.below-line", code="; ".join(proposal.texts), line=anchor.line)
-    yield from proposal.fixes(help, anchor.moved(case, *names))
+def _given_together(case: MismatchCase, name: AccessPath, frame: FailingFrame, anchor: Anchor) -> list[AccessPath]:
+    """Return a variable with those of its statement that stayed behind too, if only computations read them."""
+    found = [name]
+    for other in dict.fromkeys(assigned_names(*(each.node for each in targets(anchor.statement)))):
+        row = case.odd_row(frame.variables.get(other))
+        read = reads(anchor.node if anchor.kind == "top" else frame.body, other)
+        if row is None or case.queries.dims[row] == 0 or not read or other == name.text:
+            continue
+        if all(is_combined(node, frame.source) for node in read):
+            paths = case.moment.names(row)
+            found += [each for each in paths if each.text == other and each.frame == frame.number][:1]
+    return found

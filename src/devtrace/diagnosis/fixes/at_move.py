@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode
-from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within
+from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, that_ran
 from devtrace.diagnosis.fixes.fix import (
     Fix,
     Moved,
@@ -29,19 +27,16 @@ from devtrace.source import kinds
 from devtrace.source.flow import parameters, targets
 from devtrace.source.matching import (
     called_name,
-    called_names,
-    calls_in,
     keyword,
     match_code,
     nodes_of,
     owner_of,
     variable,
 )
-from devtrace.source.object_walk import groups_of, is_tensor, members, states_of
-from devtrace.source.safe_values import MISSING, attribute, classes_of, constructor_fields, evaluate
+from devtrace.source.object_walk import groups_of, is_tensor, items_of, members, states_of
+from devtrace.source.safe_values import MISSING, attribute, constructor_fields, evaluate
 from devtrace.trace.ids import OpId, TensorId
 from devtrace.words.catalogue import sentence
-from devtrace.words.text_format import one_line
 
 Group = dict[Any, Any]
 """Values that were given on together, in their order, by index, key, or name of a variable, field or parameter."""
@@ -49,23 +44,21 @@ Group = dict[Any, Any]
 
 def move_beside_neighbour(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `x = x.to(device)` repeat it: `y = y.to(device)`; in a method, below `self.x = self.x.to(device)`."""
-    name, found = verdict.name, case.queries.own_node(verdict.moved)
-    frame, row = case.frame_of(name), case.moment.row(name.last.value) if name is not None else None
-    if name is None or found is None or frame is None or row is None or verdict.move is None:
+    name, found, frame = verdict.name, case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
+    row = case.moment.row(name.last.value) if name is not None else None
+    call = found.code.method_call(found.node) if found is not None else ""
+    if name is None or found is None or frame is None or row is None or verdict.move is None or not is_assignable(name):
         return
-    call = found.code.method_call(found.node)
-    if not isinstance(found.statement, ast.Assign) or not call or not is_assignable(name):
+    if not isinstance(found.statement, ast.Assign) or not call:
         return
-    is_here = found.function is frame.function
-    anchor = Anchor(found.code, found.statement, "below", frame if is_here else None)
-    if is_here:
-        is_kept = name.last.owner is None and any(each.last.owner is not None for each in case.names)
-        path = name.code if not is_kept else None
-        moved = list(anchor.moved(case, name)) if path else []
+    if found.function is not frame.function:
+        anchor, path = Anchor(found.code, found.statement, "below"), _path_in_method(case, name, found)
+        moved = [Moved(row, OpId(verdict.move.op + 1))]
     else:
-        path, moved = _path_in_method(case, name, found), [Moved(row, OpId(verdict.move.op + 1))]
-    proposal = Proposal(anchor, OwnLines((path,) if path else ()), "", call)
-    yield from proposal.fixes(sentence("fixed.beside", code=proposal.code), moved)
+        is_kept = name.last.owner is None and any(each.last.owner is not None for each in case.names)
+        anchor, path = Anchor(found.code, found.statement, "below", frame), None if is_kept else name.code
+        moved = list(anchor.moved(case, name))
+    yield from Proposal(anchor, OwnLines((path,) if path else ()), call=call).fixes("fixed.beside", moved)
 
 
 def _path_in_method(case: MismatchCase, name: AccessPath, found: SourceNode) -> str | None:
@@ -79,40 +72,24 @@ def _path_in_method(case: MismatchCase, name: AccessPath, found: SourceNode) -> 
     return f"{found.code.text(neighbour['self'])}.{name.last.key}" if is_there else None
 
 
-def move_what_a_call_made(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
-    """Below `net.cuda()` write `net.table = net.table.cuda()` for what a call above made; the class is a package's."""
+def move_what_it_missed(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
+    """Below `net.cuda()` write `net.table = net.table.cuda()`, or `net.state = [each.cuda() for each in net.state]`."""
     name, moving, frame = verdict.name, case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
-    if name is None or moving is None or frame is None or not case.queries.package(verdict.born):
+    if name is None or moving is None or frame is None or verdict.move is None:
         return
-    if is_assignable(name) and name.code and moving.function is frame.function:
-        anchor = Anchor(frame.code, moving.statement, "below", frame)
-        proposal = Proposal(anchor, OwnLines.of(name), anchor.device)
-        help = sentence("fixed.below-line", code=proposal.code, line=anchor.line)
-        yield from proposal.fixes(help, anchor.moved(case, name))
-
-
-def move_container(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
-    """Below `model.to(device)` write `model.state = [each.to(device) for each in model.state]`."""
-    step, moving = unregistered_step(verdict), case.queries.own_node(verdict.moved)
-    frame = case.frame_of(verdict.name)
-    if step is None or moving is None or frame is None or verdict.name is None or verdict.move is None:
-        return
-    at = next((n for n, each in enumerate(verdict.name.references, 1) if each is step), 0)
-    path = verdict.name.prefix(at)
-    if not at or not path.code or moving.function is not frame.function or not is_assignable(path):
-        return
-    anchor = Anchor(frame.code, moving.statement, "below", frame)
-    proposal = Proposal(anchor, EachOf(path.code, step.value), anchor.device)
-    if proposal.code:
-        rows = dict.fromkeys(_rows_at(case, step.value, verdict.move.op))
-        help = sentence("fixed.below-line", code=proposal.code, line=anchor.line)
-        yield from proposal.fixes(help, anchor.moved_rows(case, rows))
+    step, anchor = unregistered_step(verdict), Anchor(frame.code, moving.statement, "below", frame)
+    at = next((n for n, each in enumerate(name.references, 1) if each is step), len(name.references))
+    path = name.prefix(at)
+    if at > 1 and path.code and moving.function is frame.function and is_assignable(path):
+        change = OwnLines.of(path) if is_tensor(path.last.value) else EachOf(path.code, path.last.value)
+        rows = dict.fromkeys(_rows_at(case, path.last.value, verdict.move.op))
+        yield from Proposal(anchor, change).fixes("fixed.below-line", anchor.moved_rows(case, rows))
 
 
 def _rows_at(case: MismatchCase, value: Any, op: OpId) -> Iterator[TensorId]:
     """Yield the tensors of a container as they were at an op, before later ones were made of them."""
     if not is_tensor(value):
-        for part in value.values() if type(value) is dict else value:
+        for part in items_of(value):
             yield from _rows_at(case, part, op)
         return
     row = case.moment.row(value)
@@ -147,39 +124,20 @@ def move_optimizer_state(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
 
 def bring_module_back(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
-    """After the line that sent a module away, or the call of the function that did: `model.to(device)`."""
+    """After the line that sent a module away, or the call of the function that did: `model.to(device)`.
+
+    Or above the failing line, where those between need the old device.
+    """
     sent = case.queries.site(verdict.sent_by.site) if verdict.sent_by is not None else None
     if sent is None or verdict.module is None:
         return
-    roots = [(root, case.frame_of(name)) for name in case.names if (root := registering_root(name)) is not None]
-    known = [(frame, root) for root, frame in roots if frame is not None and root.code]
-    for frame, root in known:
-        # Below it, or where the lines between need the old device above the failing one.
-        failing = Anchor(frame.code, frame.source_node.statement, "above", frame)
-        below = (Anchor(frame.code, each, "below", frame) for each in _sending(frame, sent))
-        for anchor in (each for after in below for each in (after, failing)):
-            proposal = Proposal(anchor, OwnLines.of(root), anchor.device)
-            yield from proposal.fixes(sentence("fixed.bring-back", code=proposal.code), anchor.moved(case, root))
-    for frame, root in known[:1]:
-        yield Fix(sentence("fixed.bring-back", code=f"{root.code}.to({frame.setup_device_code(frame.line)})"))
-
-
-def _sending(frame: FailingFrame, sent: Site) -> Iterator[ast.stmt]:
-    """Yield the statements of a frame that sent a module away, directly or in a call."""
-    function = sent.function.rpartition(".")[2]
-    for statement in frame.statements():
-        span = frame.source.span(statement)
-        here = sent.file == frame.code.site.file and span.line <= sent.line <= span.end_line
-        is_called = here or (bool(function) and function in called_names(statement))
-        if isinstance(statement, ast.Assign | ast.Expr) and (is_called or _builds_one(frame, statement, sent)):
-            yield statement
-
-
-def _builds_one(frame: FailingFrame, statement: ast.stmt, sent: Site) -> bool:
-    """Return whether a statement makes an object whose class sent the module away as it was built."""
-    built = [evaluate(call.func, frame.scope()) for call in calls_in(statement)]
-    classes = (each for kind in built if isinstance(kind, type) for each in classes_of(kind))
-    return any(f"{each.__qualname__}.__init__".endswith(sent.function) for each in classes if "." in sent.function)
+    for name in case.names:
+        root, frame = registering_root(name), case.frame_of(name)
+        if root is None or frame is None:
+            continue
+        anchors = [Anchor(frame.code, each, "below", frame) for each in that_ran(frame, sent)]
+        for anchor in (*anchors, Anchor(frame.code, frame.source_node.statement, "above", frame)):
+            yield from Proposal(anchor, OwnLines.of(root)).fixes("fixed.bring-back", anchor.moved(case, root))
 
 
 def move_with_others(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -193,8 +151,8 @@ def move_with_others(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
                 yield from _given_too(found, key, moved)
                 for element in _left_out(case, group, key, found, move):
                     anchor = Anchor(found.code, element, "at")
-                    proposal = Proposal(anchor, Within((element,)), "", found.code.method_call(found.node))
-                    yield from proposal.fixes(sentence("fixed.beside", code=one_line(proposal.code)), moved)
+                    proposal = Proposal(anchor, Within((element,)), call=found.code.method_call(found.node))
+                    yield from proposal.fixes("fixed.beside", moved)
 
 
 def _given_too(found: SourceNode, key: Any, moved: list[Moved]) -> Iterator[Fix]:

@@ -20,8 +20,6 @@ from devtrace.source.matching import calls_in, match_code, nodes_of, same_code, 
 from devtrace.source.multi_value_expr import code_run_by, returned_by
 from devtrace.source.object_walk import items_of
 from devtrace.source.safe_values import evaluate, values
-from devtrace.words.catalogue import sentence
-from devtrace.words.text_format import one_line
 
 
 def move_at_use(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -35,18 +33,17 @@ def move_at_use(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     if frame is None or node is None or _gets_an_item(frame.source_node.statement, node):
         return
     device = _device_of_another_item(case, frame, node) or frame.device_beside(node)
-    moved = [Moved(case.odd_tensor, case.op)]
     again = [other for other in frame.loads(node) if other is not node]
     if again and variable(node):
         above = _above(frame)
         proposal = Proposal(above, OwnLines((variable(node),)), device)
-        before = above.moved_rows(case, [case.odd_tensor])
-        yield from proposal.fixes(sentence("fixed.before-use", code=proposal.code), before)
+        yield from proposal.fixes("fixed.before-use", above.moved_rows(case, [case.odd_tensor]))
     inside = list(ast.walk(frame.source_node.statement))
     beside = (each for each in again if each in inside and is_combined(each, frame.source, frame.function))
-    nodes = (node, *beside, *_made_alike(frame, node))
-    proposal = Proposal(Anchor(frame.code, node, "at", frame), Within(nodes), device)
-    yield from proposal.fixes(sentence("fixed.at-use", code=one_line(proposal.code)), moved)
+    proposal = Proposal(
+        Anchor(frame.code, node, "at", frame), Within((node, *beside, *_made_alike(frame, node))), device
+    )
+    yield from proposal.fixes("fixed.at-use", [Moved(case.odd_tensor, case.op)])
 
 
 def _device_of_another_item(case: MismatchCase, frame: FailingFrame, node: ast.expr) -> str:
@@ -114,7 +111,7 @@ def move_before_update(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     siblings = (each.code for name in beside for each in siblings_on_odd_device(case, name))
     paths = dict.fromkeys([frame.code.text(node), *filter(None, siblings)])
     proposal = Proposal(_above(frame), OwnLines(tuple(paths)), frame.device_beside(node))
-    yield from proposal.fixes(sentence("fixed.before-update", code=proposal.code), [Moved(case.odd_tensor, case.op)])
+    yield from proposal.fixes("fixed.before-update", [Moved(case.odd_tensor, case.op)])
 
 
 def move_each_before_use(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -129,7 +126,7 @@ def move_each_before_use(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         devices = (frame.device_of(f"{path.text}[{index}]", item) for index, item in items.items())
         proposal = Proposal(_above(frame), EachOf(path.text, path.value), next(filter(None, devices), ""))
         moved = _above(frame).moved_rows(case, [row for item in items.values() for row in odd_rows(case, item)])
-        yield from proposal.fixes(sentence("fixed.before-use", code=proposal.code), moved)
+        yield from proposal.fixes("fixed.before-use", moved)
 
 
 def move_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -143,10 +140,8 @@ def move_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
             continue
         around = [each for each in frame.source.ancestors(frame.source_node.statement) if isinstance(each, ast.stmt)]
         anchor = Anchor(frame.code, around[-1], "above", frame)
-        proposal = Proposal(anchor, OwnLines.of(root), anchor.device)
         site = frame.code.site_of(anchor.node)
-        help = sentence("fixed.above-line", code=proposal.code, site=site)
-        yield from proposal.fixes(help, anchor.moved(case, root))
+        yield from Proposal(anchor, OwnLines.of(root)).fixes("fixed.above-line", anchor.moved(case, root), site=site)
 
 
 def _cells_frame(case: MismatchCase, name: AccessPath) -> FailingFrame | None:

@@ -10,7 +10,7 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.missed_moves import dropped_result
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.diagnosis.fixes.changes import Anchor, Proposal, Within
+from devtrace.diagnosis.fixes.changes import Anchor, moving, rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, made_at, reads, suggested
 from devtrace.source import kinds
 from devtrace.source.flow import binds, moves_itself, path_of, targets
@@ -54,9 +54,9 @@ def keep_moved_result(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
 def _kept(code: Code, dropped: list[tuple[ast.stmt, str]], moved: list[Moved]) -> Iterator[Fix]:
     """Assign what statements drop to variables."""
-    new = [f"{name} = {code.text(statement)}" for statement, name in dropped]
-    edits = (code.replaced(statement, text) for (statement, _), text in zip(dropped, new, strict=True))
-    yield from suggested(sentence("fixed.keep-result", code=one_line(new[0])), *edits, moved=moved)
+    new = [(each, f"{name} = {code.text(each)}") for each, name in dropped]
+    edits = (code.replaced(*each) for each in new)
+    yield from suggested(sentence("fixed.keep-result", code=one_line(new[0][1])), *edits, moved=moved)
 
 
 def _dropped_likewise(found: SourceNode, frame: FailingFrame) -> Iterator[tuple[ast.stmt, ast.expr]]:
@@ -84,51 +84,45 @@ def _is_loop_variable(found: SourceNode, node: ast.expr, frame: FailingFrame | N
 
 def leave_out_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `[p.clone().cpu() for p in params]` into `[p.clone() for p in params]`: it stays a copy, where it was."""
-    move = verdict.sent_by
-    if move is None or verdict.module is not None or case.origin.row != case.row:
-        return
-    found = case.queries.own_node(move.site) if case.queries.trait(move.source) == case.expected_device else None
+    move, found = verdict.sent_by, _sending(case, verdict)
     call = match_code("$x.cpu()", found.node) or match_code('$x.to("cpu")', found.node) if found is not None else None
-    if found is None or call is None:
+    if found is None or move is None or call is None or case.origin.row != case.row:
         return
-    original = call["x"]
-    is_copy = called_name(original) == "clone"
-    new = found.code.text(original) if is_copy else found.code.called_on(original, "clone()")
-    edit = found.code.replaced(found.node, new)
-    yield from suggested(sentence("fixed.left-there", code=one_line(new)), edit, moved=[Moved(move.result, move.op)])
+    if case.is_expected(move.source):
+        is_copy = called_name(call["x"]) == "clone"
+        new = found.code.text(call["x"]) if is_copy else found.code.called_on(call["x"], "clone()")
+        yield from rewritten(found.code, found.node, new, "fixed.left-there", [Moved(move.result, move.op)])
 
 
 def move_to_expected_device(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `y = x.to(first)`, which sent the tensor away, into `y = x.to(second)`; so `.cuda()` and `.cpu()`."""
-    if verdict.sent_by is None or verdict.module is not None:
-        return
-    found, frame = case.queries.own_node(verdict.sent_by.site), frame_at(case, verdict.sent_by.site)
+    move, found = verdict.sent_by, _sending(case, verdict)
+    frame = frame_at(case, move.site) if move is not None else None
     call = match_code("$x.$move(...)", found.node) if found is not None else None
-    if found is None or frame is None or call is None or call["move"] not in case.queries.move_methods:
+    if found is None or move is None or frame is None or call is None or call["move"] not in case.queries.move_methods:
         return
-    if not isinstance(found.statement, ast.Assign | ast.Return) or found.statement.value is not found.node:
-        return
-    line = found.code.source.span(found.node).line
-    in_module = kinds.is_module(frame.variables.get(frame.own))
-    device = frame.device_code(line, found.node) if in_module else frame.setup_device_code(line)
-    new = Proposal(Anchor(found.code, found.node, "at"), Within((call["x"],)), device).code
-    moved = [Moved(verdict.sent_by.result, verdict.sent_by.op)]
-    edit = found.code.replaced(found.node, new) if new else None
-    yield from suggested(sentence("fixed.put-there", code=one_line(new)), edit, moved=moved)
+    if isinstance(found.statement, ast.Assign | ast.Return) and found.statement.value is found.node:
+        line, in_module = found.source.span(found.node).line, kinds.is_module(frame.variables.get(frame.own))
+        device = frame.device_code(line, found.node if in_module else None)
+        new = found.code.called_on(call["x"], moving(device)) if device else ""
+        yield from rewritten(found.code, found.node, new, "fixed.put-there", [Moved(move.result, move.op)])
+
+
+def _sending(case: MismatchCase, verdict: Verdict) -> SourceNode | None:
+    """Return the line that sent the tensor away, if it sent no module."""
+    return case.queries.own_node(verdict.sent_by.site) if verdict.sent_by is not None and not verdict.module else None
 
 
 def change_the_word(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn the one `"cuda:1"` of a program whose variables name `cuda:0` into their variable."""
     found = case.queries.own_node(verdict.born) if case.mismatch.is_meant else None
     frame = frame_at(case, verdict.born) if found is not None else None
-    if found is None or frame is None:
-        return
-    words = [each for each in ast.walk(found.node) if isinstance(each, ast.Constant) and each.value == case.odd_device]
-    device = frame.setup_device_code(frame.source.span(found.node).line) if len(words) == 1 else ""
-    new = found.code.text(found.statement).replace(found.code.text(words[0]), device) if device else ""
-    moved = made_at(case, lambda made: made.source is found.code.source and made.node is found.node)
-    edit = found.code.replaced(words[0], device) if new else None
-    yield from suggested(sentence("fixed.put-there", code=one_line(new)), edit, moved=moved)
+    words = [each for each in nodes_of(ast.Constant, found.node) if each.value == case.odd_device] if found else []
+    if found is not None and frame is not None and len(words) == 1:
+        device = frame.device_code(found.source.span(found.node).line)
+        moved = made_at(case, lambda made: made.source is found.source and made.node is found.node)
+        new = found.code.text_with(found.statement, (words[0], device))
+        yield from rewritten(found.code, words[0], device, "fixed.put-there", moved, shown=new)
 
 
 def change_device_variable(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -136,17 +130,14 @@ def change_device_variable(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
     site = case.queries.op_site(case.origin.op)
     found, frame = case.queries.own_node(site), frame_at(case, site)
     name = variable(_device_named(found.node)) if found is not None else ""
-    if frame is None or not name:
+    bound = frame.bindings(name) if frame is not None and name else []
+    read = reads(frame.body, name) if frame is not None else []
+    if frame is None or len(bound) != 1 or len(read) < 2 or not all(_is_a_device(node, frame) for node in read):
         return
-    bound = frame.bindings(name)
-    binding = bound[0] if len(bound) == 1 else None
-    read = reads(frame.body, name)
-    if not isinstance(binding, ast.Assign) or len(read) < 2 or not all(_is_a_device(node, frame) for node in read):
-        return
-    device = frame.device_code(frame.source.span(binding).line, binding.value)
-    edit = frame.code.replaced(binding.value, device) if device else None
-    moved = made_at(case, lambda made: made.source is frame.source and _device_named(made.node) in read)
-    yield from suggested(sentence("fixed.device-variable", code=one_line(f"{name} = {device}")), edit, moved=moved)
+    for value in [bound[0].value] if isinstance(bound[0], ast.Assign) else ():
+        device = frame.device_code(frame.source.span(value).line, value)
+        moved = made_at(case, lambda made: made.source is frame.source and _device_named(made.node) in read)
+        yield from rewritten(frame.code, value, device, "fixed.device-variable", moved, shown=f"{name} = {device}")
 
 
 def _device_named(node: ast.AST) -> ast.expr | None:

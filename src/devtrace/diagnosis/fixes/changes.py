@@ -1,4 +1,4 @@
-"""The code that a fix writes at an anchor to move something: where it can be written, and one of three changes.
+"""The code that a fix writes at an anchor to move something: where it can be written, and one of four changes.
 
     x = load(path)           below it: a line after; at `load(path)`: that is written otherwise
     for x, y in loader:      at its top: a line before the first of its block
@@ -7,6 +7,8 @@
     EachOf            self.state = [each.to(device) for each in self.state]
     Within            torch.cat([a, b]) becomes torch.cat([a, b.to(device)])
 
+    rewritten         x.to(device) becomes x = x.to(device)
+
 Instead of `to(device)` it may be another line's call that is repeated: `cuda()`.
 """
 
@@ -14,22 +16,26 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final, Literal
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.execution_order import Passed
+from devtrace.diagnosis.evidence.execution_order import Passed, maker_at
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
-from devtrace.diagnosis.findings import Edit
+from devtrace.diagnosis.findings import Edit, Site
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.source import kinds
 from devtrace.source.element_types import CASTS
 from devtrace.source.flow import values_given
+from devtrace.source.matching import run_names
 from devtrace.source.object_walk import is_tensor, items_of
 from devtrace.trace.ids import OpId, TensorId
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import one_line
 
 Kind = Literal["below", "above", "top", "at"]
 Block = ast.For | ast.AsyncFor | ast.With | ast.AsyncWith
@@ -62,8 +68,12 @@ class Anchor:
 
     @property
     def device(self) -> str:
-        """Return the expected device as a line here writes it."""
-        return self.frame.setup_device_code(self.line + 1) if self.frame is not None else ""
+        """Return the expected device as code here writes it."""
+        if self.frame is None:
+            return ""
+        if self.kind == "at":
+            return self.frame.device_code(self.code.source.span(self.statement).line, self.node)
+        return self.frame.device_code(self.line + 1)
 
     def edit(self, *texts: str) -> Edit | None:
         """Write lines here."""
@@ -96,6 +106,23 @@ def of_binding(frame: FailingFrame | None, variable: str, *, before: ast.stmt | 
             yield Anchor(frame.code, statement, "below", frame)
         elif isinstance(statement, ast.With | ast.For):
             yield Anchor(frame.code, statement, "top", frame)
+
+
+def statements_above(frame: FailingFrame) -> Iterator[ast.stmt]:
+    """Yield the simple statements above a frame's line, the last first."""
+    for each in reversed(list(frame.statements())):
+        if isinstance(each, ast.Assign | ast.Expr | ast.AugAssign) and frame.source.span(each).end_line < frame.line:
+            yield each
+
+
+def that_ran(frame: FailingFrame, site: Site) -> Iterator[ast.stmt]:
+    """Yield the statements above a frame's line that ran a site, the last first: in that line, or by a call."""
+    here, span = frame.code.site, frame.source.span
+    makers = {maker_at(replace(site, function=each)) for each in site.function.split(".<locals>.")}
+    is_here = (here.file, here.cell_id) == (site.file, site.cell_id)
+    for each in statements_above(frame):
+        if (is_here and span(each).line <= site.line <= span(each).end_line) or makers & run_names(each):
+            yield each
 
 
 _NAMES: Final = ("each", "part")
@@ -165,22 +192,27 @@ class Within:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A change at an anchor, to a device as code writes it; or by the `call` of another line."""
+    """A change at an anchor, to a device as code writes it, else as the anchor does; or by the `call` of another line.
+
+    `given`: what the written code is given to, for the words of the fix.
+    """
 
     anchor: Anchor
     change: OwnLines | EachOf | Within
-    device: str
+    device: str | None = None
     call: str = ""
+    given: str = ""
 
-    @property
+    @cached_property
     def texts(self) -> list[str]:
-        call = self.call or (moving(self.device) if self.device else "")
+        device = self.anchor.device if self.device is None and not self.call else self.device
+        call = self.call or (moving(device) if device else "")
         return self.change.texts(self.anchor, call) if call else []
 
     @property
     def code(self) -> str:
         """Return the code for a fix's help text."""
-        return next(iter(self.texts), "")
+        return one_line(self.given + next(iter(self.texts), ""))
 
     def edit(self) -> Edit | None:
         texts = self.texts
@@ -188,6 +220,16 @@ class Proposal:
             return self.anchor.code.all_replaced(list(zip(self.change.nodes, texts, strict=True))) if texts else None
         return self.anchor.edit(*texts) if texts else None
 
-    def fixes(self, help: str, moved: Iterable[Moved]) -> Iterator[Fix]:
-        """Yield the fix with its words and what it moves, if it can be written."""
-        return suggested(help, self.edit(), moved=moved)
+    def fixes(self, key: str, moved: Iterable[Moved], **words: object) -> Iterator[Fix]:
+        """Yield the fix in the words of a key, with what it moves, if it can be written."""
+        if edit := self.edit():
+            known = {"code": self.code, "line": self.anchor.line, **words}
+            yield Fix(sentence(key, **known), (edit,), tuple(moved))
+
+
+def rewritten(
+    code: Code, node: ast.AST, text: str, key: str, moved: Iterable[Moved], *, shown: str = ""
+) -> Iterator[Fix]:
+    """Yield the fix that writes a piece of code otherwise; its words show that, or what is `shown`."""
+    edit = code.replaced(node, text) if text else None
+    yield from suggested(sentence(key, code=one_line(shown or text)), edit, moved=moved)

@@ -2,7 +2,7 @@
 
 A frame that runs the code knows it itself: `FailingFrame.setup_device_code`, `.device_code`, `.device_beside`.
 
-    as the move of the other parts          of_move, of_earlier_cell
+    as the move of another cell             of_earlier_cell
     as the function that has returned can   at: `self.device`, `next(self.parameters()).device`, `x.device`
     of what the part is attached to         of_owner
 """
@@ -13,7 +13,6 @@ import ast
 from typing import Final
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.fix import frame_at
@@ -29,26 +28,14 @@ from devtrace.trace.ids import OpId, SiteId
 _NEAR: Final = 50
 
 
-def of_move(case: MismatchCase, verdict: Verdict, frame: FailingFrame) -> str:
-    """Return `device` of `model.to(device)`, where the move is in the frame's own function."""
-    moved = case.queries.own_node(verdict.moved)
-    device = _argument(moved, frame) if moved is not None and moved.function is frame.function else None
-    return moved.code.text(device) if moved is not None and device is not None else ""
-
-
 def of_earlier_cell(case: MismatchCase, verdict: Verdict, born: SourceNode) -> str:
     """Return the device variable of a move in another cell: `device`."""
     moved, frame = case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
     if moved is None or frame is None:
         return ""
+    given = moved.node.args if isinstance(moved.node, ast.Call) else []
     in_cells = all(each.code.site.cell is not None and each.function is None for each in (moved, born))
-    return variable(_argument(moved, frame)) if in_cells else ""
-
-
-def _argument(move: SourceNode, frame: FailingFrame) -> ast.expr | None:
-    """Return what a move is given, if in a frame it names the expected device."""
-    given = move.node.args if isinstance(move.node, ast.Call) else []
-    return given[0] if len(given) == 1 and frame.names_expected_device(given[0]) else None
+    return variable(given[0]) if in_cells and len(given) == 1 and frame.names_expected_device(given[0]) else ""
 
 
 def of_owner(case: MismatchCase, owner: ast.expr, code: Code) -> str:
@@ -72,7 +59,7 @@ def at(case: MismatchCase, site: SiteId, call: ast.AST) -> str:
     """
     frame = frame_at(case, site)
     if frame is not None:
-        return frame.device_of_another_call(call) or frame.device_code(frame.source.span(call).line, call)
+        return frame.device_code(frame.source.span(call).line, call)
     found = case.queries.source_node(site)
     function = found.source.function(call) if found is not None else None
     if found is None or not isinstance(function, NamedFunction):

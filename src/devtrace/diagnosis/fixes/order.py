@@ -50,9 +50,6 @@ _OF_DEVICES: Final = (
         "the function that made it knows no device, but the one that called that does",
     ),
     Ranked(move_what_a_package_keeps, ("not-registered",), "the class is a package's, so nothing can be registered"),
-    Ranked(
-        at_move.move_what_a_call_made, ("not-registered", "stale-copy"), "before the call there was nothing to move"
-    ),
     Ranked(at_use.move_above_in_cell, ("attached-after-move", "never-moved"), "another cell made it, without a device"),
     Ranked(
         pass_device_to_factory,
@@ -77,7 +74,7 @@ _OF_DEVICES: Final = (
     Ranked(at_use.move_at_use, EVERY, "it mends the line, in each run of it anew"),
     Ranked(at_use.move_before_update, EVERY, "what is updated in place stays where it is put"),
     Ranked(at_use.move_each_before_use, EVERY, "a list that the line reads as a whole has no expression for each part"),
-    Ranked(at_move.move_container, EVERY, "a list of a module has no line of its own that could move each part"),
+    Ranked(at_move.move_what_it_missed, EVERY, "it is far from where it fails, and goes where its module went"),
 )
 
 

@@ -135,8 +135,10 @@ def _is_kept(source: Source, body: ast.AST, moved: ast.expr, name: str) -> bool:
     if variable(moved) != name:
         return isinstance(moved, ast.Subscript | ast.Attribute)
     line = source.span(moved).line
-    above = [each.own for each in bindings(source, body, name) if each.line < line]
-    return isinstance(above[-1], ast.Subscript | ast.Attribute) if above else name in parameters(body)
+    above = [each for each in bindings(source, body, name) if each.line < line]
+    if above:
+        return above[-1].loops or isinstance(above[-1].own, ast.Subscript | ast.Attribute)
+    return name in parameters(body)
 
 
 def _last_step(node: ast.Attribute | ast.Subscript) -> str:

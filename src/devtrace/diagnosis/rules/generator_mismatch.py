@@ -120,7 +120,7 @@ def _make_on_the_device(frame: FailingFrame, made: SourceNode, name: AccessPath)
     outer = FailingFrame.of(frame.moment, name.frame, frame.expected_device)
     if outer is None or name.last.owner is not None or made.source is not outer.source:
         return
-    device = outer.setup_device_code(outer.source.span(made.node).line)
+    device = outer.device_code(outer.source.span(made.node).line)
     if device and isinstance(made.node, ast.Call):
         new = f"{made.code.text(made.node.func)}({device})"
         yield from suggested(sentence("fixed.generator", code=new), made.code.replaced(made.node, new))
@@ -142,7 +142,7 @@ def _give_to_the_loader(frame: FailingFrame) -> Iterator[Fix]:
     """`DataLoader(..., shuffle=True)` gets a generator of the default device."""
     for call in calls_in(frame.body):
         if called_name(call) == "DataLoader":
-            device = frame.setup_device_code(frame.source.span(call).line) or "torch.get_default_device()"
+            device = frame.device_code(frame.source.span(call).line) or "torch.get_default_device()"
             made = f"torch.Generator({device})"
             edit = frame.code.replaced(call, frame.code.with_argument(call, "generator", made))
             yield from suggested(sentence("fixed.give-generator", code=f"generator={made}"), edit)
