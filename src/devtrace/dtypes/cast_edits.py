@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from math import isinf
 from typing import Final
 
+from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes import at_binding
-from devtrace.diagnosis.fixes.changes import Anchor, Proposal, Within
-from devtrace.diagnosis.fixes.fix import Fix, Moved, Ranked, failing_frame, suggested
+from devtrace.diagnosis.fixes.changes import Anchor, Proposal, Within, rewritten
+from devtrace.diagnosis.fixes.fix import Fix, Moved, Ranked, failing_frame, odd_expression, suggested
 from devtrace.dtypes import autocast_regions
 from devtrace.source.element_types import CAST_BY_AUTOCAST, NUMBERS, TAKES_NUMBER, is_floating, torch_dtype
 from devtrace.source.kinds import is_module
@@ -41,27 +42,25 @@ def cast_what_numpy_gives(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]
     if found is None or call is None:
         return
     anchor = Anchor(found.code, call, "at")
-    proposal = Proposal(anchor, Within((call,)), torch_dtype(found.code.source, case.expected_device))
+    proposal = Proposal(anchor, Within((call,)), _written(case, found.code))
     moved = [Moved(row, OpId(case.origin.op + 1)) for row in case.queries.outputs(case.origin.op)]
     yield from proposal.fixes("fixed.where-made", moved)
 
 
 def cast_for_numpy(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `out.numpy()` into `out.float().numpy()`; other uses keep their dtype."""
-    frame = failing_frame(case)
-    node = frame.node_of(case.odd_tensor) if frame is not None and case.mismatch.of == "numpy" else None
-    if frame is not None and node is not None:
-        dtype = torch_dtype(frame.code.source, case.expected_device)
-        proposal = Proposal(Anchor(frame.code, node, "at", frame), Within((node,)), dtype)
-        moved = [Moved(case.odd_tensor, case.op)]
-        yield from proposal.fixes("fixed.at-use", moved)
+    for frame, node in odd_expression(case) if case.mismatch.of == "numpy" else ():
+        proposal = Proposal(Anchor(frame.code, node, "at", frame), Within((node,)), _written(case, frame.code))
+        yield from proposal.fixes("fixed.at-use", [Moved(case.odd_tensor, case.op)])
+
+
+def _written(case: MismatchCase, code: Code) -> str:
+    return torch_dtype(code.source, case.expected_device)
 
 
 def fill_with_what_fits(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `scores.masked_fill(mask, -1e9)` into one with `torch.finfo(scores.dtype).min`."""
-    frame = failing_frame(case)
-    node = frame.node_of(case.odd_tensor) if frame is not None else None
-    if frame is not None and node is not None:
+    for frame, node in odd_expression(case):
         for new, edit in numbers_that_fit(frame, case.odd_device, f"{frame.code.text(node)}.dtype"):
             yield from suggested(sentence("fixed.number", code=new), edit, moved=[Moved(case.odd_tensor, case.op)])
 
@@ -84,35 +83,27 @@ def numbers_that_fit(frame: FailingFrame, dtype: str, code: str = "") -> Iterato
 
 def invert_mask(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `1 - mask` into `~mask`."""
-    frame = failing_frame(case)
-    if case.mismatch.of != "whole" or frame is None:
-        return
-    node = frame.source_node.node
+    frame = failing_frame(case) if case.mismatch.of == "whole" else None
+    node = frame.source_node.node if frame is not None else None
     found = match_code("1 - $mask", node) or match_code("1.0 - $mask", node)
-    if found is not None:
+    if frame is not None and found is not None and node is not None:
         text = frame.code.text(found["mask"])
         new = f"~{text}" if variable(found["mask"]) else f"~({text})"
-        edit = frame.code.replaced(node, new)
-        yield from suggested(sentence("fixed.invert", code=new), edit, moved=[Moved(case.odd_tensor, case.op)])
+        yield from rewritten(frame.code, node, new, "fixed.invert", [Moved(case.odd_tensor, case.op)])
 
 
 def cast_what_a_hook_returns(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn a hook's `return out` into `return out.bfloat16()`: no line hands it over to the layer that failed."""
     queries, frame = case.queries, failing_frame(case)
     op = queries.producer(queries.base(case.odd_tensor))
-    found = queries.own_node(queries.op_site(op))
-    function = found.source.function(found.node) if found is not None else None
-    if queries.of == "device" or frame is None or found is None or function in (None, frame.function):
+    found = queries.own_node(queries.op_site(op)) if queries.of == "dtype" else None
+    if frame is None or found is None or found.function in (None, frame.function) or any(odd_expression(case)):
         return
-    returned = [each.value for each in nodes_of(ast.Return, function)]
-    given = returned[0] if len(returned) == 1 else None
-    if given is None or frame.node_of(case.odd_tensor) is not None:
-        return
+    given = [each.value for each in nodes_of(ast.Return, found.function)]
     names = assigned_names(*getattr(found.statement, "targets", ()))
-    for part in listed(given) or [given]:
-        if variable(part) in names or any(node is found.node for node in ast.walk(part)):
-            dtype = torch_dtype(found.source, case.expected_device)
-            proposal = Proposal(Anchor(found.code, part, "at"), Within((part,)), dtype)
+    for part in listed(given[0]) if len(given) == 1 and given[0] is not None else ():
+        if variable(part) in names or found.node in ast.walk(part):
+            proposal = Proposal(Anchor(found.code, part, "at"), Within((part,)), _written(case, found.code))
             yield from proposal.fixes("fixed.where-made", [Moved(case.odd_tensor, OpId(op + 1))])
 
 
@@ -138,13 +129,13 @@ def leave_out_cast(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     found = case.queries.own_node(verdict.sent_by.site) if verdict.sent_by is not None else None
     if case.mismatch.of != "gradients" or found is None or verdict.sent_by is None:
         return
-    move, text = verdict.sent_by, f".{found.code.method_call(found.node)}"
-    edit, call = None, match_code("$model.$cast()", found.node)
-    if match_code("$model.$cast()", alone(found.statement)) is not None:
-        edit = found.code.removed(found.statement)
-    elif call is not None:
+    text = f".{found.code.method_call(found.node)}"
+    edit, call = found.code.removed(found.statement), match_code("$model.$cast()", found.node)
+    if call is not None and alone(found.statement) is not found.node:
         edit = found.code.replaced(found.node, found.code.text(call["model"]))
-    yield from suggested(sentence("fixed.leave-out-cast", code=text), edit, moved=[Moved(move.result, move.op)])
+    moved = [Moved(verdict.sent_by.result, verdict.sent_by.op)]
+    if call is not None:
+        yield from suggested(sentence("fixed.leave-out-cast", code=text), edit, moved=moved)
 
 
 def compute_under_autocast(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:

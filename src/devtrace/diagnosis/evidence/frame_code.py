@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -145,16 +145,19 @@ class FailingFrame:
         """
         if near is not None and not self._is_usual:
             return self._literal
-        tensors, given = (None if near is None else names_in(near)), list(self._given_to_calls(before, near))
+        known, given = self._unchanged(before), list(self._given_to_calls(before, near))
+        beside = names_in(near) if near is not None else set[str]()
         named = (
-            (self._device_of_tensor(before, tensors) if tensors else "")
+            self._device_of_any((name for name in known if name in beside), is_tensor)
             or self._device_attribute(self.own)
             or next((self.code.text(each) for each in given if not isinstance(each, ast.Constant)), "")
-            or self._named_device(before)
-            or next(filter(None, map(self._device_attribute, self._unchanged(before))), "")
+            or next((name for name in known if names_trait(self.variables.get(name), self.expected_device)), "")
+            or next(filter(None, map(self._device_attribute, known)), "")
             or self._device_global()
         )
-        asked = named or self._device_of_tensor(before) or self._device_of_self() or self._device_of_module(before)
+        others = (name for name in known if name != self.own)
+        asked = named or self._device_of_any(known, is_tensor) or self._device_of_self()
+        asked = asked or self._device_of_any(others, kinds.is_module)
         written = next(map(self.code.text, given), "") or (self._literal if self._trait == "dtype" else "")
         if near is None:
             return named or written or asked or self._literal
@@ -176,20 +179,15 @@ class FailingFrame:
             return f'"{self.expected_device.removesuffix(":0")}"'
         return torch_dtype(self.source, self.expected_device)
 
-    def _tensors_there(self, before: int) -> Iterator[str]:
-        """Yield the variables that are a tensor on the expected device above a line, too."""
-        for name in self.bound(before):
-            if self._on_expected_device(self.variables.get(name)) and self.is_itself(name, before):
-                yield name
-
     def is_itself(self, name: str, before: int) -> bool:
         """Return whether a variable has the same value above a line as now, or a source of that value."""
         later = (each for each in self.bindings(name) if self.source.span(each).line >= before)
         return all(stays_there(name, each, self._trait) for each in later)
 
-    def _device_of_tensor(self, before: int, among: Container[str] | None = None) -> str:
-        there = self._tensors_there(before)
-        return next((f"{name}.{self._trait}" for name in there if among is None or name in among), "")
+    def _device_of_any(self, names: Iterable[str], is_such: Callable[[object], bool]) -> str:
+        """Return `x.device` of the first variable that is a tensor, or a module, on the expected device."""
+        values = ((name, self.variables.get(name)) for name in names)
+        return next(filter(None, (self.device_of(*each) for each in values if is_such(each[1]))), "")
 
     def _on_expected_device(self, value: object) -> bool:
         return is_tensor(value) and self.moment.trait_of(value) == self.expected_device
@@ -215,22 +213,14 @@ class FailingFrame:
         items = kinds.modules_in(evaluate(loops[0].iter, self.scope())) if loops else []
         return any(not any(registered(each)) for each in items)
 
-    def _device_of_module(self, before: int) -> str:
-        given = ((name, self.variables.get(name)) for name in self._unchanged(before) if name != self.own)
-        return next(filter(None, (self.device_of(*each) for each in given if kinds.is_module(each[1]))), "")
-
     def _device_of_called(self, near: ast.AST) -> str:
         """Return `next(self.net.parameters()).device` for an argument of `self.net(zeros(2))`."""
         around = (match_code("$module(...)", each) for each in self.source.ancestors(near))
         called = ((self.code.text(each["module"]), evaluate(each["module"], self.scope())) for each in around if each)
         return next(filter(None, (self.device_of(*each) for each in called)), "")
 
-    def _named_device(self, before: int) -> str:
-        """Return the function's own variable that is the expected device: `device`."""
-        variables, unchanged = self.variables, self._unchanged(before)
-        return next((name for name in unchanged if names_trait(variables.get(name), self.expected_device)), "")
-
     def _unchanged(self, before: int) -> list[str]:
+        """Return the variables that have their value above a line, too."""
         return [name for name in self.bound(before) if self.is_itself(name, before)]
 
     def _device_global(self) -> str:

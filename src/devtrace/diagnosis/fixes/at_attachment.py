@@ -12,8 +12,8 @@ from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.source_text import only_assignment
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Site
+from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.changes import Anchor, OwnLines, Proposal, Within, statements_above, that_ran
-from devtrace.diagnosis.fixes.devices import of_earlier_cell, of_owner
 from devtrace.diagnosis.fixes.fix import Fix, frame_at, names_its_device, odd_rows
 from devtrace.source import kinds
 from devtrace.source.flow import targets
@@ -77,7 +77,7 @@ def _was_kept_first(case: MismatchCase, verdict: Verdict) -> bool:
 
 
 def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
-    """Write `owner.head = nn.Linear(...).to(device)`, with the device of an earlier cell or of the owner."""
+    """Write `owner.head = nn.Linear(...).to(device)`, where a function that may have returned attached it."""
     found, name = case.queries.own_node(verdict.born), verdict.name
     if found is None or name is None or getattr(found.function, "name", "") == "__init__":
         return
@@ -90,7 +90,7 @@ def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     target = found.code.text(next(targets(found.statement)).node)
     inner = _parameter_data(value) if name.last.kind == "parameter" and len(name.references) >= 2 else None
     anchor = Anchor(found.code, inner or value, "at", frame_at(case, verdict.born))
-    device = of_earlier_cell(case, verdict, found) or of_owner(case, given["owner"], found.code) or anchor.device
+    device = devices.at(case, verdict.born, inner or value)
     proposal = Proposal(anchor, Within((inner or value,)), device, given="" if inner else f"{target} = ")
     key = "fixed.on-models-device" if inner is not None else "fixed.as-attached"
     yield from proposal.fixes(key, anchor.moved(case, *_parts_attached(case, target)))

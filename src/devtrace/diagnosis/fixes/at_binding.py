@@ -11,7 +11,7 @@ from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.source_text import makes_another_dtype
-from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, of_binding
+from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, of_binding, that_ran
 from devtrace.diagnosis.fixes.fix import Fix, is_assignable, reads, registering_root, siblings_on_odd_device
 from devtrace.diagnosis.fixes.replay import is_combined
 from devtrace.source.flow import targets, values_given
@@ -93,18 +93,18 @@ def _is_of_each(anchor: Anchor, name: AccessPath) -> bool:
 
 
 def _filling(case: MismatchCase, name: AccessPath, anchor: Anchor) -> Anchor | None:
-    """Return the later statement of the same block that put the tensor there.
+    """Return the later statement of the same block that put the tensor there, itself or by a call.
 
     `optimizer.load_state_dict(saved)`; of a dtype also `model.head = restored`.
     """
     row, frame, source = case.moment.row(name.last.value), anchor.frame, anchor.code.source
-    found = case.queries.source_node(case.queries.born(case.queries.base(row))) if row is not None else None
-    put = [found.statement] if found is not None and found.source is source else []
-    later: list[ast.stmt] = [each for each in put if isinstance(each, ast.Expr)]
-    if frame is not None and case.queries.of == "dtype":
-        later += [each for n in range(2, len(name.texts) + 1) for each in frame.bindings(name.prefix(n).text)]
-    for each in reversed(later):
-        is_after = frame is not None and source.span(anchor.node).end_line < source.span(each).line < frame.line
+    born = case.queries.site(case.queries.born(case.queries.base(row))) if row is not None else None
+    if frame is None or born is None:
+        return None
+    given = [each for n in range(2, len(name.texts) + 1) for each in frame.bindings(name.prefix(n).text)]
+    calls = (each for each in that_ran(frame, born) if isinstance(each, ast.Expr))
+    for each in (*(reversed(given) if case.queries.of == "dtype" else ()), *calls):
+        is_after = source.span(anchor.node).end_line < source.span(each).line < frame.line
         if is_after and source.parent(each) is source.parent(anchor.node):
             return Anchor(anchor.code, each, "below", frame)
     return None

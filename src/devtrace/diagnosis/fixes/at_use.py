@@ -12,7 +12,15 @@ from devtrace.diagnosis.evidence.mismatch import written_into
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within
-from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, odd_rows, registering_root, siblings_on_odd_device
+from devtrace.diagnosis.fixes.fix import (
+    Fix,
+    Moved,
+    failing_frame,
+    odd_expression,
+    odd_rows,
+    registering_root,
+    siblings_on_odd_device,
+)
 from devtrace.diagnosis.fixes.replay import is_combined
 from devtrace.source.element_types import is_floating
 from devtrace.source.flow import COMPREHENSIONS
@@ -24,14 +32,16 @@ from devtrace.source.safe_values import evaluate, values
 
 def move_at_use(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `deep + stem` into `deep + stem.to(deep.device)`; above the line, if the function reads it again."""
-    frame = failing_frame(case)
     is_lost = written_into(case.queries, case.op) == case.odd_tensor  # what is written would be of a moved copy
-    node = frame.node_of(case.odd_tensor) if frame is not None and not is_lost else None
     may_go = case.queries.of == "device" or is_floating(case.odd_device)  # a cast of a module skips whole numbers
-    if (may_go and case.moment.is_registered(case.odd_tensor)) or _takes_the_work_away(case):
-        return
-    if frame is None or node is None or _gets_an_item(frame.source_node.statement, node):
-        return
+    is_of_a_module = may_go and case.moment.is_registered(case.odd_tensor)
+    if not is_lost and not is_of_a_module and not _takes_the_work_away(case):
+        for frame, node in odd_expression(case):
+            if not _gets_an_item(frame.source_node.statement, node):
+                yield from _moved_at(case, frame, node)
+
+
+def _moved_at(case: MismatchCase, frame: FailingFrame, node: ast.expr) -> Iterator[Fix]:
     device = _device_of_another_item(case, frame, node) or frame.device_beside(node)
     again = [other for other in frame.loads(node) if other is not node]
     if again and variable(node):
@@ -101,17 +111,16 @@ def _gets_an_item(statement: ast.stmt, node: ast.expr) -> bool:
 
 def move_before_update(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Above `self.sum += x` write `self.sum = self.sum.to(x.device)`, and so its siblings: it does nothing later on."""
-    frame = failing_frame(case)
-    node = frame.node_of(case.odd_tensor) if frame is not None else None
-    if frame is None or not isinstance(node, ast.Attribute | ast.Subscript):
-        return
-    here = [name for name in case.names if name.frame == 0]
-    is_one = isinstance(getattr(node, "slice", None), ast.Constant | None)  # of `means[name]` each has its round
-    beside = here[:1] if is_one and here and len(here[0].references) > 1 else []
-    siblings = (each.code for name in beside for each in siblings_on_odd_device(case, name))
-    paths = dict.fromkeys([frame.code.text(node), *filter(None, siblings)])
-    proposal = Proposal(_above(frame), OwnLines(tuple(paths)), frame.device_beside(node))
-    yield from proposal.fixes("fixed.before-update", [Moved(case.odd_tensor, case.op)])
+    for frame, node in odd_expression(case):
+        if not isinstance(node, ast.Attribute | ast.Subscript):
+            continue
+        here = [name for name in case.names if name.frame == 0]
+        is_one = isinstance(getattr(node, "slice", None), ast.Constant | None)  # of `means[name]` each has its round
+        beside = here[:1] if is_one and here and len(here[0].references) > 1 else []
+        siblings = (each.code for name in beside for each in siblings_on_odd_device(case, name))
+        paths = dict.fromkeys([frame.code.text(node), *filter(None, siblings)])
+        proposal = Proposal(_above(frame), OwnLines(tuple(paths)), frame.device_beside(node))
+        yield from proposal.fixes("fixed.before-update", [Moved(case.odd_tensor, case.op)])
 
 
 def move_each_before_use(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:

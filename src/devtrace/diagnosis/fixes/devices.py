@@ -1,10 +1,6 @@
-"""How code writes the expected device where no frame tells it: as another line does, or by an object that is there.
+"""How a function that may have returned writes the expected device: `self.device`, `next(self.parameters()).device`.
 
-A frame that runs the code knows it itself: `FailingFrame.setup_device_code`, `.device_code`, `.device_beside`.
-
-    as the move of another cell             of_earlier_cell
-    as the function that has returned can   at: `self.device`, `next(self.parameters()).device`, `x.device`
-    of what the part is attached to         of_owner
+A frame that runs the code knows it itself: `FailingFrame.device_code`, `.device_beside`.
 """
 
 from __future__ import annotations
@@ -12,44 +8,17 @@ from __future__ import annotations
 import ast
 from typing import Final
 
-from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
-from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.diagnosis.fixes.fix import frame_at
 from devtrace.source import kinds
 from devtrace.source.flow import own_name, parameters
 from devtrace.source.kinds import names_trait
-from devtrace.source.matching import assigned_names, chain, owner_of, variable
-from devtrace.source.object_walk import registered
+from devtrace.source.matching import assigned_names, owner_of
 from devtrace.source.parsing import NamedFunction, Source
-from devtrace.source.safe_values import Scope, classes_of, evaluate, full_name_of, instance_dict
+from devtrace.source.safe_values import classes_of, full_name_of, instance_dict
 from devtrace.trace.ids import OpId, SiteId
 
 _NEAR: Final = 50
-
-
-def of_earlier_cell(case: MismatchCase, verdict: Verdict, born: SourceNode) -> str:
-    """Return the device variable of a move in another cell: `device`."""
-    moved, frame = case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
-    if moved is None or frame is None:
-        return ""
-    given = moved.node.args if isinstance(moved.node, ast.Call) else []
-    in_cells = all(each.code.site.cell is not None and each.function is None for each in (moved, born))
-    return variable(given[0]) if in_cells and len(given) == 1 and frame.names_expected_device(given[0]) else ""
-
-
-def of_owner(case: MismatchCase, owner: ast.expr, code: Code) -> str:
-    """Return the device of the nearest owner with other tensors: `self` of `self.pool["a"] = ...`.
-
-    Without a live frame the owner is assumed to have some.
-    """
-    scopes = [Scope.of(frame) for frame in case.moment.frames]
-    owners = {id(owner) for name in case.names for _, owner in name.modules()}
-    for around in chain(owner):
-        modules = [each for each in (evaluate(around, scope) for scope in scopes) if id(each) in owners]
-        if not modules or any(case.is_expected(case.moment.row(tensor)) for _, tensor in registered(modules[0])):
-            return f"next({code.text(around)}.parameters()).{case.queries.of}"
-    return ""
 
 
 def at(case: MismatchCase, site: SiteId, call: ast.AST) -> str:

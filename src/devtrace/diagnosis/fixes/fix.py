@@ -68,6 +68,14 @@ def failing_frame(case: MismatchCase) -> FailingFrame | None:
     return frame if is_its or case.op == case.queries.failed else None
 
 
+def odd_expression(case: MismatchCase) -> Iterator[tuple[FailingFrame, ast.expr]]:
+    """Yield the failing frame with its line's expression for the odd tensor, if it has one."""
+    frame = failing_frame(case)
+    node = frame.node_of(case.odd_tensor) if frame is not None else None
+    if frame is not None and node is not None:
+        yield frame, node
+
+
 def frame_at(case: MismatchCase, site: SiteId) -> FailingFrame | None:
     """Return the frame that is still running the function of a site; of a package's code only to be read."""
     row = case.queries.site(site)
