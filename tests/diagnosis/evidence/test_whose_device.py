@@ -184,7 +184,7 @@ class Experts(nn.Module):
         return self.pool[key](self.stem(x))
 
 
-@fails(cause="attached-after-move", edits=["self.pool[key] = nn.Linear(4, 4).to(next(self.parameters()).device)"])
+@fails(cause="attached-after-move", edits=["self.pool[key] = nn.Linear(4, 4).to(x.device)"])
 def test_a_part_put_into_an_empty_container_takes_the_device_of_the_whole() -> None:
     experts = Experts().cuda()
     experts(torch.rand(2, 4, device="cuda"), "first")

@@ -60,13 +60,14 @@ def _attaching(case: MismatchCase, verdict: Verdict, frame: FailingFrame, born: 
     """Return the statement that made a part, or the next that hands it to the model; else one that gets the model."""
     assert verdict.name is not None
     model, span, above = verdict.name.references[0].text, frame.source.span, list(statements_above(frame))
-    for made in that_ran(frame, born):
+    made = next(that_ran(frame, born), None)
+    if made is not None:
         names = set(assigned_names(made)) if model not in names_in(made) else set()
         below = [each for each in above if span(each).line > span(made).end_line and model in names_in(each)]
         return next((each for each in reversed(below) if names & names_in(each)), made)
     moved = case.queries.site(verdict.moved)
     first = moved.line if moved is not None and moved.file == frame.code.site.file else 0
-    getting = (each for each in reversed(above) if span(each).line > first and model in names_in(each))
+    getting = (each for each in above if span(each).line > first and model in names_in(each))
     return next((each for each in getting if any(variable(call.func) for call in calls_in(each))), None)
 
 

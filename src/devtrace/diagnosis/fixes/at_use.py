@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence import origins
-from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import written_into
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
@@ -143,24 +143,13 @@ def move_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
     That cell may come before the one that has the device.
     """
-    for name in case.names:
-        frame, root = _cells_frame(case, name), registering_root(name)
-        if frame is None or root is None or not root.code or not _is_of_another_cell(frame, root.texts[0]):
+    frames = FailingFrame.all_of(case.moment, case.expected_device)
+    cells = [frame for frame in frames if frame.function is None and frame.code.site.cell is not None]
+    for name, frame in itertools.product(case.names, cells):
+        root, text = registering_root(name), name.texts[0]
+        if frame.variables.get(text) is not name.objects[0] or frame.bindings(text) or root is None:
             continue
         around = [each for each in frame.source.ancestors(frame.source_node.statement) if isinstance(each, ast.stmt)]
         anchor = Anchor(frame.code, around[-1], "above", frame)
         site = frame.code.site_of(anchor.node)
         yield from Proposal(anchor, OwnLines.of(root)).fixes("fixed.above-line", anchor.moved(case, root), site=site)
-
-
-def _cells_frame(case: MismatchCase, name: AccessPath) -> FailingFrame | None:
-    """Return the frame of the variable; for a global, that of the running cell."""
-    frames = FailingFrame.all_of(case.moment, case.expected_device)
-    cell = next((frame for frame in frames if frame.function is None), None)
-    is_there = cell is not None and cell.variables.get(name.texts[0]) is name.objects[0]
-    return cell if name.references[0].kind == "global" and is_there else case.frame_of(name)
-
-
-def _is_of_another_cell(frame: FailingFrame, variable: str) -> bool:
-    in_cell = frame.code.site.cell is not None and frame.function is None
-    return in_cell and variable in frame.variables and not frame.bindings(variable)

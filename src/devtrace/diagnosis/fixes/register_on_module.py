@@ -16,6 +16,7 @@ from devtrace.diagnosis.evidence.moves import Move
 from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.at_binding import move_below_binding
+from devtrace.diagnosis.fixes.changes import rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.source import kinds
 from devtrace.source.flow import bindings, is_written, path_of, paths_in, targets
@@ -52,17 +53,12 @@ def move_what_a_package_keeps(case: MismatchCase, verdict: Verdict) -> Iterator[
 
 def _is_odd(case: MismatchCase, reference: Reference) -> bool:
     """Return whether the tensor, or the layers of a container, are on the odd device as well."""
-    if is_tensor(reference.value):
-        row = case.odd_row(reference.value)
-        return row is not None and case.queries.dims[row] > 0
-    return bool(_container_of(reference.value)) and bool(_rows(case, reference.value))
+    return any(case.queries.dims[row] > 0 for row in _rows(case, reference.value))
 
 
 def _rows(case: MismatchCase, value: Any) -> list[TensorId]:
     """Return the odd tensors of a value, or of the layers in it."""
-    if _container_of(value):
-        return [row for layer in items_of(value) for row in _rows(case, layer)]
-    return odd_rows(case, value)
+    return [row for each in items_of(value) for row in _rows(case, each)] or odd_rows(case, value)
 
 
 def unregistered_step(verdict: Verdict) -> Reference | None:
@@ -105,15 +101,14 @@ def _set_by_name(case: MismatchCase, verdict: Verdict, module: Any) -> Iterator[
         return
     kept = [each for each in members(module) if each.kind == "attribute" and is_tensor(each.value)]
     unnamed = [each.value for each in kept if not any(assignments(case.queries, module, each.key))]
-    rows = [row for tensor in unnamed if (row := case.odd_row(tensor)) is not None]
-    births = ((row, case.queries.own_node(case.queries.born(case.queries.base(row)))) for row in rows)
+    births = ((row, case.queries.own_node(case.queries.born(case.queries.base(row)))) for row in _rows(case, unnamed))
     made = [row for row, born in births if born is None or born.statement is found.statement]
     if verdict.move is None or not made or any(map(kinds.is_trained_leaf, unnamed)):
         return
     moved = [Moved(row, _since(case, row, verdict.move)) for row in made]
     owner, name, value = (found.code.text(given[each]) for each in ("owner", "name", "value"))
     new = f"{owner}.register_buffer({name}, {value}, persistent=False)"
-    yield from suggested(sentence("fixed.buffer", code=one_line(new)), found.code.replaced(call, new), moved=moved)
+    yield from rewritten(found.code, call, new, "fixed.buffer", moved)
 
 
 def _is_built_beside_others(given: SourceNode, attribute: str) -> bool:
