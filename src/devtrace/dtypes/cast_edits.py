@@ -1,14 +1,13 @@
 """Fixes that only a dtype has: cast what numpy gives, fill with what fits, leave out a cast; each has its rank."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import isinf
 from typing import Final
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
-from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes import at_binding
 from devtrace.diagnosis.fixes.changes import Anchor, Proposal, Within, rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, Ranked, failing_frame, odd_expression, suggested
@@ -61,12 +60,14 @@ def _written(case: MismatchCase, code: Code) -> str:
 def fill_with_what_fits(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `scores.masked_fill(mask, -1e9)` into one with `torch.finfo(scores.dtype).min`."""
     for frame, node in odd_expression(case):
-        for new, edit in numbers_that_fit(frame, case.odd_device, f"{frame.code.text(node)}.dtype"):
-            yield from suggested(sentence("fixed.number", code=new), edit, moved=[Moved(case.odd_tensor, case.op)])
+        yield from numbers_that_fit(frame, case.odd_device, [Moved(case.odd_tensor, case.op)], node)
 
 
-def numbers_that_fit(frame: FailingFrame, dtype: str, code: str = "") -> Iterator[tuple[str, Edit | None]]:
+def numbers_that_fit(
+    frame: FailingFrame, dtype: str, moved: Iterable[Moved] = (), tensor: ast.expr | None = None
+) -> Iterator[Fix]:
     """Yield the largest, or smallest, number of a dtype in place of one that overflows it."""
+    code = f"{frame.code.text(tensor)}.dtype" if tensor is not None else ""
     root = torch_dtype(frame.source, "").removesuffix(".")
     for call in calls_in(frame.expression):
         words = [keyword(call, word) for word in NUMBERS]
@@ -78,7 +79,7 @@ def numbers_that_fit(frame: FailingFrame, dtype: str, code: str = "") -> Iterato
         named = code or (frame.code.text(asked) if asked is not None else torch_dtype(frame.source, dtype))
         info = "finfo" if is_floating(dtype) else "iinfo"
         new = f"{root}.{info}({named}).{'min' if value < 0 else 'max'}"
-        yield new, frame.code.replaced(given, new)
+        yield from rewritten(frame.code, {given: new}, "fixed.number", moved)
 
 
 def invert_mask(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -89,7 +90,7 @@ def invert_mask(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     if frame is not None and found is not None and node is not None:
         text = frame.code.text(found["mask"])
         new = f"~{text}" if variable(found["mask"]) else f"~({text})"
-        yield from rewritten(frame.code, node, new, "fixed.invert", [Moved(case.odd_tensor, case.op)])
+        yield from rewritten(frame.code, {node: new}, "fixed.invert", [Moved(case.odd_tensor, case.op)])
 
 
 def cast_what_a_hook_returns(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:

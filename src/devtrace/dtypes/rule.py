@@ -12,6 +12,7 @@ from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.diagnosis.evidence.source_text import assigned_names
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
+from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.rules.explained_mismatch import explained
 from devtrace.dtypes.cast_edits import numbers_that_fit
 from devtrace.dtypes.mismatch import find_dtype_mismatch
@@ -39,7 +40,7 @@ def _in_a_new_tensor(queries: TraceQueries, moment: FailingMoment, op: OpId, tex
     if error is None or error.refused != "number" or queries.inputs(op) or found is None or frame is None:
         return None
     names = tuple(assigned_names(found)) or (one_line(found.source.segment(found.node)),)
-    new, edit = next(numbers_that_fit(frame, error.named[0]), ("", None))
+    fix = next(numbers_that_fit(frame, error.named[0]), Fix(""))
     with speaking_of("dtype"):
         rest = sentence("mismatch.number-somewhere")
         message = sentence("mismatch.tensor", name=names[0], odd=error.named[0], rest=rest)
@@ -49,6 +50,6 @@ def _in_a_new_tensor(queries: TraceQueries, moment: FailingMoment, op: OpId, tex
         **of_error(queries, op),
         culprit=Culprit(names[0], names, dtype=error.named[0], born=site),
         message=message,
-        help=sentence("fixed.number", code=new) if edit is not None else "",
-        edits=(edit,) if edit is not None else (),
+        help=fix.help,
+        edits=fix.edits,
     )

@@ -12,7 +12,7 @@ from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode
-from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, that_ran
+from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, rewritten, that_ran
 from devtrace.diagnosis.fixes.fix import (
     Fix,
     Moved,
@@ -164,8 +164,8 @@ def _given_too(found: SourceNode, key: Any, moved: list[Moved]) -> Iterator[Fix]
     whole = next(iter(call.args), None) if called_name(call) == "replace" else owner_of(call)
     if whole is not None and keyword(call, key) is None:
         code = f"{found.code.text(whole)}.{key}.{found.code.method_call(found.node)}"
-        edit = found.code.replaced(call, found.code.with_argument(call, key, code))
-        yield from suggested(sentence("fixed.beside", code=f"{key}={code}"), edit, moved=moved)
+        new = found.code.with_argument(call, key, code)
+        yield from rewritten(found.code, {call: new}, "fixed.beside", moved, shown=f"{key}={code}")
 
 
 def _groups(case: MismatchCase, name: AccessPath) -> Iterator[tuple[Group, Any]]:

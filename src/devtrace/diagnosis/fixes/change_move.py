@@ -91,7 +91,7 @@ def leave_out_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     if case.is_expected(move.source):
         is_copy = called_name(call["x"]) == "clone"
         new = found.code.text(call["x"]) if is_copy else found.code.called_on(call["x"], "clone()")
-        yield from rewritten(found.code, found.node, new, "fixed.left-there", [Moved(move.result, move.op)])
+        yield from rewritten(found.code, {found.node: new}, "fixed.left-there", [Moved(move.result, move.op)])
 
 
 def move_to_expected_device(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -105,7 +105,7 @@ def move_to_expected_device(case: MismatchCase, verdict: Verdict) -> Iterator[Fi
         line, in_module = found.source.span(found.node).line, kinds.is_module(frame.variables.get(frame.own))
         device = frame.device_code(line, found.node if in_module else None)
         new = found.code.called_on(call["x"], moving(device)) if device else ""
-        yield from rewritten(found.code, found.node, new, "fixed.put-there", [Moved(move.result, move.op)])
+        yield from rewritten(found.code, {found.node: new}, "fixed.put-there", [Moved(move.result, move.op)])
 
 
 def _sending(case: MismatchCase, verdict: Verdict) -> SourceNode | None:
@@ -122,7 +122,7 @@ def change_the_word(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         device = frame.device_code(found.source.span(found.node).line)
         moved = made_at(case, lambda made: made.source is found.source and made.node is found.node)
         new = found.code.text_with(found.statement, (words[0], device))
-        yield from rewritten(found.code, words[0], device, "fixed.put-there", moved, shown=new)
+        yield from rewritten(found.code, {words[0]: device}, "fixed.put-there", moved, shown=new)
 
 
 def change_device_variable(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -137,7 +137,7 @@ def change_device_variable(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
     for value in [bound[0].value] if isinstance(bound[0], ast.Assign) else ():
         device = frame.device_code(frame.source.span(value).line, value)
         moved = made_at(case, lambda made: made.source is frame.source and _device_named(made.node) in read)
-        yield from rewritten(frame.code, value, device, "fixed.device-variable", moved, shown=f"{name} = {device}")
+        yield from rewritten(frame.code, {value: device}, "fixed.device-variable", moved, shown=f"{name} = {device}")
 
 
 def _device_named(node: ast.AST) -> ast.expr | None:

@@ -15,7 +15,7 @@ Instead of `to(device)` it may be another line's call that is repeated: `cuda()`
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal
@@ -228,8 +228,8 @@ class Proposal:
 
 
 def rewritten(
-    code: Code, node: ast.AST, text: str, key: str, moved: Iterable[Moved], *, shown: str = ""
+    code: Code, changes: Mapping[Any, str], key: str, moved: Iterable[Moved] = (), *, shown: str = ""
 ) -> Iterator[Fix]:
-    """Yield the fix that writes a piece of code otherwise; its words show that, or what is `shown`."""
-    edit = code.replaced(node, text) if text else None
-    yield from suggested(sentence(key, code=one_line(shown or text)), edit, moved=moved)
+    """Yield the fix that writes pieces of code otherwise; its words show the first of them, or what is `shown`."""
+    edit = code.all_replaced([*changes.items()]) if all(changes.values()) else None
+    yield from suggested(sentence(key, code=one_line(shown or next(iter(changes.values())))), edit, moved=moved)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.fixes import devices
-from devtrace.diagnosis.fixes.fix import Fix, made_at, suggested
+from devtrace.diagnosis.fixes.changes import rewritten
+from devtrace.diagnosis.fixes.fix import Fix, made_at
 from devtrace.diagnosis.slugs import Trait
 from devtrace.source.element_types import FLOATS_ONLY, is_floating, torch_dtype
 from devtrace.source.matching import called_name, calls_in, keyword
@@ -25,7 +26,7 @@ def pass_device_to_factory(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
         device = torch_dtype(found.source, case.expected_device)
     if found is None or call is None or not device or _makes_no_such(case, call):
         return
-    code, package, argument = found.code, case.queries.package(site), f"{case.queries.of}={device}"
+    code, package = found.code, case.queries.package(site)
     named = keyword(call, case.queries.of)
     given = named or origins.trait_argument(found, case.queries.of)
     move = code.source.nearest(ast.Call, given) if named is None and given is not None else None  # one behind the call
@@ -37,12 +38,10 @@ def pass_device_to_factory(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
     moved = made_at(case, lambda made: origins.factory_call(made) in calls)
     if package:
         yield Fix(sentence("fixed.package-factory", package=package, site=case.queries.site(site), code=new))
-    elif given is not None:
-        words = sentence("fixed.create-with", code=argument) if named else sentence("fixed.give-device", code=new)
-        yield from suggested(words, code.replaced(given, device), moved=moved)
-    else:
-        edit = code.all_replaced([(one, code.with_argument(one, case.queries.of, device)) for one in calls])
-        yield from suggested(sentence("fixed.give-device", code=new), edit, moved=moved)
+        return
+    changes: dict[ast.AST, str] = {each: code.with_argument(each, case.queries.of, device) for each in calls}
+    key, shown = ("fixed.create-with", f"{case.queries.of}={device}") if named else ("fixed.give-device", new)
+    yield from rewritten(code, {given: device} if given is not None else changes, key, moved, shown=shown)
 
 
 def _makes_no_such(case: MismatchCase, call: ast.Call) -> bool:

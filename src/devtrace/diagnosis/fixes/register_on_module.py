@@ -108,7 +108,7 @@ def _set_by_name(case: MismatchCase, verdict: Verdict, module: Any) -> Iterator[
     moved = [Moved(row, _since(case, row, verdict.move)) for row in made]
     owner, name, value = (found.code.text(given[each]) for each in ("owner", "name", "value"))
     new = f"{owner}.register_buffer({name}, {value}, persistent=False)"
-    yield from rewritten(found.code, call, new, "fixed.buffer", moved)
+    yield from rewritten(found.code, {call: new}, "fixed.buffer", moved)
 
 
 def _is_built_beside_others(given: SourceNode, attribute: str) -> bool:

@@ -17,6 +17,7 @@ from devtrace.diagnosis.evidence.source_text import assigned_names, statement_si
 from devtrace.diagnosis.evidence.torchs_sentences import NUMPY, PINNED, CpuOnly, refused
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
+from devtrace.diagnosis.fixes.changes import rewritten
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.source import kinds
 from devtrace.source.flow import operands
@@ -37,7 +38,6 @@ from devtrace.source.safe_values import MISSING, evaluate, values
 from devtrace.source.vocabulary import FACTS, READS, TAKES_VALUES, is_move, leaves_device, package
 from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
 from devtrace.words.catalogue import sentence, unnamed
-from devtrace.words.text_format import one_line
 
 MOST_PARENTS: Final = 50
 _LISTS: Final = ("list", "tuple", "sorted")
@@ -245,8 +245,7 @@ class _Conversion:
         key, (text, *others) = "fixed.to-cpu", self._taken.values()
         if others:
             key, text = "fixed.all-to-cpu", self.frame.code.text_with(self.code, *self._taken.items())
-        edit = self.frame.code.all_replaced([*self._taken.items()])
-        return Fix(sentence(key, code=one_line(text)), (edit,) if edit is not None else ())
+        return next(rewritten(self.frame.code, self._taken, key, shown=text), Fix(sentence("host-boundary.advice")))
 
     def _way(self, node: ast.expr, frame: FailingFrame) -> str:
         """Return how code is brought to the CPU: by its tensor, or by what it is made of where no op was seen."""
@@ -267,8 +266,8 @@ class _Conversion:
 
     def _without_pinning(self) -> Fix:
         """Return the fix for a loader whose data are on the device already: `pin_memory=False`."""
-        calls = calls_in(self.frame.body) if self.frame is not None else ()
-        pinned = (keyword(call, "pin_memory") for call in calls)
-        asked = next((each for each in pinned if each is not None and match_code("True", each) is not None), None)
-        edit = self.frame.code.replaced(asked, "False") if self.frame is not None and asked is not None else None
-        return Fix(sentence("fixed.no-pinning"), (edit,) if edit is not None else ())
+        asked = (keyword(call, "pin_memory") for call in (calls_in(self.frame.body) if self.frame is not None else ()))
+        pinned = next((each for each in asked if match_code("True", each) is not None), None)
+        if self.frame is None or pinned is None:
+            return Fix(sentence("fixed.no-pinning"))
+        return next(rewritten(self.frame.code, {pinned: "False"}, "fixed.no-pinning"))
