@@ -370,12 +370,19 @@ def _of_a_tensor() -> None:
     scale.to(device=wanted)
 
 
+def _above_the_name_of_its_device() -> None:
+    scale = torch.empty(3, device="meta")
+    wanted = torch.device("cuda:0")
+    scale.to(device=wanted)
+
+
 @pytest.mark.parametrize(
     ("program", "name", "helps"),
     [
         (_to, "model.scale", "to_empty"),
         (_cuda, "model.scale", "to_empty"),
         (_of_a_tensor, "scale", "create it with `device=wanted`"),
+        (_above_the_name_of_its_device, "scale", "to_empty"),
     ],
 )
 def test_a_tensor_without_data_that_is_moved_is_named(program: Callable[[], object], name: str, helps: str) -> None:
