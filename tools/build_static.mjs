@@ -6,7 +6,8 @@
 import { readFile } from 'node:fs/promises';
 import { build, transform } from 'esbuild';
 
-const WORDS = { en: ['chinese', 'CHINESE', 'english', 'ENGLISH'], zh: ['english', 'ENGLISH', 'chinese', 'CHINESE'] };
+/** For each language the file of its own words, and that of the other's. */
+const WORDS = { en: ['english.json', 'chinese.json'], zh: ['chinese.json', 'english.json'] };
 
 const styles = {
   name: 'styles',
@@ -50,37 +51,32 @@ const withoutMemory = {
   }
 };
 
-/** The texts of a language whose keys some of these sources name, or a family of (`panel.${name}`): a test holds that each is named so. */
+/** The texts of a language whose keys some of these sources name: a test holds that each key is named as it is. */
 async function textsFor(sources, path) {
-  const read = await transform(await readFile(path, 'utf8'), { loader: 'ts' });
-  const [texts] = Object.values(await import(`data:text/javascript,${encodeURIComponent(read.code)}`));
+  const texts = JSON.parse(await readFile(path, 'utf8'));
   const code = sources.join('\n');
-  const families = [...code.matchAll(/`([a-z]+\.[a-z-]*)\$\{[^}]*\}([a-z-]*)`/g)];
-  const isNamed = key =>
-    code.includes(`'${key}'`) || families.some(([, head, tail]) => key.startsWith(head) && key.endsWith(tail));
-  return Object.fromEntries(Object.entries(texts).filter(([key]) => isNamed(key)));
+  return Object.fromEntries(Object.entries(texts).filter(([key]) => code.includes(`'${key}'`)));
 }
 
-/** The catalogue of the other language becomes another name of this one, which has only what the views say. */
+/** The words of the other language become another name of this one's, which are only those that the views say. */
 const only = (language, sources) => ({
   name: 'words',
   setup({ onLoad }) {
-    const [other, itsName, own, name] = WORDS[language];
-    onLoad({ filter: new RegExp(`words/${other}\\.ts$`) }, () => ({
-      contents: `export { ${name} as ${itsName} } from './${own}';`,
-      loader: 'ts'
+    const [own, other] = WORDS[language];
+    onLoad({ filter: new RegExp(`words/${other}$`) }, () => ({
+      contents: `export { default } from './${own}';`,
+      loader: 'ts',
+      resolveDir: 'labextension/src/model/words'
     }));
-    onLoad({ filter: new RegExp(`words/${own}\\.ts$`) }, async ({ path }) => ({
-      contents: `export const ${name} = ${JSON.stringify(await textsFor(sources, path))};`,
-      loader: 'ts'
+    onLoad({ filter: new RegExp(`words/${own}$`) }, async ({ path }) => ({
+      contents: JSON.stringify(await textsFor(sources, path)),
+      loader: 'json'
     }));
   }
 });
 
 const { metafile } = await build({ ...entry, outfile: 'src/devtrace/static/views.js', plugins: [styles] });
-const code = Object.keys(metafile.inputs).filter(
-  path => path.endsWith('.ts') && !/words\/(english|chinese)/.test(path)
-);
+const code = Object.keys(metafile.inputs).filter(path => path.endsWith('.ts'));
 const sources = await Promise.all(code.map(path => readFile(path, 'utf8')));
 const plain = sources.filter((_, i) => !MEMORY.test(code[i]));
 for (const language of Object.keys(WORDS)) {

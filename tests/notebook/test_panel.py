@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any
 
-import message_types
 import pytest
 import torch
 
@@ -506,10 +505,6 @@ def test_a_simulation_that_is_asked_for_in_a_running_cell_begins_when_it_has_end
 
 
 # Both languages read the same messages.
-
-
-def test_the_types_of_the_page_are_those_of_the_list() -> None:
-    assert_golden(message_types.FILE.name, message_types.text(), message_types.FILE.parent)
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def path(span: str, *, for_users: bool) -> bool:
 
 def name(span: str) -> bool:
     """Return True for a key, an identifier or a name of a file that is in our code, and for what is no name."""
-    if f'"{span}"' in texts()["en"] or f"'{span}'" in texts()["english"]:
+    if any(f'"{span}"' in texts()[file] for file in ("en", "english")):
         return True
     if found := re.fullmatch(r"([a-z_]+)\.(\w+)(?:\(.*\))?", span):
         text = texts().get(found[1])

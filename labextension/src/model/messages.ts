@@ -5,40 +5,15 @@
 import spec from '../../../src/devtrace/notebook/panel/messages.json';
 import { short } from './errors';
 import { isObject, type JsonObject } from './findings';
-import type { IToKernel, IToPanel, IToView } from './message-types';
+import type { ToPanel } from './message-types';
 
-export type {
-  IChangedCell,
-  IDeviceShare,
-  IDeviceMemory,
-  IDeviceTotal,
-  IFixedBug,
-  IFixing,
-  IHolding,
-  IHunk,
-  IInventory,
-  ILive,
-  IPart,
-  IState,
-  ITraced
-} from './message-types';
-
+export type * from './message-types';
 export const PROTOCOL = spec.protocol;
 
 const LONGEST_TEXT = 100_000;
 
 type Fields = Readonly<Record<string, string>>;
 const shapes: Readonly<Record<string, Fields>> = spec.shapes;
-
-/** Each kind of message of a direction, with its fields. */
-type MessageOf<Kinds> = { [K in keyof Kinds]: { readonly kind: K } & Kinds[K] }[keyof Kinds];
-
-/** Without the number of its request. */
-type Unnumbered<Message> = Message extends unknown ? Omit<Message, 'request'> : never;
-
-export type ToPanel = MessageOf<IToPanel>;
-export type ToKernel = Unnumbered<MessageOf<IToKernel>>;
-export type ToView = MessageOf<IToView>;
 
 export type Direction = 'to_kernel' | 'to_panel' | 'to_view' | 'from_view';
 
