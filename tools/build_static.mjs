@@ -40,8 +40,7 @@ const withoutMemory = {
   name: 'without-memory',
   setup({ onLoad }) {
     onLoad({ filter: /view\/memory\.ts$/ }, () => ({ contents: 'export const mountMemory = null;', loader: 'ts' }));
-    const nothing = 'export const paintAutocasts = () => {}, autocastOfOps = () => [];';
-    onLoad({ filter: /(paint|model)\/autocasts\.ts$/ }, () => ({ contents: nothing, loader: 'ts' }));
+    onLoad({ filter: /model\/autocasts\.ts$/ }, () => ({ contents: 'export const autocastOfOps = () => [];', loader: 'ts' }));
     onLoad({ filter: /layout\/folds\.ts$/ }, () => ({
       contents: UNFOLDED,
       loader: 'ts',

@@ -269,17 +269,6 @@ const underAutocast = (): Promise<ITrace> => {
   });
 };
 
-test('ops under autocast are a stripe of their lane, the innermost region for its device decides', async () => {
-  const { autocasts, lanes } = buildTimeline(await underAutocast(), 'time');
-  const cpu = lanes.find(0, 0);
-  const spans = [...autocasts.order.keys()].map(at => [autocasts.start[at], autocasts.end[at]]);
-  assert.deepEqual(spans, [
-    [10, 20],
-    [30, 40]
-  ]);
-  assert.deepEqual([autocasts.rows[cpu], autocasts.rows[cpu + 1]], [0, 2]);
-});
-
 test('the card of an op names the dtype of its region of autocast', async () => {
   const trace = await underAutocast();
   const dtypesOf = (op: number): string[] =>

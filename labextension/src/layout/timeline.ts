@@ -1,7 +1,6 @@
 /**
  * All of a timeline that does not depend on the view: made once for a trace and a clock, read for every frame.
  */
-import { autocastOfOps } from '../model/autocasts';
 import { waitingOps } from '../model/syncs';
 import type { ITrace } from '../model/trace';
 import { buildCalls, type ICallRows } from './calls';
@@ -39,8 +38,6 @@ export interface ITimeline {
   readonly syncs: ITracks;
   /** A row for each of PHASES; a span is a run of ops of that phase. */
   readonly phases: ITracks;
-  /** Runs of ops under `torch.autocast`, a row for each lane. */
-  readonly autocasts: ITracks;
 }
 
 export function buildTimeline(trace: ITrace, clock: Clock): ITimeline {
@@ -59,7 +56,6 @@ export function buildTimeline(trace: ITrace, clock: Clock): ITimeline {
     copies: buildCopies(trace, lanes, start),
     syncs: buildSyncs(trace, lanes, start),
     phases,
-    autocasts: buildAutocasts(trace, lanes, start, end),
     culprits: culpritLanes(trace, lanes),
     header: makeHeader(
       (trace.findings ?? []).some(({ op }) => op >= 0),
@@ -106,49 +102,21 @@ function buildSyncs(trace: ITrace, { lanes, laneOf }: ILanes, start: Float64Arra
   return buildTracks(row, lanes.length, start, start);
 }
 
-function buildAutocasts(trace: ITrace, { lanes, laneOf }: ILanes, start: Float64Array, end: Float64Array): ITracks {
-  const runs = new Runs();
-  const last = new Int32Array(lanes.length).fill(-2);
-  const dtypes = autocastOfOps(trace);
-  for (let op = 0; op < dtypes.length; op++) {
-    const lane = laneOf[op];
-    if (dtypes[op]) {
-      runs.add(lane, start[op], end[op], last[lane] < 0);
-    }
-    last[lane] = dtypes[op] ? op : -1;
-  }
-  return runs.tracks(lanes.length);
-}
-
+/** Ops of one phase one after the other are one span. */
 function buildPhases(trace: ITrace, start: Float64Array, end: Float64Array): ITracks {
   const rowOf = trace.strings.map(text => (PHASES as readonly string[]).indexOf(text));
-  const runs = new Runs();
   const { phase, length } = trace.ops;
+  const rows: number[] = [];
+  const begins: number[] = [];
+  const ends: number[] = [];
   for (let op = 0; op < length; op++) {
-    runs.add(rowOf[phase[op]], start[op], end[op], op === 0 || phase[op] !== phase[op - 1]);
-  }
-  return runs.tracks(PHASES.length);
-}
-
-/** Ops one after the other as one span, each row for itself. */
-class Runs {
-  private readonly _rows: number[] = [];
-  private readonly _begins: number[] = [];
-  private readonly _ends: number[] = [];
-  private readonly _last = new Map<number, number>();
-
-  add(row: number, start: number, end: number, isNew: boolean): void {
-    const last = this._last.get(row);
-    if (isNew || last === undefined) {
-      this._last.set(row, this._rows.push(row) - 1);
-      this._begins.push(start);
-      this._ends.push(end);
+    if (op === 0 || phase[op] !== phase[op - 1]) {
+      rows.push(rowOf[phase[op]]);
+      begins.push(start[op]);
+      ends.push(end[op]);
     } else {
-      this._ends[last] = Math.max(this._ends[last], end);
+      ends[ends.length - 1] = Math.max(ends[ends.length - 1], end[op]);
     }
   }
-
-  tracks(rows: number): ITracks {
-    return buildTracks(Int32Array.from(this._rows), rows, this._begins, this._ends);
-  }
+  return buildTracks(Int32Array.from(rows), PHASES.length, begins, ends);
 }

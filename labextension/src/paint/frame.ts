@@ -6,7 +6,6 @@ import type { IStackRow } from '../layout/stack';
 import { deviceOrNone, type ITrace } from '../model/trace';
 import { sentence } from '../model/words/catalogue';
 import { paintArrows, paintCulprits } from './arrows';
-import { paintAutocasts } from './autocasts';
 import { paintCalls } from './calls';
 import { paintOf, visibleRows, type Context, type IFrame } from './context';
 import { paintAxis, paintPins, paintPhases, paintWindow } from './header';
@@ -61,7 +60,6 @@ function paintRows(ctx: Context, frame: IFrame): void {
       ctx.fillStyle = frame.theme.faintLine;
       ctx.fillRect(0, y + row.height, frame.width, 1 / frame.ratio);
       paintLane(ctx, frame, row, y);
-      paintAutocasts(ctx, frame, row, y);
     }
   }
 }
