@@ -260,7 +260,7 @@ async function pageOf(trace: ITrace, page: HTMLElement): Promise<string[]> {
 async function notebookOf(file: Record<string, unknown>, page: HTMLElement): Promise<string[]> {
   const read = await readOutline(file);
   const entry = { ...read, key: '1', label: 'In[7]', cell: 'c', number: 1, isEarlier: false };
-  const cell = { id: 'c', text: 'f0().cuda()', count: 8, isDirty: true, editedAt: 7, hasFailed: false };
+  const cell = { id: 'c', text: 'f0().cuda()', count: 8, isDirty: true, hasFailed: false };
   const repairs = repairsOf({ entries: [entry], cells: new Map([['c', cell]]), inFiles: new Set() });
   mountSidebar(page, NO_ACTIONS).update({ ...NOWHERE, name: 'a', link: 'connected', entries: [entry], repairs });
   for (const { stripes, marks } of stripesOf([entry]).values()) {

@@ -201,7 +201,7 @@ async function panels(): Promise<ISidebar[]> {
     outline: n < 3 || n === 6 ? outline : clean,
     isEarlier: n === 1
   }));
-  const cell = { id: 'c', text: '1()\n6\n8\n3()', count: 7, isDirty: true, editedAt: 7, hasFailed: false };
+  const cell = { id: 'c', text: '1()\n6\n8\n3()', count: 7, isDirty: true, hasFailed: false };
   const repairs = repairsOf({ entries, cells: new Map([['c', cell]]), inFiles: new Set() });
   const share = (device: string): object => ({ device, tensors: 2, parameters: 3, bytes: 4 });
   const shares = [share('cpu'), share('cuda:0')] as never;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isFixed, fixedIn, repairsOf, type ICell, type IRepair } from '../src/model/repairs';
+import { repairedIn, repairsOf, type ICell, type IRepair } from '../src/model/repairs';
 import type { JsonObject } from '../src/model/findings';
 import type { IEntry } from '../src/model/entries';
 import { traceOf } from './traces';
@@ -30,7 +30,7 @@ async function entry(label: string, findings: readonly JsonObject[], source = HE
 }
 
 function cell(id: string, text: string, count: number, changes: Partial<ICell> = {}): ICell {
-  return { id, text, count, isDirty: false, editedAt: null, hasFailed: false, ...changes };
+  return { id, text, count, isDirty: false, hasFailed: false, ...changes };
 }
 
 function repaired(entries: readonly IEntry[], ...cells: readonly ICell[]): Array<IRepair | null> {
@@ -39,93 +39,65 @@ function repaired(entries: readonly IEntry[], ...cells: readonly ICell[]): Array
   return entries.map(({ key }) => repairs.get(key)?.get(0) ?? null);
 }
 
-const EDITED: Partial<ICell> = { isDirty: true, editedAt: 12 };
+const EDITED: Partial<ICell> = { isDirty: true };
+const FROM_THERE = 'In[9] has the fix: run it and the cells below again, as far as In[12].';
 
 test('a fix that nobody has put in has nothing to say', async () => {
   assert.deepEqual(repaired([await entry('In[12]', [FINDING])], cell('a', HEAD, 9), cell('b', TRAIN, 12)), [null]);
 });
 
-test('after Insert the finding says which cell was edited, and what is to run', async () => {
+test('after Insert the finding says which cell has the fix, and what is to run', async () => {
   const [repair] = repaired([await entry('In[12]', [FINDING])], cell('a', FIXED, 9, EDITED), cell('b', TRAIN, 12));
-  assert.deepEqual(repair, { state: 'inserted', sentence: 'In[9] was edited: run it, then In[12] again.' });
+  assert.deepEqual(repair, { state: 'inserted', sentence: FROM_THERE });
 });
 
-test('the cells between in which the tensor was made or moved are to run too', async () => {
-  const finding = { ...FINDING, culprit: { name: 'model.head', born: 0, moved: 2, chain: [] } };
-  const cells = [cell('a', FIXED, 9, EDITED), cell('b', TRAIN, 12), cell('c', 'model.to(device)', 10)];
-  const [repair] = repaired([await entry('In[12]', [finding])], ...cells);
-  assert.equal(repair?.sentence, 'In[9] was edited: run it, then In[10] and In[12] again.');
+test('a fix in the cell that failed wants that cell alone to run', async () => {
+  const edit = { ...EDIT, file: 'twelve', cell: 12, before: TRAIN, after: 'model(x.to(device))' };
+  const run = cell('b', 'model(x.to(device))', 12, EDITED);
+  const [repair] = repaired([await entry('In[12]', [{ ...FINDING, edits: [edit] }])], cell('a', HEAD, 9), run);
+  assert.equal(repair?.sentence, 'In[12] has the fix: run it again.');
 });
 
-test('a fix of a line that the tensor came by does not want it made again', async () => {
-  const cells = [cell('a', FIXED, 9, EDITED), cell('b', TRAIN, 12), cell('c', 'model.to(device)', 10)];
-  const culprit = { name: 'y', born: 2, moved: -1, chain: [0] };
-  const [onItsWay] = repaired([await entry('In[12]', [{ ...FINDING, culprit }])], ...cells);
-  assert.equal(onItsWay?.sentence, 'In[9] was edited: run it, then In[12] again.');
-  const later = { ...culprit, chain: [0, 2] };
-  const [beforeAnother] = repaired([await entry('In[12]', [{ ...FINDING, culprit: later }])], ...cells);
-  assert.equal(beforeAnother?.sentence, 'In[9] was edited: run it, then In[10] and In[12] again.');
-});
-
-test('a fix in a class wants the cells below to run as well, as its objects stay as they were', async () => {
-  const source = 'class Net:\n    def __init__(self):\n        self.mask = ones(3)';
-  const finding = {
-    ...FINDING,
-    edits: [{ ...EDIT, line: 3, before: '        self.mask = ones(3)', after: '        x' }]
-  };
-  const cells = [cell('a', source.replace('self.mask = ones(3)', 'x'), 9, EDITED), cell('b', TRAIN, 12)];
-  const [repair] = repaired([await entry('In[12]', [finding], source)], ...cells);
-  assert.equal(repair?.sentence, 'In[9] was edited: run it and the cells below again, as far as In[12].');
-});
-
-test('when only the training cell ran again, the finding says what was edited but not run', async () => {
+test('when only the training cell ran again, its fix is still to be run', async () => {
   const entries = [await entry('In[12]', [FINDING]), await entry('In[13]', [FINDING])];
   const repairs = repaired(entries, cell('a', FIXED, 9, EDITED), cell('b', TRAIN, 13));
   assert.deepEqual(repairs[1], {
     state: 'inserted',
-    sentence: 'In[9] was edited but not run: run it, then In[13] again.'
+    sentence: 'In[9] has the fix: run it and the cells below again, as far as In[13].'
   });
-  const byHand = repaired(entries, cell('a', 'model.head = Linear(8, 2, device=d)', 9, EDITED), cell('b', TRAIN, 13));
-  assert.deepEqual(byHand[1]?.state, 'edited');
 });
 
 test('in a page that was loaded since, a cell whose number is still that of the trace has not run', async () => {
   const [repair] = repaired([await entry('In[12]', [FINDING])], cell('a', FIXED, 9), cell('b', TRAIN, 12));
-  assert.equal(repair?.sentence, 'In[9] was edited: run it, then In[12] again.');
+  assert.equal(repair?.sentence, FROM_THERE);
 });
 
-test('once the edited cell ran, the traced one is to run again', async () => {
-  const ran = cell('a', FIXED, 13, { editedAt: 12 });
-  const [repair] = repaired([await entry('In[12]', [FINDING])], ran, cell('b', TRAIN, 12));
-  assert.deepEqual(repair, { state: 'inserted', sentence: 'In[13] has the fix: run In[12] again.' });
+test('once the edited cell ran, the cells below are to run again', async () => {
+  const [repair] = repaired([await entry('In[12]', [FINDING])], cell('a', FIXED, 13), cell('b', TRAIN, 12));
+  assert.deepEqual(repair, {
+    state: 'inserted',
+    sentence: 'In[13] has the fix: run the cells below again, as far as In[12].'
+  });
 });
 
-test('a finding is fixed when its cell ran clean after the fix, and not when it came again', async () => {
-  const cells = [cell('a', FIXED, 13, { editedAt: 12 }), cell('b', TRAIN, 14)];
-  const [fixed] = repaired([await entry('In[12]', [FINDING]), await entry('In[14]', [])], ...cells);
-  assert.deepEqual(fixed, { state: 'fixed', sentence: 'In[14] ran clean.' });
-  const another = { ...FINDING, rule: 'host-conversion' };
-  const [open] = repaired([await entry('In[12]', [FINDING]), await entry('In[14]', [another])], ...cells);
-  assert.equal(open?.state, 'inserted');
+test('a fix has run when its cells and the one that was traced did, and the finding did not come again', async () => {
+  const cells = [cell('a', FIXED, 13), cell('b', TRAIN, 14)];
+  const first = await entry('In[12]', [FINDING]);
+  const [ran] = repaired([first, await entry('In[14]', [])], ...cells);
+  assert.deepEqual(ran, { state: 'ran', sentence: 'In[14] ran with this fix.' });
+  const [again] = repaired([first, await entry('In[14]', [FINDING])], ...cells);
+  assert.equal(again?.state, 'inserted');
 });
 
-test('an error is fixed when its cell ran without one, though nothing traced it', async () => {
-  const fixed = cell('a', FIXED, 13, { editedAt: 12 });
+test('a run that nothing traced counts too, unless it failed', async () => {
   const first = [await entry('In[12]', [FINDING])];
-  assert.deepEqual(repaired(first, fixed, cell('b', TRAIN, 14)), [
-    { state: 'fixed', sentence: 'In[14] ran without this error.' }
-  ]);
+  const fixed = cell('a', FIXED, 13);
+  assert.equal(repaired(first, fixed, cell('b', TRAIN, 14))[0]?.state, 'ran');
   assert.equal(repaired(first, fixed, cell('b', TRAIN, 14, { hasFailed: true }))[0]?.state, 'inserted');
-  const cost = [await entry('In[12]', [{ ...FINDING, severity: 'warning' }])];
-  assert.equal(
-    repaired(cost, fixed, cell('b', TRAIN, 14))[0]?.sentence,
-    'In[13] has the fix: run In[14] again, traced.'
-  );
 });
 
 test('one undo makes the finding as it was', async () => {
-  const undone = cell('a', HEAD, 9, { editedAt: 12 });
-  assert.deepEqual(repaired([await entry('In[12]', [FINDING])], undone, cell('b', TRAIN, 12)), [null]);
+  assert.deepEqual(repaired([await entry('In[12]', [FINDING])], cell('a', HEAD, 9), cell('b', TRAIN, 12)), [null]);
 });
 
 test('an edit of a file is to be saved, and its kernel restarted', async () => {
@@ -135,6 +107,5 @@ test('an edit of a file is to be saved, and its kernel restarted', async () => {
   const repairs = repairsOf({ entries, cells: new Map([['b', cell('b', TRAIN, 12)]]), inFiles });
   const repair = repairs.get('In[12]')?.get(0);
   assert.equal(repair?.sentence, 'nine was edited: save, restart the kernel and run all as far as In[12].');
-  assert.equal(isFixed(repair), false);
-  assert.deepEqual(fixedIn(repairs), []);
+  assert.deepEqual(repairedIn(repairs), []);
 });

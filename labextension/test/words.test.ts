@@ -79,10 +79,7 @@ test('a parameter is written as its format says', () => {
   assert.equal(sentence('en', 'stripe.h2d', { count: 1 }), '1 copy to a device');
   assert.equal(sentence('en', 'stripe.h2d', { count: 2000 }), '2,000 copies to a device');
   assert.equal(sentence('zh', 'stripe.h2d', { count: 2000 }), '2,000 次复制到设备');
-  assert.equal(
-    sentence('en', 'repair.run', { edit: 'In[1] was edited', count: 2 }),
-    'In[1] was edited: run them again.'
-  );
+  assert.equal(sentence('en', 'repair.run', { names: 'a and b', count: 2 }), 'a and b have the fix: run them again.');
   assert.equal(filledIn('{a} {a} {b}', { a: '{b}', b: '$&' }), '{b} {b} $&');
 });
 

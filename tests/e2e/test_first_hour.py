@@ -82,20 +82,20 @@ def test_after_insert_the_finding_names_what_to_run_and_is_struck_out_once_that_
     finding.get_by_role("button", name="Insert", exact=True).click()
     report = notebook.wait_ready("report")
     for shown in (finding, report.locator('[data-devtrace="finding"]').first):
-        expect(shown).to_contain_text("In[5] was edited: run it, then In[7] again.")
+        expect(shown).to_contain_text("In[5] has the fix: run it and the cells below again, as far as In[7].")
         expect(shown.get_by_role("button", name="✓ Inserted")).to_be_visible()
 
     notebook.run(6)
-    expect(finding).to_contain_text("In[5] was edited but not run: run it, then In[8] again.")
-    expect(report.locator('[data-devtrace="finding"]').first).to_contain_text("In[5] was edited but not run")
+    for shown in (finding, report.locator('[data-devtrace="finding"]').first):
+        expect(shown).to_contain_text("In[5] has the fix: run it and the cells below again, as far as In[8].")
 
     notebook.run(4)
-    expect(finding).to_contain_text("In[9] has the fix: run In[8] again.")
+    expect(finding).to_contain_text("In[9] has the fix: run the cells below again, as far as In[8].")
 
     notebook.run(6)
-    fixed = sidebar.root.locator('[data-repair="fixed"]').filter(visible=True)
+    fixed = sidebar.root.locator('[data-repair="ran"]').filter(visible=True)
     expect(fixed.locator("s").last).to_contain_text("In[2] line 11 self.out_head(self.body(x))")
-    expect(fixed.last).to_contain_text("In[10] ran clean.")
+    expect(fixed.last).to_contain_text("In[10] ran with this fix.")
     expect(sidebar.findings.and_(notebook.page.locator("[data-severity=error]")).filter(visible=True)).to_have_count(0)
 
 
@@ -109,7 +109,7 @@ def test_an_insert_that_is_undone_can_be_put_in_again(lab: Lab) -> None:
     expect(insert).to_have_count(0)
     notebook.page.keyboard.press("Control+z")
     expect(insert).to_be_visible()
-    expect(finding).not_to_contain_text("was edited")
+    expect(finding).not_to_contain_text("has the fix")
     insert.click()
     expect(finding.get_by_role("button", name="✓ Inserted")).to_be_visible()
     assert source(notebook, 4) != STORY[4]
@@ -133,7 +133,7 @@ def test_a_cell_that_ran_before_devtrace_was_loaded_has_a_stripe_a_link_and_a_fi
     sidebar = Sidebar.open(notebook)
     finding = sidebar.findings.first
     finding.get_by_role("button", name="Insert", exact=True).click()
-    expect(finding).to_contain_text("In[2] was edited: run it and the cells below again")
+    expect(finding).to_contain_text("In[2] has the fix: run it and the cells below again")
     notebook.run(1)
     notebook.run(4)
     report = notebook.wait_ready("report")
@@ -144,7 +144,9 @@ def test_a_cell_that_ran_before_devtrace_was_loaded_has_a_stripe_a_link_and_a_fi
     expect(notebook.page.locator(".jp-Cell.jp-mod-active .jp-InputPrompt")).to_contain_text("[6]")
     notebook.run(3)
     notebook.run(4)
-    expect(sidebar.root.locator('[data-repair="fixed"]').filter(visible=True).last).to_contain_text("In[9] ran clean.")
+    expect(sidebar.root.locator('[data-repair="ran"]').filter(visible=True).last).to_contain_text(
+        "In[9] ran with this fix."
+    )
 
 
 @pytest.mark.breadth

@@ -111,7 +111,7 @@ export class SidebarActions implements IActions {
   async openIn(session: Session, entry: IEntry): Promise<void> {
     const { key: trace, label } = entry;
     if (!this._tabs.has(tabId(trace))) {
-      const data = await session.wholeOf(entry).catch((error: unknown) => {
+      const data = await session.traces.wholeOf(entry).catch((error: unknown) => {
         const reason = String(error);
         Notification.error(sentence(this._language, 'notice.gone', { label, reason }), { autoClose: 6000 });
         return null;
@@ -147,7 +147,7 @@ export class SidebarActions implements IActions {
         const entry = session?.entries.find(({ key }) => key === trace);
         if (session && entry) {
           this._sessions.traced.disconnect(look);
-          session.wholeOf(entry).then(resolve, reject);
+          session.traces.wholeOf(entry).then(resolve, reject);
         }
       };
       this._sessions.traced.connect(look);

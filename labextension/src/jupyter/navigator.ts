@@ -16,7 +16,7 @@ import { spanOfLine, locate, spanOfSite, type ISourceSpan } from '../model/sourc
 import { sourceLabel, type ITrace } from '../model/trace';
 import { sentence, type Language } from '../model/words/catalogue';
 import type { IHost } from '../view/selection';
-import { codeCellWidgets } from './outputs';
+import { codeCellWidgets } from './cells';
 import { contentsPath } from './paths';
 import type { Session } from './session';
 import type { Sessions } from './sessions';
@@ -165,7 +165,7 @@ function cellOf(site: ISourceSpan, near: Session | null, all: readonly Session[]
       return [session, cell];
     }
   }
-  const id = near?.cellOfNumber(site.cell);
+  const id = near?.traces.cellOfNumber(site.cell);
   const numbered = near && codeCellWidgets(near.widget).find(({ model }) => model.id === id);
   return near && numbered ? [near, numbered] : null;
 }

@@ -3,13 +3,12 @@
  */
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
-import type { ICodeCellModel } from '@jupyterlab/cells';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import { difference, have, type Applied, type ICellText, type IFixShown, type Rerun } from '../model/fixing';
 import type { IFixing } from '../model/messages';
 import { asOneChange, type IUndoManager } from '../model/linked-undo';
 import { sentence, type Language } from '../model/words/catalogue';
-import { codeCells, type CodeWidget } from './outputs';
+import { codeCells, hasFailed, type CodeWidget } from './cells';
 import type { Connection } from './connection';
 
 /** The editable text of a cell in JupyterLab's document model. */
@@ -151,8 +150,4 @@ export class NotebookFix {
       ])
     );
   }
-}
-
-function hasFailed({ outputs }: ICodeCellModel): boolean {
-  return Array.from({ length: outputs.length }, (_, i) => outputs.get(i).type).includes('error');
 }

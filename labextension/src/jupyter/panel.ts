@@ -19,7 +19,7 @@ import { chosenLanguage } from './display-language';
 import { offerHosts } from './host';
 import { traceAgain } from './trace-again';
 import { EditorNavigator } from './navigator';
-import { codeCells } from './outputs';
+import { codeCells } from './cells';
 import { PANEL_PLUGIN, Preferences } from './preferences';
 import type { Session } from './session';
 import { Sessions } from './sessions';

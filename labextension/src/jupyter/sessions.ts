@@ -6,7 +6,7 @@ import type { IConsoleTracker } from '@jupyterlab/console';
 import type { INotebookTracker } from '@jupyterlab/notebook';
 import { Signal, type ISignal } from '@lumino/signaling';
 import type { Widget } from '@lumino/widgets';
-import type { CodeWidget } from './outputs';
+import type { CodeWidget } from './cells';
 import type { Language } from '../model/words/catalogue';
 import { Session } from './session';
 

@@ -19,7 +19,7 @@ import type { Selection } from './selection';
 const FIRST = 30;
 /** Lines of one story, edits of one fix, devices of one finding. */
 const MOST_STEPS = 24;
-const SIGNS: Readonly<Record<IRepair['state'], string>> = { edited: '↻', inserted: '↻', fixed: '✓' };
+const SIGNS: Readonly<Record<IRepair['state'], string>> = { inserted: '↻', ran: '✓' };
 
 /** `notes`: whether notes are shown before they are asked for. */
 export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selection, notes = false): () => void {
@@ -96,7 +96,7 @@ function showRepair(language: Language, row: HTMLElement, repair: IRepair | null
     line.textContent = text;
   }
   row.dataset['repair'] = repair?.state ?? '';
-  const isUsed = repair !== null && repair.state !== 'edited';
+  const isUsed = repair !== null;
   const put = row.querySelector<HTMLButtonElement>('.dt-insert');
   if (put) {
     put.textContent = sentence(language, isUsed ? 'fix.inserted' : 'fix.insert');

@@ -2,7 +2,7 @@
  * The findings of all traces of the notebook: those of each cell's last run; below them, a line each, what is clean and what is over.
  */
 import { firstLine } from '../../layout/finding-text';
-import { isFixed, type IRepair } from '../../model/repairs';
+import { hasRun, type IRepair } from '../../model/repairs';
 import { countsInWords, countsOf, isAllClear, split, type IEntry } from '../../model/entries';
 import type { ISidebar } from '../../model/sidebar';
 import { siteLabel } from '../../model/trace';
@@ -59,14 +59,14 @@ export function countFindings({ entries }: ISidebar, language: Language): ICount
 function drawFixed(entry: IEntry, repairs: ReadonlyMap<number, IRepair> | undefined, drawing: IDrawing): void {
   const { body } = drawing;
   const { outline, key } = entry;
-  for (const [i, repair] of [...(repairs ?? [])].filter(([, each]) => isFixed(each))) {
+  for (const [i, repair] of [...(repairs ?? [])].filter(([, each]) => hasRun(each))) {
     const site = outline.findings?.[i].site ?? -1;
     const code = site < 0 ? '' : firstLine(outline.strings[outline.sites.text[site]]);
     const what = h(body, 's', {}, `${siteLabel(outline, site)} `, h(body, 'code', { text: code }));
     const title = h(
       body,
       'span',
-      { class: 'dt-side-fixed', data: { repair: 'fixed' } },
+      { class: 'dt-side-fixed', data: { repair: 'ran' } },
       '✓ ',
       what,
       ` ${repair.sentence}`
