@@ -26,7 +26,9 @@ test('a cell that a bug speaks of has the number that it has now, not that of th
   const text = renumbered('`x` is used at In[1] line 3, made in In[2]; In[3] is none', {
     fixing,
     labels,
-    applied: 'no'
+    applied: 'no',
+    tried: null,
+    since: 0
   });
   assert.equal(text, '`x` is used at In[10] line 3, made in cell 2; In[3] is none');
 });

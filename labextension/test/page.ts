@@ -211,12 +211,6 @@ export const NO_ACTIONS = {
   traceCells: nothing,
   simulate: nothing,
   open: nothing,
-  reveal: nothing,
-  insert: nothing,
-  fix: nothing,
-  cancelFix: nothing,
-  applyFix: nothing,
-  undoFix: nothing,
-  runFixed: nothing,
-  repairs: () => ({ of: () => null, subscribe: () => nothing })
+  hostOf: () => ({}),
+  fix: nothing
 };

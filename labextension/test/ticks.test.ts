@@ -7,7 +7,7 @@ import type { ITrace } from '../src/model/trace';
 import { mountFindings } from '../src/view/findings';
 import { Selection } from '../src/view/selection';
 import { mountSidebar } from '../src/view/sidebar/sidebar';
-import { openPage, wordsIn } from './page';
+import { NO_ACTIONS, openPage, wordsIn } from './page';
 import { fileOf } from './traces';
 
 const WARNING = { rule: 'host-sync', severity: 'warning', message: 'waits', op: -1, count: 1 };
@@ -27,20 +27,7 @@ function shownInThePanel(outline: ITrace): string {
   const entry = { key: '1', label: 'In[1]', cell: 'a', seconds: 1, ops: 5, outline, number: 1, isEarlier: false };
   const state: ISidebar = { ...NOWHERE, name: '1', link: 'connected', entries: [{ ...entry, counting: new Set() }] };
   const page = openPage('en');
-  mountSidebar(page, {
-    load: () => undefined,
-    traceCells: () => undefined,
-    simulate: () => undefined,
-    open: () => undefined,
-    reveal: () => undefined,
-    insert: () => undefined,
-    fix: () => undefined,
-    cancelFix: () => undefined,
-    applyFix: () => undefined,
-    undoFix: () => undefined,
-    runFixed: () => undefined,
-    repairs: () => ({ of: () => null, subscribe: () => () => undefined })
-  }).update(state);
+  mountSidebar(page, NO_ACTIONS).update(state);
   return wordsIn(page).join(' ');
 }
 

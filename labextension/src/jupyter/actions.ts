@@ -4,13 +4,11 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification, type MainAreaWidget } from '@jupyterlab/apputils';
 import { NotebookPanel } from '@jupyterlab/notebook';
-import type { IEdit } from '../model/findings';
-import { spanOfSite } from '../model/source-span';
 import type { IEntry } from '../model/entries';
 import { sentence, type Language } from '../model/words/catalogue';
-import type { IRepairsOfTrace } from '../view/selection';
-import type { IActions } from '../view/sidebar/drawing';
-import type { EditorNavigator } from './navigator';
+import type { IHost } from '../view/selection';
+import type { FixStep, IActions } from '../view/sidebar/drawing';
+import type { Hosts } from './hosts';
 import type { Preferences } from './preferences';
 import { saveText } from './save';
 import type { Session } from './session';
@@ -22,7 +20,7 @@ import type { Tabs } from './tabs';
 export interface IActionParts {
   readonly app: JupyterFrontEnd;
   readonly sessions: Sessions;
-  readonly navigator: EditorNavigator;
+  readonly hosts: Hosts;
   readonly preferences: Preferences;
   readonly tabs: Tabs;
   readonly language: Language;
@@ -31,16 +29,16 @@ export interface IActionParts {
 export class SidebarActions implements IActions {
   private readonly _app: JupyterFrontEnd;
   private readonly _sessions: Sessions;
-  private readonly _navigator: EditorNavigator;
+  private readonly _hosts: Hosts;
   private readonly _preferences: Preferences;
   private readonly _tabs: Tabs;
   private readonly _language: Language;
 
-  constructor({ app, sessions, navigator, preferences, tabs, language }: IActionParts) {
+  constructor({ app, sessions, hosts, preferences, tabs, language }: IActionParts) {
     this._language = language;
     this._app = app;
     this._sessions = sessions;
-    this._navigator = navigator;
+    this._hosts = hosts;
     this._preferences = preferences;
     this._tabs = tabs;
   }
@@ -71,40 +69,15 @@ export class SidebarActions implements IActions {
     }
   };
 
-  reveal = (entry: IEntry, site: number): void => {
-    void this._navigator.reveal(spanOfSite(entry.outline, site), this._sessions.current);
-  };
+  hostOf = ({ outline }: IEntry): IHost => this._hosts.of(outline, () => this._sessions.current);
 
-  insert = (entry: IEntry, edits: readonly IEdit[]): void => {
-    void this._navigator.insert(entry.outline, edits, this._sessions.current);
-  };
-
-  repairs = ({ outline }: IEntry): IRepairsOfTrace => {
-    const session = this._sessions.current;
-    return {
-      of: finding => session?.repairOf(outline.recorded, finding) ?? null,
-      subscribe: listener => this._sessions.onRepair(listener)
-    };
-  };
-
-  fix = (): void => {
-    this._sessions.current?.fix.begin();
-  };
-
-  cancelFix = (): void => {
-    this._sessions.current?.fix.cancel();
-  };
-
-  applyFix = (): void => {
-    this._sessions.current?.fix.apply();
-  };
-
-  undoFix = (): void => {
-    this._sessions.current?.fix.undo();
-  };
-
-  runFixed = (): void => {
-    void this._sessions.current?.fix.run(this._app.commands);
+  fix = (step: FixStep): void => {
+    const fix = this._sessions.current?.fix;
+    if (step === 'run') {
+      void fix?.run(this._app.commands);
+    } else {
+      fix?.[step]();
+    }
   };
 
   /** Shows a trace in a tab of its own; once only. */
@@ -134,7 +107,7 @@ export class SidebarActions implements IActions {
 
   private _tab(args: ITabArgs, data: Promise<unknown>): MainAreaWidget {
     const around = (): Session | null => this._sessions.all.find(has(args.trace)) ?? null;
-    const tab = traceTab(this._language, args, data, trace => this._navigator.hostOf(trace, around));
+    const tab = traceTab(this._language, args, data, trace => this._hosts.of(trace, around));
     this._tabs.add(tab, args);
     return tab;
   }

@@ -12,10 +12,9 @@ import { NotebookPanel } from '@jupyterlab/notebook';
 import { groupedByText, misfitOf, planFix, type IChange, type Misfit } from '../model/edit';
 import { asOneChange, type IUndoManager } from '../model/linked-undo';
 import type { IEdit } from '../model/findings';
-import { spanOfLine, locate, spanOfSite, type ISourceSpan } from '../model/source-span';
+import { spanOfLine, locate, type ISourceSpan } from '../model/source-span';
 import { sourceLabel, type ITrace } from '../model/trace';
 import { sentence, type Language } from '../model/words/catalogue';
-import type { IHost } from '../view/selection';
 import { codeCellWidgets } from './cells';
 import { contentsPath } from './paths';
 import type { Session } from './session';
@@ -42,22 +41,6 @@ export class EditorNavigator {
     private readonly _documents: IDocumentManager | null,
     private readonly _language: Language
   ) {}
-
-  /** What a report of `trace` can ask of its surroundings; `around` finds the notebook that shows it. */
-  hostOf(trace: ITrace, around: () => Session | null): IHost {
-    return {
-      reveal: site => {
-        void this.reveal(spanOfSite(trace, site), around());
-      },
-      insert: edits => {
-        void this.insert(trace, edits, around());
-      },
-      repairs: {
-        of: finding => around()?.repairOf(trace.recorded, finding) ?? null,
-        subscribe: listener => this._sessions.onRepair(listener)
-      }
-    };
-  }
 
   /** Selects the span of a site; the nearest line with its text where it has moved. */
   async reveal(site: ISourceSpan, near: Session | null): Promise<void> {

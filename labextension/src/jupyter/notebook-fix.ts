@@ -4,7 +4,17 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import { NotebookPanel } from '@jupyterlab/notebook';
-import { difference, have, type Applied, type ICellText, type IFixShown, type Rerun } from '../model/fixing';
+import {
+  difference,
+  have,
+  holds,
+  isRunning,
+  type Applied,
+  type ICellText,
+  type IFixShown,
+  type ITried,
+  type Rerun
+} from '../model/fixing';
 import type { IFixing } from '../model/messages';
 import { asOneChange, type IUndoManager } from '../model/linked-undo';
 import { sentence, type Language } from '../model/words/catalogue';
@@ -23,6 +33,11 @@ export class NotebookFix {
   private _pressed: Pick<IFixing, 'run' | 'needed'> | null = null;
   /** What was fixed: a proof is of these texts, and of no others. */
   private _asked: readonly ICellText[] = [];
+  private _tried: ITried | null = null;
+  /** What holds is put in without another press. */
+  private _inserts = false;
+  private _runs = '';
+  private _since = 0;
   private _shown: IFixShown | null = null;
   private _text = '';
 
@@ -49,13 +64,20 @@ export class NotebookFix {
   }
 
   private _next(fixing: IFixing): IFixShown {
+    const runs = `${fixing.round} ${fixing.cell}`;
+    if (runs !== this._runs) {
+      [this._runs, this._since] = [runs, Date.now()];
+    }
+    const { _tried: tried, _since: since } = this;
     const applied = this._applied(fixing);
     const pressed = applied === 'running' || applied === 'clean' ? this._pressed : {};
-    return { fixing: { ...fixing, ...pressed }, labels: this._labels(), applied };
+    return { fixing: { ...fixing, ...pressed }, tried, since, labels: this._labels(), applied };
   }
 
-  /** Asks for the fix of all cells, or of those as far as one; `isOne`: of the first error alone. */
-  begin(last?: string, isOne = false): void {
+  /** Asks for the fix of all cells, or of those as far as one; `tried`: of that finding's error alone. */
+  begin(last?: string, tried: ITried | null = null, inserts = false): void {
+    const isOne = tried !== null;
+    [this._tried, this._inserts, this._runs] = [tried, inserts, ''];
     const all = this._texts();
     const end = last === undefined ? -1 : all.findIndex(({ cell }) => cell === last);
     const isAll = end < 0 || all.slice(end + 1).every(({ source }) => source.trim() === '');
@@ -68,9 +90,23 @@ export class NotebookFix {
     this._connection.ask({ kind: 'cancel_fix' }).catch(() => undefined);
   }
 
+  /** Puts what holds into its cells at once, where that was asked for with the trial. */
+  settle(): void {
+    const { shown } = this;
+    if (this._inserts && shown && !isRunning(shown)) {
+      this._inserts = false;
+      if (holds(shown)) {
+        this.apply();
+      }
+    }
+  }
+
   /** Puts all changes into their cells: one change, which one undo takes back. Where a cell of them has another text now, none. */
   apply(): void {
     const { fixing } = this._connection.state;
+    if (fixing?.state === 'running') {
+      this.cancel();
+    }
     if (!fixing || !this._isAsAsked(fixing)) {
       Notification.warning(sentence(this._language, 'notice.fix-changed'), { autoClose: 6000 });
       return;

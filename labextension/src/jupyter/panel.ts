@@ -17,6 +17,7 @@ import { SidebarActions } from './actions';
 import { addCommands } from './commands';
 import { chosenLanguage } from './display-language';
 import { offerHosts } from './host';
+import { Hosts } from './hosts';
 import { traceAgain } from './trace-again';
 import { EditorNavigator } from './navigator';
 import { codeCells } from './cells';
@@ -68,13 +69,14 @@ function activate(
   const preferences = new Preferences(registry, states, trans);
   const navigator = new EditorNavigator(app.shell, sessions, documents, language);
   const tabs = new Tabs();
-  const actions = new SidebarActions({ app, sessions, navigator, preferences, tabs, language });
+  const hosts = new Hosts(sessions, navigator, preferences);
+  const actions = new SidebarActions({ app, sessions, hosts, preferences, tabs, language });
   const stripes = new Stripes(sessions, preferences, store);
   preferences.changed.connect(() => {
     document.body.dataset['dtPalette'] = preferences.settings.palette;
   });
   offerHosts((trace, element) => ({
-    ...navigator.hostOf(trace, () => sessions.around(element)),
+    ...hosts.of(trace, () => sessions.around(element)),
     traceAgain: cell => traceAgain(actions, sessions.around(element), cell),
     ...fixing(app, sessions, element)
   }));
@@ -88,7 +90,7 @@ function activate(
   }
 }
 
-/** The buttons of a report that try a fix, or fix the notebook as far as its cell; the panel shows what comes. */
+/** The button of a report that fixes the notebook as far as its cell; the panel shows what comes. */
 function fixing({ shell }: JupyterFrontEnd, sessions: Sessions, element: Element): Pick<IHost, 'fixNotebook'> {
   const session = sessions.around(element);
   if (!(session?.widget instanceof NotebookPanel)) {
@@ -96,9 +98,9 @@ function fixing({ shell }: JupyterFrontEnd, sessions: Sessions, element: Element
   }
   const { content } = session.widget;
   return {
-    fixNotebook: isOne => {
+    fixNotebook: () => {
       shell.activateById(SIDEBAR_ID);
-      session.fix.begin(content.widgets.find(({ node }) => node.contains(element))?.model.id, isOne);
+      session.fix.begin(content.widgets.find(({ node }) => node.contains(element))?.model.id);
     }
   };
 }

@@ -6,6 +6,7 @@ import { NotebookPanel } from '@jupyterlab/notebook';
 import { Signal, type ISignal } from '@lumino/signaling';
 import type { IEntry } from '../model/entries';
 import type { IEdit } from '../model/findings';
+import type { IFixShown } from '../model/fixing';
 import { editKey, repairedIn, repairsOf, type IRepair, type Repairs } from '../model/repairs';
 import type { ISidebar } from '../model/sidebar';
 import { sentence, type Language } from '../model/words/catalogue';
@@ -23,6 +24,7 @@ export class Session {
   private _repairs: Repairs = new Map();
   private _fixed: readonly string[] = [];
   private _repairsText = '';
+  private _shownFix: IFixShown | null = null;
   private readonly _inFiles = new Set<string>();
   private readonly _changed = new Signal<this, void>(this);
   private readonly _tracesChanged = new Signal<this, void>(this);
@@ -53,7 +55,7 @@ export class Session {
     return this._tracesChanged;
   }
 
-  /** Emitted when fixes were put in, ran, or were taken back. */
+  /** Emitted when fixes were tried, put in, ran, or were taken back. */
   get repaired(): ISignal<this, void> {
     return this._repaired;
   }
@@ -127,8 +129,15 @@ export class Session {
   }
 
   private readonly _emit = (): void => {
-    if (!this.isDisposed) {
-      this._changed.emit();
+    if (this.isDisposed) {
+      return;
     }
+    const { shown } = this.fix;
+    if (shown !== this._shownFix) {
+      this._shownFix = shown;
+      this.fix.settle();
+      this._repaired.emit();
+    }
+    this._changed.emit();
   };
 }

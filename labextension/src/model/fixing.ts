@@ -7,11 +7,26 @@ import type { IChangedCell, IFixing } from './messages';
 export type Applied = 'no' | 'applied' | Rerun;
 export type Rerun = 'running' | 'clean' | 'failed';
 
+/** A finding whose fix is tried alone: of which trace, and its number there. */
+export interface ITried {
+  readonly recorded: string;
+  readonly finding: number;
+}
+
 export interface IFixShown {
   readonly fixing: IFixing;
+  /** Null where all errors of the notebook are fixed. */
+  readonly tried: ITried | null;
+  /** When the cell began that runs now (ms since 1970). */
+  readonly since: number;
   /** The names of its cells as the notebook numbers them now, by their ids. */
   readonly labels: Readonly<Record<string, string>>;
   readonly applied: Applied;
+}
+
+/** There are changes that hold, and the cells do not have them yet. */
+export function holds({ fixing: { changed }, applied }: IFixShown): boolean {
+  return changed.length > 0 && applied === 'no';
 }
 
 export function isRunning({ fixing: { state } }: IFixShown): boolean {

@@ -1,16 +1,16 @@
 /**
  * The findings, worst first as Python ordered them, each with its message, its story and its fix.
  */
-import { editLabel, firstLine, fixOf, fixText, moreLabel, opOrRule, plainText, storyOf } from '../layout/finding-text';
+import { editLabel, firstLine, moreLabel, opOrRule, storyOf } from '../layout/finding-text';
 import { formatCount } from '../layout/units';
 import type { IEdit, IFinding } from '../model/findings';
-import type { IRepair } from '../model/repairs';
 import type { ITrace } from '../model/trace';
-import { sentence, type Language } from '../model/words/catalogue';
+import { sentence } from '../model/words/catalogue';
 import { severityLook } from '../paint/palette';
 import { button, h } from './dom';
 import { namedChip, siteLink, withCode, type IViewContext } from './chips';
 import { changePreview } from './change';
+import { fixButtons, showFix } from './finding-fix';
 import { listenToRows } from './rows';
 import { Disposables } from './disposables';
 import type { Selection } from './selection';
@@ -19,7 +19,6 @@ import type { Selection } from './selection';
 const FIRST = 30;
 /** Lines of one story, edits of one fix, devices of one finding. */
 const MOST_STEPS = 24;
-const SIGNS: Readonly<Record<IRepair['state'], string>> = { inserted: '↻', ran: '✓' };
 
 /** `notes`: whether notes are shown before they are asked for. */
 export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selection, notes = false): () => void {
@@ -33,7 +32,7 @@ export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selecti
   const add = (end: number): void => {
     for (let i = rows.length; i < Math.min(end, findings.length); i++) {
       rows.push(findingRow(context, findings[i], i));
-      showRepair(language, rows[i], selection.host.repairs?.of(i) ?? null);
+      showFix(context, rows[i], findings[i], i);
       grid.append(rows[i]);
     }
     grid.hidden = rows.length === 0;
@@ -56,14 +55,8 @@ export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selecti
   disposables.add(selection.subscribe(select));
   select();
   const { repairs } = selection.host;
-  const repair = (): void => {
-    rows.forEach((row, i) => {
-      showRepair(language, row, repairs?.of(i) ?? null);
-    });
-  };
   if (repairs) {
-    disposables.add(repairs.subscribe(repair));
-    repair();
+    disposables.add(repairs.subscribe(() => rows.forEach((row, i) => showFix(context, row, findings[i], i))));
   }
   el.append(root);
   root.dataset['ready'] = 'true';
@@ -88,23 +81,6 @@ function showMore(owner: Node, label: string, disposables: Disposables, act: () 
   return result;
 }
 
-/** The finding says what became of its fix; the button shows that it was used. */
-function showRepair(language: Language, row: HTMLElement, repair: IRepair | null): void {
-  const line = row.querySelector<HTMLElement>('.dt-repair');
-  const text = repair === null ? '' : `${SIGNS[repair.state]} ${repair.sentence}`;
-  if (line && line.textContent !== text) {
-    line.textContent = text;
-  }
-  row.dataset['repair'] = repair?.state ?? '';
-  const isUsed = repair !== null;
-  const put = row.querySelector<HTMLButtonElement>('.dt-insert');
-  if (put) {
-    put.textContent = sentence(language, isUsed ? 'fix.inserted' : 'fix.insert');
-    put.classList.toggle('dt-primary', !isUsed);
-    put.title = sentence(language, isUsed ? 'fix.inserted-title' : 'fix.insert-title');
-  }
-}
-
 function mark(row: HTMLElement, selected: boolean, open: boolean): void {
   row.setAttribute('aria-selected', String(selected));
   row.classList.toggle('dt-open', open);
@@ -121,7 +97,7 @@ function findingRow(context: IViewContext, finding: IFinding, index: number): HT
     head(context, finding),
     ...fixInOneLine(context, finding),
     ...(selection.host.repairs ? [h(owner, 'p', { class: 'dt-repair', role: 'status' })] : []),
-    details(context, finding)
+    details(context, finding, index)
   );
   const row = h(
     owner,
@@ -143,9 +119,8 @@ function findingRow(context: IViewContext, finding: IFinding, index: number): HT
 }
 
 /** In sight while the story is folded: a reader of many findings sees which of them can be fixed by a click. */
-function fixInOneLine({ owner, trace }: IViewContext, finding: IFinding): HTMLElement[] {
-  const fix = fixOf(trace.language, finding);
-  return fix === '' ? [] : [h(owner, 'p', { class: 'dt-fix-line' }, ...withCode(owner, fix))];
+function fixInOneLine({ owner }: IViewContext, { help }: IFinding): HTMLElement[] {
+  return help === '' ? [] : [h(owner, 'p', { class: 'dt-fix-line' })];
 }
 
 const SEVERITIES = { error: 'severity.error', warning: 'severity.warning', note: 'severity.note' } as const;
@@ -188,7 +163,7 @@ function head(context: IViewContext, finding: IFinding): HTMLElement {
 }
 
 /** The story of a finding: where its tensor was created, which move missed it, and the fix. */
-function details(context: IViewContext, finding: IFinding): HTMLElement {
+function details(context: IViewContext, finding: IFinding, index: number): HTMLElement {
   const { owner, trace } = context;
   const list = h(owner, 'dl', { class: 'dt-story' });
   const add = (term: string, ...parts: Array<Node | string>): void => {
@@ -202,7 +177,8 @@ function details(context: IViewContext, finding: IFinding): HTMLElement {
   }
   if (finding.help !== '') {
     const help = h(owner, 'span', { class: 'dt-help' }, ...withCode(owner, finding.help));
-    add(sentence(trace.language, 'label.fix'), help, ...fixButtons(context, finding));
+    const trial = h(owner, 'div', { class: 'dt-trial' });
+    add(sentence(trace.language, 'label.fix'), help, ...fixButtons(context, finding, index), trial);
   }
   const grade = finding.edits.at(0)?.grade;
   if (finding.proof && grade && grade !== 'not tried') {
@@ -218,70 +194,5 @@ function details(context: IViewContext, finding: IFinding): HTMLElement {
 
 function notTried({ owner, trace: { language } }: IViewContext, { grade }: IEdit): HTMLElement[] {
   const words = { text: sentence(language, 'edit.not-tried'), title: sentence(language, 'edit.not-tried-title') };
-  return grade === 'not tried' ? [h(owner, 'span', { class: 'dt-tag', ...words })] : [];
-}
-
-function fixButtons(context: IViewContext, finding: IFinding): HTMLElement[] {
-  const { owner, trace, selection, disposables } = context;
-  const { insert } = selection.host;
-  const { language } = trace;
-  const text = fixText(finding);
-  const copy = text === '' ? [] : [copyButton(context, 'fix.copy', () => text)];
-  const all = copyButton(context, 'fix.copy-finding', () =>
-    plainText(trace, finding, severityLook(finding.severity, false).sign)
-  );
-  const rest = [...copy, all, ...fixAll(context, finding)];
-  if (!insert || finding.edits.length === 0) {
-    return rest;
-  }
-  const put = button(owner, sentence(language, 'fix.insert'), {
-    class: 'dt-small dt-primary dt-insert',
-    title: sentence(language, 'fix.insert-title'),
-    data: { grade: finding.edits[0].grade }
-  });
-  disposables.listen(put, 'click', () => {
-    insert(finding.edits);
-  });
-  return [put, ...rest];
-}
-
-/** Of the first error only: it stands for all that are on the way to the notebook's end. */
-function fixAll({ owner, trace, selection, disposables }: IViewContext, finding: IFinding): HTMLElement[] {
-  const { fixNotebook } = selection.host;
-  if (!fixNotebook || finding.severity !== 'error' || finding !== trace.findings?.[0]) {
-    return [];
-  }
-  const all = button(owner, sentence(trace.language, 'fix.notebook'), { class: 'dt-small dt-fix-all' });
-  disposables.listen(all, 'click', () => {
-    fixNotebook(false);
-  });
-  const one = button(owner, sentence(trace.language, 'fix.try'), {
-    class: 'dt-small dt-try',
-    title: sentence(trace.language, 'fix.try-title')
-  });
-  disposables.listen(one, 'click', () => {
-    fixNotebook(true);
-  });
-  return finding.edits.length === 0 ? [all] : [one, all];
-}
-
-function copyButton(
-  { owner, trace, disposables }: IViewContext,
-  label: 'fix.copy' | 'fix.copy-finding',
-  text: () => string
-): HTMLButtonElement {
-  const copy = button(owner, sentence(trace.language, label), { class: 'dt-small' });
-  disposables.listen(copy, 'click', () => {
-    void copyText(trace.language, copy, text());
-  });
-  return copy;
-}
-
-async function copyText(language: Language, copy: HTMLButtonElement, text: string): Promise<void> {
-  try {
-    await navigator.clipboard.writeText(text);
-    copy.textContent = sentence(language, 'fix.copied');
-  } catch {
-    copy.textContent = sentence(language, 'fix.copy-failed');
-  }
+  return grade === 'not tried' ? [h(owner, 'span', { class: 'dt-tag dt-untried', ...words })] : [];
 }

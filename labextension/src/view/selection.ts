@@ -3,6 +3,7 @@
  */
 import type { IEdit } from '../model/findings';
 import { NOTHING_PICKED, pickFinding, pickModule, pickOp, pickSite, type IPicked } from '../model/picks';
+import type { IFixShown } from '../model/fixing';
 import type { IRepair } from '../model/repairs';
 import type { ITrace } from '../model/trace';
 
@@ -14,9 +15,25 @@ export interface IHost {
   readonly insert?: (edits: readonly IEdit[]) => void;
   /** Run a cell again and trace it. */
   readonly traceAgain?: (cell: string) => void;
-  /** Fix the notebook as far as the cell that shows this report, or try a fix of its first error alone. */
-  readonly fixNotebook?: (isOne: boolean) => void;
+  /** Fix the notebook as far as the cell that shows this report. */
+  readonly fixNotebook?: () => void;
   readonly repairs?: IRepairsOfTrace;
+  readonly trials?: ITrials;
+}
+
+/** The fixes of a trace that are tried, each by a press; `IRepairsOfTrace.subscribe` tells what is new. */
+export interface ITrials {
+  /** There are cells that can be run again. */
+  isPossible(): boolean;
+  /** How the trial of a finding's fix goes; null where none was asked for. */
+  of(finding: number): IFixShown | null;
+  /** What holds is put in without another press. */
+  readonly inserts: boolean;
+  readonly keepInserting: (on: boolean) => void;
+  readonly begin: (finding: number) => void;
+  readonly cancel: () => void;
+  readonly apply: () => void;
+  readonly undo: () => void;
 }
 
 /** What became of the fixes of a trace. */

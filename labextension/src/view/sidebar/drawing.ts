@@ -1,11 +1,13 @@
 /**
  * What each part of the sidebar is drawn with.
  */
-import type { IEdit } from '../../model/findings';
 import type { IEntry } from '../../model/entries';
 import type { Language } from '../../model/words/catalogue';
 import type { Disposables } from '../disposables';
-import type { IRepairsOfTrace } from '../selection';
+import type { IHost } from '../selection';
+
+/** What "Fix the notebook" is told: to begin, to put its changes in or take them out, to run what they changed. */
+export type FixStep = 'begin' | 'cancel' | 'apply' | 'undo' | 'run';
 
 /** What the buttons of the sidebar do. */
 export interface IActions {
@@ -15,18 +17,9 @@ export interface IActions {
   simulate(devices: number): void;
   /** Show the trace in a tab of its own. */
   open(entry: IEntry): void;
-  reveal(entry: IEntry, site: number): void;
-  insert(entry: IEntry, edits: readonly IEdit[]): void;
-  repairs(entry: IEntry): IRepairsOfTrace;
-  /** Find and fix all errors of the notebook, from the cell that failed. */
-  fix(): void;
-  cancelFix(): void;
-  /** Put all changes into their cells. */
-  applyFix(): void;
-  /** Run the cells that have to run again, in order. */
-  /** Take the changes out again. */
-  undoFix(): void;
-  runFixed(): void;
+  /** What the findings of a trace can ask for. */
+  hostOf(entry: IEntry): IHost;
+  fix(step: FixStep): void;
 }
 
 export interface IDrawing {

@@ -133,16 +133,7 @@ function drawGroups(entries: readonly IEntry[], { body, scope, actions, language
     group.append(h(body, 'h4', {}, entry.label, ...kernel));
     body.append(group);
     dress(group, entry.outline);
-    const host = {
-      reveal: (site: number) => {
-        actions.reveal(entry, site);
-      },
-      insert: (edits: Parameters<typeof actions.insert>[1]) => {
-        actions.insert(entry, edits);
-      },
-      repairs: actions.repairs(entry)
-    };
-    scope.add(mountFindings(group, entry.outline, new Selection(entry.outline, host), notes));
+    scope.add(mountFindings(group, entry.outline, new Selection(entry.outline, actions.hostOf(entry)), notes));
   }
 }
 

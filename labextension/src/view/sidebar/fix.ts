@@ -1,46 +1,28 @@
 /**
  * "Fix the notebook": its button, how far the rounds are, and then each bug with its change, what proves them, Apply and Run.
  */
-import { lineLabel } from '../../layout/finding-text';
-import { isRunning, renumbered, type IFixShown } from '../../model/fixing';
+import { holds, isRunning, renumbered, type IFixShown } from '../../model/fixing';
 import type { IFixedBug } from '../../model/messages';
 import type { ISidebar } from '../../model/sidebar';
 import { listed, sentence, type Language } from '../../model/words/catalogue';
-import { changePreview } from '../change';
 import { withCode } from '../chips';
 import { button, h } from '../dom';
-import type { IActions, IDrawing } from './drawing';
+import { fixStatus, hunkPreviews, refusedCandidates } from '../trial';
+import type { FixStep, IDrawing } from './drawing';
 
 export function drawFix({ fix, link }: ISidebar, drawing: IDrawing): void {
   const { body, language } = drawing;
   const isUsable = link === 'connected' || link === 'absent';
   if (fix === null) {
     body.append(h(body, 'p', { class: 'dt-none', text: sentence(language, 'fix-all.caution') }));
-    body.append(beginning(drawing, 'fix-all.begin', isUsable));
+    body.append(action(drawing, 'fix-all.begin', 'begin', isUsable));
     return;
   }
   const { fixing } = fix;
   const bugs = [...fixing.bugs, ...(fixing.left ? [fixing.left] : [])];
   const list = h(body, 'ol', { class: 'dt-fix-bugs' });
   bugs.forEach(bug => list.append(drawBug(bug, bug === fixing.left, fix, drawing)));
-  body.append(status(fix, drawing), list, ...needed(fix, drawing), buttons(fix, isUsable, drawing));
-}
-
-/** `Round 2: In[4] runs.`, or what it came to. */
-function status(fix: IFixShown, { body, language }: IDrawing): HTMLElement {
-  const { fixing, labels } = fix;
-  const where = labels[fixing.cell] ?? '';
-  const key = where === '' ? 'fix-all.starts' : 'fix-all.runs';
-  const texts = {
-    running: sentence(language, key, { round: fixing.round, cell: where }),
-    cancelled: sentence(language, 'fix-all.cancelled'),
-    proven: fixing.closing,
-    tried: fixing.closing,
-    left: renumbered(fixing.closing, fix),
-    failed: fixing.closing
-  };
-  const look = { role: 'status', data: { state: fixing.state } };
-  return h(body, 'p', { class: 'dt-fix-status', ...look }, ...withCode(body, texts[fixing.state]));
+  body.append(...fixStatus(body, fix, language), list, ...needed(fix, drawing), buttons(fix, isUsable, drawing));
 }
 
 function drawBug(bug: IFixedBug, isLeft: boolean, fix: IFixShown, drawing: IDrawing): HTMLElement {
@@ -55,11 +37,7 @@ function drawBug(bug: IFixedBug, isLeft: boolean, fix: IFixShown, drawing: IDraw
   if (bug.cell !== '' && !isThere) {
     row.append(h(body, 'div', { class: 'dt-faint', text: sentence(language, 'edit.line', where) }));
   }
-  for (const { cell, file, line, before, after } of bug.hunks) {
-    const source = cell === '' ? file : (labels[cell] ?? '');
-    const at = before === '' ? line - 1 : line;
-    row.append(changePreview(body, lineLabel(language, source, at, before), { before, after }));
-  }
+  row.append(...refusedCandidates(body, bug, fix, language), ...hunkPreviews(body, bug, fix, language));
   const isInParts = bug.hunks.length > 1; // Then it says what each of them is for.
   if ((isLeft || isInParts) && bug.help !== '') {
     row.append(h(body, 'p', {}, `${sentence(language, 'label.fix')} `, ...withCode(body, renumbered(bug.help, fix))));
@@ -72,14 +50,15 @@ function buttons(fix: IFixShown, isUsable: boolean, drawing: IDrawing): HTMLElem
   const { fixing, applied } = fix;
   const row = h(body, 'div', { class: 'dt-fix-buttons' });
   if (isRunning(fix)) {
-    row.append(action(drawing, 'fix-all.cancel', 'cancel-fix', true, actions => actions.cancelFix()));
+    row.append(...(holds(fix) ? [action(drawing, 'fix-all.apply-now', 'apply', true, true)] : []));
+    row.append(action(drawing, 'fix-all.cancel', 'cancel', true));
     return row;
   }
   const names = named(fixing.run, fix, language);
-  if (fixing.changed.length > 0 && applied === 'no') {
-    row.append(action(drawing, 'fix-all.apply', 'apply-fix', true, actions => actions.applyFix(), true));
+  if (holds(fix)) {
+    row.append(action(drawing, 'fix-all.apply', 'apply', true, true));
   } else if (applied === 'applied' || applied === 'failed') {
-    const run = action(drawing, 'fix-all.apply', 'run-fixed', isUsable, actions => actions.runFixed(), true);
+    const run = action(drawing, 'fix-all.apply', 'run', isUsable, true);
     run.textContent = sentence(language, fixing.needed.length > 0 ? 'fix-all.run-needed' : 'fix-all.run', { names });
     row.append(run);
   } else if (applied !== 'no') {
@@ -87,9 +66,9 @@ function buttons(fix: IFixShown, isUsable: boolean, drawing: IDrawing): HTMLElem
     row.append(h(body, 'p', { class: 'dt-fix-after', role: 'status', text: sentence(language, key, { names }) }));
   }
   if (applied !== 'no' && applied !== 'running') {
-    row.append(action(drawing, 'fix-all.undo', 'undo-fix', true, actions => actions.undoFix()));
+    row.append(action(drawing, 'fix-all.undo', 'undo', true));
   }
-  row.append(beginning(drawing, 'fix-all.again', isUsable && applied !== 'running'));
+  row.append(action(drawing, 'fix-all.again', 'begin', isUsable && applied !== 'running'));
   return row;
 }
 
@@ -110,27 +89,23 @@ function named(cells: readonly string[], { labels }: IFixShown, language: Langua
   );
 }
 
-function beginning(drawing: IDrawing, label: Label, isUsable: boolean): HTMLElement {
-  return action(drawing, label, 'fix', isUsable, actions => {
-    actions.fix();
-  });
-}
-
-type Label = 'fix-all.begin' | 'fix-all.cancel' | 'fix-all.apply' | 'fix-all.undo' | 'fix-all.again';
+type Label =
+  'fix-all.begin' | 'fix-all.cancel' | 'fix-all.apply' | 'fix-all.apply-now' | 'fix-all.undo' | 'fix-all.again';
 
 function action(
   { body, scope, actions, language }: IDrawing,
   label: Label,
-  key: string,
+  step: FixStep,
   isUsable: boolean,
-  act: (actions: IActions) => void,
   isPrimary = false
 ): HTMLButtonElement {
-  const look = isPrimary ? { class: 'dt-primary' } : {};
-  const made = button(body, sentence(language, label), { ...look, data: { key } });
+  const made = button(body, sentence(language, label), {
+    ...(isPrimary ? { class: 'dt-primary' } : {}),
+    data: { key: `${step}-fix` }
+  });
   made.disabled = !isUsable;
   scope.listen(made, 'click', () => {
-    act(actions);
+    actions.fix(step);
   });
   return made;
 }

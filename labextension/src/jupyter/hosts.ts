@@ -1,0 +1,61 @@
+/**
+ * What a report of a trace, in an output, a tab or the panel, can ask of the notebook that it is of.
+ */
+import { NotebookPanel } from '@jupyterlab/notebook';
+import type { IEntry } from '../model/entries';
+import { spanOfSite } from '../model/source-span';
+import type { ITrace } from '../model/trace';
+import type { IHost, ITrials } from '../view/selection';
+import type { EditorNavigator } from './navigator';
+import type { Preferences } from './preferences';
+import type { Session } from './session';
+import type { Sessions } from './sessions';
+
+export class Hosts {
+  constructor(
+    private readonly _sessions: Sessions,
+    private readonly _navigator: EditorNavigator,
+    private readonly _preferences: Preferences
+  ) {}
+
+  /** `around` finds the notebook that shows the trace. */
+  of(trace: ITrace, around: () => Session | null): IHost {
+    return {
+      reveal: site => {
+        void this._navigator.reveal(spanOfSite(trace, site), around());
+      },
+      insert: edits => {
+        void this._navigator.insert(trace, edits, around());
+      },
+      repairs: {
+        of: finding => around()?.repairOf(trace.recorded, finding) ?? null,
+        subscribe: listener => this._sessions.onRepair(listener)
+      },
+      trials: this._trials(trace, around)
+    };
+  }
+
+  private _trials({ recorded }: ITrace, around: () => Session | null): ITrials {
+    const preferences = this._preferences;
+    const entry = (): IEntry | undefined => around()?.entries.find(({ outline }) => outline.recorded === recorded);
+    return {
+      isPossible: () => around()?.widget instanceof NotebookPanel,
+      of: finding => {
+        const shown = around()?.fix.shown ?? null;
+        return shown?.tried?.recorded === recorded && shown.tried.finding === finding ? shown : null;
+      },
+      get inserts() {
+        return preferences.settings.insertWhatHolds;
+      },
+      keepInserting: on => {
+        preferences.set('insertWhatHolds', on);
+      },
+      begin: finding => {
+        around()?.fix.begin(entry()?.cell, { recorded, finding }, preferences.settings.insertWhatHolds);
+      },
+      cancel: () => around()?.fix.cancel(),
+      apply: () => around()?.fix.apply(),
+      undo: () => around()?.fix.undo()
+    };
+  }
+}

@@ -1,0 +1,179 @@
+/**
+ * The fix of a finding: buttons that try it, put it in and copy it, and what became of it.
+ */
+import { fixOf, fixText, plainText } from '../layout/finding-text';
+import { holds, isRunning, type IFixShown } from '../model/fixing';
+import type { IFinding } from '../model/findings';
+import type { IRepair } from '../model/repairs';
+import { sentence, type Language } from '../model/words/catalogue';
+import { severityLook } from '../paint/palette';
+import { withCode, type IViewContext } from './chips';
+import { button, h } from './dom';
+import type { ITrials } from './selection';
+import { fixStatus, hunkPreviews, refusedCandidates } from './trial';
+
+const SIGNS: Readonly<Record<IRepair['state'], string>> = { inserted: '↻', ran: '✓' };
+
+/** The host's trials, where this finding's fix can be tried: the first error is what a run of its cell comes to. */
+function trialsOf({ trace, selection }: IViewContext, finding: IFinding): ITrials | null {
+  const { trials } = selection.host;
+  const isFirst = finding.severity === 'error' && finding === trace.findings?.[0];
+  return trials && isFirst && finding.edits.length > 0 && trials.isPossible() ? trials : null;
+}
+
+/** `Try`, `Insert`, `Copy fix`, …: what can be done with a fix. */
+export function fixButtons(context: IViewContext, finding: IFinding, at: number): HTMLElement[] {
+  const { trace, selection, disposables, owner } = context;
+  const { insert } = selection.host;
+  const { language } = trace;
+  const made = (label: string, className: string, act: () => void, title?: string): HTMLButtonElement => {
+    const look = { class: `dt-small ${className}`.trim(), ...(title === undefined ? {} : { title }) };
+    const node = button(owner, label, look);
+    disposables.listen(node, 'click', act);
+    return node;
+  };
+  const text = fixText(finding);
+  const trials = trialsOf(context, finding);
+  const buttons: HTMLElement[] = [];
+  if (trials) {
+    const title = sentence(language, 'fix.try-title');
+    const tryOrCancel = (): void => {
+      const trial = trials.of(at);
+      if (trial && isRunning(trial)) {
+        trials.cancel();
+      } else {
+        trials.begin(at);
+      }
+    };
+    buttons.push(made(sentence(language, 'fix.try'), 'dt-try', tryOrCancel, title));
+  }
+  if (insert && finding.edits.length > 0) {
+    const put = made(sentence(language, 'fix.insert'), 'dt-insert', () => {
+      const trial = trials?.of(at);
+      if (trials && trial && holds(trial)) {
+        trials.apply();
+      } else {
+        insert(finding.edits);
+      }
+    });
+    put.dataset['grade'] = finding.edits[0].grade;
+    buttons.push(put);
+  }
+  if (text !== '') {
+    buttons.push(copyButton(context, 'fix.copy', () => text));
+  }
+  const { sign } = severityLook(finding.severity, false);
+  buttons.push(copyButton(context, 'fix.copy-finding', () => plainText(trace, finding, sign)));
+  const { fixNotebook } = selection.host;
+  if (fixNotebook && finding.severity === 'error' && finding === trace.findings?.[0]) {
+    buttons.push(made(sentence(language, 'fix.notebook'), 'dt-fix-all', fixNotebook));
+  }
+  return buttons;
+}
+
+/** A finding says what became of its fix; its buttons show what was used. */
+export function showFix(context: IViewContext, row: HTMLElement, finding: IFinding, at: number): void {
+  const { repairs } = context.selection.host;
+  const { language } = context.trace;
+  const repair = repairs?.of(at) ?? null;
+  const trials = trialsOf(context, finding);
+  const trial = trials?.of(at) ?? null;
+  const isUsed = repair !== null || (trial !== null && trial.applied !== 'no');
+  const isTried = finding.edits.at(0)?.grade !== 'not tried' || (trial !== null && holds(trial));
+  row.dataset['repair'] = repair?.state ?? '';
+  row.dataset['tried'] = String(isTried);
+  const fix = fixOf(language, isTried ? { ...finding, edits: [] } : finding);
+  row.querySelector('.dt-fix-line')?.replaceChildren(...withCode(row, fix));
+  const line = row.querySelector<HTMLElement>('.dt-repair');
+  const text = repair === null ? '' : `${SIGNS[repair.state]} ${repair.sentence}`;
+  if (line && line.textContent !== text) {
+    line.textContent = text;
+  }
+  const put = row.querySelector<HTMLButtonElement>('.dt-insert');
+  if (put) {
+    const label = isUsed ? 'fix.inserted' : isTried ? 'fix.insert' : 'fix.insert-untried';
+    const title = isUsed ? 'fix.inserted-title' : isTried ? 'fix.insert-title' : 'edit.not-tried-title';
+    put.textContent = sentence(language, label);
+    put.title = sentence(language, title);
+    put.classList.toggle('dt-primary', !isUsed && (isTried || trials === null));
+  }
+  const attempt = row.querySelector<HTMLButtonElement>('.dt-try');
+  if (attempt && trials) {
+    const begin = trials.inserts ? 'fix.try-and-insert' : 'fix.try';
+    attempt.textContent = sentence(language, trial !== null && isRunning(trial) ? 'fix-all.cancel' : begin);
+    attempt.classList.toggle('dt-primary', !isUsed && !isTried);
+  }
+  const slot = row.querySelector<HTMLElement>('.dt-trial');
+  if (slot && trials) {
+    showTrial(context, slot, finding, trials, trial);
+  }
+}
+
+/** What a slot shows: the same trial is not drawn again, so that its buttons keep the focus. */
+const drawn = new WeakMap<HTMLElement, IFixShown | null>();
+
+function showTrial(
+  context: IViewContext,
+  slot: HTMLElement,
+  finding: IFinding,
+  trials: ITrials,
+  trial: IFixShown | null
+): void {
+  if (drawn.get(slot) !== trial) {
+    drawn.set(slot, trial);
+    slot.replaceChildren(...(trial === null ? [] : trialParts(context, finding, trials, trial)));
+  }
+}
+
+function trialParts(context: IViewContext, finding: IFinding, trials: ITrials, trial: IFixShown): HTMLElement[] {
+  const { owner, trace, disposables } = context;
+  const { language } = trace;
+  const after: HTMLElement[] = [];
+  if (trial.applied !== 'no') {
+    const undo = button(owner, sentence(language, 'fix-all.undo'), { class: 'dt-small' });
+    disposables.listen(undo, 'click', trials.undo);
+    after.push(undo);
+  }
+  if (!isRunning(trial) && (holds(trial) || trial.applied !== 'no')) {
+    after.push(keepInserting(context, trials, language));
+  }
+  const bug = trial.fixing.bugs.at(0) ?? trial.fixing.left;
+  const isAnother = bug?.hunks.some(({ after }) => !finding.edits.some(edit => edit.after === after)) ?? false;
+  return [
+    ...(bug ? refusedCandidates(owner, bug, trial, language) : []),
+    ...fixStatus(owner, trial, language),
+    ...(bug && isAnother ? hunkPreviews(owner, bug, trial, language) : []),
+    ...(after.length > 0 ? [h(owner, 'div', { class: 'dt-fix-buttons' }, ...after)] : [])
+  ];
+}
+
+/** Who has it ticked once gets what holds without a second press, in every notebook. */
+function keepInserting({ owner, disposables }: IViewContext, trials: ITrials, language: Language): HTMLElement {
+  const box = h(owner, 'input', { attributes: { type: 'checkbox' } });
+  box.checked = trials.inserts;
+  disposables.listen(box, 'change', () => {
+    trials.keepInserting(box.checked);
+  });
+  return h(owner, 'label', { class: 'dt-faint' }, box, ` ${sentence(language, 'trial.keep')}`);
+}
+
+function copyButton(
+  { owner, trace, disposables }: IViewContext,
+  label: 'fix.copy' | 'fix.copy-finding',
+  text: () => string
+): HTMLButtonElement {
+  const copy = button(owner, sentence(trace.language, label), { class: 'dt-small' });
+  disposables.listen(copy, 'click', () => {
+    void copyText(trace.language, copy, text());
+  });
+  return copy;
+}
+
+async function copyText(language: Language, copy: HTMLButtonElement, text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    copy.textContent = sentence(language, 'fix.copied');
+  } catch {
+    copy.textContent = sentence(language, 'fix.copy-failed');
+  }
+}
