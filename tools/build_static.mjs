@@ -65,7 +65,7 @@ const only = (language, sources) => ({
     onLoad({ filter: new RegExp(`words/${other}$`) }, () => ({
       contents: `export { default } from './${own}';`,
       loader: 'ts',
-      resolveDir: 'labextension/src/model/words'
+      resolveDir: 'labextension/words'
     }));
     onLoad({ filter: new RegExp(`words/${own}$`) }, async ({ path }) => ({
       contents: JSON.stringify(await textsFor(sources, path)),

@@ -5,8 +5,8 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 
 const FILES = [
-  'labextension/src/model/words/english.json',
-  'labextension/src/model/words/chinese.json',
+  'labextension/words/english.json',
+  'labextension/words/chinese.json',
   'src/devtrace/notebook/panel/messages.json',
   'src/devtrace/report/palette.json',
   'src/devtrace/drawing/curves_palette.json'

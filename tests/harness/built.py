@@ -16,7 +16,7 @@ def stale() -> str | None:
     if missing := [path for path in outputs if not path.exists()]:
         return f"{missing[0].relative_to(ROOT)} is not built: run `make build`"
     sources: list[Path] = []
-    for folder in ("src", "style", "schema"):
+    for folder in ("src", "style", "schema", "words"):
         sources += (path for path in (ROOT / "labextension" / folder).rglob("*") if path.is_file())
     built = min(path.stat().st_mtime for path in outputs)
     if newer := [path for path in sources if path.stat().st_mtime > built]:

@@ -5,8 +5,8 @@
  *     {count:op|ops}     1 op, 2,000 ops
  *     {count:=is|are}    is, are
  */
-import CHINESE from './chinese.json';
-import ENGLISH from './english.json';
+import CHINESE from '../../../words/chinese.json';
+import ENGLISH from '../../../words/english.json';
 
 export type Language = 'en' | 'zh';
 export type Key = keyof typeof ENGLISH;
