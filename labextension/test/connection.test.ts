@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
+  isSlow,
   linkOf,
   unconnected,
   type Effect,
@@ -99,7 +100,7 @@ test('a connection that is started greets the kernel and is connected when it is
 test('a kernel that keeps silent counts as busy until it answers', () => {
   const driven = new Driven(BUSY);
   driven.follow({ kind: 'start' });
-  driven.follow({ kind: 'timer', name: 'connect' });
+  driven.follow({ kind: 'timer' });
   assert.equal(driven.link, 'busy');
   driven.welcome();
   assert.equal(driven.link, 'connected');
@@ -112,7 +113,7 @@ test('a kernel that is not ready is talked to when its status has settled', () =
   driven.kernel(BUSY);
   driven.kernel(IDLE);
   assert.equal(driven.of('open').length, 0);
-  driven.follow({ kind: 'timer', name: 'connect' });
+  driven.follow({ kind: 'timer' });
   assert.equal(driven.of('open').length, 1);
 });
 
@@ -200,7 +201,7 @@ test('of several presses the last counts, whichever is answered', () => {
 test('a press before the welcome is sent with it, however long the kernel is busy', () => {
   const driven = new Driven(BUSY);
   driven.ask(ON);
-  driven.follow({ kind: 'timer', name: 'connect' });
+  driven.follow({ kind: 'timer' });
   assert.equal(driven.link, 'busy');
   assert.deepEqual([driven.sent, driven.isTracing], [[], true]);
   driven.welcome();
@@ -211,7 +212,7 @@ test('a panel that is opened before the welcome is visible to the kernel after i
   const driven = new Driven(BUSY);
   driven.follow({ kind: 'start' });
   driven.kernel(IDLE);
-  driven.follow({ kind: 'timer', name: 'connect' });
+  driven.follow({ kind: 'timer' });
   driven.follow({ kind: 'show', isVisible: true });
   const hello = driven.of('open').at(-1)?.hello;
   assert(hello?.kind === 'hello' && !hello.visible);
@@ -281,7 +282,7 @@ test('a press that a restart overtakes is refused, and the next kernel is given 
   assert.match(driven.state.refused, /has gone before it answered/);
   driven.effects = [];
   driven.kernel(IDLE);
-  driven.follow({ kind: 'timer', name: 'connect' });
+  driven.follow({ kind: 'timer' });
   driven.welcome(true);
   driven.follow({ kind: 'choices', choices: { tracing: true, simulated: 2 }, maxOps: 7, tag: '', explains: true });
   assert.deepEqual(driven.sent, ['limit', 'trace_cells', 'simulate']);
@@ -311,15 +312,14 @@ test('a fresh kernel explains no errors if the setting says so', () => {
   assert.deepEqual(used.sent, ['limit']);
 });
 
-test('the panel says that it waits when an answer takes long, and no longer when there is one', () => {
+test('the panel says that it waits for a running cell, and no longer when there is an answer', () => {
   const driven = Driven.connected();
-  const requests = [driven.ask(ON), driven.ask({ kind: 'simulate', devices: 2 })];
-  driven.follow({ kind: 'timer', name: 'slow' });
-  assert.equal(driven.state.isSlow, true);
-  requests.forEach(request => {
-    driven.receive({ kind: 'done', request });
-  });
-  assert.equal(driven.state.isSlow, false);
+  const request = driven.ask(ON);
+  assert.equal(isSlow(driven.state), false);
+  driven.kernel(BUSY);
+  assert.equal(isSlow(driven.state), true);
+  driven.receive({ kind: 'done', request });
+  assert.equal(isSlow(driven.state), false);
 });
 
 test('without a kernel nothing is asked for, and a trace is fetched over a connection only', () => {

@@ -58,7 +58,7 @@ def test_panel_report_and_views_are_chinese(page: Page, chinese: Server) -> None
     expect(finding).to_have_attribute("data-rule", "device-mismatch")
     expect(finding.locator(".dt-message")).to_contain_text("在 cpu 上")
     expect(finding.get_by_text("创建于", exact=True)).to_be_visible()
-    expect(finding.get_by_role("button", name="插入", exact=True)).to_be_visible()
+    expect(finding.get_by_role("button", name="直接插入（未试运行）")).to_be_visible()
     sidebar.device("cuda:0").wait_for()
     assert english(sidebar.root) == []
 

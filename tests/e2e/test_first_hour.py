@@ -79,7 +79,7 @@ def test_after_insert_the_finding_names_what_to_run_and_is_struck_out_once_that_
     notebook = lab.open("after-insert.ipynb", *STORY, run="all")
     sidebar = Sidebar.open(notebook)
     finding = sidebar.findings.first
-    finding.get_by_role("button", name="Insert", exact=True).click()
+    finding.get_by_role("button", name="Insert untried").click()
     report = notebook.wait_ready("report")
     for shown in (finding, report.locator('[data-devtrace="finding"]').first):
         expect(shown).to_contain_text("In[5] has the fix: run it and the cells below again, as far as In[7].")
@@ -104,7 +104,7 @@ def test_an_insert_that_is_undone_can_be_put_in_again(lab: Lab) -> None:
     notebook = lab.open("undone.ipynb", *STORY, run="all")
     sidebar = Sidebar.open(notebook)
     finding = sidebar.findings.first
-    insert = finding.get_by_role("button", name="Insert", exact=True)
+    insert = finding.get_by_role("button", name="Insert untried")
     insert.click()
     expect(insert).to_have_count(0)
     notebook.page.keyboard.press("Control+z")
@@ -132,7 +132,7 @@ def test_a_cell_that_ran_before_devtrace_was_loaded_has_a_stripe_a_link_and_a_fi
     expect_selected(notebook.page, "layer(x)")
     sidebar = Sidebar.open(notebook)
     finding = sidebar.findings.first
-    finding.get_by_role("button", name="Insert", exact=True).click()
+    finding.get_by_role("button", name="Insert untried").click()
     expect(finding).to_contain_text("In[2] has the fix: run it and the cells below again")
     notebook.run(1)
     notebook.run(4)

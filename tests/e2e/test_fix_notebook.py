@@ -89,11 +89,17 @@ def expect_undone(notebook: Notebook, fix: Fix, index: int, cells: Sequence[str]
 def test_one_press_fixes_all_bugs_one_applies_them_and_one_runs_the_cells_again(lab: Lab) -> None:
     notebook = lab.open("fix-all.ipynb", *CELLS, run="all")
     report = notebook.wait_ready("report")
-    report.get_by_role("button", name="Try").click()
+    finding = report.locator('[data-devtrace="finding"]').first
+    expect(finding.get_by_role("button", name="Insert untried")).to_be_visible()
+    finding.get_by_role("button", name="Try", exact=True).click()
+    tried = "✓ Tried: with this change the error is gone. Next In[5] line 1 fails: net.2.weight and .bias are"
+    expect(finding.locator(".dt-fix-status")).to_contain_text(tried, timeout=ROUNDS)
+    finding.get_by_role("button", name="Insert", exact=True).click()
+    expect(finding.get_by_role("button", name="✓ Inserted")).to_be_visible()
+    finding.get_by_role("button", name="Undo").click()
+    expect(finding.get_by_role("button", name="Insert", exact=True)).to_be_visible()
+    assert texts(notebook) == list(CELLS)
     fix = Fix(notebook)
-    fix.wait("left")
-    tried = "Tried: with this change the error is gone. Next In[5] line 1 fails: net.2.weight and .bias are"
-    expect(fix.root.locator(".dt-fix-status")).to_contain_text(tried)
     report.get_by_role("button", name="Fix the notebook").click()
     fix.wait("proven")
     expect(fix.root.locator(".dt-fix-bug")).to_have_count(2)

@@ -1,9 +1,10 @@
 /**
- * A comm with the kernel, also over a connection that JupyterLab keeps comms away from: of several connections to one kernel (two
- * notebooks, a notebook and its console) only the first may have any.
+ * The messages of a comm with the kernel, without JupyterLab's part in it: of several connections to one kernel (two notebooks, a notebook
+ * and its console) only the first may have comms. Nor do they go to a subshell: when JupyterLab takes one away, ipykernel 7 writes
+ * warnings into the output of the cell that runs then.
  */
 import { KernelMessage, type Kernel } from '@jupyterlab/services';
-import { UUID, type JSONObject } from '@lumino/coreutils';
+import { UUID } from '@lumino/coreutils';
 
 const TARGET = 'devtrace';
 
@@ -24,44 +25,6 @@ export interface IHandlers {
 export async function openChannel(
   kernel: Kernel.IKernelConnection,
   hello: Plain,
-  handlers: IHandlers
-): Promise<IChannel> {
-  return kernel.handleComms ? openComm(kernel, hello, handlers) : openBeside(kernel, hello, handlers);
-}
-
-async function openComm(
-  kernel: Kernel.IKernelConnection,
-  hello: Plain,
-  { received, closed }: IHandlers
-): Promise<IChannel> {
-  const comm = kernel.createComm(TARGET);
-  // Not by a subshell: when JupyterLab takes one away, ipykernel 7 writes warnings into the output of the cell that runs then.
-  (comm as { commsOverSubshells?: string }).commsOverSubshells = 'disabled';
-  comm.onMsg = message => {
-    received(message.content.data);
-  };
-  comm.onClose = () => {
-    closed();
-  };
-  await kernel.info;
-  comm.open(hello as JSONObject);
-  return {
-    send: data => {
-      comm.send(data as JSONObject);
-    },
-    dispose: () => {
-      if (!comm.isDisposed && !kernel.isDisposed) {
-        comm.onClose = () => undefined;
-        comm.close();
-      }
-    }
-  };
-}
-
-/** The messages of a comm without JupyterLab's part in it. */
-async function openBeside(
-  kernel: Kernel.IKernelConnection,
-  hello: Plain,
   { received, closed }: IHandlers
 ): Promise<IChannel> {
   const id = UUID.uuid4();
@@ -73,37 +36,23 @@ async function openBeside(
       closed();
     }
   };
-  const options = { channel: 'shell', session: kernel.clientId, username: kernel.username } as const;
-  const post = (message: KernelMessage.IMessage<KernelMessage.ShellMessageType>): void => {
+  const post = (msgType: 'comm_open' | 'comm_msg' | 'comm_close', content: object): void => {
+    const { clientId: session, username } = kernel;
+    const options = { channel: 'shell', session, username, msgType, content: { comm_id: id, ...content } };
+    const message = KernelMessage.createMessage(options as KernelMessage.IOptions<KernelMessage.ICommMsgMsg<'shell'>>);
     kernel.sendShellMessage(message as KernelMessage.IShellMessage, false, true);
   };
   await kernel.info;
   kernel.iopubMessage.connect(listen);
-  post(
-    KernelMessage.createMessage<KernelMessage.ICommOpenMsg<'shell'>>({
-      ...options,
-      msgType: 'comm_open',
-      content: { comm_id: id, target_name: TARGET, data: hello as JSONObject }
-    })
-  );
+  post('comm_open', { target_name: TARGET, data: hello });
   return {
     send: data => {
-      const content = { comm_id: id, data: data as JSONObject };
-      post(
-        KernelMessage.createMessage<KernelMessage.ICommMsgMsg<'shell'>>({ ...options, msgType: 'comm_msg', content })
-      );
+      post('comm_msg', { data });
     },
     dispose: () => {
       kernel.iopubMessage.disconnect(listen);
       if (!kernel.isDisposed) {
-        const content = { comm_id: id, data: {} };
-        post(
-          KernelMessage.createMessage<KernelMessage.ICommCloseMsg<'shell'>>({
-            ...options,
-            msgType: 'comm_close',
-            content
-          })
-        );
+        post('comm_close', { data: {} });
       }
     }
   };

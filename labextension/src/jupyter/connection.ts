@@ -12,8 +12,7 @@ import {
   type IChoices,
   type IConnection,
   type IKernel,
-  type Link,
-  type TimerName
+  type Link
 } from '../model/connection';
 import type { ToKernel, ToPanel } from '../model/messages';
 import { MIME_TYPE } from '../model/trace';
@@ -29,7 +28,7 @@ interface IWaiting {
 export class Connection {
   private _state: IConnection;
   private _channel: IChannel | null = null;
-  private readonly _timers = new Map<TimerName, number>();
+  private _timer = 0;
   private readonly _waiting = new Map<number, IWaiting>();
   private readonly _changed = new Signal<this, void>(this);
   private readonly _greeted = new Signal<this, void>(this);
@@ -140,7 +139,7 @@ export class Connection {
         this._settle(effect.request)?.reject(new Error(effect.reason));
         break;
       case 'timer':
-        this._setTimer(effect.name, effect.ms);
+        this._setTimer(effect.ms);
         break;
       case 'load':
         void this._load();
@@ -205,13 +204,12 @@ export class Connection {
     return waiting;
   }
 
-  private _setTimer(name: TimerName, ms: number | null): void {
-    window.clearTimeout(this._timers.get(name));
+  private _setTimer(ms: number | null): void {
+    window.clearTimeout(this._timer);
     if (ms !== null) {
-      const timer = window.setTimeout(() => {
-        this._follow({ kind: 'timer', name });
+      this._timer = window.setTimeout(() => {
+        this._follow({ kind: 'timer' });
       }, ms);
-      this._timers.set(name, timer);
     }
   }
 

@@ -4,6 +4,7 @@
 import type { ISessionContext } from '@jupyterlab/apputils';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import { Signal, type ISignal } from '@lumino/signaling';
+import { isSlow } from '../model/connection';
 import type { IEntry } from '../model/entries';
 import type { IEdit } from '../model/findings';
 import type { IFixShown } from '../model/fixing';
@@ -74,14 +75,14 @@ export class Session {
   }
 
   get sidebar(): ISidebar {
-    const { version, state, live, inventory, pending, isSlow, refused } = this.connection.state;
+    const { version, state, live, inventory, pending, refused } = this.connection.state;
     const { label } = this.widget.title;
     const hasCells = this.widget instanceof NotebookPanel;
     const name = hasCells ? label : sentence(this._language, 'panel.console', { name: label });
     const { entries, _repairs: repairs, _fixed: fixed } = this;
     const { link } = this.connection;
-    const shown = { name, link, version, state, live, entries, repairs, fixed, inventory, pending, isSlow, refused };
-    return { ...shown, hasCells, fix: hasCells ? this.fix.shown : null };
+    const shown = { name, link, version, state, live, entries, repairs, fixed, inventory, pending, refused };
+    return { ...shown, hasCells, isSlow: isSlow(this.connection.state), fix: hasCells ? this.fix.shown : null };
   }
 
   /** What became of the fix of a finding of the trace that was recorded then. */

@@ -84,13 +84,9 @@ export interface IConnection extends IKnown {
   readonly nextRequest: number;
   readonly requests: readonly IRequest[];
   readonly pending: IPending;
-  /** The kernel takes long to answer a request that the panel shows. */
-  readonly isSlow: boolean;
   /** Why the last request was refused, "" when it was not. */
   readonly refused: string;
 }
-
-export type TimerName = 'connect' | 'slow';
 
 interface IHappenings {
   /** Something about the kernel is new; `isAnother`: the kernel itself is. */
@@ -100,7 +96,7 @@ interface IHappenings {
   readonly loaded: object;
   readonly notLoaded: { readonly reason: string };
   readonly mentioned: object;
-  readonly timer: { readonly name: TimerName };
+  readonly timer: object;
   readonly show: { readonly isVisible: boolean };
   readonly request: { readonly message: ToKernel };
   /** The notebook's choices were found. `tag`: the display language, "" where the user chose none. */
@@ -132,7 +128,7 @@ export type Effect =
   | { readonly kind: 'answer'; readonly request: number; readonly message: ToPanel }
   | { readonly kind: 'reject'; readonly request: number; readonly reason: string }
   /** Begin a timer anew; null ends it. */
-  | { readonly kind: 'timer'; readonly name: TimerName; readonly ms: number | null }
+  | { readonly kind: 'timer'; readonly ms: number | null }
   /** Load devtrace in the kernel. */
   | { readonly kind: 'load' }
   /** Find the notebook's choices for this kernel. */
@@ -158,9 +154,18 @@ export function unconnected(kernel: IKernel, language: Language = 'en'): IConnec
     nextRequest: 1,
     requests: [],
     pending: {},
-    isSlow: false,
     refused: ''
   };
+}
+
+/** A request whose answer the panel shows; it waits for a connection. Any other needs one now. */
+export function isShown({ message: { kind } }: IRequest): boolean {
+  return ['trace_cells', 'trace_next', 'simulate', 'limit', 'fix', 'cancel_fix'].includes(kind);
+}
+
+/** A cell runs, and the kernel answers when that has ended. */
+export function isSlow({ phase, kernel, requests }: IConnection): boolean {
+  return phase === 'connected' && !kernel.isIdle && requests.some(isShown);
 }
 
 export function linkOf({ kernel, phase }: Pick<IConnection, 'kernel' | 'phase'>): Link {

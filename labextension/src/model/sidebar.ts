@@ -7,12 +7,14 @@ import type { IFixShown } from './fixing';
 import type { Repairs } from './repairs';
 import { sentence, type Language } from './words/catalogue';
 
-type FromConnection = 'version' | 'state' | 'live' | 'inventory' | 'pending' | 'isSlow' | 'refused';
+type FromConnection = 'version' | 'state' | 'live' | 'inventory' | 'pending' | 'refused';
 
 export interface ISidebar extends Pick<IConnection, FromConnection> {
   /** The notebook or console that is shown. */
   readonly name: string;
   readonly link: Link;
+  /** The kernel answers when the running cell has ended. */
+  readonly isSlow: boolean;
   readonly entries: readonly IEntry[];
   readonly repairs: Repairs;
   /** Keys of the traces with a finding that was fixed. */

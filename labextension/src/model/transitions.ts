@@ -6,6 +6,7 @@ import { isObject } from './findings';
 import { PROTOCOL, readMessage, type ToKernel, type ToPanel } from './messages';
 import { sentence } from './words/catalogue';
 import {
+  isShown,
   UNKNOWN,
   type Effect,
   type Happening,
@@ -14,16 +15,13 @@ import {
   type IPending,
   type IRequest,
   type Kind,
-  type Phase,
-  type TimerName
+  type Phase
 } from './connection';
 
 /** A kernel may keep silent for this many ms before it counts as busy. */
 const PATIENCE = 3000;
 /** A kernel's status must last this many ms before it is talked to: one that restarts goes through several, more than once. */
 const SETTLE = 250;
-/** After this many ms the panel says that it waits for an answer. */
-const SLOW = 400;
 
 /** Why a request gets no answer: the kernel has gone, or there was none to ask. */
 type Loss = 'kernel.gone' | 'kernel.unreachable';
@@ -69,7 +67,7 @@ const TRANSITIONS: Transitions = {
     reject(turn, reason);
   },
   mentioned: turn => turn.set({ isMentioned: true }),
-  timer: (turn, { name }) => followTimer(turn, name),
+  timer: followTimer,
   show: (turn, { isVisible }) => {
     turn.set({ isVisible });
     if (turn.state.phase === 'connected') {
@@ -115,11 +113,9 @@ function followKernel(turn: Turn, kernel: IKernel, isAnother: boolean): void {
   }
 }
 
-function followTimer(turn: Turn, name: TimerName): void {
-  const { timer, phase, requests } = turn.state;
-  if (name === 'slow') {
-    turn.set({ isSlow: phase === 'connected' && requests.some(isShown) });
-  } else if (timer === 'settle') {
+function followTimer(turn: Turn): void {
+  const { timer, phase } = turn.state;
+  if (timer === 'settle') {
     connect(turn);
   } else if (phase === 'connecting') {
     turn.set({ phase: 'busy' });
@@ -160,7 +156,7 @@ function connect(turn: Turn): void {
 
 function setTimer(turn: Turn, timer: IConnection['timer'], ms: number | null): void {
   turn.set({ timer });
-  turn.do({ kind: 'timer', name: 'connect', ms });
+  turn.do({ kind: 'timer', ms });
 }
 
 /** Ends the channel: what the kernel sent is no longer so, and what was sent to the kernel gets no answer. */
@@ -198,7 +194,6 @@ function load(turn: Turn): void {
   }
 }
 
-/** A change waits for a connection and is shown until it is answered; any other request needs a connection now. */
 function request(turn: Turn, message: ToKernel): void {
   const { phase, kernel, nextRequest: number, requests } = turn.state;
   const asked = { number, message, isSent: false };
@@ -206,9 +201,6 @@ function request(turn: Turn, message: ToKernel): void {
   setRequests(turn, [...requests, asked]);
   if (isShown(asked)) {
     turn.set({ refused: '' });
-    if (!requests.some(isShown)) {
-      turn.do({ kind: 'timer', name: 'slow', ms: SLOW });
-    }
   }
   if (phase === 'connected') {
     send(turn);
@@ -219,10 +211,6 @@ function request(turn: Turn, message: ToKernel): void {
   } else {
     start(turn);
   }
-}
-
-function isShown({ message: { kind } }: IRequest): boolean {
-  return ['trace_cells', 'trace_next', 'simulate', 'limit', 'fix', 'cancel_fix'].includes(kind);
 }
 
 function isHopeless(phase: Phase, { presence }: IKernel): boolean {
@@ -264,10 +252,6 @@ function setRequests(turn: Turn, requests: readonly IRequest[]): void {
   const pending = pendingOf(requests);
   const isSame = (['tracing', 'simulated'] as const).every(key => pending[key] === turn.state.pending[key]);
   turn.set({ requests, pending: isSame ? turn.state.pending : pending });
-  if (!requests.some(isShown)) {
-    turn.set({ isSlow: false });
-    turn.do({ kind: 'timer', name: 'slow', ms: null });
-  }
 }
 
 /** The newest request for each setting. */

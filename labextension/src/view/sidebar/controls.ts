@@ -47,7 +47,7 @@ function status(shown: ISidebar, { body, scope, actions, language }: IDrawing): 
     node.append(load);
   }
   if (isSlow) {
-    node.append(h(body, 'p', { text: sentence(language, 'panel.slow') }));
+    node.append(h(body, 'p', { class: 'dt-side-slow', text: sentence(language, 'panel.slow') }));
   }
   if (refused !== '') {
     node.append(h(body, 'p', { class: 'dt-side-refused', text: refused }));

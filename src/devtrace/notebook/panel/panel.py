@@ -6,8 +6,7 @@
 
 Messages come between two cells or, from a front end that uses subshells, in a thread of their own while one runs.
 Changes to torch itself wait until the kernel's own thread is idle. The namespace is listed there too (`idle`), but only
-while a panel is visible. A hidden panel is sent the counts of a long cell once a second: when it is opened in the
-middle, it has something to show at once, and the kernel hears of that only after the cell.
+while a panel is visible, as a cell that runs is counted.
 """
 
 import asyncio
@@ -36,7 +35,6 @@ Message = dict[str, Any]
 Send = Callable[[Message], None]
 
 _EVERYTHING: Final = frozenset({"state", "traces", "inventory", "fixing"})
-_HIDDEN_PERIOD: Final = 1.0
 
 
 @dataclass(eq=False)
@@ -47,7 +45,6 @@ class _Connection:
     visible: bool = False
     due: set[str] = field(default_factory=set)
     last_trace: int = 0  # it has been sent the traces up to this number
-    counted: float = 0.0  # when it was last sent the running cell's counts
 
 
 class Panel:
@@ -190,9 +187,7 @@ class Panel:
 
     def _pace(self) -> float | None:
         """Return the seconds between two looks at the running cell, None where none runs."""
-        if self.tracing.run is None or not self._connections:
-            return None
-        return PERIOD if self._is_seen() else _HIDDEN_PERIOD
+        return PERIOD if self.tracing.run is not None and self._is_seen() else None
 
     # What is sent, by the feed's thread.
 
@@ -234,10 +229,7 @@ class Panel:
             update["inventory"] = self._inventory
         for companion in self.tracing.companions.values():
             update |= companion.news(due)
-        if live is not None and (
-            connection.visible or min(live["seconds"], monotonic() - connection.counted) > _HIDDEN_PERIOD
-        ):
-            connection.counted = monotonic()
+        if live is not None and connection.visible:
             update["live"] = live
         with self._sending:
             if "state" in due:
