@@ -40,7 +40,7 @@ export async function openChannel(
     const { clientId: session, username } = kernel;
     const options = { channel: 'shell', session, username, msgType, content: { comm_id: id, ...content } };
     const message = KernelMessage.createMessage(options as KernelMessage.IOptions<KernelMessage.ICommMsgMsg<'shell'>>);
-    kernel.sendShellMessage(message as KernelMessage.IShellMessage, false, true);
+    kernel.sendShellMessage(message, false, true);
   };
   await kernel.info;
   kernel.iopubMessage.connect(listen);
