@@ -73,7 +73,8 @@ scores = model(words)
 #   the error; it looks at who is the odd one out.
 # - **Created**: the line that made the tensor.
 # - **Missed by**: the `.to(device)` that should have taken it along.
-# - **Fix**: what to change. In JupyterLab the *Insert* button puts it into the cell for you; nothing is ever changed by itself.
+# - **Fix**: what to change. In JupyterLab *Try* runs the cell with it, *Insert untried* puts it there as it is;
+#   nothing is ever changed by itself.
 #
 # Its head counts operations and time, and names the devices. (As text, on GitHub for one, two last lines count operations by
 # device, copies and bytes.)
@@ -95,7 +96,7 @@ scores = model(words)
 # - **张量**：`model.1.table`，写法和你在代码里的一样，并说明其他张量在哪里。devtrace 不轻信报错的措辞，而是看谁与众不同。
 # - **创建于**：创建这个张量的那一行。
 # - **被遗漏于**：本该带上它的那次 `.to(device)`。
-# - **修复**：该怎么改。在 JupyterLab 里，*插入*按钮会替你把它写进单元格；任何改动都不会自动发生。
+# - **修复**：该怎么改。在 JupyterLab 里，*试运行*会带着它运行单元格，*直接插入（未试运行）*会原样把它写进单元格；任何改动都不会自动发生。
 #
 # 报告的开头写着操作数、用时和设备。（在 GitHub 等只显示文字的地方，最后两行是计数：每个设备上的操作数、拷贝次数和字节数。）
 #
