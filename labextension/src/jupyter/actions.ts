@@ -27,54 +27,40 @@ export interface IActionParts {
 }
 
 export class SidebarActions implements IActions {
-  private readonly _app: JupyterFrontEnd;
-  private readonly _sessions: Sessions;
-  private readonly _hosts: Hosts;
-  private readonly _preferences: Preferences;
-  private readonly _tabs: Tabs;
-  private readonly _language: Language;
-
-  constructor({ app, sessions, hosts, preferences, tabs, language }: IActionParts) {
-    this._language = language;
-    this._app = app;
-    this._sessions = sessions;
-    this._hosts = hosts;
-    this._preferences = preferences;
-    this._tabs = tabs;
-  }
+  constructor(private readonly _parts: IActionParts) {}
 
   load = (): void => {
-    this._sessions.current?.connection.load();
+    this._parts.sessions.current?.connection.load();
   };
 
   traceCells = (on: boolean): void => {
-    const session = this._sessions.current;
+    const session = this._parts.sessions.current;
     if (session) {
-      void this._preferences.keep(session.path, { tracing: on });
+      void this._parts.preferences.keep(session.path, { tracing: on });
       session.connection.ask({ kind: 'trace_cells', on }).catch(() => undefined); // The panel shows why.
     }
   };
 
   simulate = (devices: number): void => {
-    const session = this._sessions.current;
+    const session = this._parts.sessions.current;
     if (session) {
       void this._simulate(session, devices);
     }
   };
 
   open = (entry: IEntry): void => {
-    const session = this._sessions.current;
+    const session = this._parts.sessions.current;
     if (session) {
       void this.openIn(session, entry);
     }
   };
 
-  hostOf = ({ outline }: IEntry): IHost => this._hosts.of(outline, () => this._sessions.current);
+  hostOf = ({ outline }: IEntry): IHost => this._parts.hosts.of(outline, () => this._parts.sessions.current);
 
   fix = (step: FixStep): void => {
-    const fix = this._sessions.current?.fix;
+    const fix = this._parts.sessions.current?.fix;
     if (step === 'run') {
-      void fix?.run(this._app.commands);
+      void fix?.run(this._parts.app.commands);
     } else {
       fix?.[step]();
     }
@@ -83,32 +69,32 @@ export class SidebarActions implements IActions {
   /** Shows a trace in a tab of its own; once only. */
   async openIn(session: Session, entry: IEntry): Promise<void> {
     const { key: trace, label } = entry;
-    if (!this._tabs.has(tabId(trace))) {
+    if (!this._parts.tabs.has(tabId(trace))) {
       const data = await session.traces.wholeOf(entry).catch((error: unknown) => {
         const reason = String(error);
-        Notification.error(sentence(this._language, 'notice.gone', { label, reason }), { autoClose: 6000 });
+        Notification.error(sentence(this._parts.language, 'notice.gone', { label, reason }), { autoClose: 6000 });
         return null;
       });
       if (data === null) {
         return;
       }
       const tab = this._tab({ trace, label, name: session.sidebar.name }, Promise.resolve(data));
-      this._app.shell.add(tab, 'main', { ref: session.widget.id, mode: 'tab-after' });
+      this._parts.app.shell.add(tab, 'main', { ref: session.widget.id, mode: 'tab-after' });
     }
-    this._app.shell.activateById(tabId(trace));
+    this._parts.app.shell.activateById(tabId(trace));
   }
 
   /** The tab of a trace that was open before the page was loaded again. */
   restore(args: ITabArgs): void {
-    if (!this._tabs.has(tabId(args.trace))) {
-      this._app.shell.add(this._tab(args, this._whole(args.trace)), 'main', { activate: false });
+    if (!this._parts.tabs.has(tabId(args.trace))) {
+      this._parts.app.shell.add(this._tab(args, this._whole(args.trace)), 'main', { activate: false });
     }
   }
 
   private _tab(args: ITabArgs, data: Promise<unknown>): MainAreaWidget {
-    const around = (): Session | null => this._sessions.all.find(has(args.trace)) ?? null;
-    const tab = traceTab(this._language, args, data, trace => this._hosts.of(trace, around));
-    this._tabs.add(tab, args);
+    const around = (): Session | null => this._parts.sessions.all.find(has(args.trace)) ?? null;
+    const tab = traceTab(this._parts.language, args, data, trace => this._parts.hosts.of(trace, around));
+    this._parts.tabs.add(tab, args);
     return tab;
   }
 
@@ -116,55 +102,55 @@ export class SidebarActions implements IActions {
   private _whole(trace: string): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const look = (): void => {
-        const session = this._sessions.all.find(has(trace));
+        const session = this._parts.sessions.all.find(has(trace));
         const entry = session?.entries.find(({ key }) => key === trace);
         if (session && entry) {
-          this._sessions.traced.disconnect(look);
+          this._parts.sessions.traced.disconnect(look);
           session.traces.wholeOf(entry).then(resolve, reject);
         }
       };
-      this._sessions.traced.connect(look);
+      this._parts.sessions.traced.connect(look);
       look();
     });
   }
 
   /** Runs the active cell traced, whatever else is switched on; loads devtrace first where it is not. */
   async traceCell(): Promise<void> {
-    const session = this._sessions.current;
+    const session = this._parts.sessions.current;
     const widget = session?.widget;
     if (!session || !(widget instanceof NotebookPanel)) {
       return;
     }
     const cell = widget.content.activeCell;
     if (cell?.model.type !== 'code') {
-      Notification.info(sentence(this._language, 'notice.code-only'), { autoClose: 4000 });
+      Notification.info(sentence(this._parts.language, 'notice.code-only'), { autoClose: 4000 });
       return;
     }
     try {
       await session.connection.ask({ kind: 'trace_next', cell: cell.model.id });
     } catch {
       if (session.connection.link !== 'connected') {
-        Notification.warning(sentence(this._language, 'notice.no-kernel'), { autoClose: 6000 });
+        Notification.warning(sentence(this._parts.language, 'notice.no-kernel'), { autoClose: 6000 });
       }
       return;
     }
     if (!widget.isDisposed) {
       widget.content.activeCellIndex = widget.content.widgets.indexOf(cell);
       widget.content.deselectAll();
-      await this._app.commands.execute('notebook:run-cell');
+      await this._parts.app.commands.execute('notebook:run-cell');
     }
   }
 
   async exportAs(form: 'html' | 'perfetto'): Promise<void> {
-    const session = this._sessions.current;
+    const session = this._parts.sessions.current;
     const entry = session?.entries.at(-1);
     if (!session || !entry) {
-      Notification.info(sentence(this._language, 'notice.nothing-to-export'), { autoClose: 4000 });
+      Notification.info(sentence(this._parts.language, 'notice.nothing-to-export'), { autoClose: 4000 });
       return;
     }
     try {
       if (entry.number < 0) {
-        throw new Error(sentence(this._language, 'kernel.other'));
+        throw new Error(sentence(this._parts.language, 'kernel.other'));
       }
       const file = await session.connection.ask({ kind: 'export', trace: entry.number, form });
       if (file.kind === 'file') {
@@ -172,7 +158,7 @@ export class SidebarActions implements IActions {
       }
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      const text = sentence(this._language, 'notice.not-exported', { label: entry.label, reason });
+      const text = sentence(this._parts.language, 'notice.not-exported', { label: entry.label, reason });
       Notification.error(text, { autoClose: 8000 });
     }
   }
@@ -183,10 +169,10 @@ export class SidebarActions implements IActions {
       () => false,
       () => connection.link === 'connected'
     );
-    const { simulated } = await this._preferences.choices(path);
-    await this._preferences.keep(path, { simulated: devices });
+    const { simulated } = await this._parts.preferences.choices(path);
+    await this._parts.preferences.keep(path, { simulated: devices });
     if (await refused) {
-      await this._preferences.keep(path, { simulated });
+      await this._parts.preferences.keep(path, { simulated });
     }
   }
 }

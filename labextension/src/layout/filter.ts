@@ -13,10 +13,6 @@ export interface IFilter {
 
 export const EVERYTHING: IFilter = { text: '', device: null, module: null, source: null };
 
-export function isEverything(filter: IFilter): boolean {
-  return filter.text.trim() === '' && filter.device === null && filter.module === null && filter.source === null;
-}
-
 type Test = (op: number) => boolean;
 
 /** The ops that pass, in the order of the trace. */

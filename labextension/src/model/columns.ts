@@ -129,6 +129,16 @@ export function columnsOf(table: TableName): ReadonlyArray<readonly [string, ICo
   return Object.entries(TABLES[table]);
 }
 
+/** A table of so many rows in which nothing is known: no row of another table, no lists. */
+export function blankTable<T extends TableName>(name: T, length = 0): Table<T> {
+  const columns = columnsOf(name).map(([column, { kind, wide }]) => {
+    const isList = kind === 'ints' || kind === 'rows';
+    const values = new (wide ? Float64Array : Int32Array)(isList ? 0 : length).fill(kind === 'row' ? -1 : 0);
+    return [column, isList ? { offsets: new Float64Array(length + 1), flat: values } : values];
+  });
+  return { ...Object.fromEntries(columns), length } as Table<T>;
+}
+
 export function isLists(values: Values): values is ILists {
   return 'flat' in values;
 }

@@ -2,7 +2,7 @@
  * The ops of a recording that still runs, as they arrive piece by piece (their columns are described in live_view.py), and the trace that
  * they make so far. A message that does not fit is refused whole.
  */
-import { columnsOf, TABLE_NAMES, type Tables } from './columns';
+import { blankTable, TABLE_NAMES, type Tables } from './columns';
 import { refusal, type ToView } from './messages';
 import type { ITrace } from './trace';
 
@@ -15,6 +15,19 @@ export interface IProgress {
 }
 
 const NO_PROGRESS: IProgress = { ops: 0, seconds: 0, copied: 0, counts: [] };
+/** A recording that still runs has no findings, and no language of its own. */
+const NOTHING_ELSE = {
+  recorded: '',
+  producer: '',
+  truncated: 0,
+  notes: [],
+  allClear: false,
+  closing: '',
+  findings: [],
+  comparison: null,
+  memory: [],
+  language: 'en'
+} as const;
 const PHASES = ['forward', 'backward', 'optimizer'] as const;
 /** Bytes of a value, by the name of its type in the message. */
 const READERS = {
@@ -83,18 +96,10 @@ export class LiveOps {
     const threads = devices + this._devices.length;
     const ints = (values: Float64Array, base = 0): Int32Array => Int32Array.from(order, i => values[i] + base);
     return {
-      ...emptyTables(),
-      ...{
-        title: this._title,
-        recorded: '',
-        producer: '',
-        truncated: 0,
-        notes: [],
-        allClear: false,
-        closing: '',
-        strings
-      },
-      ...{ findings: [], comparison: null, memory: [], language: 'en' },
+      ...(Object.fromEntries(TABLE_NAMES.map(table => [table, blankTable(table)])) as unknown as Tables),
+      ...NOTHING_ELSE,
+      title: this._title,
+      strings,
       devices: {
         name: Int32Array.from(this._devices, (_, i) => devices + i),
         simulated: Int32Array.from(this._devices, name => Number(this._simulated.has(name))),
@@ -106,7 +111,7 @@ export class LiveOps {
         length: this._threads.length
       },
       ops: {
-        ...emptyRows(order.length),
+        ...blankTable('ops', order.length),
         name: ints(name, names),
         start: Float64Array.from(order, i => start[i]),
         duration: Float64Array.from(order, i => duration[i]),
@@ -191,23 +196,4 @@ function join(parts: readonly Float64Array[]): Float64Array {
     at += part.length;
   }
   return joined;
-}
-
-function emptyTables(): Tables {
-  const tables = TABLE_NAMES.map(table => {
-    const columns = columnsOf(table).map(([name, { kind, wide }]) => {
-      const values = wide ? new Float64Array() : new Int32Array();
-      const isList = kind === 'ints' || kind === 'rows';
-      return [name, isList ? { offsets: new Float64Array(1), flat: values } : values] as const;
-    });
-    return [table, { ...Object.fromEntries(columns), length: 0 }] as const;
-  });
-  return Object.fromEntries(tables) as unknown as Tables;
-}
-
-/** The columns of ops that a running recording does not send. */
-function emptyRows(length: number) {
-  const none = new Int32Array(length).fill(-1);
-  const lists = { offsets: new Float64Array(length + 1), flat: new Int32Array() };
-  return { call: none, site: none, inputs: lists, outputs: lists, forward: none, grad: new Int32Array(length), length };
 }

@@ -50,7 +50,6 @@ export type IDeviceTotal = Value<'DeviceTotal'>;
 export type IFixedBug = Value<'FixedBug'>;
 export type IFixing = Value<'Fixing'>;
 export type IHolding = Value<'Holding'>;
-export type IHunk = Value<'Hunk'>;
 export type IInventory = Value<'Inventory'>;
 export type ILive = Value<'Live'>;
 export type IPart = Value<'Part'>;

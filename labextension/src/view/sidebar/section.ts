@@ -24,6 +24,8 @@ export interface IPart {
   /** A part with a title folds under it, with a count beside it. */
   readonly title?: 'panel.findings' | 'panel.fix' | 'panel.traces' | 'panel.devices';
   readonly count?: (shown: ISidebar, language: Language) => readonly ICount[];
+  /** It is not shown at all. */
+  readonly isEmpty?: (shown: ISidebar) => boolean;
 }
 
 export class Part {
@@ -53,6 +55,8 @@ export class Part {
   update(shown: ISidebar): void {
     const before = this._shown;
     this._shown = shown;
+    const { name, isEmpty } = this._part;
+    this.node.hidden = name !== 'controls' && (shown.link === 'nowhere' || (isEmpty?.(shown) ?? false));
     this._showCounts(this._part.count?.(shown, this._language) ?? []);
     if (before === null || this._part.reads.some(key => before[key] !== shown[key])) {
       this.redraw();

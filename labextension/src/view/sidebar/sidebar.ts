@@ -28,7 +28,7 @@ const PARTS: readonly IPart[] = [
     reads: ['name', 'link', 'version', 'state', 'pending', 'isSlow', 'refused'],
     draw: drawControls
   },
-  { name: 'live', reads: ['live'], draw: drawLive },
+  { name: 'live', reads: ['live'], draw: drawLive, isEmpty: ({ live }) => live === null },
   {
     name: 'findings',
     title: 'panel.findings',
@@ -36,7 +36,13 @@ const PARTS: readonly IPart[] = [
     draw: drawFindings,
     count: countFindings
   },
-  { name: 'fix', title: 'panel.fix', reads: ['fix', 'link', 'hasCells'], draw: drawFix },
+  {
+    name: 'fix',
+    title: 'panel.fix',
+    reads: ['fix', 'link', 'hasCells'],
+    draw: drawFix,
+    isEmpty: ({ hasCells }) => !hasCells
+  },
   {
     name: 'traces',
     title: 'panel.traces',
@@ -62,40 +68,34 @@ export function mountSidebar(el: HTMLElement, actions: IActions): IMounted {
     data: { devtrace: 'sidebar' },
     attributes: { tabindex: '-1' }
   });
-  const parts = PARTS.map(each => [each.name, new Part(root, each, actions, language)] as const);
-  root.append(...parts.map(([, { node }]) => node));
+  const parts = PARTS.map(each => new Part(root, each, actions, language));
+  root.append(...parts.map(({ node }) => node));
   el.append(root);
   dress(root);
   onThemeChange(root, scope, () => {
     dress(root);
-    parts.forEach(([, part]) => {
+    parts.forEach(part => {
       part.redraw();
     });
   });
   const update = (shown: ISidebar): void => {
     root.dataset['link'] = shown.link;
-    for (const [name, part] of parts) {
+    parts.forEach(part => {
       part.update(shown);
-      part.node.hidden = isHidden(name, shown);
-    }
+    });
     root.dataset['ready'] = 'true';
   };
   update(NOWHERE);
   return {
     update,
     dispose: () => {
-      parts.forEach(([, part]) => {
+      parts.forEach(part => {
         part.dispose();
       });
       scope.dispose();
       root.remove();
     }
   };
-}
-
-function isHidden(part: string, { link, live, hasCells }: ISidebar): boolean {
-  const isEmpty = (part === 'live' && live === null) || (part === 'fix' && !hasCells);
-  return part !== 'controls' && (link === 'nowhere' || isEmpty);
 }
 
 function dress(root: HTMLElement): void {
