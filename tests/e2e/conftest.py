@@ -66,16 +66,16 @@ def server(running_server: Server) -> Iterator[Server]:
     running_server.shut_kernels_down()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared_lab(chromium: Chromium, running_server: Server) -> Iterator[Lab]:
-    with chromium.context() as context:
-        yield Lab(context, running_server)
-    running_server.shut_kernels_down()
+    lab = Lab(chromium, running_server)
+    yield lab
+    lab.close()
 
 
 @pytest.fixture
 def lab(shared_lab: Lab, request: pytest.FixtureRequest) -> Iterator[Lab]:
-    """Give the module's page of JupyterLab, in which this test finds nothing open."""
+    """Give the page of JupyterLab that tests share, in which this test finds nothing open."""
     yield shared_lab
     failed = request.node.stash.get(FAILED, False)
     if failed and not shared_lab.page.is_closed():

@@ -1,4 +1,4 @@
-"""One page of JupyterLab that the tests of a module share: a page takes seconds to load, a notebook a moment to open.
+"""One page of JupyterLab that all tests share which can: a page takes seconds to load, a notebook a moment to open.
 
     notebook = lab.open("a.ipynb", "%load_ext devtrace", "%%devtrace\\n...")     # with a kernel of its own
     notebook = lab.open("a.ipynb", "%%devtrace\\n...", warm=True)                # with one that has run WARM
@@ -9,12 +9,13 @@ After each test its notebooks are closed and their kernels are shut down; after 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final, Literal
 from urllib.error import HTTPError
 
 from playwright.sync_api import BrowserContext, Page
 
+from e2e.browser import Chromium
 from e2e.notebook import Notebook, wait_restored
 from e2e.server import TOKEN, Server
 
@@ -25,16 +26,29 @@ _CLOSE: Final = "() => { for (const widget of [...jupyterapp.shell.widgets('main
 class Lab:
     """A page of JupyterLab, and a kernel for tests that need none of their own."""
 
-    def __init__(self, context: BrowserContext, server: Server) -> None:
-        self.context = context
+    def __init__(self, chromium: Chromium, server: Server) -> None:
         self.server = server
+        self._chromium = chromium
+        self._contexts = ExitStack()
+        self._context: BrowserContext | None = None
         self.thrown: list[str] = []
         self._page: Page | None = None
         self._warm = ""
 
     @property
+    def context(self) -> BrowserContext:
+        """A test that hung has ended its browser; the next one gets another."""
+        browser = self._context and self._context.browser
+        if self._context is None or not (browser and browser.is_connected()):
+            self._context = self._contexts.enter_context(self._chromium.context())
+        return self._context
+
+    def close(self) -> None:
+        self._contexts.close()
+
+    @property
     def page(self) -> Page:
-        if self._page is None:
+        if self._page is None or self._page.is_closed():
             self._page = self.context.new_page()
             self._page.on("pageerror", lambda error: self.thrown.append(f"{error.message}\n{error.stack}"))
             # A workspace of its own: this page lives on, and would save its layout over that of a test's own page.
@@ -68,7 +82,7 @@ class Lab:
         return notebook
 
     def _warm_kernel(self) -> str:
-        if not self._warm:
+        if self._warm not in {kernel["id"] for kernel in self.server.api("GET", "kernels")}:
             self.open("warm.ipynb", WARM, run="first")
             self._warm = self.page.evaluate("jupyterapp.shell.currentWidget.sessionContext.session.kernel.id")
         return self._warm

@@ -18,7 +18,7 @@ from e2e.views import open_every_view
 pytestmark = pytest.mark.e2e
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with serve(tmp_path_factory.mktemp("bare"), extension=False) as server:
         yield server
