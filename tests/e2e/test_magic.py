@@ -68,7 +68,7 @@ def test_a_line_that_cannot_be_followed_is_one_sentence_under_the_cell(lab: Lab)
 
 @pytest.mark.breadth
 def test_the_tab_key_completes_a_flag(lab: Lab) -> None:
-    notebook = lab.open("tab.ipynb", LOAD, "", run="first")
+    notebook = lab.open("completed.ipynb", LOAD, "", run="first")
     notebook.cell(1).locator(".jp-InputArea-editor").click()
     lab.page.keyboard.type("%%devtrace --sim")
     expect(notebook.cell(1).locator(".jp-mod-completer-enabled")).to_be_visible()

@@ -54,7 +54,7 @@ def expect_the_story(notebook: Notebook) -> None:
 
 
 def test_a_failing_cell_shows_its_story(lab: Lab) -> None:
-    expect_the_story(run(lab.open("story.ipynb", *CELLS)))
+    expect_the_story(run(lab.open("told.ipynb", *CELLS)))
 
 
 @pytest.mark.breadth
