@@ -18,7 +18,7 @@ const SIGNS: Readonly<Record<IRepair['state'], string>> = { inserted: '↻', ran
 function trialsOf({ trace, selection }: IViewContext, finding: IFinding): ITrials | null {
   const { trials } = selection.host;
   const isFirst = finding.severity === 'error' && finding === trace.findings?.[0];
-  return trials && isFirst && finding.edits.length > 0 && trials.isPossible() ? trials : null;
+  return trials && isFirst && finding.edits.length > 0 ? trials : null;
 }
 
 /** `Try`, `Insert`, `Copy fix`, …: what can be done with a fix. */
@@ -95,13 +95,14 @@ export function showFix(context: IViewContext, row: HTMLElement, finding: IFindi
     const title = isUsed ? 'fix.inserted-title' : isTried ? 'fix.insert-title' : 'edit.not-tried-title';
     put.textContent = sentence(language, label);
     put.title = sentence(language, title);
-    put.classList.toggle('dt-primary', !isUsed && (isTried || trials === null));
+    put.classList.toggle('dt-primary', !isUsed && (isTried || !trials?.isPossible()));
   }
   const attempt = row.querySelector<HTMLButtonElement>('.dt-try');
   if (attempt && trials) {
     const begin = trials.inserts ? 'fix.try-and-insert' : 'fix.try';
     attempt.textContent = sentence(language, trial !== null && isRunning(trial) ? 'fix-all.cancel' : begin);
     attempt.classList.toggle('dt-primary', !isUsed && !isTried);
+    attempt.hidden = !trials.isPossible();
   }
   const slot = row.querySelector<HTMLElement>('.dt-trial');
   if (slot && trials) {
