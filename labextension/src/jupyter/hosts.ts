@@ -29,7 +29,13 @@ export class Hosts {
       },
       repairs: {
         of: finding => around()?.repairOf(trace.recorded, finding) ?? null,
-        subscribe: listener => this._sessions.onRepair(listener)
+        subscribe: listener => {
+          const { repaired } = this._sessions;
+          repaired.connect(listener);
+          return () => {
+            repaired.disconnect(listener);
+          };
+        }
       },
       trials: this._trials(trace, around)
     };

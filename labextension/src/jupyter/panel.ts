@@ -145,8 +145,7 @@ function showCurrent({ app, sessions, actions, preferences, tag }: IShowing): Si
       connection.start();
     }
   };
-  sessions.all.forEach(follow);
-  sessions.added.connect((_, session) => {
+  sessions.each(session => {
     void session.context.ready.then(() => {
       if (!session.isDisposed) {
         follow(session);
@@ -167,11 +166,9 @@ class Stripes {
     private readonly _preferences: Preferences,
     private readonly _store: StripeStore | null
   ) {
-    _sessions.all.forEach(session => {
-      this._follow(session);
-    });
-    _sessions.added.connect((_, session) => {
-      this._follow(session);
+    _sessions.each(session => {
+      session.traced.connect(this._update);
+      this._update(session);
     });
     _preferences.changed.connect(() => {
       _sessions.all.forEach(this._update);
@@ -186,11 +183,6 @@ class Stripes {
       this._update(session);
     }
   };
-
-  private _follow(session: Session): void {
-    session.traced.connect(this._update);
-    this._update(session);
-  }
 
   private readonly _update = (session: Session): void => {
     const { stripes, underlines } = this._preferences.settings;

@@ -15,7 +15,7 @@ export class Sessions {
   private readonly _sessions = new Map<Widget, Session>();
   private readonly _currentChanged = new Signal<this, Session | null>(this);
   private readonly _traced = new Signal<this, Session>(this);
-  private readonly _repairListeners = new Set<() => void>();
+  private readonly _repaired = new Signal<this, Session>(this);
   private readonly _added = new Signal<this, Session>(this);
 
   constructor(
@@ -48,8 +48,12 @@ export class Sessions {
     return this._currentChanged;
   }
 
-  get added(): ISignal<this, Session> {
-    return this._added;
+  /** Calls `follow` for each session that there is, and for each that comes. */
+  each(follow: (session: Session) => void): void {
+    this.all.forEach(follow);
+    this._added.connect((_, session) => {
+      follow(session);
+    });
   }
 
   /** Emitted when a session's traces came or went. */
@@ -57,12 +61,9 @@ export class Sessions {
     return this._traced;
   }
 
-  /** Calls the listener when fixes were put in, ran or were taken back in any of them; the result ends that. */
-  onRepair(listener: () => void): () => void {
-    this._repairListeners.add(listener);
-    return () => {
-      this._repairListeners.delete(listener);
-    };
+  /** Emitted when fixes of a session were tried, put in, ran or were taken back. */
+  get repaired(): ISignal<this, Session> {
+    return this._repaired;
   }
 
   get all(): readonly Session[] {
@@ -84,9 +85,7 @@ export class Sessions {
       this._traced.emit(session);
     });
     session.repaired.connect(() => {
-      [...this._repairListeners].forEach(listener => {
-        listener();
-      });
+      this._repaired.emit(session);
     });
     widget.disposed.connect(() => {
       this._sessions.delete(widget);
