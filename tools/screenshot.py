@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -77,10 +78,18 @@ def panel(browser: Browser, server: Server, theme: Theme) -> Iterator[Page]:
     server.shut_kernels_down()
 
 
+def has_chinese_letters() -> bool:
+    """Return whether a font has them: without one the picture would be full of boxes. Where nothing lists fonts, take it so."""
+    lists = shutil.which("fc-list")
+    return lists is None or subprocess.run([lists, ":lang=zh"], capture_output=True, check=False).stdout != b""
+
+
 def main() -> None:
     executable = chromium.find()
     if executable is None:
         sys.exit(chromium.HOW_TO_GET_IT)
+    if not has_chinese_letters():
+        sys.exit("font-missing: got no font with Chinese letters; install one, such as Noto Sans CJK")
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])

@@ -77,6 +77,13 @@ for (const [what, trial, inserts, expected, never] of [
     ['✗ |Move |', '|y|: with this change line 40 raises KeyError: 3'],
     []
   ],
+  [
+    'is proven has one tick',
+    shown({ ...HELD, state: 'proven', closing: '✓ Proven: it ran.' }),
+    false,
+    ['|✓ Proven'],
+    ['✓ |✓']
+  ],
   ['is put in can be taken out', shown(HELD, { applied: 'applied' }), false, ['|✓ Inserted|', '|Undo|'], []],
   [
     'does not hold says why',

@@ -29,6 +29,11 @@ export function holds({ fixing: { changed }, applied }: IFixShown): boolean {
   return changed.length > 0 && applied === 'no';
 }
 
+/** There are changes that hold, in their cells or not yet. */
+export function hasHeld(fix: IFixShown): boolean {
+  return fix.fixing.changed.length > 0 && !isRunning(fix);
+}
+
 export function isRunning({ fixing: { state } }: IFixShown): boolean {
   return state === 'running';
 }

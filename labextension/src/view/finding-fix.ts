@@ -2,7 +2,7 @@
  * The fix of a finding: buttons that try it, put it in and copy it, and what became of it.
  */
 import { fixOf, fixText, plainText } from '../layout/finding-text';
-import { holds, isRunning, type IFixShown } from '../model/fixing';
+import { hasHeld, holds, isRunning, type IFixShown } from '../model/fixing';
 import type { IFinding } from '../model/findings';
 import type { IRepair } from '../model/repairs';
 import { sentence, type Language } from '../model/words/catalogue';
@@ -22,7 +22,7 @@ function trialsOf({ trace, selection }: IViewContext, finding: IFinding): ITrial
 }
 
 /** `Try`, `Insert`, `Copy fix`, …: what can be done with a fix. */
-export function fixButtons(context: IViewContext, finding: IFinding, at: number): HTMLElement[] {
+export function fixButtons(context: IViewContext, finding: IFinding, at: number): HTMLElement {
   const { trace, selection, disposables, owner } = context;
   const { insert } = selection.host;
   const { language } = trace;
@@ -68,7 +68,7 @@ export function fixButtons(context: IViewContext, finding: IFinding, at: number)
   if (fixNotebook && finding.severity === 'error' && finding === trace.findings?.[0]) {
     buttons.push(made(sentence(language, 'fix.notebook'), 'dt-fix-all', fixNotebook));
   }
-  return buttons;
+  return h(owner, 'div', { class: 'dt-actions' }, ...buttons);
 }
 
 /** A finding says what became of its fix; its buttons show what was used. */
@@ -79,7 +79,7 @@ export function showFix(context: IViewContext, row: HTMLElement, finding: IFindi
   const trials = trialsOf(context, finding);
   const trial = trials?.of(at) ?? null;
   const isUsed = repair !== null || (trial !== null && trial.applied !== 'no');
-  const isTried = finding.edits.at(0)?.grade !== 'not tried' || (trial !== null && holds(trial));
+  const isTried = finding.edits.at(0)?.grade !== 'not tried' || (trial !== null && hasHeld(trial));
   row.dataset['repair'] = repair?.state ?? '';
   row.dataset['tried'] = String(isTried);
   const fix = fixOf(language, isTried ? { ...finding, edits: [] } : finding);
@@ -100,8 +100,9 @@ export function showFix(context: IViewContext, row: HTMLElement, finding: IFindi
   const attempt = row.querySelector<HTMLButtonElement>('.dt-try');
   if (attempt && trials) {
     const begin = trials.inserts ? 'fix.try-and-insert' : 'fix.try';
-    attempt.textContent = sentence(language, trial !== null && isRunning(trial) ? 'fix-all.cancel' : begin);
-    attempt.classList.toggle('dt-primary', !isUsed && !isTried);
+    const runs = trial !== null && isRunning(trial);
+    attempt.textContent = sentence(language, runs ? 'fix-all.cancel' : begin);
+    attempt.classList.toggle('dt-primary', !isUsed && !isTried && !runs);
     attempt.hidden = !trials.isPossible();
   }
   const slot = row.querySelector<HTMLElement>('.dt-trial');
@@ -135,7 +136,7 @@ function trialParts(context: IViewContext, finding: IFinding, trials: ITrials, t
     disposables.listen(undo, 'click', trials.undo);
     after.push(undo);
   }
-  if (!isRunning(trial) && (holds(trial) || trial.applied !== 'no')) {
+  if (hasHeld(trial)) {
     after.push(keepInserting(context, trials, language));
   }
   const bug = trial.fixing.bugs.at(0) ?? trial.fixing.left;
@@ -144,7 +145,7 @@ function trialParts(context: IViewContext, finding: IFinding, trials: ITrials, t
     ...(bug ? refusedCandidates(owner, bug, trial, language) : []),
     ...fixStatus(owner, trial, language),
     ...(bug && isAnother ? hunkPreviews(owner, bug, trial, language) : []),
-    ...(after.length > 0 ? [h(owner, 'div', { class: 'dt-fix-buttons' }, ...after)] : [])
+    ...(after.length > 0 ? [h(owner, 'div', { class: 'dt-actions' }, ...after)] : [])
   ];
 }
 

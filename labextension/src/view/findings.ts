@@ -178,7 +178,7 @@ function details(context: IViewContext, finding: IFinding, index: number): HTMLE
   if (finding.help !== '') {
     const help = h(owner, 'span', { class: 'dt-help' }, ...withCode(owner, finding.help));
     const trial = h(owner, 'div', { class: 'dt-trial' });
-    add(sentence(trace.language, 'label.fix'), help, ...fixButtons(context, finding, index), trial);
+    add(sentence(trace.language, 'label.fix'), help, fixButtons(context, finding, index), trial);
   }
   const grade = finding.edits.at(0)?.grade;
   if (finding.proof && grade && grade !== 'not tried') {

@@ -3,7 +3,7 @@
  */
 import { lineLabel } from '../layout/finding-text';
 import { formatTime } from '../layout/units';
-import { holds, isRunning, renumbered, type IFixShown } from '../model/fixing';
+import { hasHeld, isRunning, renumbered, type IFixShown } from '../model/fixing';
 import type { IFixedBug } from '../model/messages';
 import { sentence, type Language } from '../model/words/catalogue';
 import { changePreview } from './change';
@@ -12,8 +12,7 @@ import { h } from './dom';
 
 /** `Round 2: In[4] runs. It took 12 s when it ran last. 3 cells are left below it.`, or what it came to. */
 export function fixStatus(owner: Node, fix: IFixShown, language: Language): HTMLElement[] {
-  const { fixing, tried } = fix;
-  const sign = tried === null || isRunning(fix) || fixing.state === 'cancelled' ? '' : `${isHeld(fix) ? '✓' : '✗'} `;
+  const { fixing } = fix;
   const texts = {
     running: [begun(fix, language), ...remaining(fix, language)].join(' '),
     cancelled: sentence(language, 'fix-all.cancelled'),
@@ -22,12 +21,15 @@ export function fixStatus(owner: Node, fix: IFixShown, language: Language): HTML
     left: renumbered(fixing.closing, fix),
     failed: fixing.closing
   };
+  const text = texts[fixing.state];
   const look = { class: 'dt-fix-status', role: 'status', data: { state: fixing.state } };
-  return [h(owner, 'p', look, sign, ...withCode(owner, texts[fixing.state])), ...progress(owner, fix)];
+  return [h(owner, 'p', look, signOf(fix, text), ...withCode(owner, text)), ...progress(owner, fix)];
 }
 
-function isHeld(fix: IFixShown): boolean {
-  return holds(fix) || fix.applied !== 'no';
+/** Whether a fix that was tried holds, where the sentence does not begin with that. */
+function signOf(fix: IFixShown, text: string): string {
+  const isOver = !isRunning(fix) && fix.fixing.state !== 'cancelled';
+  return fix.tried !== null && isOver && !/^[✓✗]/.test(text) ? `${hasHeld(fix) ? '✓' : '✗'} ` : '';
 }
 
 function begun({ fixing: { round, cell }, labels, tried }: IFixShown, language: Language): string {
