@@ -79,7 +79,7 @@ def panel(browser: Browser, server: Server, theme: Theme) -> Iterator[Page]:
 
 
 def has_chinese_letters() -> bool:
-    """Return whether a font has them: without one the picture would be full of boxes. Where nothing lists fonts, take it so."""
+    """Return whether a font has them, else the picture is full of boxes; true where nothing lists the fonts."""
     lists = shutil.which("fc-list")
     return lists is None or subprocess.run([lists, ":lang=zh"], capture_output=True, check=False).stdout != b""
 
