@@ -20,7 +20,10 @@ from e2e.notebook import Notebook, wait_restored
 from e2e.server import TOKEN, Server
 
 WARM: Final = "%load_ext devtrace\n%devtrace simulate cuda:2\nimport torch\nx = torch.ones(8, 8, device='cuda:0')"
-_CLOSE: Final = "() => { for (const widget of [...jupyterapp.shell.widgets('main')]) widget.dispose(); }"
+_CLOSE: Final = """() => {
+  for (const widget of [...jupyterapp.shell.widgets('main')]) widget.dispose();
+  jupyterapp.shell.collapseRight();
+}"""
 
 
 class Lab:
