@@ -2,27 +2,41 @@
  * Small elements that several views share: a device's chip, a site's link, text with `code` in it.
  */
 import { deviceByName, deviceName, siteLabel, type ITrace } from '../model/trace';
-import { sentence } from '../model/words/catalogue';
+import { sentence, type Language } from '../model/words/catalogue';
 import { deviceLetter } from '../paint/palette';
 import { button, h } from './dom';
 import type { Disposables } from './disposables';
 import type { Selection } from './selection';
 
+/** A device as it is drawn: its name, and the custom properties for what is filled in its colour. */
+export interface IDrawnDevice {
+  readonly name: string;
+  readonly style: Readonly<Record<string, string>>;
+  readonly simulated?: boolean;
+}
+
 /** A device's colour, hatch and letter with its name: never colour alone. */
-export function deviceChip(owner: Node, trace: ITrace, device: number): HTMLElement {
-  const name = deviceName(trace, device);
-  const chip = h(
+export function chip(owner: Node, language: Language, device: IDrawnDevice, text = device.name): HTMLElement {
+  const named = h(owner, 'span', { text });
+  const words = { class: 'dt-simulated', text: sentence(language, 'device.simulated') };
+  const simulated = device.simulated ? [h(owner, 'small', words)] : [];
+  return h(
     owner,
     'span',
-    { class: 'dt-chip', data: { device: name } },
-    deviceSwatch(owner, trace, device),
-    h(owner, 'span', { text: name })
+    { class: 'dt-chip', data: { device: device.name } },
+    swatch(owner, device),
+    named,
+    ...simulated
   );
-  if (trace.devices.simulated[device] === 1) {
-    const text = sentence(trace.language, 'device.simulated');
-    chip.append(h(owner, 'small', { class: 'dt-simulated', text }));
-  }
-  return chip;
+}
+
+export function swatch(owner: Node, { name, style }: IDrawnDevice): HTMLElement {
+  const text = name === '?' ? '?' : deviceLetter(name);
+  return h(owner, 'i', { class: 'dt-swatch', text, style, aria: { hidden: 'true' } });
+}
+
+export function deviceChip(owner: Node, trace: ITrace, device: number): HTMLElement {
+  return chip(owner, trace.language, drawnDevice(trace, device));
 }
 
 /** The chip of a device by its name, which the trace need not know. */
@@ -33,13 +47,10 @@ export function namedChip(owner: Node, trace: ITrace, name: string): HTMLElement
     : deviceChip(owner, trace, device);
 }
 
-export function deviceSwatch(owner: Node, trace: ITrace, device: number): HTMLElement {
-  return h(owner, 'i', {
-    class: 'dt-swatch',
-    text: deviceLetter(deviceName(trace, device)),
-    style: deviceStyle(device),
-    aria: { hidden: 'true' }
-  });
+/** The colours are those that the report was dressed in. */
+export function drawnDevice(trace: ITrace, device: number): IDrawnDevice {
+  const simulated = trace.devices.simulated[device] === 1;
+  return { name: deviceName(trace, device), style: deviceStyle(device), simulated };
 }
 
 export function deviceStyle(device: number): Record<string, string> {

@@ -35,9 +35,7 @@ export function mountComparison(el: HTMLElement, trace: ITrace, selection: Selec
       ...(comparison.changes.length > 0 ? [table({ owner: el, trace, selection, disposables }, comparison)] : [])
     );
     el.append(root);
-    disposables.add(() => {
-      root.remove();
-    });
+    disposables.remove(root);
   }
   return disposables.dispose;
 }

@@ -22,6 +22,13 @@ export class Disposables {
     }
   }
 
+  /** Let an element go from the page with all else. */
+  remove(element: Element): void {
+    this.add(() => {
+      element.remove();
+    });
+  }
+
   get isDisposed(): boolean {
     return this._ending.signal.aborted;
   }

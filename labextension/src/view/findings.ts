@@ -60,9 +60,7 @@ export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selecti
   }
   el.append(root);
   root.dataset['ready'] = 'true';
-  disposables.add(() => {
-    root.remove();
-  });
+  disposables.remove(root);
   return disposables.dispose;
 }
 

@@ -42,9 +42,7 @@ class LinesView {
       this._frame.append(h(el, 'p', { class: 'dt-none', text: sentence(_trace.language, 'lines.none') }));
     }
     el.append(this._root);
-    this._disposables.add(() => {
-      this._root.remove();
-    });
+    this._disposables.remove(this._root);
     this._disposables.add(
       _selection.subscribe(() => {
         this._mark(true);

@@ -41,9 +41,7 @@ export function mountMemory(el: HTMLElement, trace: ITrace, selection: Selection
   const disposables = new Disposables();
   const root = h(el, 'div', { class: 'dt-memory', data: { devtrace: 'memory' } });
   el.append(root);
-  disposables.add(() => {
-    root.remove();
-  });
+  disposables.remove(root);
   const show = async (): Promise<void> => {
     try {
       const curves = await readMemory(trace.memory);

@@ -9,7 +9,7 @@ import { formatBytes, formatTime } from '../layout/units';
 import { deviceName, deviceOrNone, modulePath, type ITrace } from '../model/trace';
 import { listed, sentence, type Language } from '../model/words/catalogue';
 import { h } from './dom';
-import { deviceSwatch } from './chips';
+import { drawnDevice, swatch } from './chips';
 
 /** A box is filled by at most this many devices. */
 const MOST_FILLS = 4;
@@ -88,7 +88,7 @@ function head(owner: Node, trace: ITrace, box: IBox, devices: readonly number[])
     owner,
     'span',
     { class: 'dt-box-head' },
-    ...devices.slice(0, MOST_FILLS).map(device => deviceSwatch(owner, trace, device)),
+    ...devices.slice(0, MOST_FILLS).map(device => swatch(owner, drawnDevice(trace, device))),
     h(owner, 'span', { class: 'dt-box-name', text: spanned(name, last).slice(0, 200) })
   );
   if (box.repeats > 1) {

@@ -113,9 +113,7 @@ class OpsView {
         this._showPicked();
       })
     );
-    this._disposables.add(() => {
-      this._root.remove();
-    });
+    this._disposables.remove(this._root);
   }
 
   private _sort(key: SortKey): void {

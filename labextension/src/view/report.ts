@@ -61,9 +61,7 @@ export function mountReport(
     disposables.add(mountViews());
   }
   root.dataset['ready'] = 'true';
-  disposables.add(() => {
-    root.remove();
-  });
+  disposables.remove(root);
   return disposables.dispose;
 }
 

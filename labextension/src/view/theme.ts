@@ -134,14 +134,17 @@ const MOST_COLOURS = 512;
 /** Set the colours of a trace's devices and of severities as custom properties of `root`. */
 export function dress(root: HTMLElement, trace: ITrace): void {
   const appearance = appearanceOf(root);
-  const { dark } = appearance;
-  root.classList.toggle('dt-dark', dark);
+  dressSeverities(root, appearance.dark);
   for (let device = 0; device < Math.min(trace.devices.length, MOST_COLOURS); device++) {
     const look = deviceLook(deviceName(trace, device), appearance);
     root.style.setProperty(`--dt-device-${device}`, look.fill);
     root.style.setProperty(`--dt-ink-${device}`, look.ink);
     root.style.setProperty(`--dt-hatch-${device}`, hatchCss(look.hatch, look.ink));
   }
+}
+
+export function dressSeverities(root: HTMLElement, dark: boolean): void {
+  root.classList.toggle('dt-dark', dark);
   for (const severity of ['error', 'warning', 'note'] as const) {
     root.style.setProperty(`--dt-${severity}`, severityLook(severity, dark).fill);
   }

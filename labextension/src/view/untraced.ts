@@ -17,8 +17,6 @@ export function mountTraceAgain(root: HTMLElement, again: () => void): () => voi
   const bar = h(root, 'p', { class: 'dt-again' }, trace);
   disposables.listen(trace, 'click', again);
   root.append(bar);
-  disposables.add(() => {
-    bar.remove();
-  });
+  disposables.remove(bar);
   return disposables.dispose;
 }

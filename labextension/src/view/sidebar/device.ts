@@ -3,7 +3,8 @@
  */
 import { hatchCss } from '../../paint/hatch';
 import { sentence } from '../../model/words/catalogue';
-import { deviceLetter, deviceLook } from '../../paint/palette';
+import { deviceLook } from '../../paint/palette';
+import { chip, swatch } from '../chips';
 import { h } from '../dom';
 import { languageAround } from '../language';
 import { appearanceOf } from '../theme';
@@ -15,27 +16,13 @@ export function lookOf(owner: HTMLElement, device: string): Record<string, strin
 }
 
 export function swatchOf(owner: HTMLElement, device: string): HTMLElement {
-  return h(owner, 'i', {
-    class: 'dt-swatch',
-    text: device === '?' ? '?' : deviceLetter(device),
-    style: lookOf(owner, device),
-    aria: { hidden: 'true' }
-  });
+  return swatch(owner, { name: device, style: lookOf(owner, device) });
 }
 
 export function chipOf(owner: HTMLElement, device: string, simulated: boolean): HTMLElement {
   const language = languageAround(owner);
-  const chip = h(
-    owner,
-    'span',
-    { class: 'dt-chip', data: { device } },
-    swatchOf(owner, device),
-    h(owner, 'span', { text: device === '?' ? sentence(language, 'held.not-asked') : device })
-  );
-  if (simulated) {
-    chip.append(h(owner, 'small', { class: 'dt-simulated', text: sentence(language, 'device.simulated') }));
-  }
-  return chip;
+  const text = device === '?' ? sentence(language, 'held.not-asked') : device;
+  return chip(owner, language, { name: device, style: lookOf(owner, device), simulated }, text);
 }
 
 /** A bar whose length is a share of the largest. */

@@ -3,11 +3,10 @@
  */
 import { NOWHERE, type ISidebar } from '../../model/sidebar';
 import { sentence } from '../../model/words/catalogue';
-import { severityLook } from '../../paint/palette';
 import { h } from '../dom';
 import { Disposables } from '../disposables';
 import { languageAround } from '../language';
-import { isDark, onThemeChange } from '../theme';
+import { dressSeverities, isDark, onThemeChange } from '../theme';
 import { drawControls } from './controls';
 import { drawDevices } from './devices';
 import type { IActions } from './drawing';
@@ -71,9 +70,9 @@ export function mountSidebar(el: HTMLElement, actions: IActions): IMounted {
   const parts = PARTS.map(each => new Part(root, each, actions, language));
   root.append(...parts.map(({ node }) => node));
   el.append(root);
-  dress(root);
+  dressSeverities(root, isDark(root));
   onThemeChange(root, scope, () => {
-    dress(root);
+    dressSeverities(root, isDark(root));
     parts.forEach(part => {
       part.redraw();
     });
@@ -96,12 +95,4 @@ export function mountSidebar(el: HTMLElement, actions: IActions): IMounted {
       root.remove();
     }
   };
-}
-
-function dress(root: HTMLElement): void {
-  const dark = isDark(root);
-  root.classList.toggle('dt-dark', dark);
-  for (const severity of ['error', 'warning', 'note'] as const) {
-    root.style.setProperty(`--dt-${severity}`, severityLook(severity, dark).fill);
-  }
 }
