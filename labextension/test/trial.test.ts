@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { IFixShown } from '../src/model/fixing';
+import { BEGINNING, type IFixShown } from '../src/model/fixing';
 import type { IFixing } from '../src/model/messages';
 import { NOWHERE } from '../src/model/sidebar';
 import { mountFindings } from '../src/view/findings';
@@ -15,17 +15,7 @@ import { traceOf } from './traces';
 const HUNK = { cell: 'b', file: 'two', line: 1, before: 'net(x)', after: 'net(x.to(d))' };
 const BUG = { cell: 'b', line: 1, message: '`x` is on cpu.', help: 'move it', hunks: [HUNK] };
 const REFUSED = [{ help: 'Move `y`', why: 'with this change line 40 raises KeyError: 3' }];
-const FIXING: IFixing = {
-  state: 'running',
-  round: 1,
-  cells: ['a', 'b'],
-  cell: '',
-  bugs: [],
-  closing: '',
-  changed: [],
-  run: [],
-  needed: []
-};
+const FIXING: IFixing = { ...BEGINNING, cells: ['a', 'b'] };
 const HELD: IFixing = {
   ...FIXING,
   state: 'tried',

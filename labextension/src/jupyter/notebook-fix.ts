@@ -5,6 +5,7 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import {
+  BEGINNING,
   difference,
   have,
   holds,
@@ -34,6 +35,8 @@ export class NotebookFix {
   /** What was fixed: a proof is of these texts, and of no others. */
   private _asked: readonly ICellText[] = [];
   private _tried: ITried | null = null;
+  /** What the kernel had said before it was asked: until it says more, a fix begins. Undefined where none was asked for. */
+  private _before: IFixing | null | undefined;
   /** What holds is put in without another press. */
   private _inserts = false;
   private _runs = '';
@@ -50,7 +53,9 @@ export class NotebookFix {
 
   /** The same value until something of it has changed. */
   get shown(): IFixShown | null {
-    const { fixing } = this._connection.state;
+    const known = this._connection.state.fixing;
+    this._before = known === this._before ? this._before : undefined;
+    const fixing = this._before === undefined ? known : BEGINNING;
     if (fixing?.state === 'running') {
       this._rerun = null;
     }
@@ -78,12 +83,21 @@ export class NotebookFix {
   begin(last?: string, tried: ITried | null = null, inserts = false): void {
     const isOne = tried !== null;
     [this._tried, this._inserts, this._runs] = [tried, inserts, ''];
+    this._before = this._connection.state.fixing;
     const all = this._texts();
     const end = last === undefined ? -1 : all.findIndex(({ cell }) => cell === last);
     const isAll = end < 0 || all.slice(end + 1).every(({ source }) => source.trim() === '');
     this._asked = isAll ? all : all.slice(0, end + 1);
     const how = last === undefined || (isAll && !isOne) ? {} : { last: this._labels()[last] };
-    this._connection.ask({ kind: 'fix', cells: this._asked, ...how, one: isOne }).catch(() => undefined); // The panel shows why.
+    this._connection.ask({ kind: 'fix', cells: this._asked, ...how, one: isOne }).catch((error: unknown) => {
+      [this._before, this._tried] = [undefined, null];
+      this._changed();
+      if (isOne) {
+        // The panel, which shows why, may be closed.
+        Notification.warning(error instanceof Error ? error.message : String(error), { autoClose: 6000 });
+      }
+    });
+    this._changed();
   }
 
   cancel(): void {

@@ -7,6 +7,19 @@ import type { IChangedCell, IFixing } from './messages';
 export type Applied = 'no' | 'applied' | Rerun;
 export type Rerun = 'running' | 'clean' | 'failed';
 
+/** What is shown until the kernel has said how far it is. */
+export const BEGINNING: IFixing = {
+  state: 'running',
+  round: 1,
+  cells: [],
+  cell: '',
+  bugs: [],
+  closing: '',
+  changed: [],
+  run: [],
+  needed: []
+};
+
 /** A finding whose fix is tried alone: of which trace, and its number there. */
 export interface ITried {
   readonly recorded: string;
