@@ -39,7 +39,7 @@ export function deviceLook(name: string, { dark, palette }: IAppearance): IDevic
   const step = steps[at % steps.length];
   const colour = dark ? [step.dark, step.dark_ink] : [step.light, step.light_ink];
   const [fill, ink] = palette === 'grey' ? GREYS[kind] : colour;
-  return { fill, ink, hatch: step.hatch as Hatch, letter };
+  return { fill, ink, hatch: step.hatch, letter };
 }
 
 /** `G1` of `cuda:1`, `C` of `cpu` */
