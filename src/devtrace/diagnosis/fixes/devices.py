@@ -1,4 +1,8 @@
-"""How a function that may have returned writes the expected device: `self.device`, `next(self.parameters()).device`.
+"""How code that no frame runs any more writes the expected device, as an earlier cell or a function that has returned.
+
+    device                              of_earlier_cell: as the move of the other parts does
+    self.device, x.device               at: as the function can
+    next(model.parameters()).device     of_owner: of what the part is attached to
 
 A frame that runs the code knows it itself: `FailingFrame.device_code`, `.device_beside`.
 """
@@ -8,17 +12,44 @@ from __future__ import annotations
 import ast
 from typing import Final
 
-from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
+from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.fix import frame_at
 from devtrace.source import kinds
 from devtrace.source.flow import own_name, parameters
 from devtrace.source.kinds import names_trait
-from devtrace.source.matching import assigned_names, owner_of
+from devtrace.source.matching import assigned_names, chain, owner_of, variable
+from devtrace.source.object_walk import registered
 from devtrace.source.parsing import NamedFunction, Source
-from devtrace.source.safe_values import classes_of, full_name_of, instance_dict
+from devtrace.source.safe_values import Scope, classes_of, evaluate, full_name_of, instance_dict
 from devtrace.trace.ids import OpId, SiteId
 
 _NEAR: Final = 50
+
+
+def of_earlier_cell(case: MismatchCase, verdict: Verdict, born: SourceNode) -> str:
+    """Return the device variable of a move in another cell: `device`."""
+    moved, frame = case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
+    if moved is None or frame is None or not isinstance(moved.node, ast.Call) or len(moved.node.args) != 1:
+        return ""
+    in_cells = all(each.code.site.cell is not None and each.function is None for each in (moved, born))
+    given = moved.node.args[0]
+    return variable(given) if in_cells and frame.names_expected_device(given) else ""
+
+
+def of_owner(case: MismatchCase, owner: ast.expr, code: Code) -> str:
+    """Return the device of the nearest owner with other tensors: `self` of `self.pool["a"] = ...`.
+
+    Without a live frame the owner is assumed to have some.
+    """
+    scopes = [Scope.of(frame) for frame in case.moment.frames]
+    owners = {id(owner) for name in case.names for _, owner in name.modules()}
+    for around in chain(owner):
+        modules = [each for each in (evaluate(around, scope) for scope in scopes) if id(each) in owners]
+        if not modules or any(case.is_expected(case.moment.row(tensor)) for _, tensor in registered(modules[0])):
+            return f"next({code.text(around)}.parameters()).{case.queries.of}"
+    return ""
 
 
 def at(case: MismatchCase, site: SiteId, call: ast.AST) -> str:
