@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from devtrace.fixing.notebooks.process import NotebookFix, wait_for
-from devtrace.fixing.notebooks.state import beginning
+from devtrace.fixing.notebooks.fix import NotebookFix, wait_for
+from devtrace.fixing.notebooks.state import first_state
 
 CELLS = (
     ("a", "import torch\nfrom torch import nn\nimport helpers\ndevice = 'cuda:0'"),
@@ -53,7 +53,7 @@ def test_all_bugs_on_the_way_are_fixed_and_the_cells_to_run_again_are_named(fix:
 def test_a_cell_in_the_words_of_a_bug_has_the_number_of_the_readers_kernel(fix: NotebookFix) -> None:
     hunks = [{"cell": cell, "file": "", "line": 1, "before": "", "after": "x"} for cell in "ab"]
     bug = {"message": "In[2] moved `x`.", "help": "move it above In[1] line 4, not In[3]", "hunks": hunks}
-    fix.state = {**beginning(), "state": "proven", "cells": ["a", "b"], "bugs": [bug]}
+    fix.state = {**first_state(), "state": "proven", "cells": ["a", "b"], "bugs": [bug]}
     ended = threading.Thread()
     lines = list(wait_for(fix, ended, {"a": "In[12]", "b": "In[7]"}))
     assert lines[0] == "✗ In[7] moved `x`."

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from devtrace.api.options import Options
-from devtrace.fixing.notebooks.state import beginning
+from devtrace.fixing.notebooks.state import first_state
 from devtrace.notebook.cells import Cell, Tracing
 from devtrace.notebook.inventory.inventory import drain, listing
 from devtrace.notebook.panel.feed import PERIOD
@@ -521,7 +521,7 @@ def test_what_is_sent_is_a_golden_that_the_panel_reads_too(
     bug = {"cell": "a", "line": 3, "message": "`net` is on cpu.", "help": "move it", "hunks": [hunk]}
     changed = [{"cell": "a", "before": "net(x)", "after": "net.to(device)\nnet(x)"}]
     fix = tracing.companions["fix"].fix
-    fix.state = {**beginning(), "state": "left", "bugs": [bug], "left": bug, "changed": changed, "run": ["a"]}
+    fix.state = {**first_state(), "state": "left", "bugs": [bug], "left": bug, "changed": changed, "run": ["a"]}
     tracing.notify("fixing")
     front.wait(lambda message: message.get("fixing"))
     kinds: dict[str, Message] = {}

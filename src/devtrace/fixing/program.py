@@ -94,10 +94,10 @@ class ProgramRunner:
             process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(PATIENCE)
-            _kill_all(process)
+            end_group(process)
             return True
         except BaseException:
-            _kill_all(process)
+            end_group(process)
             raise
         return False
 
@@ -113,14 +113,10 @@ def started(
     return subprocess.Popen(command, env=variables, stdin=stdin, stdout=pipe, cwd=cwd, start_new_session=True)
 
 
-def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """End a process that began a group, with all of that."""
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process that began a group, with all of that, and wait for it."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
-
-
-def _kill_all(process: subprocess.Popen[bytes]) -> None:
-    kill_group(process)
     process.wait()
 
 

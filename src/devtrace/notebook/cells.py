@@ -190,13 +190,18 @@ class Tracing:
         self._observers: list[Observer] = []
         self.ran: dict[str, tuple[str, str]] = {}  # label and text of the cells so far, by id, first run first
         self.raised: dict[str, str] = {}  # by id, empty where a cell raised nothing
-        self.took: dict[str, float] = {}  # seconds, by id
+        self.took: dict[str, float] = {}  # seconds, by id, of those that have ended
         self.companions: dict[str, Any] = {name: kind(self) for name, kind in offered("notebook").items()}
 
     def names_of_user(self) -> dict[str, Any]:
         """Return the user's own names, and the results that the notebook keeps in Out."""
         names = {name: value for name, value in list(self.namespace.items()) if not name.startswith("_")}
         return {name: value for name, value in names.items() if name not in IPYTHONS_NAMES}
+
+    @property
+    def running(self) -> set[str]:
+        """Return the cells that run: one, or those that await."""
+        return self.ran.keys() - self.took.keys()
 
     # The session.
 

@@ -306,7 +306,9 @@ class Extension:
     def _introduce(self, running: _RunningCell) -> None:
         """Make known which lines the cell's code is from, and the code that its own magics run."""
         self.tracing.register_cell(running.cell)
-        self.tracing.ran[running.cell.id or running.cell.label] = (running.cell.label, running.raw)
+        key = running.cell.id or running.cell.label
+        self.tracing.took.pop(key, None)
+        self.tracing.ran[key] = (running.cell.label, running.raw)
         below = dict(usage.bodies(lines := running.raw.splitlines(keepends=True)))
         for magic, files in _TIMED.items():
             body = "".join(lines[below[magic] :]) if magic in below else ""

@@ -14,6 +14,7 @@ import os
 import select
 import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
@@ -54,7 +55,7 @@ class Host:
 
     def serve(self, asked: Asked | None = None) -> NoReturn:
         """Run what is asked for, until nobody asks."""
-        asked = asked or self._next()
+        asked = asked or self.next()
         while asked is not None:
             if asked["first"] < self.position and self.before is not None:
                 _say(self.before, asked)
@@ -64,7 +65,7 @@ class Host:
             asked = self._in_a_fork(run, asked["until"]) if forks.CAN_FORK else run()
         os._exit(0)
 
-    def _next(self) -> Asked | None:
+    def next(self) -> Asked | None:
         line = self.asks.readline()
         return json.loads(line) if line else None
 
@@ -98,7 +99,7 @@ class Host:
             return cast(Asked, last)
         if last != OVER:
             self._tell("time" if is_late else "signal")
-        return self._next()
+        return self.next()
 
     def _run(self, asked: Asked, indexes: Sequence[int]) -> None:
         """Run cells, and tell what came of it."""
@@ -190,6 +191,11 @@ def _begin(host: Host, devices: str) -> None:
     extensions[host.shell].tracing.observe(host.keep)
 
 
+def _end_with(asks: IO[str]) -> None:
+    asks.read()
+    os._exit(1)
+
+
 def main() -> None:
     forks.end_with_parent()
     asks, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
@@ -199,7 +205,10 @@ def main() -> None:
     devices, sys.argv = sys.argv[1], [""]
     host = Host(new_shell(), asks, answers)
     _begin(host, devices)
-    host.serve()
+    asked = host.next()
+    if not forks.CAN_FORK:  # nor does the system end it with the process that asks once
+        threading.Thread(target=_end_with, args=(asks,), daemon=True).start()
+    host.serve(asked)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
-"""A notebook that is open somewhere, fixed in a process of its own: progress and outcome are lines of JSON.
+"""A notebook that is open somewhere, fixed in processes of its own.
 
-    python -m devtrace.fixing.notebooks.job      reads a line of JSON, `Job`
-
-Each line is an object as `panel/messages.json` describes `Fixing`; the last has a state other than "running". The cells
-are those that the reader sees, saved or not. It ends with whoever holds its standard input.
+What it tells is as `panel/messages.json` describes `Fixing`; the last has a state other than "running". The cells are
+those that the reader sees, saved or not.
 """
 
 from __future__ import annotations
@@ -11,26 +9,21 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from devtrace.diagnosis.findings import Finding
 from devtrace.fixing.compared import Compared, ReferenceRun
 from devtrace.fixing.notebooks.runner import NotebookRunner
-from devtrace.fixing.notebooks.running import Running
-from devtrace.fixing.notebooks.state import Bug, Changed, Fixing, Hunk, Job, PageCell, beginning
+from devtrace.fixing.notebooks.state import Beginning, Bug, Changed, Fixing, Hunk, Job, PageCell, first_state
 from devtrace.fixing.notebooks.text import NotebookText
 from devtrace.fixing.program import ProgramRun
 from devtrace.fixing.rounds import Change, Rounds
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime.device_spec import count_of, with_room
-from devtrace.words import language
 from devtrace.words.catalogue import sentence
-from devtrace.words.errors import DevtraceError, named
 from devtrace.words.text_format import one_line
 
 NAME: Final = "notebook.ipynb"
@@ -42,26 +35,21 @@ _AS_FAR: Final = "fix.nothing-as-far", "fix.proven-as-far", "fix.tried-as-far"
 class NotebookJob:
     """Runs the rounds of one notebook. Cells go by their ids outside, by their numbers in order inside."""
 
-    def __init__(
-        self,
-        asked: Job,
-        out: TextIO,
-        start: Callable[[bool], Running] | None = None,
-        position: int = 0,
-        limit: float | None = None,
-    ) -> None:
-        """`start`, `position`: of a runner, where the first cells have run."""
-        devices, cells = asked["devices"], asked["cells"]
-        self._path = str(Path(asked["folder"]) / NAME)
+    def __init__(self, asked: Job, tell: Callable[[Fixing], None], beginning: Beginning) -> None:
+        cells, self._last, self._tell = asked["cells"], asked["last"], tell
+        self._path = os.path.join(os.getcwd(), NAME)
         self._text = NotebookText(self._path, _as_notebook(cells))
         self._ids = [each["cell"] for each in cells]
-        self._last = asked["last"]
-        self._out = out
-        self._state: Fixing = {**beginning(), "cells": self._ids}
-        runner = partial(NotebookRunner, self._path, timeout=limit, start=start, position=position)
-        self._runner = runner(simulate=devices, cell_begins=self._cell_begins)
-        self._reference = runner(simulate=with_room(devices), one_device=True)
+        self._state: Fixing = {**first_state(), "cells": self._ids}
+        runner = partial(
+            NotebookRunner, self._path, timeout=beginning.limit, start=beginning.start, position=beginning.position
+        )
+        self._runner = runner(simulate=asked["devices"], cell_begins=self._cell_begins)
+        self._reference = runner(simulate=with_room(asked["devices"]), one_device=True)
         self._is_reference_begun = False
+        if beginning.start is not None:  # what a fork has is what is there now
+            self._runner.host()
+            self._reference.host()
         self._rounds = Rounds(
             lambda texts, own: self._runner.run({self._path: self._text, **texts}, own),
             self._read,
@@ -70,21 +58,13 @@ class NotebookJob:
         )
 
     def go(self) -> None:
-        try:
-            rounds = self._rounds
-            rounds.go()
-            is_proven = rounds.is_proven and rounds.last.ending == "ended" and not rounds.unmended
-            compared = None
-            if is_proven and rounds.changes:
-                compared = ReferenceRun(self._run_as_it_was).compared(rounds.last, rounds.is_of_memory)
-        except DevtraceError as error:
-            self._report(state="failed", closing=str(error))
-            return
-        except Exception as fault:
-            self._report(state="failed", closing=named(fault))
-            raise
-        finally:
-            self.close()
+        """Run the rounds to their end, in any thread."""
+        rounds = self._rounds
+        rounds.go()
+        is_proven = rounds.is_proven and rounds.last.ending == "ended" and not rounds.unmended
+        compared = None
+        if is_proven and rounds.changes:
+            compared = ReferenceRun(self._run_as_it_was).compared(rounds.last, rounds.is_of_memory)
         if rounds.left is not None:
             self._state["left"] = self._bug(rounds.left)
         ended = "tried" if compared is not None and not compared.is_proof else "proven"
@@ -119,8 +99,8 @@ class NotebookJob:
         self._report(cell=self._id_of(number))
 
     def _report(self, **parts: Any) -> None:
-        self._state.update(parts)  # type: ignore[typeddict-item]
-        print(json.dumps(self._state), file=self._out, flush=True)
+        self._state = {**self._state, **parts}  # type: ignore[typeddict-item]
+        self._tell(self._state)
 
     def _id_of(self, number: int | None) -> str:
         return self._ids[number - 1] if number is not None and 0 < number <= len(self._ids) else ""
@@ -193,25 +173,3 @@ def _as_notebook(cells: Sequence[PageCell]) -> bytes:
     ]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": code}).encode()
-
-
-def _end_with_parent(job: NotebookJob) -> None:
-    """Whoever asked is gone, or asked to stop."""
-    while os.read(0, 1 << 16):
-        pass
-    job.close()
-    os._exit(1)
-
-
-def main() -> None:
-    asked = json.loads(sys.stdin.buffer.readline())
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a run prints is no line of ours
-    language.CHOICE.user = language.of_tag(asked["language"])
-    job = NotebookJob(asked, out)
-    threading.Thread(target=_end_with_parent, args=(job,), daemon=True).start()
-    job.go()
-
-
-if __name__ == "__main__":
-    main()

@@ -42,7 +42,7 @@ def _folder() -> TemporaryDirectory[str]:
 class NotebookRunner:
     """A notebook file, absolute. One run goes on from the last where its first changed cell is.
 
-    `start` starts the first host, in which `position` cells of the notebook as it is in the first run have run.
+    `start` starts a host in which `position` cells of the notebook as it is in the first run have run.
     """
 
     path: str
@@ -50,10 +50,11 @@ class NotebookRunner:
     timeout: float | None = None
     one_device: bool = False
     cell_begins: Callable[[int], None] = lambda number: None  # told the number that a cell gets, before it runs
-    start: Callable[[bool], Running] | None = None
+    start: Callable[[Mapping[str, str], str], Running] | None = None  # with an environment, and a folder to write in
     position: int = 0
     again: list[int] = field(default_factory=list, init=False)  # cells before the position that ran in the last run
     _host: Running | None = field(default=None, init=False)
+    _is_closed: bool = field(default=False, init=False)
     _before: list[AskedCell] = field(default_factory=list, init=False)
     _last: list[AskedCell] = field(default_factory=list, init=False)
     _files: dict[str, bytes] = field(default_factory=dict, init=False)
@@ -74,8 +75,8 @@ class NotebookRunner:
         files = {file: other.data for file, other in texts.items() if file != self.path}
         overlay.write(self._changed, files)
         cells = [*self._text.cells()]
-        if self._host is None:
-            self._host, self._before, self._last = self._started(), cells, cells[: self.position]
+        if not self._before:
+            self._before, self._last = cells, cells[: self.position]
         self.again = self._to_run_again(cells, files) if again is None else again
         asked: Asked = {
             "cells": cells,
@@ -85,7 +86,7 @@ class NotebookRunner:
             "until": None if self.timeout is None else monotonic() + self.timeout,
         }
         self._last, self._files = cells, files
-        self._host.ask(asked)
+        self.host().ask(asked)
 
     def _to_run_again(self, cells: list[AskedCell], files: Mapping[str, bytes]) -> list[int]:
         """Return the cells before the position that have changed, and those that go by them; all if a file has."""
@@ -95,15 +96,14 @@ class NotebookRunner:
 
     def result(self) -> ProgramRun:
         """Wait for the end of a run."""
-        assert self._host is not None
         try:
-            for line in self._host.answers:
+            for line in self.host().answers:
                 told = json.loads(line)
                 if "fault" in told:
                     raise UsageError.of("fix-no-run.fault", fault=told["fault"])
                 if "cell" not in told:
                     if not forks.CAN_FORK:
-                        self.close()
+                        self._end_host()
                     return _run_of(self._text, told)
                 self.cell_begins(told["cell"])
         except KeyboardInterrupt:
@@ -112,25 +112,33 @@ class NotebookRunner:
         raise UsageError.of("fix-no-run.dead")
 
     def close(self) -> None:
-        if self._host is not None:
-            self._host.kill()
-            self._host.wait()
-            self._host.close()
-            self._host = None
+        """End for good, whatever another thread waits for."""
+        self._is_closed = True
+        self._end_host()
+
+    def _end_host(self) -> None:
+        host, self._host = self._host, None
+        if host is not None:
+            host.close()
 
     @property
     def _changed(self) -> Path:
         return Path(self._folder.name) / "texts.json"
 
-    def _started(self) -> Running:
-        if self.start is not None:
-            os.environ[overlay.VARIABLE] = str(self._changed)
-            return self.start(self.one_device)
-        own = {**_DRAWS, **os.environ, **_OF_NOTEBOOKS, overlay.VARIABLE: str(self._changed)}
-        own |= {ONE_DEVICE: "1"} if self.one_device else {}
+    def host(self) -> Running:
+        """Return the first host, which is started if there is none."""
+        if self._host is None:
+            own = {overlay.VARIABLE: str(self._changed)} | ({ONE_DEVICE: "1"} if self.one_device else {})
+            self._host = (self.start or self._in_a_process)(own, self._folder.name)
+        if self._is_closed:
+            self._end_host()
+            raise UsageError.of("fix-no-run.dead")
+        return self._host
+
+    def _in_a_process(self, own: Mapping[str, str], _: str) -> Running:
         command = (sys.executable, "-m", "devtrace.fixing.notebooks.host", self.simulate)
-        process = started(command, own, subprocess.PIPE, str(Path(self.path).parent))
-        return of_process(process)
+        variables = {**_DRAWS, **os.environ, **_OF_NOTEBOOKS, **own}
+        return of_process(started(command, variables, subprocess.PIPE, str(Path(self.path).parent)))
 
 
 def _first_change(before: list[AskedCell], now: list[AskedCell]) -> int:

@@ -6,9 +6,8 @@ import sys
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from devtrace.fixing.notebooks.process import NotebookFix, in_a_process, wait_for
-from devtrace.fixing.notebooks.running import Running
-from devtrace.fixing.notebooks.state import Job
+from devtrace.fixing.notebooks.fix import NotebookFix, wait_for
+from devtrace.fixing.notebooks.state import Beginning, Job
 from devtrace.notebook.companion import Companion, Magic, Message, Screen
 from devtrace.words.catalogue import sentence
 
@@ -24,7 +23,7 @@ class FixOfSession(Companion):
 
     def __init__(self, tracing: Tracing) -> None:
         super().__init__(tracing)
-        self.fix = NotebookFix(lambda: tracing.notify("fixing"), tracing.namespace, tracing.raised, self._start)
+        self.fix = NotebookFix(lambda: tracing.notify("fixing"), tracing.namespace, tracing.raised, self._beginning)
 
     def command(self, argument: str, screen: Screen) -> None:
         """Fix the errors of the cells that ran so far, in a process of its own; the panel then offers the changes."""
@@ -36,14 +35,13 @@ class FixOfSession(Companion):
         for line in wait_for(self.fix, reader, {id: label for id, (label, _) in ran.items()}):
             sys.stdout.write(f"{line}\n")
 
-    def _start(self, asked: Job) -> Running:
+    def _beginning(self, asked: Job) -> Beginning:
         """Go on from where the kernel is, where it can be forked there; else from the top, in a process."""
-        if "torch" in sys.modules:
-            from devtrace.fixing.notebooks import trial
+        if "torch" not in sys.modules:
+            return Beginning()
+        from devtrace.fixing.notebooks import trial
 
-            if position := trial.position_of(self.tracing, asked["cells"]):
-                return trial.begin(self.tracing, asked, position)
-        return in_a_process(asked)
+        return trial.beginning(self.tracing, asked)
 
     def answer(self, message: Message) -> bool:
         match message["kind"]:

@@ -1,6 +1,13 @@
-"""What a job that fixes a notebook says of itself, as it goes from process to process and to the page."""
+"""What a job that fixes a notebook is asked, and what it says of itself, to its processes and to the page."""
 
-from typing import Literal, NotRequired, TypedDict
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
+
+if TYPE_CHECKING:
+    from devtrace.fixing.notebooks.running import Running
 
 
 class PageCell(TypedDict):
@@ -14,12 +21,19 @@ class PageCell(TypedDict):
 class Job(TypedDict):
     """A fix that is asked for, of the first error alone if it is `one`; `last` is named where others are below it."""
 
-    folder: str
     devices: str
-    language: str
     last: str
     one: bool
     cells: list[PageCell]
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Where a job begins: behind `position` cells, in what `start` starts, for `limit` seconds; else at the top."""
+
+    start: Callable[[Mapping[str, str], str], Running] | None = None
+    position: int = 0
+    limit: float | None = None
 
 
 class AskedCell(TypedDict):
@@ -87,7 +101,7 @@ class Fixing(TypedDict):
     left: NotRequired[Bug]
 
 
-def beginning() -> Fixing:
+def first_state() -> Fixing:
     return {
         "state": "running", "round": 0, "cells": [], "cell": "", "bugs": [], "closing": "", "changed": [], "run": [],
         "needed": [],

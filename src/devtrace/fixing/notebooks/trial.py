@@ -1,16 +1,17 @@
 """Fix the notebook from where its kernel is: forks of the kernel go on where it failed, and touch nothing of it.
 
-The first fork is the job, which the system keeps from the user's files; its first host is a fork of that.
+Each is a host, made in the kernel's main thread between two cells; the system keeps it from the user's files.
 """
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 import sys
 import tempfile
-import weakref
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,10 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
 from devtrace.fixing.notebooks.confined import confine
 from devtrace.fixing.notebooks.host import Host
-from devtrace.fixing.notebooks.job import NotebookJob
 from devtrace.fixing.notebooks.run_again import texts_of
 from devtrace.fixing.notebooks.running import Running, of_fork
-from devtrace.fixing.notebooks.state import Job, PageCell
+from devtrace.fixing.notebooks.state import Beginning, Job, PageCell
 from devtrace.notebook.magic import extensions
 from devtrace.notebook.quiet_shell import quieten
 from devtrace.runtime import forks
@@ -37,37 +37,54 @@ LEAST: Final = 10.0
 """Seconds that the shortest cells get: they stopped at their error, and now go on."""
 
 
-def begin(tracing: Tracing, asked: Job, position: int) -> Running:
-    """Begin a job that goes on behind the first `position` cells."""
-    reading, writing = os.pipe()
-    folder = tempfile.TemporaryDirectory(prefix="devtrace-fix-")
-    pid = forks.fork()
-    if not pid:
-        with forks.to_its_end():
-            _give_way()
-            _leave_the_kernel(tracing, folder.name)
-            start = partial(_first_host, tracing, asked["cells"][:position])
-            limit = _limit(tracing, asked["cells"]) if asked["one"] else None
-            NotebookJob(asked, os.fdopen(writing, "w"), start, position, limit).go()
-    os.close(writing)
-    running = of_fork(pid, None, os.fdopen(reading))
-    weakref.finalize(running, folder.cleanup)
-    return running
+def beginning(tracing: Tracing, asked: Job) -> Beginning:
+    """Return how a job goes on behind the cells that ran in this kernel; in a process, where no fork of it can."""
+    position = _position(tracing, asked["cells"])
+    if not position:
+        return Beginning()
+    limit = _limit(tracing, asked["cells"]) if asked["one"] else None
+    return Beginning(partial(_start, tracing, asked["cells"][:position]), position, limit)
 
 
-def position_of(tracing: Tracing, cells: Sequence[PageCell]) -> int:
-    """Return how many of the cells have run in this kernel as they are; 0 where no fork of it can go on behind them."""
-    if not (forks.CAN_FORK and tracing.simulated and tracing.run is None):
+def _position(tracing: Tracing, cells: Sequence[PageCell]) -> int:
+    """Return how many of the cells have run in this kernel as they are; 0 where it cannot be forked now."""
+    is_idle = threading.current_thread() is threading.main_thread() and tracing.run is None
+    if not (forks.CAN_FORK and tracing.simulated and is_idle):
         return 0
     ran = texts_of(tracing.namespace)
     failed = {cell for cell, raised in tracing.raised.items() if ABOUT_DEVICES.search(raised)}
-    done = [each["source"].strip() in ran and each["cell"] not in failed for each in cells]
+    left = failed | tracing.running
+    done = [each["source"].strip() in ran and each["cell"] not in left for each in cells]
     return done.index(False) if False in done else 0
 
 
 def _limit(tracing: Tracing, cells: Sequence[PageCell]) -> float:
     """Return the seconds that a trial of one fix may take: three times what its cells took, before they failed."""
     return max(LEAST, 3 * sum(tracing.took.get(each["cell"], 0) for each in cells))
+
+
+def _start(tracing: Tracing, ran: Sequence[PageCell], own: Mapping[str, str], folder: str) -> Running:
+    """Let a fork wait behind the cells that ran. They go by the numbers that the job gives them."""
+    asks, answers = os.pipe(), os.pipe()
+    pid = forks.fork()
+    if not pid:
+        with forks.to_its_end():
+            os.close(asks[1])
+            _give_way()
+            _leave_the_kernel(tracing, folder)
+            os.environ.update(own)  # also for a cell that simulates anew
+            tracing.number_cells([each["cell"] for each in ran])
+            if ONE_DEVICE in own:
+                tracing.join_devices()
+            shell = _shell_of(tracing)
+            host = Host(shell, os.fdopen(asks[0]), os.fdopen(answers[1], "w"), len(ran))
+            quieten(shell)
+            tracing.switch(on=True)
+            tracing.observe_alone(host.keep)
+            host.serve()
+    os.close(asks[0])
+    os.close(answers[1])
+    return of_fork(pid, os.fdopen(asks[1], "w"), os.fdopen(answers[0]))
 
 
 def _give_way() -> None:
@@ -86,31 +103,10 @@ def _leave_the_kernel(tracing: Tracing, folder: str) -> None:
     sys.stdin, sys.stdout, sys.stderr = (open(os.devnull, mode) for mode in ("r", "w", "w"))  # noqa: SIM115
     if kernel := getattr(_shell_of(tracing), "kernel", None):
         kernel.session.send = lambda *message, **how: None  # its sockets are not this process's
+    asyncio._set_running_loop(None)  # a cell that awaits gets a loop of its own
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     multiprocessing.current_process()._config.pop("tempdir", None)  # type: ignore[attr-defined]
     confine(folder)
-
-
-def _first_host(tracing: Tracing, ran: Sequence[PageCell], one_device: bool) -> Running:
-    """Let a fork wait behind the cells that ran. They go by the numbers that the job gives them."""
-    asks, answers = os.pipe(), os.pipe()
-    pid = forks.fork()
-    if not pid:
-        with forks.to_its_end():
-            os.close(asks[1])
-            tracing.number_cells([each["cell"] for each in ran])
-            if one_device:
-                os.environ[ONE_DEVICE] = "1"  # for a cell that simulates anew
-                tracing.join_devices()
-            shell = _shell_of(tracing)
-            host = Host(shell, os.fdopen(asks[0]), os.fdopen(answers[1], "w"), len(ran))
-            quieten(shell)
-            tracing.switch(on=True)
-            tracing.observe_alone(host.keep)
-            host.serve()
-    os.close(asks[0])
-    os.close(answers[1])
-    return of_fork(pid, os.fdopen(asks[1], "w"), os.fdopen(answers[0]))
 
 
 def _shell_of(tracing: Tracing) -> Any:

@@ -90,9 +90,9 @@ class Panel:
         if reason := refusal("to_kernel", data):
             log.warning("refused from the sidebar: %s", reason)
             return
-        if data["kind"] == "simulate":  # not while a cell runs
-            self._touched = True
-            self._lister.when_idle(lambda: self._answer(connection, data))
+        self._touched |= data["kind"] == "simulate"
+        if data["kind"] == "simulate" or (data["kind"] == "fix" and not self.tracing.running):
+            self._lister.when_idle(lambda: self._answer(connection, data))  # in the main thread, which may be forked
         else:
             self._answer(connection, data)
 

@@ -1,34 +1,28 @@
-"""The notebook's errors fixed in the background: a process that runs it on simulated devices, and what that has said.
+"""The notebook's errors fixed in the background: a thread, its processes, and what they have said.
 
     fix = NotebookFix(changed, namespace, raised)
-    fix.begin(cells, "cuda:1")          # `changed` is called at each line of the process, in a thread of its own
+    fix.begin(cells, "cuda:1")          # `changed` is called at each change of the state, in the thread
     fix.state                           # as the page shows it; None before the first
     fix.cell_ended()                    # what has to run goes by what the kernel, whose namespace it is, has run
     fix.cancel()
 
-The process ends with this one: it reads an input that nobody else holds.
+Whatever it has begun ends with it.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from devtrace.fixing.notebooks.job import NotebookJob
 from devtrace.fixing.notebooks.run_again import cells_needed, cells_to_run
-from devtrace.fixing.notebooks.running import Running, of_process
-from devtrace.fixing.notebooks.state import Job, beginning
+from devtrace.fixing.notebooks.state import Beginning, Fixing, Job, first_state
 from devtrace.fixing.notebooks.text import runs
-from devtrace.words import language
 from devtrace.words.catalogue import sentence
-from devtrace.words.errors import named
+from devtrace.words.errors import DevtraceError, named
 
-COMMAND: Final = (sys.executable, "-m", "devtrace.fixing.notebooks.job")
 State = dict[str, Any]
 _CELL: Final = re.compile(r"\bIn\[\d+\]")
 _LOOK: Final = 0.2
@@ -43,15 +37,15 @@ class NotebookFix:
         changed: Callable[[], None],
         namespace: Mapping[str, Any],
         raised: Mapping[str, str],
-        start: Callable[[Job], Running] | None = None,
+        beginning: Callable[[Job], Beginning] = lambda asked: Beginning(),
     ) -> None:
         self.state: State | None = None
         self._changed = changed
         self._namespace = namespace
         self._raised = raised  # by the cells of the session, which went on below them
-        self._start = start or in_a_process
+        self._beginning = beginning
         self._cells: Sequence[State] = []
-        self._process: Running | None = None
+        self._job: NotebookJob | None = None
         self._lock = threading.Lock()
 
     def begin(self, cells: Sequence[State], devices: str, last: str = "", *, one: bool = False) -> threading.Thread:
@@ -59,9 +53,7 @@ class NotebookFix:
         self.close()
         code = [each for each in cells if runs({"cell_type": "code", "source": each["source"]})]
         asked: Job = {
-            "folder": os.getcwd(),
             "devices": devices,
-            "language": language.current(),
             "last": last,
             "one": one,
             "cells": [
@@ -69,13 +61,13 @@ class NotebookFix:
                 for each in code
             ],
         }
-        process = self._start(asked)
+        job = NotebookJob(asked, lambda state: self._told(job, state), self._beginning(asked))
         with self._lock:
-            self._process, self._cells, self.state = process, cells, dict(beginning())
+            self._job, self._cells, self.state = job, cells, dict(first_state())
         self._changed()
-        reader = threading.Thread(target=self._follow, args=(process,), name="devtrace-fix", daemon=True)
-        reader.start()
-        return reader
+        thread = threading.Thread(target=self._go, args=(job,), name="devtrace-fix", daemon=True)
+        thread.start()
+        return thread
 
     def cancel(self) -> None:
         if self.close() and self.state is not None and self.state["state"] == "running":
@@ -90,31 +82,26 @@ class NotebookFix:
                 self._set(now, lambda: self.state is state)
 
     def close(self) -> bool:
-        """End the process; return whether there was one. What it has said and nobody has taken yet is passed over."""
+        """End the job; return whether there was one. What it has said and nobody has taken yet is passed over."""
         with self._lock:
-            process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-        return process is not None
+            job, self._job = self._job, None
+        if job is not None:
+            job.close()
+        return job is not None
 
-    def _follow(self, process: Running) -> None:
-        def is_asked() -> bool:
-            return process is self._process
-
-        closing = ""
+    def _go(self, job: NotebookJob) -> None:
         try:
-            with process.answers as lines:
-                for line in lines:
-                    self._set(self._with_what_runs(json.loads(line)), is_asked)
+            job.go()
         except Exception as fault:  # noqa: BLE001 (whatever it is, whoever waits for the end hears of one)
-            process.kill()
-            closing = named(fault)
-        code = process.wait()
-        if self.state is not None and self.state["state"] == "running":
-            closing = closing or sentence("fix.job-ended", code=code)
-            self._set({**self.state, "state": "failed", "closing": closing}, is_asked)
+            closing = str(fault) if isinstance(fault, DevtraceError) else named(fault)
+            self._set({**(self.state or {}), "state": "failed", "closing": closing}, lambda: job is self._job)
+        finally:
+            job.close()
         with self._lock:
-            self._process = None if is_asked() else self._process
+            self._job = None if self._job is job else self._job
+
+    def _told(self, job: NotebookJob, state: Fixing) -> None:
+        self._set(self._with_what_runs(dict(state)), lambda: job is self._job)
 
     def _set(self, state: State, is_still: Callable[[], bool]) -> None:
         """Make this the state unless something else was asked for while it was worked out."""
@@ -134,14 +121,6 @@ class NotebookFix:
         run = cells_to_run(texts, {ids.index(cell) for cell in after})
         needed = cells_needed(texts, run, self._namespace)
         return {**state, "run": [ids[at] for at in sorted({*run, *needed})], "needed": [ids[at] for at in needed]}
-
-
-def in_a_process(asked: Job) -> Running:
-    """Start a job, in a session of its own: Interrupt of a kernel goes to all of the kernel's group."""
-    pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
-    running = of_process(subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, stderr=quiet, start_new_session=True))
-    running.ask(asked)
-    return running
 
 
 def wait_for(fix: NotebookFix, reader: threading.Thread, labels: Mapping[str, str]) -> Iterator[str]:
