@@ -464,7 +464,7 @@ def test_rounds_print_no_traceback_of_an_error_that_is_fixed_and_that_of_any_oth
     assert [line for line in printed.splitlines() if "Error" in line] == [
         "KeyError: 'best'",
         "devtrace: no device error is left in what ran on 1 simulated device, but the program ended early: KeyError: "
-        "'best'. What comes after that was not run, and may have device errors",
+        "'best' (train.py line 9). What comes after that was not run, and may have device errors",
     ]
     assert printed.count("Traceback") == 1
 

@@ -161,7 +161,7 @@ def test_an_error_that_is_no_devices_ends_the_rounds(
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "a.ipynb")
     assert main(["fix", "a.ipynb"]) == 1
     printed = capfd.readouterr()
-    early = "but the program ended early: AttributeError: 'Tensor' object has no attribute 'shapes' (In[2])."
+    early = "but the program ended early: AttributeError: 'Tensor' object has no attribute 'shapes' (In[2] line 1)."
     assert (printed.out, early in printed.err) == ("", True)
     cells[1].outputs = [nbformat.v4.new_output("error", ename="AttributeError", evalue="'Tensor' ...", traceback=[])]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "a.ipynb")

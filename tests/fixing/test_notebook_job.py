@@ -72,7 +72,7 @@ def test_what_cannot_be_fixed_is_named_with_what_was_found(fix: NotebookFix) -> 
     cells = (("a", "import torch\nx = torch.ones(3, device='cuda:0')"), ("b", "{}['missing']"))
     reader = fix.begin(asked(cells), "cuda:1")
     *_, closing = wait_for(fix, reader, {"b": "In[7]"})
-    assert "early: KeyError: 'missing' (In[7]). What comes after that was not run" in closing
+    assert "early: KeyError: 'missing' (In[7] line 1). What comes after that was not run" in closing
     assert fix.state is not None
     assert (fix.state["state"], fix.state["changed"]) == ("left", [])
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
@@ -95,6 +96,28 @@ class Kernel:
                     return
                 continue
             yield {"type": kind, "buffers": message.get("buffers", []), **content}
+
+    def fixing(self, cells: list[dict[str, Any]], runs: str = "") -> Iterator[dict[str, Any]]:
+        """Ask for a fix as JupyterLab does, on a comm that has a subshell; `runs`: a cell that runs meanwhile."""
+        session, comm = self.client.session, uuid4().hex
+        self.client.control_channel.send(session.msg("create_subshell_request"))
+        while "subshell_id" not in (reply := self.client.get_control_msg(timeout=LIMIT)["content"]):
+            pass
+        if runs:
+            self.client.execute(runs)
+            while self.client.get_iopub_msg(timeout=LIMIT)["content"].get("code") != runs:
+                pass
+        hello = {"kind": "hello", "request": 1, "protocol": 1, "visible": True}
+        for kind, data in (("comm_open", hello), ("comm_msg", {"kind": "fix", "request": 2, "cells": cells})):
+            message = session.msg(kind, {"comm_id": comm, "target_name": "devtrace", "data": data})
+            message["header"]["subshell_id"] = reply["subshell_id"]
+            self.client.shell_channel.send(message)
+        state: dict[str, Any] = {"state": "running"}
+        while state["state"] == "running":
+            told = self.client.get_iopub_msg(timeout=LIMIT)
+            if told["msg_type"] == "comm_msg" and "fixing" in told["content"]["data"]:
+                state = told["content"]["data"]["fixing"]
+                yield state
 
     def send(self, comm: str, content: dict[str, Any]) -> None:
         """Send a custom message of a widget's view."""

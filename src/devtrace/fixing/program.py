@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,11 +16,13 @@ from typing import IO, Any, Final, Literal
 from devtrace.contract import findings_json
 from devtrace.diagnosis.findings import Finding
 from devtrace.fixing import values
+from devtrace.fixing.patch import relative
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime import overlay
 from devtrace.runtime.device_spec import NO_REAL_DEVICES, ONE_DEVICE
 from devtrace.runtime.rank import ENDING
-from devtrace.source.user_code import OWN_PACKAGES
+from devtrace.source.user_code import OWN_PACKAGES, owner_of
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 
 STDERR: Final = 2
@@ -140,6 +142,20 @@ class Printed:
         return self._kept.decode(errors="replace")
 
 
+def in_words(raised: Mapping[str, Any] | None, place: Callable[[str, int], str]) -> str:
+    """Return what a run raised, and the last of its places that there are words for: `KeyError: 'a' (In[3] line 2)`."""
+    if not raised:
+        return ""
+    text = f"{raised['type']}: {raised['message']}".removesuffix(": ")
+    places = [at for file, line in raised.get("lines", ()) if (at := place(str(file), int(line)))]
+    return f"{text} ({places[-1]})" if places else text
+
+
+def place_of(file: str, line: int) -> str:
+    """Return where a line of the user's is, empty for a package's."""
+    return sentence("fix.place", source=relative(file), line=line) if owner_of(file) == "user" else ""
+
+
 def run_of(found: Path, code: int, *, is_late: bool = False) -> ProgramRun:
     """Return the run that left findings and this exit code."""
     data = json.loads(found.read_text(encoding="utf-8"))
@@ -148,7 +164,7 @@ def run_of(found: Path, code: int, *, is_late: bool = False) -> ProgramRun:
     return ProgramRun(
         ending,
         tuple(sorted(findings_json.read(found), key=lambda finding: finding.op)),
-        f"{raised['type']}: {raised['message']}" if raised else "",
+        in_words(raised, place_of),
         tuple((str(file), int(line)) for file, line in raised.get("lines", ())),
         crossings=sum(data["counts"].values()),
         peaks=data["peaks"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypedDict
 
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.fixing.compared import Compared, ReferenceRun
@@ -22,17 +22,25 @@ _OF_AN_EDIT: Final = (
 """Errors that a wrong edit raises where the program had none."""
 
 
+class Refusal(TypedDict):
+    """What another change of an error would have done, and what its run showed."""
+
+    help: str
+    why: str
+
+
 @dataclass(frozen=True)
 class Change:
     """A finding that was fixed in a round, and the text of its files before and after.
 
-    `counts` is how often the program paid without and with it, if it is of a cost.
+    `counts` is how often the program paid without and with it, if it is of a cost. `refused` were tried before it.
     """
 
     finding: Finding
     before: Mapping[str, SourceText]
     after: Mapping[str, SourceText]
     counts: tuple[int, int] | None = None
+    refused: Sequence[Refusal] = ()
 
 
 @dataclass
@@ -44,11 +52,12 @@ class Rounds:
     most: int = MOST_ROUNDS
     reference: ReferenceRun | None = None
     announce: Callable[[Rounds, frozenset[str]], None] = lambda rounds, own: None
-    only_first: bool = False  # end where the first error is past
+    only_first: bool = False  # end where the first error is past, and its twins
     changes: list[Change] = field(default_factory=list)
     runs: list[ProgramRun] = field(default_factory=list)
     left: Finding | None = None
     why_left: str = ""
+    refused: Sequence[Refusal] = ()  # of what is left
     last: ProgramRun = field(init=False)
     compared: Compared | None = None  # the last run with the reference
 
@@ -79,8 +88,8 @@ class Rounds:
         while len(self.runs) < self.most:
             self.run_once()
             if why := self._why_the_last_change_is_none():
-                is_changed = self._take_the_next(self.changes.pop().finding, why)
-            elif self.changes and self.only_first:
+                is_changed = self._take_the_next(self.changes.pop(), why)
+            elif self.changes and self.only_first and not _are_twins(self.changes[0].finding, self.last.error):
                 return
             else:
                 is_changed = self.last.error is not None and self._take(self.last.error)
@@ -98,13 +107,14 @@ class Rounds:
         is_in_its_lines = not {*changed_lines(change)}.isdisjoint(last.lines)
         return sentence("fix.another-error", raised=last.raised) if is_of_an_edit and is_in_its_lines else ""
 
-    def _take_the_next(self, finding: Finding, why: str) -> bool:
+    def _take_the_next(self, change: Change, why: str) -> bool:
         """Apply the next fix of a finding whose first one is none; return whether there is one."""
+        finding, refused = change.finding, [*change.refused, Refusal(help=change.finding.help, why=why)]
         for at, choice in enumerate(finding.others):
             other = replace(finding, help=choice.help, edits=choice.edits, others=finding.others[at + 1 :])
-            if not self.apply(other):
+            if not self.apply(other, refused):
                 return True
-        self.left, self.why_left = finding, why
+        self.left, self.why_left, self.refused = finding, why, refused
         return False
 
     def _pays_at_its_lines(self) -> bool:
@@ -168,7 +178,7 @@ class Rounds:
             self.left, self.why_left = error, misfit
         return not misfit
 
-    def apply(self, finding: Finding) -> str:
+    def apply(self, finding: Finding, refused: Sequence[Refusal] = ()) -> str:
         """Change the texts as a finding's edits say; return why that cannot be, if it cannot."""
         texts = self.texts
         before = {file: texts.get(file) or self.read(file) for file in {edit.file for edit in finding.edits}}
@@ -178,7 +188,7 @@ class Rounds:
             }
         except UsageError as misfit:
             return str(misfit)
-        self.changes.append(Change(finding, before, after))
+        self.changes.append(Change(finding, before, after, refused=refused))
         return ""
 
     def _with_edits_of_packages(self, error: Finding) -> Finding:
@@ -240,6 +250,14 @@ def _is_of(change: Change, error: Finding) -> bool:
     return _is_at(change, site, site_now) and (_is_made_by(change, born_now) or _is_at(change, born, born_now))
 
 
+def _are_twins(one: Finding, error: Finding | None) -> bool:
+    """Return whether an error is one that was mended, at another line of the same cell or function."""
+    if error is None or one.site is None or error.site is None:
+        return False
+    here, there = ((site.file, site.cell, site.function) for site in (one.site, error.site))
+    return here == there and one.rule == error.rule and (_name(one) == _name(error) or bool(one.holders))
+
+
 def _sites(error: Finding) -> tuple[Site | None, Site | None]:
     return error.site, error.culprit.born if error.culprit is not None else None
 
@@ -261,4 +279,6 @@ def where(finding: Finding) -> tuple[str, str, str]:
 
 
 def _name(finding: Finding) -> str:
-    return finding.culprit.name if finding.culprit is not None else ""
+    """Return the name of the tensor, or of what holds most of a memory."""
+    holder = finding.holders[0].name if finding.holders else ""
+    return finding.culprit.name if finding.culprit is not None else holder

@@ -89,7 +89,11 @@ def dtypes_named(text: str) -> tuple[str, ...] | None:
     return found.named if found is not None and (found.named or not ABOUT_DEVICES.search(text)) else None
 
 
+def is_known(text: str) -> bool:
+    """Return whether torch says this of devices, their memory, or dtypes."""
+    return bool(ABOUT_DEVICES.search(text) or _OUT_OF_MEMORY in text or refused(text) or is_of_another_trait(text))
+
+
 def _is_of_torch(error: BaseException) -> bool:
     text = text_of(error)
-    known = ABOUT_DEVICES.search(text) or _OUT_OF_MEMORY in text or refused(text) or is_of_another_trait(text)
-    return bool(known) and (WRAPPED in text or not is_raised_in_source(error))
+    return is_known(text) and (WRAPPED in text or not is_raised_in_source(error))

@@ -80,7 +80,8 @@ def _refuse(laid: _Laid, changes: tuple[str, ...], event: str, details: tuple[An
         return  # to a process of its own: a DataLoader's worker
     is_read = event == "open" and not (details[2] or 0) & _TO_WRITE
     if event in _REFUSED or (event in changes and not is_read and not laid.is_free(details[0])):
-        raise PermissionError(EACCES, os.strerror(EACCES), str(details[0]) if details else event)
+        about = details[event == "socket.connect"] if details else event
+        raise PermissionError(EACCES, os.strerror(EACCES), str(about))
 
 
 class _Laid:
@@ -102,7 +103,7 @@ class _Laid:
         leads: dict[Any, Callable[..., Any]] = {
             io.open: self._open, os.remove: self._remove, os.unlink: self._remove, os.rmdir: self._remove,
             os.rename: self._move, os.replace: self._move, os.mkdir: self._make, os.stat: self._read,
-            torch.save: self._save,
+            os.chmod: self._touch, os.utime: self._touch, torch.save: self._save,
         }  # fmt: skip
         led = {id(own): (own, partial(lead, own)) for own, lead in leads.items()}
         modules: list[Any] = [*sys.modules.values()]  # a program may put anything there
@@ -170,6 +171,11 @@ class _Laid:
 
     def _read(self, own: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> Any:
         return own(self._seen(path), *args, **kwargs)
+
+    def _touch(self, own: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> None:
+        """Give a mode or times to what was written; a file of the user's keeps its own."""
+        if (seen := self._seen(path)) is not path or self.is_free(path):
+            own(seen, *args, **kwargs)
 
     def _save(self, own: Callable[..., Any], value: Any, f: Any, *args: Any, **kwargs: Any) -> None:
         """Write as `torch.save`, which opens a path by itself."""

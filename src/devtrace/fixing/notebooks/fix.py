@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from devtrace.fixing.notebooks.job import NotebookJob
@@ -37,12 +38,13 @@ class NotebookFix:
         changed: Callable[[], None],
         namespace: Mapping[str, Any],
         raised: Mapping[str, str],
+        took: Mapping[str, float] = MappingProxyType({}),
         beginning: Callable[[Job], Beginning] = lambda asked: Beginning(),
     ) -> None:
         self.state: State | None = None
         self._changed = changed
         self._namespace = namespace
-        self._raised = raised  # by the cells of the session, which went on below them
+        self._raised, self._took = raised, took  # by the cells of the session, which went on below an error
         self._beginning = beginning
         self._cells: Sequence[State] = []
         self._job: NotebookJob | None = None
@@ -57,7 +59,12 @@ class NotebookFix:
             "last": last,
             "one": one,
             "cells": [
-                {"cell": each["cell"], "source": each["source"], "raised": self._raised.get(each["cell"], "")}
+                {
+                    "cell": each["cell"],
+                    "source": each["source"],
+                    "raised": self._raised.get(each["cell"], ""),
+                    "took": self._took.get(each["cell"], 0),
+                }
                 for each in code
             ],
         }
@@ -101,7 +108,10 @@ class NotebookFix:
             self._job = None if self._job is job else self._job
 
     def _told(self, job: NotebookJob, state: Fixing) -> None:
-        self._set(self._with_what_runs(dict(state)), lambda: job is self._job)
+        known, told = self.state or {}, dict(state)
+        is_same = told["changed"] == known.get("changed")
+        now = {**told, "run": known["run"], "needed": known["needed"]} if is_same else self._with_what_runs(told)
+        self._set(now, lambda: job is self._job)
 
     def _set(self, state: State, is_still: Callable[[], bool]) -> None:
         """Make this the state unless something else was asked for while it was worked out."""

@@ -17,13 +17,14 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
 from typing import IO, Any, Final, NoReturn, cast
 
 from devtrace.contract import findings_json
-from devtrace.diagnosis.findings import to_json
+from devtrace.diagnosis.findings import Finding, to_json
+from devtrace.features import find
 from devtrace.fixing import values
 from devtrace.fixing.notebooks.confined import branch
 from devtrace.fixing.notebooks.state import Asked, AskedCell
@@ -52,10 +53,17 @@ class Host:
     before: IO[str] | None = None  # to the host that this one is a fork of
     traced: dict[int, Traced] = field(default_factory=dict)  # by the cells' numbers
     printed: dict[int, str] = field(default_factory=dict)
+    failed: BaseException | None = (
+        None  # what the first cell to run has raised before, which answers the first question
+    )
 
     def serve(self, asked: Asked | None = None) -> NoReturn:
         """Run what is asked for, until nobody asks."""
-        asked = asked or self.next()
+        asked, failed = asked or self.next(), self.failed
+        if asked is not None and failed is not None:
+            self.failed = None
+            self._tell("raised", failed)
+            asked = self.next()
         while asked is not None:
             if asked["first"] < self.position and self.before is not None:
                 _say(self.before, asked)
@@ -145,10 +153,11 @@ class Host:
         """Say what was found in all cells so far, in their order, and how the last one ended."""
         traced = [self.traced[number] for number in sorted(self.traced)]
         ordered = (sorted(each.report.findings, key=lambda finding: finding.op) for each in traced)
+        found = [_with_edit(finding, error) for findings in ordered for finding in findings]
         told = {
             "ending": ending,
-            "findings": [to_json(finding) for findings in ordered for finding in findings],
-            "cells": _numbers(),
+            "findings": [to_json(finding) for finding in found],
+            "cells": numbers_of_cells(),
             "crossings": sum(sum(findings_json.counts_of(each.report).values()) for each in traced),
             "peaks": findings_json.peaks_of(each.report for each in traced),
             "values": values.values_of(self.shell.user_ns),
@@ -163,7 +172,16 @@ def _say(to: IO[str], what: object) -> None:
     to.flush()
 
 
-def _numbers() -> dict[str, int]:
+def _with_edit(finding: Finding, error: BaseException | None) -> Finding:
+    """Return an error's finding with the edit that its frames give, where its trace gave none."""
+    explain = find("function", "explain")
+    if finding.severity != "error" or finding.edits or error is None or explain is None:
+        return finding
+    same = next((each for each in explain(error).findings if each.edits and each.rule == finding.rule), finding)
+    return replace(finding, help=same.help, edits=same.edits, others=same.others)
+
+
+def numbers_of_cells() -> dict[str, int]:
     """Return the number of each cell by its file, also of one that only defines what others call."""
     if "torch" not in sys.modules:
         return {}

@@ -20,7 +20,7 @@ from devtrace.fixing.notebooks.runner import NotebookRunner
 from devtrace.fixing.notebooks.state import Beginning, Bug, Changed, Fixing, Hunk, Job, PageCell, first_state
 from devtrace.fixing.notebooks.text import NotebookText
 from devtrace.fixing.program import ProgramRun
-from devtrace.fixing.rounds import Change, Rounds
+from devtrace.fixing.rounds import Change, Refusal, Rounds
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime.device_spec import count_of, with_room
 from devtrace.words.catalogue import sentence
@@ -39,14 +39,13 @@ class NotebookJob:
         cells, self._last, self._tell = asked["cells"], asked["last"], tell
         self._path = os.path.join(os.getcwd(), NAME)
         self._text = NotebookText(self._path, _as_notebook(cells))
-        self._ids = [each["cell"] for each in cells]
+        self._ids, self._took = [each["cell"] for each in cells], [each["took"] for each in cells]
         self._state: Fixing = {**first_state(), "cells": self._ids}
         runner = partial(
             NotebookRunner, self._path, timeout=beginning.limit, start=beginning.start, position=beginning.position
         )
         self._runner = runner(simulate=asked["devices"], cell_begins=self._cell_begins)
         self._reference = runner(simulate=with_room(asked["devices"]), one_device=True)
-        self._is_reference_begun = False
         if beginning.start is not None:  # what a fork has is what is there now
             self._runner.host()
             self._reference.host()
@@ -66,24 +65,22 @@ class NotebookJob:
         if is_proven and rounds.changes:
             compared = ReferenceRun(self._run_as_it_was).compared(rounds.last, rounds.is_of_memory)
         if rounds.left is not None:
-            self._state["left"] = self._bug(rounds.left)
+            self._state["left"] = self._bug(rounds.left, rounds.refused)
         ended = "tried" if compared is not None and not compared.is_proof else "proven"
-        state, changed = ended if is_proven else "left", list(self._changed())
+        state, changed = ended if is_proven else "left", self._changed(rounds.changes)
         self._report(state=state, bugs=self._bugs(), closing=self._closing(compared), changed=changed)
 
     def _read(self, file: str) -> SourceText:
         return self._text if file == self._path else SourceText(file, Path(file).read_bytes())
 
     def _run_as_it_was(self) -> ProgramRun:
-        if not self._is_reference_begun:
+        if not self._reference.is_begun:
             self._begin_reference()
-        self._is_reference_begun = False
         return self._reference.result()
 
     def _begin_reference(self) -> None:
         """Let the notebook run as it was, on one memory, beside the rounds."""
         self._reference.begin({self._path: self._text}, again=self._runner.again)
-        self._is_reference_begun = True
 
     def close(self) -> None:
         self._runner.close()
@@ -93,10 +90,13 @@ class NotebookJob:
         is_from_the_top = self._runner.position == 0  # else what runs again is known at the end
         if is_from_the_top and len(rounds.changes) == 1 and len(rounds.runs) == 1:
             self._begin_reference()
-        self._report(round=len(rounds.runs) + 1, cell="", bugs=self._bugs())
+        held = self._changed(rounds.changes[:-1])  # what is not run yet may not
+        self._report(round=len(rounds.runs) + 1, cell="", bugs=self._bugs(), changed=held)
 
     def _cell_begins(self, number: int) -> None:
-        self._report(cell=self._id_of(number))
+        took = self._took[number - 1]
+        self._state.pop("expected", None)
+        self._report(cell=self._id_of(number), below=len(self._ids) - number, **({"expected": took} if took else {}))
 
     def _report(self, **parts: Any) -> None:
         self._state = {**self._state, **parts}  # type: ignore[typeddict-item]
@@ -107,8 +107,10 @@ class NotebookJob:
 
     def _closing(self, compared: Compared | None) -> str:
         rounds, last = self._rounds, self._rounds.last
-        if rounds.left is not None or rounds.unmended:
-            return rounds.why_left or rounds.unmended
+        if rounds.left is not None:
+            return self._what_is_left(rounds.left)
+        if rounds.unmended:
+            return rounds.unmended
         if last.error is not None and rounds.only_first:
             return sentence("fix.tried-next", site=last.error.site, message=one_line(last.error.message))
         if last.error is not None:
@@ -118,23 +120,34 @@ class NotebookJob:
         if last.raised.startswith("PermissionError") and self._runner.start is not None:
             return sentence("fix.refused", raised=last.raised)
         if last.ending != "ended":
-            return sentence("fix.ended-early", devices=self._counted(), raised=last.raised)
+            return sentence("fix.ended-early", devices=self._counted(), raised=last.raised or sentence("fix.signal"))
         nothing, proven, tried = _AS_FAR if self._last else _NOTEBOOK
         about = {"devices": self._counted(), "last": self._last}
         if compared is None:
             return sentence(nothing, **about)
         return sentence(proven if compared.is_proof else tried, compared=str(compared), **about)
 
+    def _what_is_left(self, left: Finding) -> str:
+        """Say how far it came: how many errors are mended, where the next is, and how many cells lie below that."""
+        rounds, tried = self._rounds, len(self._rounds.refused)
+        why = sentence("fix.none-held", count=tried) if tried > 1 else rounds.why_left
+        if left.site is None or rounds.only_first:
+            return why
+        mended, below = len(rounds.changes), len(self._ids) - (left.site.cell or len(self._ids))
+        text = sentence("fix.left-after" if mended else "fix.left-first", mended=mended, site=left.site, why=why)
+        return sentence("fix.not-reached", left=text, below=below) if below else text
+
     def _counted(self) -> str:
         return sentence("fix.devices", count=count_of(self._runner.simulate))
 
     def _bugs(self) -> list[Bug]:
-        return [self._bug(change.finding, *self._hunks(change)) for change in self._rounds.changes]
+        return [self._bug(change.finding, change.refused, *self._hunks(change)) for change in self._rounds.changes]
 
-    def _bug(self, finding: Finding, *hunks: Hunk) -> Bug:
+    def _bug(self, finding: Finding, refused: Sequence[Refusal], *hunks: Hunk) -> Bug:
         cell, line = (self._id_of(finding.site.cell), finding.site.line) if finding.site is not None else ("", 0)
         message = one_line(finding.message)
-        return {"cell": cell, "line": line, "message": message, "help": finding.help, "hunks": [*hunks]}
+        bug: Bug = {"cell": cell, "line": line, "message": message, "help": finding.help, "hunks": [*hunks]}
+        return {**bug, "refused": [*refused]} if refused else bug
 
     def _hunks(self, change: Change) -> Iterator[Hunk]:
         for file, after in change.after.items():
@@ -145,12 +158,11 @@ class NotebookJob:
             else:
                 yield from _hunks_of("", file, _plain(before), _plain(after))
 
-    def _changed(self) -> Iterator[Changed]:
-        final = self._rounds.texts.get(self._path, self._text)
+    def _changed(self, changes: Sequence[Change]) -> list[Changed]:
+        final = next((change.after[self._path] for change in changes[::-1] if self._path in change.after), self._text)
         assert isinstance(final, NotebookText)
-        for cell, before, after in zip(self._ids, self._text.sources(), final.sources(), strict=True):
-            if before != after:
-                yield {"cell": cell, "before": before, "after": after}
+        cells = zip(self._ids, self._text.sources(), final.sources(), strict=True)
+        return [{"cell": cell, "before": before, "after": after} for cell, before, after in cells if before != after]
 
 
 def _hunks_of(cell: str, file: str, old: list[str], new: list[str]) -> Iterator[Hunk]:
@@ -168,8 +180,10 @@ def _as_notebook(cells: Sequence[PageCell]) -> bytes:
     rest: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}}
     error: dict[str, Any] = {"output_type": "error", "ename": "", "traceback": []}
     outputs = [[{**error, "evalue": each["raised"]}] if each["raised"] else [] for each in cells]
+    sources = [each["source"].splitlines(keepends=True) for each in cells]  # a line of the file each, as changes go by
     code = [
-        {**rest, "id": each["cell"], "source": each["source"], "outputs": outputs[at]} for at, each in enumerate(cells)
+        {**rest, "id": each["cell"], "source": source, "outputs": told}
+        for each, source, told in zip(cells, sources, outputs, strict=True)
     ]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": code}).encode()
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": code}, indent=1).encode()

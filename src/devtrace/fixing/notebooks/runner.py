@@ -23,10 +23,11 @@ from devtrace.fixing.notebooks.run_again import cells_to_run
 from devtrace.fixing.notebooks.running import Running, of_process
 from devtrace.fixing.notebooks.state import Asked, AskedCell
 from devtrace.fixing.notebooks.text import NotebookText
-from devtrace.fixing.program import ProgramRun, started
+from devtrace.fixing.program import ProgramRun, in_words, place_of, started
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime import forks, overlay
 from devtrace.runtime.device_spec import NO_REAL_DEVICES, ONE_DEVICE
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 
 _OF_NOTEBOOKS: Final = {**NO_REAL_DEVICES, "PYTHONHASHSEED": "0"}
@@ -53,6 +54,7 @@ class NotebookRunner:
     start: Callable[[Mapping[str, str], str], Running] | None = None  # with an environment, and a folder to write in
     position: int = 0
     again: list[int] = field(default_factory=list, init=False)  # cells before the position that ran in the last run
+    is_begun: bool = field(default=False, init=False)  # a run, whose result nobody has taken
     _host: Running | None = field(default=None, init=False)
     _is_closed: bool = field(default=False, init=False)
     _before: list[AskedCell] = field(default_factory=list, init=False)
@@ -87,6 +89,7 @@ class NotebookRunner:
         }
         self._last, self._files = cells, files
         self.host().ask(asked)
+        self.is_begun = True
 
     def _to_run_again(self, cells: list[AskedCell], files: Mapping[str, bytes]) -> list[int]:
         """Return the cells before the position that have changed, and those that go by them; all if a file has."""
@@ -96,6 +99,7 @@ class NotebookRunner:
 
     def result(self) -> ProgramRun:
         """Wait for the end of a run."""
+        self.is_begun = False
         try:
             for line in self.host().answers:
                 told = json.loads(line)
@@ -150,11 +154,15 @@ def _first_change(before: list[AskedCell], now: list[AskedCell]) -> int:
 def _run_of(notebook: NotebookText, told: Mapping[str, Any]) -> ProgramRun:
     raised = told["raised"]
     cells = {str(file): int(count) for file, count in told["cells"].items()}
-    where = next((f" (In[{cells[file]}])" for file, _ in raised["lines"] if file in cells), "") if raised else ""
+
+    def place(file: str, line: int) -> str:
+        is_cell = file in cells
+        return sentence("fix.place", source=f"In[{cells[file]}]", line=line) if is_cell else place_of(file, line)
+
     return ProgramRun(
         told["ending"],
         tuple(_in_notebook(from_json(found), notebook.name) for found in told["findings"]),
-        f"{raised['type']}: {raised['message']}{where}" if raised else "",
+        in_words(raised, place),
         tuple(_line(str(file), int(line), cells, notebook) for file, line in raised["lines"]) if raised else (),
         told["values"],
         told["printed"],

@@ -23,7 +23,8 @@ class FixOfSession(Companion):
 
     def __init__(self, tracing: Tracing) -> None:
         super().__init__(tracing)
-        self.fix = NotebookFix(lambda: tracing.notify("fixing"), tracing.namespace, tracing.raised, self._beginning)
+        told, names = lambda: tracing.notify("fixing"), tracing.namespace
+        self.fix = NotebookFix(told, names, tracing.raised, tracing.took, self._beginning)
 
     def command(self, argument: str, screen: Screen) -> None:
         """Fix the errors of the cells that ran so far, in a process of its own; the panel then offers the changes."""

@@ -6,16 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
+from devtrace.fixing.rounds import Refusal
+
 if TYPE_CHECKING:
     from devtrace.fixing.notebooks.running import Running
 
 
 class PageCell(TypedDict):
-    """A code cell as it stands in the page, and what it raised there."""
+    """A code cell as it stands in the page, what it raised there, and the seconds that it took; 0: unknown."""
 
     cell: str
     source: str
     raised: str
+    took: float
 
 
 class Job(TypedDict):
@@ -66,13 +69,14 @@ class Hunk(TypedDict):
 
 
 class Bug(TypedDict):
-    """An error on the way through the notebook, and what mends it."""
+    """An error on the way through the notebook, what mends it, and what did not."""
 
     cell: str
     line: int
     message: str
     help: str
     hunks: list[Hunk]
+    refused: NotRequired[list[Refusal]]
 
 
 class Changed(TypedDict):
@@ -86,7 +90,8 @@ class Changed(TypedDict):
 class Fixing(TypedDict):
     """Progress, and in the end what came of it. `run`: what has to run, in order, `needed` only for the others.
 
-    Texts of bugs have the numbers of `cells` in their order.
+    Texts of bugs have the numbers of `cells` in their order. While it runs, `changed` are the changes that held so far,
+    `expected` the seconds that the running cell took before, and `below` how many cells follow it.
     """
 
     state: Literal["running", "proven", "tried", "left", "failed", "cancelled"]
@@ -99,6 +104,8 @@ class Fixing(TypedDict):
     run: list[str]
     needed: list[str]
     left: NotRequired[Bug]
+    expected: NotRequired[float]
+    below: NotRequired[int]
 
 
 def first_state() -> Fixing:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
+from devtrace.diagnosis.evidence.error_origins import is_known
 from devtrace.diagnosis.findings import Edit
 from devtrace.fixing.notebooks.state import AskedCell
 from devtrace.fixing.source_text import SourceText, with_edits
@@ -83,7 +83,7 @@ class NotebookText(SourceText):
         for cell in json.loads(self.data)["cells"]:
             if runs(cell):
                 failed = [each["evalue"] for each in cell.get("outputs", ()) if each["output_type"] == "error"]
-                may_fail = bool(failed) and not ABOUT_DEVICES.search(failed[-1])
+                may_fail = bool(failed) and not is_known(failed[-1])
                 may_fail = may_fail or _MAY_FAIL in _tags(cell)
                 yield {"id": cell.get("id", ""), "source": "".join(cell["source"]), "may_fail": may_fail}
 

@@ -6,20 +6,24 @@ Each is a host, made in the kernel's main thread between two cells; the system k
 from __future__ import annotations
 
 import asyncio
+import json
 import multiprocessing
 import os
+import re
 import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
+from devtrace.diagnosis.evidence.error_origins import is_known
+from devtrace.diagnosis.findings import from_json, to_json
 from devtrace.fixing.notebooks.confined import confine
-from devtrace.fixing.notebooks.host import Host
+from devtrace.fixing.notebooks.host import Host, numbers_of_cells
 from devtrace.fixing.notebooks.run_again import texts_of
 from devtrace.fixing.notebooks.running import Running, of_fork
 from devtrace.fixing.notebooks.state import Beginning, Job, PageCell
@@ -27,10 +31,12 @@ from devtrace.notebook.magic import extensions
 from devtrace.notebook.quiet_shell import quieten
 from devtrace.runtime import forks
 from devtrace.runtime.device_spec import ONE_DEVICE
+from devtrace.runtime.tracebacks import text_of
 
 if TYPE_CHECKING:
-    from devtrace.notebook.cells import Tracing
+    from devtrace.notebook.cells import Traced, Tracing
 
+_NUMBER: Final = re.compile(r'(\bIn\[|"cell": )(\d+)')
 NICE: Final = 5
 """How much a trial gives way to what the user runs meanwhile."""
 LEAST: Final = 10.0
@@ -42,8 +48,8 @@ def beginning(tracing: Tracing, asked: Job) -> Beginning:
     position = _position(tracing, asked["cells"])
     if not position:
         return Beginning()
-    limit = _limit(tracing, asked["cells"]) if asked["one"] else None
-    return Beginning(partial(_start, tracing, asked["cells"][:position]), position, limit)
+    limit = _limit(asked["cells"]) if asked["one"] else None
+    return Beginning(partial(_start, tracing, asked["cells"], position), position, limit)
 
 
 def _position(tracing: Tracing, cells: Sequence[PageCell]) -> int:
@@ -52,18 +58,18 @@ def _position(tracing: Tracing, cells: Sequence[PageCell]) -> int:
     if not (forks.CAN_FORK and tracing.simulated and is_idle):
         return 0
     ran = texts_of(tracing.namespace)
-    failed = {cell for cell, raised in tracing.raised.items() if ABOUT_DEVICES.search(raised)}
+    failed = {cell for cell, raised in tracing.raised.items() if is_known(raised)}
     left = failed | tracing.running
     done = [each["source"].strip() in ran and each["cell"] not in left for each in cells]
     return done.index(False) if False in done else 0
 
 
-def _limit(tracing: Tracing, cells: Sequence[PageCell]) -> float:
+def _limit(cells: Sequence[PageCell]) -> float:
     """Return the seconds that a trial of one fix may take: three times what its cells took, before they failed."""
-    return max(LEAST, 3 * sum(tracing.took.get(each["cell"], 0) for each in cells))
+    return max(LEAST, 3 * sum(each["took"] for each in cells))
 
 
-def _start(tracing: Tracing, ran: Sequence[PageCell], own: Mapping[str, str], folder: str) -> Running:
+def _start(tracing: Tracing, cells: Sequence[PageCell], ran: int, own: Mapping[str, str], folder: str) -> Running:
     """Let a fork wait behind the cells that ran. They go by the numbers that the job gives them."""
     asks, answers = os.pipe(), os.pipe()
     pid = forks.fork()
@@ -73,11 +79,14 @@ def _start(tracing: Tracing, ran: Sequence[PageCell], own: Mapping[str, str], fo
             _give_way()
             _leave_the_kernel(tracing, folder)
             os.environ.update(own)  # also for a cell that simulates anew
-            tracing.number_cells([each["cell"] for each in ran])
+            before = numbers_of_cells()
+            tracing.number_cells([each["cell"] for each in cells[: ran + 1]])
+            shell = _shell_of(tracing)
+            host = Host(shell, os.fdopen(asks[0]), os.fdopen(answers[1], "w"), ran)
             if ONE_DEVICE in own:
                 tracing.join_devices()
-            shell = _shell_of(tracing)
-            host = Host(shell, os.fdopen(asks[0]), os.fdopen(answers[1], "w"), len(ran))
+            elif failed := _as_it_failed(tracing, shell, cells[ran], before):
+                host.traced[ran + 1], host.failed = failed
             quieten(shell)
             tracing.switch(on=True)
             tracing.observe_alone(host.keep)
@@ -85,6 +94,27 @@ def _start(tracing: Tracing, ran: Sequence[PageCell], own: Mapping[str, str], fo
     os.close(asks[0])
     os.close(answers[1])
     return of_fork(pid, os.fdopen(asks[1], "w"), os.fdopen(answers[0]))
+
+
+def _as_it_failed(
+    tracing: Tracing, shell: Any, cell: PageCell, before: Mapping[str, int]
+) -> tuple[Traced, BaseException] | None:
+    """Return what the kernel knows of a cell's error, so that it need not run again for it.
+
+    Nothing may have run since. `before` are the numbers of cells that its words have.
+    """
+    error, traced = getattr(sys, "last_value", None), next(reversed([*tracing.history]), None)
+    is_last = traced is not None and traced.cell.id == cell["cell"] and traced.cell.count == shell.execution_count - 1
+    is_same = tracing.ran.get(cell["cell"], ("", ""))[1] == cell["source"]
+    if traced is None or error is None or not (is_last and is_same) or text_of(error) != cell["raised"]:
+        return None
+    now = {str(number): numbers_of_cells()[file] for file, number in before.items()}
+    told = json.dumps([to_json(finding) for finding in traced.report.findings])
+    if any(now.get(number, 0) < 1 for _, number in _NUMBER.findall(told)):
+        return None  # one is not in the page
+    told = _NUMBER.sub(lambda found: f"{found[1]}{now[found[2]]}", told)
+    findings = tuple(from_json(each) for each in json.loads(told))
+    return replace(traced, report=replace(traced.report, findings=findings)), error
 
 
 def _give_way() -> None:
