@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devtrace.cli.main import main
-from devtrace.diagnosis.findings import Edit
+from devtrace.diagnosis.findings import Edit, Finding
 from devtrace.fixing.notebooks.text import NotebookText, parts_of, span_at
+from devtrace.fixing.rounds import Change, changed_lines
 from devtrace.words.errors import UsageError
 from folders import ROOT
 
@@ -73,10 +74,9 @@ def test_cells_are_counted_as_they_run() -> None:
 def test_a_character_that_ends_no_line_of_python_shifts_no_edit_of_a_cell() -> None:
     text = notebook(code(["a = '\u2028", "'\n", "\x0c", "b = 2\n", "c = 3"]))
     assert sources(text.edited([edit(1, 2, "\x0cb = 2", "b = 20")])) == ["a = '\u2028'\nb = 20\nc = 3"]
-    assert [text.line_of(1, line) for line in (1, 2, 3, 9)] == [1, 1, 1, 1]
-    indented = notebook(code(["a = '\u2028", "'\n", "b = 2\n", "c = 3"]), indent=1)
-    lines = indented.data.decode().splitlines()
-    assert ["abc".index(lines[indented.line_of(1, line) - 1].strip()[1]) for line in (1, 2, 3)] == [0, 1, 2]
+    after = text.edited([edit(1, 2, "\x0cb = 2", "b = 20")])
+    finding = Finding("device-mismatch", "error")
+    assert [*changed_lines(Change(finding, {"a.ipynb": text}, {"a.ipynb": after}))] == [("a.ipynb", 1, 2)]
 
 
 def test_a_cell_with_magics_is_edited_too() -> None:

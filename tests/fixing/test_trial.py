@@ -127,6 +127,49 @@ def test_a_fix_that_a_subshell_is_asked_for_forks_between_two_cells_alone(
     assert ("c0" in told) if runs else told == []  # its error is known, and the kernel's main thread can be forked
 
 
+PLAIN = """class Deep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.downs = [nn.Linear(8, 8) for _ in range(2)]
+        self.all_grids = torch.ones(8)
+        self.register_buffer('own', torch.ones(8))
+    def forward(self, x):
+        for down in self.downs:
+            x = down(x)
+        return x
+deep = Deep().to(device)
+optimizer = torch.optim.SGD(deep.parameters(), 0.1) if [*deep.parameters()] else None"""
+
+
+def test_what_differs_is_said_in_the_words_of_who_reads_it(kernel: Kernel) -> None:
+    begin(kernel, PLAIN, "loss = deep(x).sum()\nloss.backward()\nif optimizer: optimizer.step()")
+    found = end(kernel)
+    assert found["state"] == "tried"
+    assert (
+        "the layers in `deep.downs` are trained from now on; they were not before, so values differ ("
+        in found["closing"]
+    )
+
+
+LEAKS = """seen, total, layer = [], 0, nn.Linear(8, 8).to(device)
+for step in range(40):
+    out = layer(torch.rand(4096, 8, device=device)).relu().mean(0)
+    seen.append(out)
+    total += out.square().mean()"""
+
+
+def test_two_leaks_of_one_loop_come_in_one_press_and_what_is_not_reached_is_counted(kernel: Kernel) -> None:
+    kernel.run("%devtrace on --simulate cuda:1,8MB")
+    for one in (True, False):
+        sources = [LEAKS] if one else [LEAKS, "torch.ones(1 << 22, device=device)", "pass"]
+        begin(kernel, *sources, one=one)
+        found = end(kernel)
+        after = found["changed"][0]["after"]
+        assert ("seen.append(out.detach())" in after, ".mean().detach()" in after) == (True, True), found
+    assert found["closing"].startswith("2 errors are fixed; In[4] line 1 fails next: ")
+    assert found["closing"].endswith(", and 1 cell below was not reached")
+
+
 REFUSED = (
     "socket.create_connection(('127.0.0.1', 9), 1)",
     "subprocess.run(['touch', 'mine.txt'])",

@@ -203,7 +203,7 @@ def _summary(rounds: Rounds, costs: Costs, options: argparse.Namespace) -> Itera
         yield sentence("fix.not-proven", count=len(rounds.runs))
     elif last.ending == "ended":
         key = "fix.proven" if not rounds.changes else "fix.tried" if is_tried else "fix.proven-with-patch"
-        compared = [str(rounds.compared)] if rounds.compared is not None else []
+        compared = [rounds.difference(rounds.compared)] if rounds.compared is not None else []
         yield "; ".join([sentence(key, devices=devices), *compared])
     elif last.ending == "time":
         yield sentence("fix.time", limit=f"{options.timeout:g}", devices=devices)

@@ -31,6 +31,8 @@ PATIENCE: Final = 30.0
 MOST_OUTPUT: Final = 1 << 22
 """Bytes of a program's output that are kept, to compare those of two runs."""
 Ending = Literal["ended", "raised", "time", "signal"]
+Place = tuple[str, int | None, int]
+"""File, cell and line."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class ProgramRun:
     ending: Ending
     findings: tuple[Finding, ...]
     raised: str = ""
-    lines: tuple[tuple[str, int], ...] = ()  # where the exception passed through: files and lines
+    lines: tuple[Place, ...] = ()  # where the exception passed through
     values: Mapping[str, Any] = field(default_factory=dict)  # that the program left
     output: str = ""
     crossings: int = 0  # copies between devices and waits for one
@@ -165,7 +167,7 @@ def run_of(found: Path, code: int, *, is_late: bool = False) -> ProgramRun:
         ending,
         tuple(sorted(findings_json.read(found), key=lambda finding: finding.op)),
         in_words(raised, place_of),
-        tuple((str(file), int(line)) for file, line in raised.get("lines", ())),
+        tuple((str(file), None, int(line)) for file, line in raised.get("lines", ())),
         crossings=sum(data["counts"].values()),
         peaks=data["peaks"],
     )

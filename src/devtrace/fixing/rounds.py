@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypedDict
 
 from devtrace.diagnosis.findings import Finding, Site
-from devtrace.fixing.compared import Compared, ReferenceRun
+from devtrace.fixing.compared import MOST_NAMES, Compared, ReferenceRun
+from devtrace.fixing.program import Place
 from devtrace.fixing.program import ProgramRun as ProgramRun
 from devtrace.fixing.source_text import SourceText
 from devtrace.source.user_code import import_name_of, owner_of, package_of
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import UsageError
 
 MOST_ROUNDS: Final = 20
@@ -23,7 +24,7 @@ _OF_AN_EDIT: Final = (
 
 
 class Refusal(TypedDict):
-    """What another change of an error would have done, and what its run showed."""
+    """Change that is none: what it would have done, and what its run showed."""
 
     help: str
     why: str
@@ -117,13 +118,23 @@ class Rounds:
         self.left, self.why_left, self.refused = finding, why, refused
         return False
 
+    def difference(self, compared: Compared) -> str:
+        """Say what the last run shows; layers that a change registers are trained from now on."""
+        registered = [
+            each.finding for each in self.changes if any("nn.Module" in edit.after for edit in each.finding.edits)
+        ]
+        if not (registered and compared.is_alike and compared.differing):
+            return str(compared)
+        layers = sorted({f"`{_name(finding).partition('[')[0]}`" for finding in registered})
+        return sentence("fix.compared-trained", layers=layers, names=comma().join(compared.differing[:MOST_NAMES]))
+
     def _pays_at_its_lines(self) -> bool:
         """Return whether the lines of a patch copy or wait again and again, which another place might spare."""
-        changed = {(file, line) for change in self.changes for file, line in changed_lines(change)}
+        changed = {place for change in self.changes for place in changed_lines(change)}
         paid = (
             each.site for each in self.last.findings if each.count > 1 and (each.severity == "warning" or each.edits)
         )
-        return any(site is not None and (site.file, site.line) in changed for site in paid)
+        return any(site is not None and (site.file, site.cell, site.line) in changed for site in paid)
 
     def _look_for_a_better_one(self, reference: ReferenceRun, compared: Compared) -> None:
         """Try the other fixes of what was changed, the last change first; the patch that differs least stays."""
@@ -145,7 +156,7 @@ class Rounds:
     def _grade(self) -> None:
         """Say of each change that was run what came of it; the last was not if its own error is the last."""
         is_proof = self.compared is not None and self.compared.is_proof
-        proof = str(self.compared) if self.compared is not None else sentence("fix.compared-nothing")
+        proof = self.difference(self.compared) if self.compared is not None else sentence("fix.compared-nothing")
         is_last_run = self.left is not None or self.last.error is None
         for number, change in enumerate(self.changes if is_last_run else self.changes[:-1]):
             edits = tuple(replace(each, grade="proven" if is_proof else "tried") for each in change.finding.edits)
@@ -201,28 +212,30 @@ class Rounds:
         return replace(error, edits=same.edits, help=same.help) if same is not None and same.edits else error
 
 
-def changed_lines(change: Change) -> Iterator[tuple[str, int]]:
-    """Yield the files and lines that a change made in the new texts."""
-    return ((file, line) for file in change.after for lines in changed_blocks(change, file) for line in lines)
+def changed_lines(change: Change) -> Iterator[Place]:
+    """Yield the lines that a change made in the new texts."""
+    for file, text in change.after.items():
+        for cell in text.cell_numbers:
+            yield from ((file, cell, line) for lines in changed_blocks(change, file, cell) for line in lines)
 
 
 def changed_blocks(change: Change, file: str, cell: int | None = None) -> Iterator[range]:
     """Yield the blocks of lines that a change made in a text, or a cell of it; of a removal, the line behind it."""
-    for kind, _, _, first, end in _opcodes(change, file, cell):
+    for kind, _, _, first, end in opcodes(change, file, cell):
         if kind != "equal":
             yield range(first + 1, max(end, first + 1) + 1)
 
 
 def lines_after(change: Change, file: str, line: int, cell: int | None = None) -> range:
     """Return where a line of the text before a change is after it: all lines of what replaces it."""
-    for kind, old, old_end, new, end in _opcodes(change, file, cell):
+    for kind, old, old_end, new, end in opcodes(change, file, cell):
         if old < line <= old_end:
             at = new + line - old
             return range(at, at + 1) if kind == "equal" else range(new + 1, max(end, new + 1) + 1)
     return range(line, line + 1)
 
 
-def _opcodes(change: Change, file: str, cell: int | None) -> Sequence[tuple[str, int, int, int, int]]:
+def opcodes(change: Change, file: str, cell: int | None) -> Sequence[tuple[str, int, int, int, int]]:
     if file not in change.after:
         return []
     before, after = change.before[file].lines_in(cell), change.after[file].lines_in(cell)
@@ -234,7 +247,7 @@ def _packages_of(error: Finding, run: ProgramRun) -> frozenset[str]:
     sites: list[Site | None] = [error.site, *(line.site for line in error.lines)]
     if error.culprit is not None:
         sites += [error.culprit.born, error.culprit.moved, *error.culprit.chain]
-    files = [*(site.file for site in sites if site is not None), *(file for file, _ in run.lines)]
+    files = [*(site.file for site in sites if site is not None), *(file for file, _, _ in run.lines)]
     return frozenset(import_name_of(file) for file in files if owner_of(file) == "package")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,6 +34,10 @@ class SourceText:
     def lines(self) -> list[str]:
         """Return the lines with their ends, as git counts them: only a line feed ends one."""
         return io.StringIO(self.data.decode(self.encoding), newline="\n").readlines()
+
+    @property
+    def cell_numbers(self) -> Sequence[int | None]:
+        return (None,)
 
     def lines_in(self, _: int | None) -> list[str]:
         """Return the lines of a cell, where the text has any."""

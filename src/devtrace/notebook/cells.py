@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -107,10 +107,6 @@ class History:
         named = [traced for traced in self if not key or key == traced.name]
         counted = [traced for traced in self if number == str(traced.cell.count)]
         return next(reversed(named or counted), None)
-
-    def report_of(self, key: str) -> Report | None:
-        traced = self.find(key) if key else None
-        return traced.report if traced is not None else None
 
     def labels(self) -> list[str]:
         return [traced.label for traced in self]
@@ -221,12 +217,6 @@ class Tracing:
         """Let sites in the code of cells that ran before say which cell and line they are."""
         earlier = list(cells)
         self.torch.call_when_imported(lambda: _adopt(earlier))
-
-    def number_cells(self, ids: Sequence[str]) -> None:
-        """Let cells go by other numbers from here on."""
-        from devtrace.recording.columns import sites
-
-        sites.number_cells(dict(zip(ids, range(1, len(ids) + 1), strict=True)))
 
     def switch(self, *, on: bool) -> None:
         """Trace every following cell, or only those that are asked for."""

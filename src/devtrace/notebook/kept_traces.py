@@ -23,8 +23,8 @@ def let_find(history: History) -> Callable[[], None]:
 def kept(name: str) -> ReportData | None:
     """Return the report of the trace of this name; None where no notebook keeps traces."""
     for history in _notebooks:
-        if report := history.report_of(name):
-            return report
+        if name and (traced := history.find(name)):
+            return traced.report
     labels = [label for history in _notebooks for label in history.labels()]
     if not _notebooks:
         return None

@@ -17,14 +17,13 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 from typing import IO, Any, Final, NoReturn, cast
 
 from devtrace.contract import findings_json
-from devtrace.diagnosis.findings import Finding, to_json
-from devtrace.features import find
+from devtrace.diagnosis.findings import to_json
 from devtrace.fixing import values
 from devtrace.fixing.notebooks.confined import branch
 from devtrace.fixing.notebooks.state import Asked, AskedCell
@@ -153,10 +152,9 @@ class Host:
         """Say what was found in all cells so far, in their order, and how the last one ended."""
         traced = [self.traced[number] for number in sorted(self.traced)]
         ordered = (sorted(each.report.findings, key=lambda finding: finding.op) for each in traced)
-        found = [_with_edit(finding, error) for findings in ordered for finding in findings]
         told = {
             "ending": ending,
-            "findings": [to_json(finding) for finding in found],
+            "findings": [to_json(finding) for findings in ordered for finding in findings],
             "cells": numbers_of_cells(),
             "crossings": sum(sum(findings_json.counts_of(each.report).values()) for each in traced),
             "peaks": findings_json.peaks_of(each.report for each in traced),
@@ -170,15 +168,6 @@ class Host:
 def _say(to: IO[str], what: object) -> None:
     to.write(json.dumps(what) + "\n")
     to.flush()
-
-
-def _with_edit(finding: Finding, error: BaseException | None) -> Finding:
-    """Return an error's finding with the edit that its frames give, where its trace gave none."""
-    explain = find("function", "explain")
-    if finding.severity != "error" or finding.edits or error is None or explain is None:
-        return finding
-    same = next((each for each in explain(error).findings if each.edits and each.rule == finding.rule), finding)
-    return replace(finding, help=same.help, edits=same.edits, others=same.others)
 
 
 def numbers_of_cells() -> dict[str, int]:

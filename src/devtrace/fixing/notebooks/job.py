@@ -6,7 +6,6 @@ those that the reader sees, saved or not.
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +19,7 @@ from devtrace.fixing.notebooks.runner import NotebookRunner
 from devtrace.fixing.notebooks.state import Beginning, Bug, Changed, Fixing, Hunk, Job, PageCell, first_state
 from devtrace.fixing.notebooks.text import NotebookText
 from devtrace.fixing.program import ProgramRun
-from devtrace.fixing.rounds import Change, Refusal, Rounds
+from devtrace.fixing.rounds import Change, Refusal, Rounds, opcodes
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime.device_spec import count_of, with_room
 from devtrace.words.catalogue import sentence
@@ -125,7 +124,7 @@ class NotebookJob:
         about = {"devices": self._counted(), "last": self._last}
         if compared is None:
             return sentence(nothing, **about)
-        return sentence(proven if compared.is_proof else tried, compared=str(compared), **about)
+        return sentence(proven if compared.is_proof else tried, compared=rounds.difference(compared), **about)
 
     def _what_is_left(self, left: Finding) -> str:
         """Say how far it came: how many errors are mended, where the next is, and how many cells lie below that."""
@@ -133,8 +132,10 @@ class NotebookJob:
         why = sentence("fix.none-held", count=tried) if tried > 1 else rounds.why_left
         if left.site is None or rounds.only_first:
             return why
-        mended, below = len(rounds.changes), len(self._ids) - (left.site.cell or len(self._ids))
-        text = sentence("fix.left-after" if mended else "fix.left-first", mended=mended, site=left.site, why=why)
+        fixed, below = len(rounds.changes), len(self._ids) - (left.site.cell or len(self._ids))
+        text = sentence("fix.left-first", site=left.site, why=why)
+        if fixed:
+            text = sentence("fix.left-after", fixed=fixed, site=left.site, why=why)
         return sentence("fix.not-reached", left=text, below=below) if below else text
 
     def _counted(self) -> str:
@@ -150,13 +151,14 @@ class NotebookJob:
         return {**bug, "refused": [*refused]} if refused else bug
 
     def _hunks(self, change: Change) -> Iterator[Hunk]:
-        for file, after in change.after.items():
-            before = change.before[file]
-            if isinstance(before, NotebookText) and isinstance(after, NotebookText):
-                for cell, old, new in zip(self._ids, before.sources(), after.sources(), strict=True):
-                    yield from _hunks_of(cell, "", old.split("\n"), new.split("\n"))
-            else:
-                yield from _hunks_of("", file, _plain(before), _plain(after))
+        for file in change.after:
+            for number in change.after[file].cell_numbers:
+                cell, module = self._id_of(number), "" if number else file
+                old, new = (_plain(texts[file].lines_in(number)) for texts in (change.before, change.after))
+                for kind, begin, end, first, last in opcodes(change, file, number):
+                    if kind != "equal":
+                        before, after = "\n".join(old[begin:end]), "\n".join(new[first:last])
+                        yield {"cell": cell, "file": module, "line": begin + 1, "before": before, "after": after}
 
     def _changed(self, changes: Sequence[Change]) -> list[Changed]:
         final = next((change.after[self._path] for change in changes[::-1] if self._path in change.after), self._text)
@@ -165,25 +167,16 @@ class NotebookJob:
         return [{"cell": cell, "before": before, "after": after} for cell, before, after in cells if before != after]
 
 
-def _hunks_of(cell: str, file: str, old: list[str], new: list[str]) -> Iterator[Hunk]:
-    for kind, begin, end, first, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if kind != "equal":
-            before, after = "\n".join(old[begin:end]), "\n".join(new[first:last])
-            yield {"cell": cell, "file": file, "line": begin + 1, "before": before, "after": after}
-
-
-def _plain(text: SourceText) -> list[str]:
-    return [line.rstrip("\r\n") for line in text.lines]
+def _plain(lines: Sequence[str]) -> list[str]:
+    return [line.rstrip("\r\n") for line in lines]
 
 
 def _as_notebook(cells: Sequence[PageCell]) -> bytes:
     rest: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}}
     error: dict[str, Any] = {"output_type": "error", "ename": "", "traceback": []}
     outputs = [[{**error, "evalue": each["raised"]}] if each["raised"] else [] for each in cells]
-    sources = [each["source"].splitlines(keepends=True) for each in cells]  # a line of the file each, as changes go by
     code = [
-        {**rest, "id": each["cell"], "source": source, "outputs": told}
-        for each, source, told in zip(cells, sources, outputs, strict=True)
+        {**rest, "id": each["cell"], "source": each["source"], "outputs": outputs[at]} for at, each in enumerate(cells)
     ]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": code}, indent=1).encode()
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": code}).encode()

@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -153,6 +152,7 @@ def _first_change(before: list[AskedCell], now: list[AskedCell]) -> int:
 
 def _run_of(notebook: NotebookText, told: Mapping[str, Any]) -> ProgramRun:
     raised = told["raised"]
+    traceback = [(str(file), int(line)) for file, line in raised["lines"]] if raised else []
     cells = {str(file): int(count) for file, count in told["cells"].items()}
 
     def place(file: str, line: int) -> str:
@@ -163,21 +163,12 @@ def _run_of(notebook: NotebookText, told: Mapping[str, Any]) -> ProgramRun:
         told["ending"],
         tuple(_in_notebook(from_json(found), notebook.name) for found in told["findings"]),
         in_words(raised, place),
-        tuple(_line(str(file), int(line), cells, notebook) for file, line in raised["lines"]) if raised else (),
+        tuple((notebook.name if file in cells else file, cells.get(file), line) for file, line in traceback),
         told["values"],
         told["printed"],
         crossings=told["crossings"],
         peaks=told["peaks"],
     )
-
-
-def _line(file: str, line: int, cells: Mapping[str, int], notebook: NotebookText) -> tuple[str, int]:
-    """Return a traceback's line, that of a cell as the notebook's."""
-    if file not in cells:
-        return file, line
-    with suppress(KeyError):
-        return notebook.name, notebook.line_of(cells[file], line)
-    return file, line
 
 
 def _in_notebook(finding: Finding, path: str) -> Finding:

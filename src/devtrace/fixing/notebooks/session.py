@@ -38,8 +38,6 @@ class FixOfSession(Companion):
 
     def _beginning(self, asked: Job) -> Beginning:
         """Go on from where the kernel is, where it can be forked there; else from the top, in a process."""
-        if "torch" not in sys.modules:
-            return Beginning()
         from devtrace.fixing.notebooks import trial
 
         return trial.beginning(self.tracing, asked)

@@ -32,7 +32,7 @@ class Job(TypedDict):
 
 @dataclass(frozen=True)
 class Beginning:
-    """Where a job begins: behind `position` cells, in what `start` starts, for `limit` seconds; else at the top."""
+    """Position of a job: behind cells that have run, in what `start` starts, for `limit` seconds; else at the top."""
 
     start: Callable[[Mapping[str, str], str], Running] | None = None
     position: int = 0
@@ -90,8 +90,8 @@ class Changed(TypedDict):
 class Fixing(TypedDict):
     """Progress, and in the end what came of it. `run`: what has to run, in order, `needed` only for the others.
 
-    Texts of bugs have the numbers of `cells` in their order. While it runs, `changed` are the changes that held so far,
-    `expected` the seconds that the running cell took before, and `below` how many cells follow it.
+    Texts of bugs have the numbers of `cells` in their order. While it runs, `changed` are the changes that held so far.
+    The running cell took `expected` seconds before, and `below` cells follow it.
     """
 
     state: Literal["running", "proven", "tried", "left", "failed", "cancelled"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -60,16 +60,9 @@ class NotebookText(SourceText):
     def lines_in(self, cell: int | None) -> list[str]:
         return self.lines if cell is None else lines_of([*self.sources()][cell - 1])
 
-    def line_of(self, cell: int, line: int) -> int:
-        """Return the line of the file that holds a line of a cell."""
-        span = dict(enumerate(self._sources(), 1))[cell]
-        begins: dict[int, int] = {}
-        number = 1
-        for item in parts_of(self._text, span).values():
-            begins.setdefault(number, item.begin)
-            number += len(lines_of(json.loads(self._text[item.begin : item.end]) + "_")) - 1
-        at = max((begin for number, begin in begins.items() if number <= line), default=span.begin)
-        return self._text.count("\n", 0, at) + 1
+    @property
+    def cell_numbers(self) -> Sequence[int]:
+        return range(1, len([*self._sources()]) + 1)
 
     def sources(self) -> Iterator[str]:
         """Yield the texts of the cells that run, in order."""

@@ -40,7 +40,7 @@ _NUMBER: Final = re.compile(r'(\bIn\[|"cell": )(\d+)')
 NICE: Final = 5
 """How much a trial gives way to what the user runs meanwhile."""
 LEAST: Final = 10.0
-"""Seconds that the shortest cells get: they stopped at their error, and now go on."""
+"""Seconds that the shortest cells get, others three times what they took until their error."""
 
 
 def beginning(tracing: Tracing, asked: Job) -> Beginning:
@@ -48,7 +48,7 @@ def beginning(tracing: Tracing, asked: Job) -> Beginning:
     position = _position(tracing, asked["cells"])
     if not position:
         return Beginning()
-    limit = _limit(asked["cells"]) if asked["one"] else None
+    limit = max(LEAST, 3 * sum(each["took"] for each in asked["cells"])) if asked["one"] else None
     return Beginning(partial(_start, tracing, asked["cells"], position), position, limit)
 
 
@@ -64,23 +64,20 @@ def _position(tracing: Tracing, cells: Sequence[PageCell]) -> int:
     return done.index(False) if False in done else 0
 
 
-def _limit(cells: Sequence[PageCell]) -> float:
-    """Return the seconds that a trial of one fix may take: three times what its cells took, before they failed."""
-    return max(LEAST, 3 * sum(each["took"] for each in cells))
-
-
 def _start(tracing: Tracing, cells: Sequence[PageCell], ran: int, own: Mapping[str, str], folder: str) -> Running:
     """Let a fork wait behind the cells that ran. They go by the numbers that the job gives them."""
     asks, answers = os.pipe(), os.pipe()
     pid = forks.fork()
     if not pid:
+        from devtrace.recording.columns import sites
+
         with forks.to_its_end():
             os.close(asks[1])
             _give_way()
             _leave_the_kernel(tracing, folder)
             os.environ.update(own)  # also for a cell that simulates anew
             before = numbers_of_cells()
-            tracing.number_cells([each["cell"] for each in cells[: ran + 1]])
+            sites.number_cells({each["cell"]: number for number, each in enumerate(cells[: ran + 1], 1)})
             shell = _shell_of(tracing)
             host = Host(shell, os.fdopen(asks[0]), os.fdopen(answers[1], "w"), ran)
             if ONE_DEVICE in own:

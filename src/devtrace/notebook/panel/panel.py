@@ -19,6 +19,7 @@ from time import monotonic
 from typing import Any, Final
 
 from devtrace.notebook.cells import Traced, Tracing
+from devtrace.notebook.companion import Message
 from devtrace.notebook.inventory.inventory import Steps, whole_listing
 from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.idle import Lister
@@ -31,7 +32,6 @@ from devtrace.words.errors import DevtraceError, UsageError, named
 
 log = logging.getLogger("devtrace")
 
-Message = dict[str, Any]
 Send = Callable[[Message], None]
 
 _EVERYTHING: Final = frozenset({"state", "traces", "inventory", "fixing"})

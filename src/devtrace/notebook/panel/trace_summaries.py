@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from devtrace.notebook.cells import History, Traced
+from devtrace.notebook.companion import Message
 from devtrace.words.errors import DevtraceError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from devtrace.api.results import Trace
-
-Message = dict[str, Any]
 
 
 def find(history: History, number: int) -> Traced:
