@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -49,7 +49,7 @@ class NotebookJob:
             self._runner.host()
             self._reference.host()
         self._rounds = Rounds(
-            lambda texts, own: self._runner.run({self._path: self._text, **texts}, own),
+            self._run,
             self._read,
             announce=self._announce,
             only_first=asked["one"],
@@ -72,7 +72,15 @@ class NotebookJob:
     def _read(self, file: str) -> SourceText:
         return self._text if file == self._path else SourceText(file, Path(file).read_bytes())
 
+    def _run(self, texts: Mapping[str, SourceText], own: frozenset[str]) -> ProgramRun:
+        self._runner.begin({self._path: self._text, **texts}, own)
+        if len(self._rounds.changes) == 1 and self._reference.again is None:
+            self._begin_reference()
+        return self._runner.result()
+
     def _run_as_it_was(self) -> ProgramRun:
+        if self._reference.is_begun and self._reference.again != self._runner.again:
+            self._reference.result()  # of other cells than a later change lets run
         if not self._reference.is_begun:
             self._begin_reference()
         return self._reference.result()
@@ -86,9 +94,6 @@ class NotebookJob:
         self._reference.close()
 
     def _announce(self, rounds: Rounds, _: frozenset[str]) -> None:
-        is_from_the_top = self._runner.position == 0  # else what runs again is known at the end
-        if is_from_the_top and len(rounds.changes) == 1 and len(rounds.runs) == 1:
-            self._begin_reference()
         held = self._changed(rounds.changes[:-1])  # what is not run yet may not
         self._report(round=len(rounds.runs) + 1, cell="", bugs=self._bugs(), changed=held)
 

@@ -52,7 +52,7 @@ class NotebookRunner:
     cell_begins: Callable[[int], None] = lambda number: None  # told the number that a cell gets, before it runs
     start: Callable[[Mapping[str, str], str], Running] | None = None  # with an environment, and a folder to write in
     position: int = 0
-    again: list[int] = field(default_factory=list, init=False)  # cells before the position that ran in the last run
+    again: list[int] | None = field(default=None, init=False)  # cells before the position that ran in the last run
     is_begun: bool = field(default=False, init=False)  # a run, whose result nobody has taken
     _host: Running | None = field(default=None, init=False)
     _is_closed: bool = field(default=False, init=False)
@@ -78,11 +78,11 @@ class NotebookRunner:
         cells = [*self._text.cells()]
         if not self._before:
             self._before, self._last = cells, cells[: self.position]
-        self.again = self._to_run_again(cells, files) if again is None else again
+        self.again = run_again = self._to_run_again(cells, files) if again is None else again
         asked: Asked = {
             "cells": cells,
             "first": _first_change(self._last, cells) if files == self._files else 0,
-            "again": self.again,
+            "again": run_again,
             "own": ",".join(sorted(own)),
             "until": None if self.timeout is None else monotonic() + self.timeout,
         }
