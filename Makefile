@@ -53,7 +53,8 @@ MARIMO := build/marimo/.made
 REAL := $(VENV)-real
 FRAMEWORKS := $(REAL)/.made
 INSTALLED := $(VENV)/share/jupyter/labextensions/devtrace
-TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' -not -path 'labextension/test/*')
+TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' -not -path 'labextension/test/*') \
+	src/devtrace/notebook/panel/messages.json
 RAY := $(VENV)-ray/.made
 SITE := $(VENV)-site
 NEWEST := $(VENV)-newest

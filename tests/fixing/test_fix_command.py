@@ -130,14 +130,14 @@ def test_a_twin_is_another_error_if_only_its_lines_differ(edit: Edit, next_error
 )
 def test_a_fix_whose_line_raises_something_else_is_taken_back(raised: str) -> None:
     first = error("a.py", 1, "x", replaced("a.py", 1, "x = 1", "x = missing"))
-    broken = ProgramRun("raised", (), raised, (("a.py", 1),))
+    broken = ProgramRun("raised", (), raised, (("a.py", None, 1),))
     rounds, _ = rounds_of(ProgramRun("raised", (first,)), broken)
     assert (rounds.texts, rounds.left) == ({}, first)
 
 
 def test_an_error_of_the_programs_own_later_on_takes_nothing_back() -> None:
     first = error("a.py", 1, "x", replaced("a.py", 1, "x = 1", "x = 10"))
-    rounds, _ = rounds_of(ProgramRun("raised", (first,)), ProgramRun("raised", (), "KeyError: 3", (("a.py", 2),)))
+    rounds, _ = rounds_of(ProgramRun("raised", (first,)), ProgramRun("raised", (), "KeyError: 3", (("a.py", None, 2),)))
     assert (len(rounds.changes), rounds.left) == (1, None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 
 import lab
@@ -60,10 +61,9 @@ def test_a_notebook_shows_as_much_in_every_language_and_its_reports_in_its_own(n
 def test_notebook_0_calls_what_is_on_the_screen_as_the_screen_does(language: str, page: str) -> None:
     (name,) = (each for each in MADE if each.startswith("00-"))
     prose = "\n".join(cell.source for cell in MADE[name][language].cells if cell.cell_type == "markdown")
-    catalogue = (TESTS.parent / "labextension" / "src" / "model" / "words" / f"{page}.ts").read_text("utf-8")
-    shown = dict(re.findall(r"^  '([\w.-]+)': '(.+)',?$", catalogue, re.M))
+    shown = json.loads((TESTS.parent / "labextension" / "words" / f"{page}.json").read_text("utf-8"))
     tabs = [f"tab.{each}" for each in ("timeline", "modules", "lines", "ops")]
-    for key in (*tabs, "fix.insert", "fix.notebook", "fix-all.apply"):
+    for key in (*tabs, "fix.try", "fix.insert-untried", "fix.notebook", "fix-all.apply"):
         assert f"*{shown[key]}*" in prose, key
     for key in ("label.created", "label.missed", "label.fix"):
         assert f"**{shown[key]}**" in prose, key

@@ -161,7 +161,7 @@ class FailingFrame:
         written = next(map(self.code.text, given), "") or (self._literal if self._trait == "dtype" else "")
         if near is None:
             return named or written or asked or self._literal
-        return asked or self._device_of_called(near) or written
+        return asked or self._device_of_called(near, before) or written
 
     @property
     def _trait(self) -> Trait:
@@ -213,11 +213,17 @@ class FailingFrame:
         items = kinds.modules_in(evaluate(loops[0].iter, self.scope())) if loops else []
         return any(not any(registered(each)) for each in items)
 
-    def _device_of_called(self, near: ast.AST) -> str:
+    def _device_of_called(self, near: ast.AST, before: int) -> str:
         """Return `next(self.net.parameters()).device` for an argument of `self.net(zeros(2))`."""
         around = (match_code("$module(...)", each) for each in self.source.ancestors(near))
-        called = ((self.code.text(each["module"]), evaluate(each["module"], self.scope())) for each in around if each)
+        modules = (each["module"] for each in around if each and self._has_values(each["module"], before))
+        called = ((self.code.text(each), evaluate(each, self.scope())) for each in modules)
         return next(filter(None, (self.device_of(*each) for each in called)), "")
+
+    def _has_values(self, node: ast.AST, before: int) -> bool:
+        """Return whether no name in an expression gets its first value at a line or below."""
+        later = {name for each in self.statements() for name in flow.binds(each)}.difference(self.bound(before))
+        return later.isdisjoint(names_in(node))
 
     def _unchanged(self, before: int) -> list[str]:
         """Return the variables that have their value above a line, too."""
@@ -248,9 +254,8 @@ class FailingFrame:
 
     def _given_to_calls(self, before: int, near: ast.AST | None) -> Iterator[ast.expr]:
         """Yield the expected device as other calls of the function are given it, if it has a value above a line."""
-        later = {name for each in self.statements() for name in flow.binds(each)}.difference(self.bound(before))
         given = (given_trait(call, self._trait) for call in calls_in(self.body) if call is not near)
-        known = (each for each in given if each is not None and later.isdisjoint(names_in(each)))
+        known = (each for each in given if each is not None and self._has_values(each, before))
         return filter(self.names_expected_device, known)
 
     def device_beside(self, node: ast.AST) -> str:
@@ -262,7 +267,7 @@ class FailingFrame:
             runs = [*calls_in(value.node), *nodes_of(ast.NamedExpr, value.node)]
             if id(value.node) not in taken and self._on_expected_device(value.value) and not runs:
                 return f"{value.text}.{self._trait}"
-        return self.device_code(self.line, self.source_node.statement) or self._device_of_called(node)
+        return self.device_code(self.line, self.source_node.statement) or self._device_of_called(node, self.line)
 
     # The failing expression.
 
