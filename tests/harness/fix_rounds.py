@@ -125,7 +125,7 @@ def outcome_of(asked: str) -> Outcome:
         return Outcome(
             ProgramRun("ended", tuple(findings), values=left, crossings=crossings, peaks=peaks), as_text(value)
         )
-    lines = tuple((str(file), int(line)) for file, line in raised(error)["lines"])
+    lines = tuple((str(file), None, int(line)) for file, line in raised(error)["lines"])
     return Outcome(ProgramRun("raised", tuple(findings), f"{type(error).__name__}: {error}", lines), "")
 
 
