@@ -124,7 +124,7 @@ def test_the_same_by_keyboard_alone(lab: Lab) -> None:
     expect_selected(page, "self.out_head(self.body(x))")
     page.keyboard.press("Control+Alt+d")
     expect(sidebar.tracing).to_be_focused()
-    tab_to(page, "Put this fix into its cell")
+    tab_to(page, "Nobody ran this yet")
     page.keyboard.press("Enter")
     expect_fixed(notebook, sidebar, before)
     page.keyboard.press("Control+Alt+d")
