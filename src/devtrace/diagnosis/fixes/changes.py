@@ -110,19 +110,33 @@ def of_binding(frame: FailingFrame | None, variable: str, *, before: ast.stmt | 
 
 def statements_above(frame: FailingFrame) -> Iterator[ast.stmt]:
     """Yield the simple statements above a frame's line, the last first."""
-    for each in reversed(list(frame.statements())):
-        if isinstance(each, ast.Assign | ast.Expr | ast.AugAssign) and frame.source.span(each).end_line < frame.line:
-            yield each
+    return (each for each in _simple(frame) if frame.source.span(each).end_line < frame.line)
+
+
+def _simple(frame: FailingFrame) -> Iterator[ast.stmt]:
+    return (each for each in reversed(list(frame.statements())) if isinstance(each, _SIMPLE))
+
+
+_SIMPLE: Final = (ast.Assign, ast.Expr, ast.AugAssign)
 
 
 def that_ran(frame: FailingFrame, site: Site) -> Iterator[ast.stmt]:
-    """Yield the statements above a frame's line that ran a site, the last first: in that line, or by a call."""
+    """Yield the statements that ran a site before a frame's line did, in that line or by a call, the last above first.
+
+    Then those below it, if a loop is around both: a round before has run them.
+    """
     here, span = frame.code.site, frame.source.span
     makers = {maker_at(replace(site, function=each)) for each in site.function.split(".<locals>.")}
     is_here = (here.file, here.cell_id) == (site.file, site.cell_id)
-    for each in statements_above(frame):
+    around = [each for each in frame.source.ancestors(frame.source_node.node) if isinstance(each, _LOOPS)]
+    in_loops = {id(each) for loop in around for each in ast.walk(loop)}
+    below = (each for each in _simple(frame) if span(each).line > frame.line and id(each) in in_loops)
+    for each in (*statements_above(frame), *below):
         if (is_here and span(each).line <= site.line <= span(each).end_line) or makers & run_names(each):
             yield each
+
+
+_LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 
 
 _NAMES: Final = ("each", "part")
