@@ -91,8 +91,8 @@ def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     target = found.code.text(next(targets(found.statement)).node)
     inner = _parameter_data(value) if name.last.kind == "parameter" and len(name.references) >= 2 else None
     anchor = Anchor(found.code, inner or value, "at", frame_at(case, verdict.born))
-    at = devices.of_earlier_cell(case, verdict, found) or devices.at(case, verdict.born, inner or value)
-    device = at or devices.of_owner(case, given["owner"], found.code)
+    owner, here = devices.of_owner(case, given["owner"], found.code), devices.at(case, verdict.born, inner or value)
+    device = devices.of_earlier_cell(case, verdict, found) or (owner or here if inner is not None else here or owner)
     proposal = Proposal(anchor, Within((inner or value,)), device, given="" if inner else f"{target} = ")
     key = "fixed.on-models-device" if inner is not None else "fixed.as-attached"
     yield from proposal.fixes(key, anchor.moved(case, *_parts_attached(case, target)))
