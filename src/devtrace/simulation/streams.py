@@ -25,7 +25,7 @@ from devtrace.simulation.refusals import waited
 _CUDA = 1  # c10::DeviceType::CUDA
 _MOST: Final = 10_000
 """Switches that are remembered; nodes from before those have the default stream."""
-_numbers: Final = itertools.count(1)
+_numbers: Final = itertools.count(3)  # 1 and 2 are the default streams of CUDA
 _next_node: Final = take("_C._autograd._get_sequence_nr", "backward", instead=lambda: 0)
 
 
