@@ -215,15 +215,15 @@ class FailingFrame:
 
     def _device_of_called(self, near: ast.AST, before: int) -> str:
         """Return `next(self.net.parameters()).device` for an argument of `self.net(zeros(2))`."""
+        later = self._later(before)
         around = (match_code("$module(...)", each) for each in self.source.ancestors(near))
-        modules = (each["module"] for each in around if each and self._has_values(each["module"], before))
+        modules = (each["module"] for each in around if each and later.isdisjoint(names_in(each["module"])))
         called = ((self.code.text(each), evaluate(each, self.scope())) for each in modules)
         return next(filter(None, (self.device_of(*each) for each in called)), "")
 
-    def _has_values(self, node: ast.AST, before: int) -> bool:
-        """Return whether no name in an expression gets its first value at a line or below."""
-        later = {name for each in self.statements() for name in flow.binds(each)}.difference(self.bound(before))
-        return later.isdisjoint(names_in(node))
+    def _later(self, before: int) -> set[str]:
+        """Return the names that get their first value at a line or below."""
+        return {name for each in self.statements() for name in flow.binds(each)}.difference(self.bound(before))
 
     def _unchanged(self, before: int) -> list[str]:
         """Return the variables that have their value above a line, too."""
@@ -254,8 +254,9 @@ class FailingFrame:
 
     def _given_to_calls(self, before: int, near: ast.AST | None) -> Iterator[ast.expr]:
         """Yield the expected device as other calls of the function are given it, if it has a value above a line."""
+        later = self._later(before)
         given = (given_trait(call, self._trait) for call in calls_in(self.body) if call is not near)
-        known = (each for each in given if each is not None and self._has_values(each, before))
+        known = (each for each in given if each is not None and later.isdisjoint(names_in(each)))
         return filter(self.names_expected_device, known)
 
     def device_beside(self, node: ast.AST) -> str:

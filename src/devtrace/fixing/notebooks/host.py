@@ -52,9 +52,7 @@ class Host:
     before: IO[str] | None = None  # to the host that this one is a fork of
     traced: dict[int, Traced] = field(default_factory=dict)  # by the cells' numbers
     printed: dict[int, str] = field(default_factory=dict)
-    failed: BaseException | None = (
-        None  # what the first cell to run has raised before, which answers the first question
-    )
+    failed: BaseException | None = None  # by the first cell to run, before: it answers the first question
 
     def serve(self, asked: Asked | None = None) -> NoReturn:
         """Run what is asked for, until nobody asks."""
