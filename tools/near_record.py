@@ -127,9 +127,10 @@ def main(files: list[str]) -> None:
     tests = [test.relative_to(ROOT).as_posix() for test in sorted((ROOT / "tests").rglob("test_*.py"))]
     asked = files or [test for test in tests if not test.startswith("tests/e2e/")]
     with ThreadPoolExecutor(WORKERS) as pool:
-        recorded = dict(zip(asked, pool.map(record, asked), strict=True))
-    kept = {test: ran for test, ran in (known | recorded).items() if test in tests and ran.functions}
-    path.write_text(json.dumps(encode(kept), indent=0) + "\n", encoding="utf-8")
+        for test, run in zip(asked, pool.map(record, asked), strict=True):  # each is kept, if the next is broken off
+            known[test] = run
+            kept = {test: ran for test, ran in known.items() if test in tests and ran.functions}
+            path.write_text(json.dumps(encode(kept), indent=0) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
