@@ -90,7 +90,8 @@ def record(test: str) -> Ran:
             with suppress(DataError):  # of a process that was killed as it wrote it
                 data.read()
                 for file in data.measured_files():
-                    lines[file].update(data.lines(file) or ())
+                    if Path(file).is_relative_to(ROOT):  # a copy of the sources, of a test, is gone with it
+                        lines[file].update(data.lines(file) or ())
     texts = {file: Path(file).read_text(encoding="utf-8") for file in lines}
     found = {Path(file).relative_to(ROOT).as_posix(): ran(texts[file], lines[file]) for file in lines}
     return Ran(round(seconds), {file: names for file, names in found.items() if names})
