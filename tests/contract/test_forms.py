@@ -202,3 +202,11 @@ def test_a_traceback_that_was_saved_as_text_is_explained_by_its_line(tmp_path: P
     (tmp_path / "other.txt").write_text("Traceback (most recent call last):\nValueError: no such thing\n")
     other = warm.devtrace(tmp_path, "explain", "other.txt", "--json=compact")
     assert (other.returncode, json.loads(other.stdout)["findings"]) == (0, [])
+
+
+def test_a_rule_or_a_cause_is_explained_by_its_name_unless_a_file_has_that(tmp_path: Path, warm: Warm) -> None:
+    explained = warm.devtrace(tmp_path, "explain", "never-moved", environment={"DEVTRACE_LANGUAGE": "zh"})
+    assert explained.returncode == 0
+    assert re.match("never-moved\n\n在 CPU 上创建.*\n\n    .*✗", explained.stdout, re.S)
+    (tmp_path / "never-moved").write_text("ValueError: no such thing\n")
+    assert "not about devices" in warm.devtrace(tmp_path, "explain", "never-moved").stdout

@@ -29,7 +29,7 @@ def add_report(
     parser.add_argument("--json", metavar="F", help=sentence("flag.json.program"))
     parser.add_argument("--sarif", metavar="F", help=sentence("flag.sarif.program"))
     add_gate(parser)
-    parser.set_defaults(command=_report, read=read)
+    parser.set_defaults(command=give_report, read=read)
     return parser
 
 
@@ -69,7 +69,7 @@ def write(file: str, what: str, write_to: Callable[[Path], object]) -> int:
     return 0
 
 
-def _report(options: argparse.Namespace) -> int:
+def give_report(options: argparse.Namespace) -> int:
     """Print a report in all forms asked for; where stdout is for a program, the text goes to stderr."""
     from devtrace.contract.code_scanning import project_folder
     from devtrace.contract.entries import entries_of

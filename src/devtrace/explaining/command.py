@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from devtrace.cli.output import print_line
 from devtrace.cli.parser import Command
-from devtrace.cli.reports import add_report, report_of
+from devtrace.cli.reports import add_report, give_report, report_of
 from devtrace.runtime.requirements import need_torch
+from devtrace.words import language
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import FormatError
 
@@ -17,7 +21,18 @@ if TYPE_CHECKING:
 
 
 def _add_to(commands: Any) -> None:
-    add_report(commands, "explain", sentence("cli.explain-command"), _of_an_error, 1)
+    parser = add_report(commands, "explain", sentence("cli.explain-command"), _of_an_error, 1)
+    parser.set_defaults(command=_explain)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    """Print the page of a rule or a cause; anything else is a file, also one that has the name of a rule."""
+    asked = options.files[0]
+    pages = json.loads(Path(__file__).with_name("pages.json").read_text(encoding="utf-8"))[language.current()]
+    if asked not in pages or Path(asked).exists():
+        return give_report(options)
+    print_line(pages[asked], sys.stdout)
+    return 0
 
 
 def _of_an_error(options: argparse.Namespace) -> Report:
