@@ -1,0 +1,41 @@
+"""The checks of docs/teaching.md grade answers of students: thirty of three assignments, a row each."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from contextlib import nullcontext
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import devtrace
+from documents import PAGES
+from folders import TESTS
+
+CHECKS = dict(re.findall(r'^```python title="(?:tests/)?(q\d)(?:\.py)?"\n(.*?)^```', PAGES["teaching.md"], re.M | re.S))
+ROWS = [line.split("\t") for line in (TESTS / "data" / "answers_of_students.tsv").read_text().splitlines()[1:]]
+
+
+@pytest.mark.parametrize(("assignment", "verdict", "what", "answer"), ROWS, ids=[" ".join(row[:3]) for row in ROWS])
+def test_a_check_knows_right_from_wrong(
+    assignment: str, verdict: str, what: str, answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases: list[Any] = []
+    otter = ModuleType("otter.test_files")  # which hands a test file the names that its cases take
+    vars(otter)["test_case"] = lambda **_: cases.append
+    monkeypatch.setitem(sys.modules, "otter.test_files", otter)
+    names: dict[str, Any] = {}
+    exec(answer.replace("\\n", "\n"), names)
+    refused = (RuntimeError, AssertionError, devtrace.DeviceError)
+    with pytest.raises(refused) if verdict == "wrong" else nullcontext():
+        exec(CHECKS[assignment], names)
+        for case in cases:
+            case(*(names[each] for each in inspect.signature(case).parameters))
+
+
+def test_the_page_counts_the_answers_that_were_tried() -> None:
+    right = sum(row[1] == "right" for row in ROWS)
+    assert f"{right} right and {len(ROWS) - right} wrong" in PAGES["teaching.md"]
