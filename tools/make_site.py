@@ -30,6 +30,8 @@ OF_THE_REPOSITORY: Final = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "C
 def prepare() -> None:
     shutil.rmtree(PAGES, ignore_errors=True)
     shutil.copytree(ROOT / "docs", PAGES)
+    for page in PAGES.rglob("*.md"):
+        page.write_text(_with_notebooks(page.read_text(encoding="utf-8")), encoding="utf-8")
     shutil.copytree(ASSETS, PAGES / "assets")
     for name in OF_THE_REPOSITORY:
         (PAGES / name).write_text(_within_the_site((ROOT / name).read_text(encoding="utf-8")), encoding="utf-8")
@@ -38,6 +40,11 @@ def prepare() -> None:
     for path in sorted((ROOT / "src" / "devtrace").glob("*.schema.json")):
         shutil.copy(path, PAGES)
     site_notebooks.write(PAGES)
+
+
+def _with_notebooks(text: str) -> str:
+    """Let links of a page of docs/ lead to the pages of notebooks, which are one folder higher in the repository."""
+    return re.sub(r"\((?:\.\./)((?:\.\./)*notebooks/[\w/-]+)\.ipynb\)", r"(\1.md)", text)
 
 
 def _within_the_site(text: str) -> str:

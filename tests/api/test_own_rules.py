@@ -1,4 +1,4 @@
-"""A package's own rules, as docs/own-rules.md has them: the code of that page is what runs here."""
+"""A package's own rules, as docs/how-to/own-rules.md has them: the code of that page is what runs here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from documents import PAGES
 
-PAGE = PAGES["own-rules.md"]
+PAGE = PAGES["how-to/own-rules.md"]
 SLUG = "mylib-moved-twice"
 FILES = dict(re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```', PAGE, re.M | re.S))
 SHOWN = re.findall(r"^```text\n(.*?)^```", PAGE, re.M | re.S)[0]

@@ -34,9 +34,9 @@ costly = pytest.mark.parametrize("program", COSTLY, ids=lambda program: program.
 
 
 def test_each_cause_has_a_program() -> None:
-    table = re.search(r"^\| cause \|.*\n((?:\|.*\n)+)", PAGES["findings.md"], re.M)
+    table = re.search(r"^\| cause \|.*\n((?:\|.*\n)+)", PAGES["causes.md"], re.M)
     assert table is not None
-    causes = set(re.findall(r"^\| `([a-z-]+)`", table[1], re.M))
+    causes = set(re.findall(r"^\| \[`([a-z-]+)`\]", table[1], re.M))
     programs = {program.cause for program in (*PROGRAMS, *OF_DTYPES)}
     assert programs == causes - {"unknown"} | {COSTS}
 

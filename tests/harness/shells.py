@@ -44,7 +44,7 @@ class Ran:
     @property
     def text(self) -> str:
         """All that was put out as text, in the order of its streams."""
-        return "\n".join([self.stdout, self.stderr, *(data["text/plain"] for data in self.displayed)])
+        return "\n".join([self.stdout, self.stderr, *(data.get("text/plain", "") for data in self.displayed)])
 
 
 class Shell:

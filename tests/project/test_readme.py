@@ -2,62 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
-from pathlib import Path
 from typing import get_args
 
 import make_docs
 import pytest
-import torch
 
-import devtrace
-import readme_example
+import report_example
 from devtrace.diagnosis.slugs import CauseSlug, RuleSlug
 from documents import PAGES, README
 from folders import ROOT
-from shells import new_shell
 
 
 def test_the_example_shows_the_report_of_its_program() -> None:
-    finding, _, _ = readme_example.made().text.partition("\n\n")
-    assert readme_example.shown() == finding
-
-
-def blocks(text: str) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
-
-
-def test_thirty_seconds_of_readme_end_in_a_report() -> None:
-    _, loads, fails, records = blocks(README)
-    with new_shell() as shell:
-        shell.run(loads)
-        ran = shell.run(fails)
-        assert isinstance(ran.error, RuntimeError)
-        assert len(ran.reports) == 1
-        assert "`model.1.weight` and `.bias` are on cpu" in ran.text
-    names = {"devtrace": devtrace, "train": lambda: torch.ones(2, device="cuda:0").sum()}
-    exec(records, names)
-
-
-def test_the_lines_for_programs_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    [code] = blocks(PAGES["outside-the-notebook.md"])
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    for rank in "01":
-        monkeypatch.setenv("RANK", rank)
-        with devtrace.record(save="a.devtrace") as recording:
-            torch.ones(2)
-    with devtrace.simulate("cuda:2"):
-        model = torch.nn.Linear(2, 2).to("cuda:0")
-        optimizer = torch.optim.SGD(model.parameters())
-        known = {
-            "model": model,
-            "optimizer": optimizer,
-            "batch": {"x": model.weight.detach()},
-        }
-        known |= {"train": lambda: model(torch.ones(2)), "recording": recording, "devtrace": devtrace, "pytest": pytest}
-        exec(re.sub(r"^.*write_image.*$", "", code, flags=re.M), known)
-    assert Path("run.json").exists()
+    finding, _, _ = report_example.made().text.partition("\n\n")
+    assert report_example.shown() == finding
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -65,20 +25,36 @@ def test_tables_and_examples_are_those_of_the_code(page: str) -> None:
     assert make_docs.made_anew(PAGES[page]) == PAGES[page], "run: make docs"
 
 
+def test_the_pages_that_explain_prints_are_those_of_the_code() -> None:
+    assert json.loads(make_docs.PRINTED.read_text(encoding="utf-8")) == make_docs.printed(), "run: make docs"
+
+
 @pytest.mark.parametrize("slug", [*get_args(RuleSlug), *get_args(CauseSlug)])
-def test_the_docs_explain_what_each_rule_and_cause_means(slug: str) -> None:
-    assert slug == "expectation" or re.search(rf"^\| `{slug}` \| \S.* \|$", PAGES["findings.md"], re.M)
+def test_the_docs_explain_what_each_rule_and_cause_means_and_show_one(slug: str) -> None:
+    page = "causes.md" if slug in get_args(CauseSlug) else "rules.md"
+    entry = rf"^\| \[`{slug}`\]\(#{slug}\) \| \S.* \|$(?s:.*?)^## {slug}\n\n\S(?s:.*?)^```python\n(?s:.*?)^```text\n"
+    for text in (PAGES[page], PAGES[f"zh/{page}"]):
+        assert slug == "expectation" or re.search(entry, text, re.M)
 
 
-def test_readme_is_read_in_a_few_minutes() -> None:
+def test_readme_is_read_in_a_few_minutes_and_an_agent_can_be_given_its_page_whole() -> None:
     assert len(README.encode()) <= 8_000
+    assert len(PAGES["how-to/agents.md"].encode()) <= 4_096
+
+
+def anchors(text: str) -> set[str]:
+    """Return what a link into a page may name: its headings, as GitHub and the site spell them."""
+    titles = re.findall(r"^#+ (.+)$", text, re.M)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 @pytest.mark.parametrize("page", ["README.md", *PAGES])
 def test_a_page_links_to_nothing_that_is_not_there(page: str) -> None:
-    text, folder = (README, ROOT) if page == "README.md" else (PAGES[page], ROOT / "docs")
-    linked = re.findall(r"\]\(([\w./-]+\.(?:md|ipynb|png))\)", text)
-    assert [name for name in linked if not (folder / name).exists()] == []
+    file = ROOT / ("" if page == "README.md" else "docs") / page
+    for name, anchor in re.findall(r"\]\(([\w./-]+\.(?:md|ipynb|png))?(?:#([\w-]+))?\)", file.read_text("utf-8")):
+        there = file.parent / name if name else file
+        assert there.exists(), name
+        assert not anchor or anchor in anchors(there.read_text(encoding="utf-8")), f"{name}#{anchor}"
 
 
 def test_readme_points_at_every_notebook_and_at_nothing_that_is_not_there() -> None:

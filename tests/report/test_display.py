@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import devtrace
 import make_traces
 import needs
-import readme_example
+import report_example
 from built import SCRIPT
 from devtrace.api.results import Report, Trace, diagnose
 from devtrace.contract.code_scanning import github_annotations
@@ -84,7 +84,7 @@ def hostile_report() -> Report:
 
 
 def test_the_fragment_of_readmes_example() -> None:
-    html = re.sub('<svg[^>]*"Timeline .*</svg>', "", fragment(readme_example.made()), flags=re.S)  # it has real times
+    html = re.sub('<svg[^>]*"Timeline .*</svg>', "", fragment(report_example.made()), flags=re.S)  # it has real times
     assert_golden("report-head.html", html.replace("><", ">\n<") + "\n")
 
 

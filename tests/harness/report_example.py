@@ -1,4 +1,4 @@
-"""The example at the top of README: its cells, the report it shows, and the report that a notebook gives."""
+"""The example of docs/reports.md: its cells, the report it shows, and the report that a notebook gives."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from textwrap import dedent
 
 from devtrace.api.results import Report
-from folders import ROOT
+from documents import PAGES
 from shells import new_shell
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-PARTS = re.compile(r"```python\n(# In\[3\]\n.*?)```\n\n((?:    [^\n]*\n)+)", re.S)
-# What README leaves out: a cell that loads devtrace, and one with imports, a device and tokens.
+PAGE = PAGES["reports.md"]
+PARTS = re.compile(r"```python\n(# In\[3\]\n.*?)```\n\n.*?((?:    [^\n]*\n)+)", re.S)
+# What the page leaves out: a cell that loads devtrace, and one with imports, a device and tokens.
 BEFORE = (
     "%load_ext devtrace\n%devtrace simulate cuda:1",
     "import torch\nfrom torch import nn\ndevice = 'cuda:0'\ntokens = torch.zeros(4, 16, dtype=torch.long)",
@@ -23,7 +23,7 @@ def shown() -> str:
 
 
 def made() -> Report:
-    """Run README's cells in a notebook's shell."""
+    """Run the page's cells in a notebook's shell."""
     _, *cells = re.split(r"^# In\[\d+\]\n", _parts()[1], flags=re.M)
     with new_shell() as shell:
         for cell in (*BEFORE, *cells):
@@ -34,6 +34,6 @@ def made() -> Report:
 
 
 def _parts() -> re.Match[str]:
-    found = PARTS.search(README)
+    found = PARTS.search(PAGE)
     assert found is not None
     return found
