@@ -6,6 +6,7 @@ A source is Python text in cells, each under a marker line:
 
     # %% en                    prose in English, as comments; `# %% zh`: the same in Chinese
     # %% code                  runs in every language; words after it are the cell's tags (raises-exception)
+    # %% code folded           shown folded: what holds devtrace to the text is no part of the lesson
 
 A notebook is written for each language that its source has prose in: English in notebooks/, others in a folder of
 their own.
@@ -86,7 +87,9 @@ def notebook(found: list[Piece], language: str) -> Node:
 
 
 def _code(piece: Piece) -> Node:
-    cell: Node = new_code_cell(piece.text, metadata={"tags": list(piece.tags)} if piece.tags else {})
+    folded: dict[str, Any] = {"jupyter": {"source_hidden": True}} if "folded" in piece.tags else {}
+    tags = {"tags": list(piece.tags)} if piece.tags else {}
+    cell: Node = new_code_cell(piece.text, metadata={**folded, **tags})
     return cell
 
 

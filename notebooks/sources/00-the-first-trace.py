@@ -1,19 +1,21 @@
 # %% en
 # # 0 · The first trace
 #
-# A model on the GPU, one tensor left on the CPU, and an error that names neither the tensor nor the line that made it.
-# In ten minutes you will find such a tensor with devtrace and know how to read each part of its report.
+# **Goal:** find a tensor that `.to(device)` missed, and know how to read each part of the report. **Time:** 10 minutes, without a GPU.
 #
-# You need no GPU. On a machine without one, devtrace *simulates* it: `cuda:0` below is then a pretended device that holds
+# A model on the GPU, one tensor left on the CPU, and an error that names neither the tensor nor the line that made it.
+#
+# On a machine without a GPU, devtrace *simulates* one: `cuda:0` below is then a pretended device that holds
 # real values and refuses what CUDA refuses. On a machine with a GPU the same cells use the real one.
 
 # %% zh
 # # 0 · 第一次追踪
 #
-# 模型在 GPU 上，却有一个张量留在 CPU；报错既不说是哪个张量，也不说它是哪一行创建的。
-# 接下来十分钟，你会用 devtrace 找到这样的张量，并学会看报告的每一部分。
+# **目标**：找到被 `.to(device)` 遗漏的张量，学会看报告的每一部分。**时间**：10 分钟，不需要 GPU。
 #
-# 不需要 GPU。没有 GPU 的机器上，devtrace 会*模拟*一块：下面的 `cuda:0` 是一个假设备，里面是真实的数值，
+# 模型在 GPU 上，却有一个张量留在 CPU；报错既不说是哪个张量，也不说它是哪一行创建的。
+#
+# 没有 GPU 的机器上，devtrace 会*模拟*一块：下面的 `cuda:0` 是一个假设备，里面是真实的数值，
 # CUDA 拒绝的操作它也拒绝。有 GPU 的机器上，同样的单元格用的就是真 GPU。
 
 # %% code
@@ -85,7 +87,7 @@ scores = model(words)
 # JupyterLab is not at hand, as on GitHub, the timeline is a fixed picture.)
 #
 # All of it is there for programs, too: `%devtrace report NAME` gives the report of a cell as a Python object.
-# Here and in the other notebooks an `assert` holds devtrace to what the text says of it.
+# Below a cell that reads a report there may be a folded one. It holds devtrace to what the text says; you need not open it.
 
 # %% zh
 # ## 读报告
@@ -105,12 +107,15 @@ scores = model(words)
 # 点选一条发现（finding），对应的操作、模块和源码行会在所有视图里同时亮起。（不在 JupyterLab 里时，例如在 GitHub 上，时间线是一张静态图。）
 #
 # 程序也能读到这一切：`%devtrace report NAME` 把一个单元格的报告作为 Python 对象交给你。
-# 在这个和其他笔记本里，`assert` 用来保证 devtrace 的结果与正文所说的一致。
+# 读报告的单元格下面可能有一个折叠的单元格：它用来保证 devtrace 的结果与正文所说的一致，不必展开。
 
 # %% code
 report = %devtrace report first
 finding = report.findings[0]
 culprit = finding.culprit
+finding.rule, finding.cause, culprit.name, culprit.born.line, culprit.moved.line
+
+# %% code folded
 assert finding.rule == "device-mismatch"
 assert finding.cause == "not-registered"
 assert finding.devices == ("cuda:0", "cpu")
@@ -121,7 +126,6 @@ assert finding.site.text == "x + self.table[: x.size(1)]"
 assert culprit.born.text.startswith("self.table = torch.linspace(")
 assert culprit.moved.text == "model.to(device)"
 assert 'self.register_buffer("table", torch.linspace(' in finding.help and finding.edits
-finding.rule, finding.cause, culprit.name, culprit.born.line, culprit.moved.line
 
 # %% en
 # ## Why PyTorch behaves so
@@ -177,6 +181,9 @@ scores = model(words)
 
 # %% code
 report = %devtrace report fixed
+report.findings
+
+# %% code folded
 assert not report.findings
 
 # %% en
@@ -200,14 +207,25 @@ devtrace.expect(model, device=device)
 # ## Exercise
 #
 # The class below keeps its scale in a plain dictionary. Change it so that `.to(device)` takes the scale along. The last cell checks
-# your answer: it runs the module on the device and allows no copy in `forward`. (What it shows here is what it says while nothing
-# has been changed.)
+# your answer: it moves the module to the device and back to the CPU, and allows no copy in `forward`.
+#
+# <details><summary>A hint</summary>
+#
+# Which of its tensors does `Scaled().named_buffers()` list? The section before this one has what helps.
+#
+# </details>
 
 # %% zh
 # ## 练习
 #
 # 下面的类把缩放系数放在一个普通字典里。修改它，让 `.to(device)` 能带上缩放系数。最后一个单元格检查你的答案：
-# 它在设备上运行这个模块，并且不允许 `forward` 里有拷贝。（这里显示的是还没有改动时的样子。）
+# 它把模块移到设备上，再移回 CPU，并且不允许 `forward` 里有拷贝。
+#
+# <details><summary>提示</summary>
+#
+# `Scaled().named_buffers()` 会列出它的哪些张量？前面讲修复的一节里有办法。
+#
+# </details>
 
 # %% code
 class Scaled(nn.Module):
@@ -219,12 +237,15 @@ class Scaled(nn.Module):
         return x * self.constants["scale"]
 
 # %% code
-scaled, ones = Scaled().to(device), torch.ones(2, device=device)
+results = []
 try:
-    with devtrace.expect(device, copies=0):  # the same expectation, of a block of code
-        result = scaled(ones)
-    result = result.tolist()
-    print("Right." if result == [2.0, 3.0] else f"Not yet: it gives {result} and not [2.0, 3.0].")
+    scaled = Scaled()
+    for place in (device, "cpu"):  # there, and back
+        scaled, ones = scaled.to(place), torch.ones(2, device=place)
+        with devtrace.expect(place, copies=0):  # the same expectation, of a block of code
+            result = scaled(ones)
+        results.append(result.tolist())
+    right = results == [[2.0, 3.0], [2.0, 3.0]]
+    print("Right." if right else f"Not yet: it gives {results[-1]} and not [2.0, 3.0].")
 except (RuntimeError, devtrace.DeviceError) as error:
     print("Not yet.", error)
-    print("A hint: which of its tensors does Scaled().named_buffers() list? The section before this one has what helps.")

@@ -1,6 +1,8 @@
 # %% en
 # # 1 · A head replaced after `.to(device)`
 #
+# **Goal:** know what `.to(device)` moves and when, and why a look at one parameter is no check. **Time:** 15 minutes, without a GPU.
+#
 # **The story.** Chapter 6 of *Build a Large Language Model (From Scratch)* turns a small GPT into a spam classifier: load the model,
 # replace its output layer by one with two outputs, train. The chapter's script moved the model to the GPU *before* it replaced
 # the layer, and readers with a GPU met this error:
@@ -11,6 +13,8 @@
 
 # %% zh
 # # 1 · 在 `.to(device)` 之后替换的输出层
+#
+# **目标**：明白 `.to(device)` 移动什么、何时移动，以及为什么只看一个参数不算检查。**时间**：15 分钟，不需要 GPU。
 #
 # **故事。** 《从零构建大语言模型》第 6 章把一个小 GPT 改成垃圾短信分类器：加载模型，把输出层换成只有两个输出的新层，然后训练。
 # 书里的脚本在替换输出层*之前*就把模型移到了 GPU，于是有 GPU 的读者遇到了这个错误：
@@ -86,6 +90,9 @@ loss = calc_loss_batch(messages, labels, model, device)
 report = %devtrace report first
 finding = report.findings[0]
 culprit = finding.culprit
+finding.cause, culprit.name, culprit.born.text, culprit.moved.text
+
+# %% code folded
 assert finding.rule == "device-mismatch"
 assert finding.cause == "attached-after-move"
 assert finding.devices == ("cuda:0", "cpu")
@@ -100,7 +107,6 @@ assert finding.site.text == "self.out_head(x)"
 assert culprit.born.text.startswith("model.out_head = torch.nn.Linear(")
 assert culprit.moved.text == "model.to(device)"
 assert "model.out_head" in finding.help and ".to(" in finding.help and finding.edits
-finding.cause, culprit.name, culprit.born.text, culprit.moved.text
 
 # %% en
 # ## Why PyTorch behaves so
@@ -143,6 +149,9 @@ loss.backward()
 
 # %% code
 report = %devtrace report fixed
+[finding.severity for finding in report.findings]
+
+# %% code folded
 assert not any(finding.severity in ("error", "warning") for finding in report.findings)
 
 # %% en

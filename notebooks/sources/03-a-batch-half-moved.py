@@ -1,6 +1,8 @@
 # %% en
 # # 3 · A batch half moved
 #
+# **Goal:** move a batch whole, and see what DDP hides and what pinned memory does. **Time:** 20 minutes, without a GPU.
+#
 # **The story.** *Recognize Anything* tags pictures. Its fine-tuning script takes four tensors and a caption out of the data loader and
 # moves two of the tensors to the GPU. The loss then meets a label on the CPU:
 # [recognize-anything #155](https://github.com/xinyu1205/recognize-anything/issues/155). The authors probably never saw it: their
@@ -10,6 +12,8 @@
 
 # %% zh
 # # 3 · 只移动了一半的批次
+#
+# **目标**：完整地移动一个批次，并看清 DDP 掩盖了什么、锁页内存有什么用。**时间**：20 分钟，不需要 GPU。
 #
 # **故事。** *Recognize Anything* 给图片打标签。它的微调脚本从 DataLoader 里取出四个张量和一段文字，却只把其中两个张量移到 GPU。
 # 于是损失函数遇到了一个还在 CPU 上的标签：
@@ -106,6 +110,9 @@ train_ram(model, loader, optimizer)
 report = %devtrace report first
 finding = report.findings[0]
 culprit = finding.culprit
+culprit.names
+
+# %% code folded
 assert finding.rule == "device-mismatch"
 assert finding.cause == "never-moved"
 assert set(finding.devices) == {"cpu", "cuda:0"}
@@ -118,7 +125,6 @@ assert culprit.born.text.startswith("for image, image_224, caption, image_tag")
 assert culprit.moved.text == "image = image.to(device, non_blocking=True)"
 assert "image_tag = image_tag.to(device, non_blocking=True)" in finding.help
 assert finding.edits
-culprit.names
 
 # %% en
 # ## Why PyTorch behaves so
@@ -149,10 +155,12 @@ distributed.destroy_process_group()
 # %% code
 ddp = %devtrace report ddp
 moved = {row.site.text: row.h2d for row in ddp.ledger if row.h2d}
+moved
+
+# %% code folded
 assert not any(finding.severity == "error" for finding in ddp.findings)
 assert moved["model(image, caption, image_tag, parse_tag)"] == 10  # two tensors in five batches
 assert any("DistributedDataParallel" in finding.message for finding in ddp.findings)
-moved
 
 # %% en
 # It runs, and the report warns. The ledger (devtrace's count for each line of yours; here, copies to a device) shows why: the call of
@@ -191,15 +199,17 @@ train_ram(model, loader, optimizer)
 
 # %% code
 both = %devtrace report both
-assert not any(finding.severity == "error" for finding in both.findings)
 back = {row.site.text: row.d2h for row in both.ledger if row.d2h}
-assert back == {"parse_tag.cpu()": 5}
 [warning] = [finding for finding in both.findings if finding.severity == "warning"]
+back
+
+# %% code folded
+assert not any(finding.severity == "error" for finding in both.findings)
+assert back == {"parse_tag.cpu()": 5}
 assert warning.rule == "device-to-host-copy"
 assert warning.site.text == "parse_tag.cpu()"
 assert warning.count == 5
 assert "`parse_tag" in warning.message and warning.help
-back
 
 # %% en
 # The warning says it in words, and the ledger counts the way back: `parse_tag.cpu()` copies from the GPU in each of the five steps. Without
@@ -224,6 +234,9 @@ train_ram(model, loader, optimizer)
 
 # %% code
 report = %devtrace report fixed
+[finding.severity for finding in report.findings]
+
+# %% code folded
 assert not any(finding.severity in ("error", "warning") for finding in report.findings)
 assert sum(row.d2h for row in report.ledger) == 0
 
@@ -255,8 +268,10 @@ after = %devtrace report pinned
 copies = [
     [(copy.non_blocking, copy.pinned) for copy in report.trace.copies] for report in (before, after)
 ]
-assert copies == [10 * [(1, 0)], 10 * [(1, 1)]]
 copies[0][:2], copies[1][:2]  # (non_blocking, pinned) of the first two copies of each
+
+# %% code folded
+assert copies == [10 * [(1, 0)], 10 * [(1, 1)]]
 
 # %% en
 # ## What would have caught it

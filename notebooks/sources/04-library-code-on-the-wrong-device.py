@@ -1,6 +1,8 @@
 # %% en
 # # 4 · Library code on the wrong device
 #
+# **Goal:** find a bug in a library, and compare devices in a way that can be true. **Time:** 20 minutes, without a GPU.
+#
 # **The story.** One morning in November 2024 *AI-Toolkit* stopped making sample pictures: same template, same configuration, new
 # machine ([ai-toolkit #214](https://github.com/ostris/ai-toolkit/issues/214)). Its requirements named a library by its repository and not by
 # a version, and that night the library had gained a bug
@@ -13,6 +15,8 @@
 
 # %% zh
 # # 4 · 库代码用错了设备
+#
+# **目标**：找到库里的错误，并学会正确地比较设备。**时间**：20 分钟，不需要 GPU。
 #
 # **故事。** 2024 年 11 月的一个早晨，*AI-Toolkit* 突然无法生成样图了：模板没变，配置没变，只是换了一台新机器
 # （[ai-toolkit #214](https://github.com/ostris/ai-toolkit/issues/214)）。它的依赖写的是某个库的代码仓库，而不是一个版本号，
@@ -106,6 +110,9 @@ latents, ids = FluxWithCFGPipeline(device, torch.float32).sample(4, 6)
 report = %devtrace report ids
 finding = report.findings[0]
 culprit = finding.culprit
+culprit.name, culprit.born.text
+
+# %% code folded
 assert finding.rule == "device-mismatch"
 assert finding.cause == "created-without-device"
 assert set(finding.devices) == {"cpu", "cuda:0"}
@@ -118,7 +125,6 @@ assert "diffusers 0.32.0.dev0" in finding.message
 assert "self.prepare_latents(height, width)" in finding.message
 assert "torch.arange(height, device=device)" in finding.help
 assert not finding.edits  # not your file to edit
-culprit.name, culprit.born.text
 
 # %% en
 # ## Why PyTorch behaves so
@@ -157,6 +163,9 @@ latents, ids = MendedPipeline(device, torch.float32).sample(4, 6)
 
 # %% code
 report = %devtrace report ids_fixed
+report.findings
+
+# %% code folded
 assert not report.findings
 
 # %% en
@@ -224,6 +233,10 @@ sd.get_noise_prediction(latents, torch.rand(1, 3, 4, 6))
 report = %devtrace report vae
 finding = report.findings[0]
 culprit = finding.culprit
+[check] = [finding for finding in report.findings if finding.rule == "device-comparison"]
+vae.device, vae.device == "cpu", vae.device.type == "cpu", vae.device == torch.device("cpu")
+
+# %% code folded
 assert finding.rule == "device-mismatch"
 assert finding.cause == "never-moved"
 assert set(finding.devices) == {"cpu", "cuda:0"}
@@ -231,11 +244,9 @@ assert culprit.name.endswith("vae.encoder.weight") and "img_cond_seq" in culprit
 assert finding.site.text == "torch.cat((img_input, img_cond_seq), dim=1)"
 assert culprit.born.text == "self.encoder = nn.Conv2d(3, 16, 3, padding=1)"
 assert "vae.to(" in finding.help and finding.edits
-[check] = [finding for finding in report.findings if finding.rule == "device-comparison"]
 assert check.site.text == 'self.vae.device == "cpu"'
 assert '`self.vae.device == "cpu"`' in check.message
 assert ".type" in check.help
-vae.device, vae.device == "cpu", vae.device.type == "cpu", vae.device == torch.device("cpu")
 
 # %% en
 # A `torch.device` is never equal to a string: the check is always false, so it moves nothing, and Python does not complain. Its `.type` is a
@@ -263,6 +274,9 @@ prediction = sd.get_noise_prediction(latents, torch.rand(1, 3, 4, 6))
 
 # %% code
 report = %devtrace report vae_fixed
+[finding.severity for finding in report.findings]
+
+# %% code folded
 assert not any(finding.severity in ("error", "warning") for finding in report.findings)
 
 # %% en

@@ -1,6 +1,8 @@
 # %% en
 # # 5 · Two GPUs
 #
+# **Goal:** know what DataParallel copies, and why replicas may share a variable. **Time:** 20 minutes, without a GPU.
+#
 # **The story.** A Keras layer on the torch backend is a `torch.nn.Module`, so `torch.nn.DataParallel` should spread it over two GPUs. It
 # does not: [keras #20415](https://github.com/keras-team/keras/issues/20415). The error names `mat2`, an argument deep in the library.
 # A *layer*'s weights are called its kernel (the matrix) and its bias in Keras.
@@ -9,6 +11,8 @@
 
 # %% zh
 # # 5 · 两块 GPU
+#
+# **目标**：明白 DataParallel 复制什么，以及为什么副本会共用一个变量。**时间**：20 分钟，不需要 GPU。
 #
 # **故事。** torch 后端的 Keras 层就是一个 `torch.nn.Module`，所以 `torch.nn.DataParallel` 应当能把它分到两块 GPU 上。
 # 实际上不行：[keras #20415](https://github.com/keras-team/keras/issues/20415)。报错里只有 `mat2`，一个藏在库深处的参数名。
@@ -75,6 +79,9 @@ report = %devtrace report first
 finding = report.findings[0]
 culprit = finding.culprit
 places = {(Path(site.file).name, site.line) for site in culprit.chain}
+culprit.name, culprit.device, finding.help
+
+# %% code folded
 assert finding.rule == "device-mismatch" and finding.devices == ("cuda:1", "cuda:0")
 assert culprit.name == "sequential/dense/kernel"
 assert culprit.device == "cuda:0"
@@ -85,7 +92,6 @@ assert "replica 1" in finding.message
 assert "`Variable`" in finding.message
 assert "keras 3.6.0" in finding.message
 assert "DistributedDataParallel" in finding.help
-culprit.name, culprit.device, finding.help
 
 # %% en
 # ## Why it happens
@@ -106,10 +112,12 @@ culprit.name, culprit.device, finding.help
 from torch.nn.parallel import replicate
 
 first, second = replicate(model.layers[0], [0, 1])  # a Dense layer, once for each GPU
-assert first is not second
-assert first._kernel is second._kernel  # two replicas, one variable
 copied = next(iter(second._torch_params.values()))
-second._kernel.value.device, copied.device
+first is second, first._kernel is second._kernel, second._kernel.value.device, copied.device
+
+# %% code folded
+assert first is not second
+assert first._kernel is second._kernel 
 
 # %% en
 # ## Newer versions do not fail, and copy
@@ -146,11 +154,13 @@ for step in range(3):
 
 # %% code
 report = %devtrace report newer
-assert not any(finding.severity == "error" for finding in report.findings)
 crossings = {row.site.text: row.d2d for row in report.ledger if row.d2d}
-assert crossings == {"net(inputs)": 18, "x.value.to(core.get_device())": 12}
 keras_numpy.convert_to_tensor = older
 crossings
+
+# %% code folded
+assert not any(finding.severity == "error" for finding in report.findings)
+assert crossings == {"net(inputs)": 18, "x.value.to(core.get_device())": 12}
 
 # %% en
 # The ledger (devtrace's count for each line; here, copies from one GPU to the other) holds both. `net(inputs)` made six copies in each of three
@@ -184,9 +194,11 @@ distributed.destroy_process_group()
 
 # %% code
 report = %devtrace report fixed
+{str(parameter.grad.device) for parameter in model.parameters()}
+
+# %% code folded
 assert not any(finding.severity in ("error", "warning") for finding in report.findings)
 assert sum(row.d2d for row in report.ledger) == 0
-{str(parameter.grad.device) for parameter in model.parameters()}
 
 # %% en
 # ## What would have caught it
@@ -209,19 +221,33 @@ def runs_on_two(module):
 
 
 plain = torch.nn.Sequential(torch.nn.Linear(32, 16), torch.nn.Linear(16, 4)).to("cuda:0")
-assert runs_on_two(plain) and not runs_on_two(model)
 runs_on_two(plain), runs_on_two(model)
+
+# %% code folded
+assert runs_on_two(plain) and not runs_on_two(model)
 
 # %% en
 # ## Exercise
 #
 # The module below breaks under `DataParallel` for the same reason. Change it so that its shift goes along to each GPU as a parameter of the
 # module; one line of `__init__` is enough. The next cell checks it.
+#
+# <details><summary>A hint</summary>
+#
+# A Python list hides parameters. `torch.nn` has a list that does not.
+#
+# </details>
 
 # %% zh
 # ## 练习
 #
 # 下面的模块由于同样的原因在 `DataParallel` 下出错。修改它，让偏移量作为模块的参数被带到每块 GPU 上；只改 `__init__` 中的一行就够了。下一个单元格会检查。
+#
+# <details><summary>提示</summary>
+#
+# Python 列表会藏起参数。`torch.nn` 里有一种不会藏起参数的列表。
+#
+# </details>
 
 # %% code
 class Shifted(torch.nn.Module):
@@ -242,5 +268,5 @@ try:
         print(
             "Right." if result.tolist() == 4 * [4 * [1.0]] else "Not yet: the shift should still add 1."
         )
-except RuntimeError:
-    print("Not yet: a Python list hides parameters; torch.nn has a list that does not.")
+except RuntimeError as error:
+    print("Not yet:", str(error).splitlines()[-1])

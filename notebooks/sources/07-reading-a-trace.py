@@ -1,6 +1,8 @@
 # %% en
 # # 7 · Reading a trace
 #
+# **Goal:** read a trace in pictures, in Python and in other tools. **Time:** 15 minutes, without a GPU.
+#
 # A trace is more than its findings. This notebook records one training step of a small transformer whose two halves are on two
 # devices, and reads it: in the views, in Python, and in other tools.
 
@@ -57,10 +59,12 @@ optimizer.step()
 # %% code
 report = %devtrace report step
 trace = report.trace
-assert not any(finding.severity in ("error", "warning") for finding in report.findings)
 copies = [(str(copy.from_), str(copy.to), copy.bytes, copy.op.phase) for copy in trace.copies]
-assert copies == [("cuda:0", "cuda:1", 6144, "forward"), ("cuda:1", "cuda:0", 6144, "backward")]
 copies
+
+# %% code folded
+assert not any(finding.severity in ("error", "warning") for finding in report.findings)
+assert copies == [("cuda:0", "cuda:1", 6144, "forward"), ("cuda:1", "cuda:0", 6144, "backward")]
 
 # %% code
 from collections import Counter
@@ -73,9 +77,11 @@ Counter((str(op.device), op.phase) for op in trace.ops)
 
 # %% code
 backward = next(op for op in trace.ops if op.phase == "backward" and op.forward and op.forward.module)
+backward.name, backward.forward.name, backward.forward.module.path, backward.forward.site.text
+
+# %% code folded
 assert backward.forward.module.path == "model.head"
 assert backward.forward.site.text == 'self.head(self.upper(middle.to("cuda:1")))'
-backward.name, backward.forward.name, backward.forward.module.path, backward.forward.site.text
 
 # %% en
 # The modules, in the order in which they were first called, with what ran in them:
@@ -113,8 +119,10 @@ trace.save(folder / "step.devtrace")
 trace.to_perfetto(folder / "step.json")
 report.to_html(folder / "step.html")
 again = devtrace.load(folder / "step.devtrace")
-assert [op.name for op in again.ops] == [op.name for op in trace.ops]
 sorted(path.name for path in folder.iterdir())
+
+# %% code folded
+assert [op.name for op in again.ops] == [op.name for op in trace.ops]
 
 # %% en
 # ## Exercise

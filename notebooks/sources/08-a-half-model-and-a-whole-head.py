@@ -1,6 +1,8 @@
 # %% en
 # # 8 · A half model and a whole head
 #
+# **Goal:** find which layer a cast has missed, and what computes in float64 unseen. **Time:** 10 minutes, without a GPU.
+#
 # **The story.** A backbone is loaded, cast to half precision to save memory, and gets a new head. Everything is on the right device, and
 # the first call fails: "mat1 and mat2 must have the same dtype". It is the neighbour of the device error of notebook 1: `.half()` and
 # `.to(dtype)` walk over the parameters that a model has *at that moment*, just as `.to(device)` does. It fails on every machine, and this
@@ -8,6 +10,8 @@
 
 # %% zh
 # # 8 · 半精度的模型，单精度的输出层
+#
+# **目标**：找到类型转换遗漏的层，以及悄悄用 float64 计算的运算。**时间**：10 分钟，不需要 GPU。
 #
 # **故事。** 加载一个骨干网络，为节省内存转换为半精度，再接上一个新的输出层。设备都没有错，第一次调用却失败了：
 # "mat1 and mat2 must have the same dtype"。它与笔记本 1 的设备错误是近邻：`.half()` 和 `.to(dtype)` 只遍历模型*当时*拥有的参数，
@@ -55,10 +59,12 @@ scores = model(x)
 # %% code
 report = %devtrace report first
 finding = report.findings[0]
+finding.cause, finding.culprit.name, finding.culprit.born.text, finding.culprit.moved.text
+
+# %% code folded
 assert (finding.rule, finding.cause) == ("dtype-mismatch", "attached-after-cast")
 assert (finding.culprit.name, finding.culprit.dtype) == ("model.4.weight", "float32")
 assert finding.culprit.moved.text.startswith("model.to(torch.bfloat16)")
-finding.cause, finding.culprit.name, finding.culprit.born.text, finding.culprit.moved.text
 
 # %% en
 # ## The fix
@@ -80,6 +86,9 @@ scores.float().square().mean().backward()
 
 # %% code
 report = %devtrace report fixed
+[finding.severity for finding in report.findings]
+
+# %% code folded
 assert not any(finding.severity in ("error", "warning") for finding in report.findings)
 
 # %% en
@@ -135,7 +144,11 @@ try:
     given = score(net, head, x)
     wanted = head(net(x).float())
     after = [parameter.dtype for module in (net, head) for parameter in module.parameters()]
-    right = given.dtype == torch.float32 and torch.equal(given, wanted) and after == kept
-except (RuntimeError, AttributeError):
-    right = False
-print("Right." if right else "Not yet: cast what the head takes, not the head.")
+    if after != kept:
+        print("Not yet: the dtype of a weight has changed.")
+    elif given.dtype != torch.float32:
+        print(f"Not yet: the scores are {given.dtype}.")
+    else:
+        print("Right." if torch.equal(given, wanted) else "Not yet: the scores are too coarse.")
+except Exception as error:
+    print(f"Not yet: {type(error).__name__}: {error}")

@@ -45,6 +45,13 @@ class Scaled(nn.Module):
     def forward(self, x):
         return x * self.constants["scale"].to(x.device)
 
+# %% wrong made on the device, which it never leaves
+class Scaled(nn.Module):
+    scale = torch.tensor([2.0, 3.0], device=device)
+
+    def forward(self, x):
+        return x * self.scale
+
 # %% wrong no scale any more
 class Scaled(nn.Module):
     def forward(self, x):

@@ -15,6 +15,10 @@ def score(net, head, x):
 def score(net, head, x):
     return F.linear(net(x), head.weight.bfloat16(), head.bias.bfloat16()).float()
 
+# %% wrong a device that is not there
+def score(net, head, x):
+    return head(net(x.to("cuda")).float())
+
 # %% wrong nothing is cast
 def score(net, head, x):
     return head(net(x))
