@@ -16,7 +16,7 @@ MIME_TYPE: Final = "application/vnd.devtrace.v1+json"
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _INTRO: Final = (
     "Each is on a real bug, as it was run, with its live reports. `make lab` opens copies that you may run and save. "
-    "The first six are also in Chinese."
+    "0 to 5, 8 and 9 are also in Chinese."
 )
 
 
@@ -64,6 +64,8 @@ def _gallery() -> Iterator[str]:
 def _cells(book: dict[str, Any]) -> Iterator[str]:
     for cell in book["cells"]:
         text = "".join(cell["source"])
+        if cell.get("metadata", {}).get("jupyter", {}).get("source_hidden"):
+            continue
         if cell["cell_type"] == "markdown":
             yield re.sub(r"\.ipynb\b(?=[)#])", ".md", text)
         elif text:
