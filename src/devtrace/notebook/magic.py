@@ -22,11 +22,11 @@ from traceback import walk_tb
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
+from IPython.core import completer
+from IPython.core import magic as ipythons_magic
 from IPython.core.error import InputRejected
 from IPython.core.error import UsageError as IPythonUsageError
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
-from IPython.core.magic import output_can_be_silenced
 
 from devtrace.api.module_watch import watch_modules
 from devtrace.api.options import STANDING_BUDGET, Options
@@ -47,6 +47,10 @@ _TIMED = {"time": ("<timed exec>", "<timed eval>"), "timeit": ("<magic-timeit>",
 
 # IPython's own and three of the user's: with their source they fill a page.
 _FRAMES_IN_VIEW = 4
+
+# Colab has IPython 7.34, which completes no magic of ours and shows what one returns also above a `;`.
+_context_matcher: Any = getattr(completer, "context_matcher", None)
+_silenced: Any = getattr(ipythons_magic, "output_can_be_silenced", lambda function: function)
 
 extensions: WeakKeyDictionary[InteractiveShell, Extension] = WeakKeyDictionary()
 
@@ -131,10 +135,11 @@ class Extension:
             self.tracing.simulate(devices)
         lists: list[tuple[list[Any], Any]] = [
             (self.shell.input_transformers_cleanup, self._without_magic),
-            (self.shell.Completer.custom_matchers, self._complete),
             (self.shell.events.callbacks["pre_run_cell"], self._before),
             (self.shell.events.callbacks["post_run_cell"], self._after),
         ]
+        if _context_matcher:
+            lists.append((self.shell.Completer.custom_matchers, self._complete))
         for entries, entry in lists:
             entries.append(entry)
             undo.callback(_discard, entries, entry)
@@ -329,7 +334,7 @@ class Extension:
         """`%%devtrace` on a later line, as IPython reads it: below the `%load_ext` of the same cell, or %%time."""
         raise IPythonUsageError(str(usage.misplaced()))
 
-    @output_can_be_silenced
+    @_silenced  # type: ignore[untyped-decorator]
     def _cell_magic(self, line: str, cell: str) -> Any:
         stack = self._stack()
         with _in_ipythons_words():
@@ -371,14 +376,14 @@ class Extension:
     def publish(self, data: dict[str, Any], metadata: dict[str, Any]) -> None:
         self.shell.display_pub.publish(data=data, metadata=metadata)
 
-    @context_matcher()  # type: ignore[untyped-decorator]
-    def _complete(self, context: CompletionContext) -> SimpleMatcherResult:
+    @(_context_matcher() if _context_matcher else _silenced)  # type: ignore[untyped-decorator]
+    def _complete(self, context: Any) -> dict[str, object]:
         line = context.text_until_cursor.lstrip()
         names = [traced.name or str(traced.cell.count) for traced in self.tracing.history]
         offers = usage.completions(line, names) if line.startswith(("%devtrace ", "%%devtrace ")) else []
         word = line.rpartition(" ")[2]
-        found = [SimpleCompletion(offer, type="param") for offer in offers]
-        return SimpleMatcherResult(completions=found, matched_fragment=word, suppress=bool(offers), ordered=True)
+        found = [completer.SimpleCompletion(offer, type="param") for offer in offers]
+        return {"completions": found, "matched_fragment": word, "suppress": bool(offers), "ordered": True}
 
 
 Extension._line_magic.__doc__ = Extension._cell_magic.__doc__ = usage.help_text()
