@@ -20,6 +20,13 @@ from failing import BOTH, Text, culprit_of, error_of, fails, report_of
 from odd_programs import Halved, Lent, Painted, Scaled
 from trees import parsed
 
+
+@fails(cause="created-without-device", name="torch.ones(3, 4)")
+def test_a_name_that_pytest_gives_to_a_piece_of_an_assert_is_none() -> None:
+    model = nn.Linear(4, 2).to("cuda:0")
+    assert model(torch.ones(3, 4)).shape == (3, 2)
+
+
 # Which device is meant.
 
 

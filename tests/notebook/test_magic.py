@@ -6,6 +6,7 @@ import gc
 import linecache
 import os
 import re
+import subprocess
 import sys
 import threading
 import traceback
@@ -58,6 +59,16 @@ def sites(shell: Shell) -> list[tuple[int | None, int, str]]:
 
 
 # Loading and unloading.
+
+
+def test_an_older_ipython_as_colabs_has_no_names_for_completing_and_silencing() -> None:
+    old = "from IPython.core import completer, magic\ndel completer.context_matcher, magic.output_can_be_silenced\n"
+    runs = "from shells import new_shell\nwith new_shell() as shell:\n"
+    cells = '    shell.run("%load_ext devtrace"), print(shell.run("%%devtrace", "1 + 1").text)\n'
+    paths = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", old + runs + cells]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=paths)
+    assert "no op ran" in done.stdout
 
 
 def left_in(shell: Shell) -> dict[str, Any]:

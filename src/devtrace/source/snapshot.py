@@ -104,7 +104,8 @@ def _frozen_frame(freezer: Freezer, frame: FrameType) -> Frame:
     if frame.f_locals is frame.f_globals:
         variables = names
     else:
-        variables = {name: freezer.of(value) for name, value in dict(frame.f_locals).items()}
+        pairs = dict(frame.f_locals).items()  # `@py_assert1` is pytest's, of which no program can speak
+        variables = {name: freezer.of(value) for name, value in pairs if not name.startswith("@")}
     for name in code.co_names:
         if name in frame.f_globals:
             freezer.of(frame.f_globals[name])
