@@ -116,12 +116,12 @@ BUGS = [
 ]
 
 HEALTHY = {
+    "attention": "torch",
     "attributions": "captum",
     "augmentation": "kornia",
     "average_of_weights": "torch_ema",
     "decoder": "x_transformers",
     "flows": "zuko",
-    "graphs": "torch",
     "metric_of_an_epoch": "torchmetrics",
     "ode": "torchdiffeq",
     "optimizers": "torch_optimizer",

@@ -252,6 +252,8 @@ def test_another_process_can_be_given_an_event() -> None:
     "ask",
     [
         lambda: torch.cuda.MemPool(),
+        lambda: torch.cuda.graph(torch.cuda.CUDAGraph()),
+        lambda: torch.cuda.make_graphed_callables(torch.nn.Linear(2, 2), (torch.ones(2),)),
         lambda: torch.cuda.caching_allocator_alloc(16),
         lambda: torch.cuda.utilization(),
     ],

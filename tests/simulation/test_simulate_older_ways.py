@@ -97,30 +97,6 @@ def test_a_default_generator_that_is_given_goes_on() -> None:
     assert torch.equal(torch.rand(4, device="cuda", generator=default), other)
 
 
-def test_a_graph_draws_from_the_states_that_it_was_captured_with() -> None:
-    def draw(generator: Any, old: Any, new: Any) -> list[torch.Tensor]:
-        values = []
-        for state in (new, old, old):
-            generator.graphsafe_set_state(state)
-            values.append(torch.rand(4, device="cuda", generator=generator))
-        return values
-
-    def states(generator: Any) -> tuple[Any, Any, Any]:
-        generator.manual_seed(0)
-        return generator, generator.graphsafe_get_state(), generator.clone_state()
-
-    eager, captured = states(torch.Generator("cuda")), states(torch.cuda.default_generators[0])
-    graph = torch.cuda.CUDAGraph()
-    for state in captured[1:]:
-        graph.register_generator_state(state)
-    with torch.cuda.graph(graph):
-        replayed = draw(*captured)
-    for _ in range(2):
-        expected = draw(*eager)
-        graph.replay()
-        assert all(torch.equal(one, other) for one, other in zip(expected, replayed, strict=True))
-
-
 @pytest.mark.parametrize(
     ("call", "waits"),
     [

@@ -149,7 +149,7 @@ def install_part(part: str, install: Callable[[ExitStack], object], patches: Pat
 _LOST: Final = family(
     "torch-part.*", "torch-part.backward", "torch-part.module_moves", "torch-part.module_tree", "torch-part.waits",
     "torch-part.threads", "torch-part.autocasts", "torch-part.synchronizing", "torch-part.printing",
-    "torch-part.eager_paths", "torch-part.scripting", "torch-part.gradients", "torch-part.graphs",
+    "torch-part.eager_paths", "torch-part.scripting", "torch-part.gradients",
     "torch-part.elements", "torch-part.scripts", "torch-part.sharing", "torch-part.parallel",
     "torch-part.process_groups", "torch-part.profiles", "torch-part.checks", "torch-part.upcast_ops",
     "torch-part.legacy_tensor_types", "torch-part.autocast", "torch-part.compiling", "torch-part.cuda_only",

@@ -26,7 +26,7 @@ _TRITON: Final = "triton.runtime.driver"
 
 
 def install(patches: Patches, undo: ExitStack) -> None:
-    """Ranges for profilers, handles and attention kernels are answered; pools and raw memory are refused."""
+    """Ranges for profilers, handles and attention kernels are answered; graphs, pools and raw memory are refused."""
     _refuse_triton(patches, undo)
     replace("cuda_only", _ANSWERS, patches)
     patches.set(torch.cuda.nvtx, "_nvtx", _ranges())
@@ -86,6 +86,8 @@ def _ranges() -> SimpleNamespace:
 _REFUSED: tuple[tuple[Any, str, str], ...] = (
     (torch.cuda, "MemPool", "simulate-limit.pool"),
     (torch.cuda.memory, "MemPool", "simulate-limit.pool"),
+    *((owner, name, "simulate-limit.graph") for owner in (torch.cuda, torch.cuda.graphs) for name in (
+        "CUDAGraph", "graph_pool_handle")),
     (torch.cuda, "caching_allocator_alloc", "simulate-limit.memory"),
     (torch.cuda.memory, "caching_allocator_alloc", "simulate-limit.memory"),
     *((torch.cuda, name, "simulate-limit.sensors") for name in (

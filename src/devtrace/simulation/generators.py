@@ -8,7 +8,7 @@ checkpointing puts both states back. Only a device that was seeded or set to som
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -30,7 +30,6 @@ class DeviceGenerator(_Generator):
     """
 
     _device: torch.device
-    _shared: torch.Generator | None = None
     _offset = 0  # of CUDA's counter, which the host's kind of generator has not
     _is_default = False
     own = True
@@ -60,41 +59,27 @@ class DeviceGenerator(_Generator):
 
     def set_state(self, new_state: torch.Tensor) -> Self:
         _check_state(new_state)
-        _Generator.set_state(self.target, new_state)
+        _Generator.set_state(self, new_state)
         return self._changed()
 
     def manual_seed(self, seed: int) -> Self:
-        _Generator.manual_seed(self.target, seed)
+        _Generator.manual_seed(self, seed)
         return self._changed()
 
     def seed(self) -> int:
         self.own = True
-        return _Generator.seed(self.target)
+        return _Generator.seed(self)
 
     def clone_state(self) -> Any:
         return _rebuild(*self.__reduce__()[1])
-
-    def graphsafe_get_state(self) -> Self:
-        return self
-
-    def graphsafe_set_state(self, state: torch.Generator) -> Self:
-        if not self.own and state is not self:
-            _Generator.set_state(self, _host.get_state())
-            self.own = True
-        self._shared = state
-        return self
 
     def __reduce__(self) -> Any:
         return _rebuild, (self.device, self.get_state(), self._offset)
 
     @property
-    def target(self) -> torch.Generator:
-        """Generator that a program changes; the one that it draws from is the host's, until the device has its own."""
-        return self._shared or self
-
-    @property
     def source(self) -> torch.Generator:
-        return self.target if self.own else _host
+        """Generator that a program draws from: the host's, until the device has its own."""
+        return self if self.own else _host
 
     def _changed(self) -> Self:
         self._offset = 0
@@ -156,18 +141,6 @@ def checked(value: Any, owner: SimulatedDevice | None) -> Any:
     return known.source if isinstance(known, DeviceGenerator) else value
 
 
-def state_of(value: Any) -> Any:
-    """Return the state that a generator has now, as a graph keeps it: a program may give that another state."""
-    known = _known.get(_address(value), value) if isinstance(value, _Generator) else value
-    return known.target if isinstance(known, DeviceGenerator) else value
-
-
-def keep_states() -> Callable[[], object]:
-    """Note the state of all generators that a device draws from; return what puts them back."""
-    states = [(each, _Generator.get_state(each)) for each in (_host, *_known.values())]
-    return lambda: [_Generator.set_state(each, state) for each, state in states]
-
-
 def _address(generator: torch.Generator) -> int:
     found: int = generator._cdata  # type: ignore[attr-defined]
     return found
@@ -181,9 +154,9 @@ _known: weakref.WeakValueDictionary[int, torch.Generator] = weakref.WeakValueDic
 def own_stream(generator: DeviceGenerator) -> Iterator[None]:
     """Lend the host's generator the state of a device's own stream, while an operator of that device runs."""
     before = _host.get_state()
-    _host.set_state(_Generator.get_state(generator.target))
+    _host.set_state(_Generator.get_state(generator))
     try:
         yield
     finally:
-        _Generator.set_state(generator.target, _host.get_state())
+        _Generator.set_state(generator, _host.get_state())
         _host.set_state(before)

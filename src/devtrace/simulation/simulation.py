@@ -110,7 +110,7 @@ _PARTS: Final = {
     name.rpartition(".")[2]: import_module(f"devtrace.{name}")
     for name in (
         *(f"simulation.{part}" for part in ESSENTIAL if part != "runtime"),
-        "simulation.gradients", "simulation.graphs", "simulation.cuda_features.parallel", "simulation.process_groups",
+        "simulation.gradients", "simulation.cuda_features.parallel", "simulation.process_groups",
         "simulation.checks", "runtime.eager_paths", "simulation.upcast_ops", "simulation.legacy_tensor_types",
         "simulation.autocast", "simulation.compiling", "simulation.cuda_only", "simulation.wrappers",
         "runtime.warned_lines", "runtime.profiles", "simulation.children", "simulation.sharing",
