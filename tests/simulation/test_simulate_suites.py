@@ -329,66 +329,6 @@ def test_copies_between_devices_keep_layout_and_identity() -> None:
     assert {each.device for each in second} == {SECOND}
 
 
-def test_the_backward_of_a_function_runs_on_the_stream_of_its_forward() -> None:
-    seen = []
-
-    class Twice(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
-            return x * 2
-
-        @staticmethod
-        def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
-            seen.append(torch.cuda.current_stream())
-            return grad * 2
-
-    x = torch.ones(2, device="cuda", requires_grad=True)
-    own = torch.cuda.Stream()
-    with torch.cuda.stream(own):
-        y = Twice.apply(x)  # type: ignore[no-untyped-call]
-    (y * Twice.apply(x)).sum().backward()  # type: ignore[no-untyped-call]
-    assert sorted(each == own for each in seen) == [False, True]
-    assert torch.cuda.current_stream() == torch.cuda.default_stream()
-
-
-def test_a_hook_of_a_tensor_runs_on_the_stream_on_which_the_tensor_was_made() -> None:
-    seen = dict[str, Any]()
-
-    def noting(name: str) -> Callable[[torch.Tensor], None]:
-        return lambda grad: seen.update({name: torch.cuda.current_stream()})
-
-    x = torch.ones(2, device="cuda", requires_grad=True)
-    own, other = torch.cuda.Stream(), torch.cuda.Stream()
-    with torch.cuda.stream(own):
-        first = x * 2
-        first.register_hook(noting("first"))
-        with torch.cuda.stream(other):
-            inner = first.exp()
-        after = inner + 1
-    last = after.sum()
-    for name, tensor in {"x": x, "inner": inner, "after": after, "last": last}.items():
-        tensor.register_hook(noting(name))
-    last.backward()
-    plain = torch.cuda.default_stream()
-    assert seen == {"x": plain, "first": own, "inner": other, "after": own, "last": plain}
-    assert torch.cuda.current_stream() == plain
-
-
-def test_a_hook_may_change_the_gradient_or_fail_on_a_stream_of_its_own() -> None:
-    x = torch.ones(2, device="cuda", requires_grad=True)
-    with torch.cuda.stream(torch.cuda.Stream()):
-        y = x * 2
-    handle = y.register_hook(lambda grad: grad * 10)
-    y.sum().backward(retain_graph=True)
-    assert x.grad is not None
-    assert x.grad.tolist() == [20, 20]
-    handle.remove()
-    y.register_hook(lambda grad: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        y.sum().backward()
-    assert torch.cuda.current_stream() == torch.cuda.default_stream()
-
-
 def test_a_permutation_of_nothing_asks_no_generator() -> None:
     for device, of in (("cuda", "cpu"), ("cpu", "cuda")):
         assert torch.randperm(0, device=device, generator=torch.Generator(of)).shape == (0,)

@@ -14,7 +14,6 @@ from torch.utils.hooks import unserializable_hook
 
 from devtrace.runtime import forks
 from devtrace.runtime.patches import Call, Patches, around
-from devtrace.simulation import streams
 from devtrace.simulation.devices import CPU, DEVICES
 from devtrace.simulation.storage_tags import FLOATING, anchor_floating, tag_of
 from devtrace.simulation.tensors import Gradients, device, move
@@ -43,8 +42,7 @@ def _run_backward(
     if started_in != [forks.origin()]:
         raise RuntimeError(FORKED)
     expected = [device(tensor) if isinstance(tensor, torch.Tensor) else None for tensor in tensors]
-    with torch.cuda.stream(torch.cuda.current_stream()):  # on which it ends too, also where a function raises
-        found = own(tensors, on_devices(grads, expected, ""), *args, **kwargs)
+    found = own(tensors, on_devices(grads, expected, ""), *args, **kwargs)
     for grad, asked in zip(found or (), args[2] if len(args) > 2 else (), strict=False):
         if isinstance(grad, torch.Tensor) and isinstance(asked, torch.Tensor):
             anchor_floating(grad, tag_of(asked).owner)  # zeros of C++, which nothing met
@@ -55,12 +53,10 @@ def _apply(own: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
     out = own.__get__(None, cls)(*args, **kwargs)
     first = out[0] if isinstance(out, tuple) and out else out
     node: Any = first.grad_fn if isinstance(first, torch.Tensor) else None
-    if isinstance(node, BackwardCFunction):
-        if not kwargs:
-            devices = [device(arg) for arg in args if isinstance(arg, torch.Tensor)]
-            prefix = f"Function {type(node).__name__} returned an "
-            node.register_hook(lambda grads, _: on_devices(grads, devices, prefix))  # in the order of its arguments
-        streams.follow(node)
+    if isinstance(node, BackwardCFunction) and not kwargs:
+        devices = [device(arg) for arg in args if isinstance(arg, torch.Tensor)]
+        prefix = f"Function {type(node).__name__} returned an "
+        node.register_hook(lambda grads, _: on_devices(grads, devices, prefix))  # in the order of its arguments
     return out
 
 

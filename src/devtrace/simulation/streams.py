@@ -1,44 +1,28 @@
-"""Streams and events: work on a simulated device is done when the call returns, so there is nothing to wait for.
-
-The stream of a backward is that of its forward, as autograd's engine arranges it for CUDA. A function of the program's
-own runs on it, and so does a hook of a tensor: the engine is on the stream of the node that made the tensor. Of torch's
-own nodes their numbers tell which stream was current when they were made.
-"""
+"""Streams and events: work on a simulated device is done when the call returns, so there is nothing to wait for."""
 
 from __future__ import annotations
 
-import functools
 import itertools
 import threading
 import time
-from bisect import bisect
 from typing import Any, Final
 
 import torch
-from torch.multiprocessing.reductions import reduce_event
 
 from devtrace.runtime.patches import Call, Patches
-from devtrace.runtime.torch_names import returning, take
+from devtrace.runtime.torch_names import returning
 from devtrace.simulation.devices import DEVICES
 from devtrace.simulation.refusals import waited
 
 _CUDA = 1  # c10::DeviceType::CUDA
-_MOST: Final = 10_000
-"""Switches that are remembered; nodes from before those have the default stream."""
 _numbers: Final = itertools.count(3)  # 1 and 2 are the default streams of CUDA
-_next_node: Final = take("_C._autograd._get_sequence_nr", "backward", instead=lambda: 0)
 
 
 class _Streams(threading.local):
-    """Keeps the current stream of each device in this thread; the default stream where none was set.
-
-    And those that were current, in their order, each with the number of the next node when it became that.
-    """
+    """Keeps the current stream of each device in this thread; the default stream where none was set."""
 
     def __init__(self) -> None:
         self.current: dict[int, Any] = {}
-        self.numbers: list[int] = []
-        self.streams: list[Any] = []
 
 
 _of_thread = _Streams()
@@ -48,7 +32,6 @@ def install(patches: Patches) -> None:
     """`torch.Stream`, `torch.Event`, their torch.cuda versions, and what asks for the current stream."""
     global _of_thread
     _of_thread = _Streams()
-    patches.wrap(torch.Tensor, "register_hook", _register_hook)
     for owner in (torch.cuda, torch.cuda.streams, torch):
         patches.set(owner, "Stream", Stream)
         patches.set(owner, "Event", Event)
@@ -62,10 +45,6 @@ def _current_stream(index: int) -> Any:
 
 def _set_stream(made: Any) -> None:
     _of_thread.current[made.device_index] = made
-    if made.stream_id or _of_thread.numbers:  # a switch to be remembered
-        _of_thread.numbers.append(_next_node())
-        _of_thread.streams.append(made)
-        del _of_thread.numbers[:-_MOST], _of_thread.streams[:-_MOST]
     DEVICES.set_current(made.device_index)
 
 
@@ -149,21 +128,6 @@ class Event:
         self._number = self._number or next(_numbers)
         self._at = time.perf_counter()
 
-    def ipc_handle(self) -> bytes:
-        """As many bytes as CUDA's; who opens them finds an event that is over."""
-        self._number = self._number or next(_numbers)
-        return self._number.to_bytes(64, "little")
-
-    @classmethod
-    def from_ipc_handle(cls, device: Any, handle: bytes) -> Event:
-        event = cls()
-        event.device = DEVICES.find(device).device
-        event._number = int.from_bytes(handle, "little")
-        return event
-
-    # By torch's own way to another process, which knows the class that this one stands for.
-    __reduce__ = reduce_event
-
     def elapsed_time(self, end_event: Any) -> float:
         """Milliseconds between two recorded events."""
         if not (self.enable_timing and end_event.enable_timing):
@@ -176,39 +140,3 @@ class Event:
 
     def __repr__(self) -> str:
         return f"<torch.cuda.Event {self.event_id:#x}>"
-
-
-def _register_hook(own: Call, tensor: torch.Tensor, hook: Any) -> Any:
-    """Let a tensor's hook find the stream on which the tensor was made."""
-    stream = _stream_of(tensor.grad_fn) if _of_thread.numbers and tensor.grad_fn is not None else None
-    if stream is None:
-        return own(tensor, hook)
-
-    @functools.wraps(hook)
-    def run(*args: Any) -> Any:
-        with stream:
-            return hook(*args)
-
-    return own(tensor, run)
-
-
-def _stream_of(node: Any) -> Any:
-    """Return the stream on which a node was made; None for the default one."""
-    at = bisect(_of_thread.numbers, node._sequence_nr()) - 1
-    stream = _of_thread.streams[at] if at >= 0 else None
-    return stream if stream is not None and stream.stream_id else None
-
-
-def follow(node: Any) -> None:
-    """Let a function's backward find the current stream again, unless that is the default one."""
-    stream = _current_stream(DEVICES.current)
-
-    def enter(_: Any) -> None:
-        stream.__enter__()
-
-    def leave(*_: Any) -> None:
-        stream.__exit__(None, None, None)
-
-    if stream.stream_id:
-        node.register_prehook(enter)
-        node.register_hook(leave)
