@@ -527,35 +527,6 @@ def test_a_result_that_does_not_fit_is_refused_before_the_device_of_what_is_read
         call(torch.ones(2, dtype=torch.uint8, device="cuda:0"), torch.ones(2, dtype=torch.uint8, device="cuda:1"))
 
 
-def test_lu_without_pivoting_is_cudas_alone() -> None:
-    matrices = torch.rand(2, 3, 4, 4, dtype=torch.float64, device="cuda") + 4 * torch.eye(4, device="cuda")
-    permutation, lower, upper = torch.linalg.lu(matrices, pivot=False)
-    factors, pivots = torch.linalg.lu_factor(matrices, pivot=False)
-    right = torch.rand(2, 3, 4, 2, dtype=torch.float64, device="cuda")
-    torch.testing.assert_close(lower @ upper, matrices)
-    torch.testing.assert_close(matrices @ torch.linalg.lu_solve(factors, pivots, right), right)
-    assert (permutation.numel(), permutation.device, pivots.device) == (0, upper.device, upper.device)
-    assert torch.linalg.lu_factor_ex(torch.zeros(2, 2, device="cuda"), pivot=False).info == 1
-    with pytest.raises(RuntimeError, match="is zero"):
-        torch.linalg.lu_factor(torch.zeros(2, 2, device="cuda"), pivot=False)
-    with pytest.raises(RuntimeError, match="LU without pivoting is not implemented on the CPU"):
-        torch.linalg.lu(torch.eye(2), pivot=False)
-    with pytest.raises(RuntimeError, match=r"2 or more dimensions"):
-        torch.linalg.lu_factor(torch.zeros(2, device="cuda"), pivot=False)
-
-
-@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
-def test_sums_without_what_is_no_number_take_complex_ones() -> None:
-    numbers = torch.tensor([1 + 2j, complex("nan"), 3], device="cuda", requires_grad=True)
-    assert torch.nansum(numbers) == 4 + 2j
-    halves = numbers.to(torch.complex32)
-    assert (torch.nansum(halves).dtype, torch.nansum(halves).to(torch.complex64).item()) == (torch.complex32, 4 + 2j)
-    assert torch.nansum(torch.stack([numbers, numbers]), 1, keepdim=True).shape == (2, 1)
-    assert torch.nanmean(numbers) == 2 + 1j
-    with pytest.raises(RuntimeError, match="does not support complex"):
-        torch.nansum(numbers.cpu())
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_sparse_halves_are_added(dtype: torch.dtype) -> None:
     points = of_points().to(dtype)
@@ -574,19 +545,6 @@ def test_sparse_halves_are_multiplied(layout: str, dtype: torch.dtype) -> None:
     assert [each.to_dense().tolist() for each in products] == [[[6, 0], [0, 6]]] * 3
     assert {(each.dtype, each.device) for each in products} == {(dtype, CUDA)}
     assert (sparse @ table[0]).tolist() == [4, 0]
-
-
-def test_weights_of_four_bits_are_multiplied_as_on_the_cpu() -> None:
-    data, numbers = torch.rand(3, 64), torch.randint(0, 16, (32, 64), dtype=torch.int32)
-    scales = torch.rand(2, 32, 2)
-    packed = torch._convert_weight_to_int4pack_for_cpu(numbers, 2)
-    expected = torch._weight_int4pack_mm_for_cpu(data, packed, 32, scales)
-    pairs = (numbers[:, ::2] << 4 | numbers[:, 1::2]).to(torch.uint8).to("cuda")
-    packed = torch._convert_weight_to_int4pack(pairs, 2)
-    assert (packed.shape, packed.dtype) == ((4, 2, 32, 1), torch.int32)
-    product = torch._weight_int4pack_mm(data.to("cuda"), packed, 32, scales.to("cuda"))
-    assert product.device.type == "cuda"
-    assert torch.equal(product.cpu(), expected)
 
 
 @pytest.mark.parametrize("narrow", [torch.float16, torch.bfloat16])
