@@ -8,7 +8,6 @@ leave behind lies between others and fits no large one. A merge of many ranks wo
 """
 
 import mmap
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -18,7 +17,6 @@ from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
-from devtrace.jobs.differences import Did, differences, done_by, own_device, sentences
 from devtrace.jobs.shared_findings import on_ranks, shared_findings
 from devtrace.trace import format
 from devtrace.trace.builder import TraceBuilder
@@ -171,33 +169,13 @@ class _Merge:
         self.builder.notes = list(self._notes())
         self.builder.language = self.ranks[0].trace.language
         merged = self.builder.build()
-        of_job = (*filter(None, [_first_to_fail(merged)]), *self._differences(merged))
         ends = [rank.trace for rank in self.ranks]
         last = next((each for each in ends if each.outcome != "ended"), ends[0])
         is_clear = all(each.all_clear for each in ends)
         closing = next((each.closing for each in ends if each.closing), "")
-        notes = (*of_job, *merged.notes)
+        notes = (*filter(None, [_first_to_fail(merged)]), *merged.notes)
         memory = tuple(chain.from_iterable(rank.memory() for rank in self.ranks))
         return replace(merged, notes=notes, outcome=last.outcome, closing=closing, all_clear=is_clear, memory=memory)
-
-    def _differences(self, merged: TraceData) -> Iterator[str]:
-        """Yield what lines some ranks ran otherwise than the rest; ranks that ended early are not compared."""
-        if len(merged.errors) or len(self.ranks) < 2 or any(rank.findings is None for rank in self.ranks):
-            return
-        did: dict[int, dict[int, Did]] = defaultdict(dict)
-        for rank in self.ranks:
-            ops: dict[int, Counter[str]] = defaultdict(Counter)
-            copies, waits = Counter[int](), Counter[int]()
-            for row in rank.trace.ledger:
-                line = _line(merged, int(rank.ids["sites"][row.site.id]))
-                ops[line].update(dict(zip(map(str, rank.trace.devices), row.ops, strict=False)))
-                copies[line] += row.h2d + row.d2h + row.d2d
-                waits[line] += row.syncs
-            own = own_device(ops.values())
-            for line, by_device in ops.items():
-                did[line][rank.number] = done_by(by_device, own, copies[line], waits[line])
-        found = differences(did, [rank.number for rank in self.ranks])
-        yield from sentences(found, {each.site: str(merged.sites[each.site]) for each in found})
 
     def _notes(self) -> Iterator[str]:
         """Yield the notes of all ranks, each once."""
@@ -264,15 +242,6 @@ class _Merge:
                     total[name] += getattr(row, name)
         for site, fields in sums.items():
             self.builder.append("ledger", site=site, **fields)
-
-
-def _line(trace: TraceData, site: int) -> int:
-    """Return the first site of the line that a site is in."""
-    sites = trace.sites
-    same = np.ones(len(sites), dtype=bool)
-    for name in ("file", "line", "cell", "cell_id"):
-        same &= sites.ints(name) == sites.number(name, site)
-    return int(same.argmax())
 
 
 def _worst_and_first(finding: Mapping[str, Any]) -> tuple[int, int]:
