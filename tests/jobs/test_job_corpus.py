@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.one_in(4)]
 
 ALL = [Program(path) for path in sorted(JOBS.glob("*/*/bug.py"))]
 each = pytest.mark.parametrize("job", ALL, ids=lambda job: f"{job.cause}/{job.name}")
-RULES = {*offers("job rule")} | {"collective-device", "moved-after-wrap"}
+RULES = {*offers("job rule")} | {"collective-device"}
 
 
 def assert_reads_like(job: Program, name: str, text: str) -> None:

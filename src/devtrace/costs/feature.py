@@ -15,7 +15,6 @@ FEATURE: Final[Feature] = {
         "split-module": "devtrace.costs.rules.split_module:split_modules",
         "idle-optimizer": "devtrace.costs.rules.idle_optimizer:idle_optimizers",
         "device-comparison": "devtrace.costs.rules.device_comparison:compared_with_a_string",
-        "moved-after-wrap": "devtrace.costs.rules.moved_after_wrap:moved_after_wrap",
     },
     "fact": {"IdleOptimizer": "devtrace.costs.rules.idle_optimizer:IdleOptimizer"},
     "findings": {"costs": "devtrace.costs.cost_findings:told_once"},

@@ -23,7 +23,6 @@ RuleSlug = Literal[
     "memory-peak",
     "device-comparison",
     "collective-device",
-    "moved-after-wrap",
     "rank-device",
     "ranks-differ",
     "expectation",
@@ -84,7 +83,7 @@ MEANINGS: Final = family(
     "device-refused.meaning", "out-of-memory.meaning", "host-sync.meaning", "host-to-device-copy.meaning",
     "device-to-host-copy.meaning", "device-to-device-copy.meaning", "cpu-compute.meaning", "split-module.meaning",
     "idle-optimizer.meaning", "memory-growth.meaning",
-    "memory-peak.meaning", "device-comparison.meaning", "collective-device.meaning", "moved-after-wrap.meaning",
+    "memory-peak.meaning", "device-comparison.meaning", "collective-device.meaning",
     "rank-device.meaning", "ranks-differ.meaning",
 )  # fmt: skip
 CREATED: Final = family(
