@@ -5,17 +5,12 @@ How a process starts and ends is seen in a Python of its own (`run`, `both`), wh
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import pty
 import re
-import select
 import signal
-import struct
 import subprocess
 import sys
-import termios
 from pathlib import Path
 
 import pytest
@@ -481,35 +476,6 @@ def test_a_closed_stderr_changes_nothing() -> None:
     command = " ".join([*DEVTRACE, script, "2>&-"])
     got = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=LIMIT, check=False)
     assert (got.stdout, got.returncode) == ("out\n", 0)
-
-
-def test_on_a_terminal_a_note_at_the_right_edge_shows_how_far_it_is() -> None:
-    text = "import sys, torch\ntorch.ones(1)\nprint('ready', flush=True)\nsys.stdin.readline()\nprint('bye')"
-    parent, child = pty.openpty()
-    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    environment = {**os.environ, "TERM": "xterm"}
-    process = subprocess.Popen(
-        [*DEVTRACE, write("slow.py", text)], stdin=subprocess.PIPE, stdout=child, stderr=child, env=environment
-    )
-    os.close(child)
-    seen = _read_until(parent, b"devtrace: 1 op, cpu 1")
-    assert b"ready" in seen
-    process.communicate(b"\n", timeout=LIMIT)
-    rest = _read_until(parent, b"1 op on cpu.")
-    assert re.search(rb"\x1b7\x1b\[\d+G +\x1b8", rest)  # the note is cleared
-    assert process.returncode == 0
-
-
-def _read_until(file: int, words: bytes) -> bytes:
-    seen = b""
-    while words not in seen:
-        assert select.select([file], [], [], LIMIT)[0], seen
-        try:
-            seen += os.read(file, 4096)
-        except OSError:  # the other end is closed
-            break
-    assert words in seen, seen
-    return seen
 
 
 def test_view_writes_a_page_of_a_saved_trace(tmp_path: Path, warm: Warm) -> None:

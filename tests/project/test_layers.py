@@ -77,7 +77,7 @@ INSIDE = {
         "usage", "inventory", "left_on_devices", "cells", "companion", "earlier_cells", "device_list", "kept_traces",
         "commands", "panel", "panel_comm", "live_view", "magic", "quiet_shell",
     ],
-    "cli": ["run_program", "progress", "output", "parser", "reports", "launch", "main"],
+    "cli": ["run_program", "output", "parser", "reports", "launch", "main"],
 }  # fmt: skip
 
 # A package that costs or binds -> the modules that may import it at run time (a type-checker's import is free).

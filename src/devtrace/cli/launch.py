@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.api.options import Options
 from devtrace.cli.output import FOUND, begin, print_line
-from devtrace.cli.progress import Progress, on_terminal
 from devtrace.cli.run_program import Program, print_as_its_own
 from devtrace.features import find, offered
 from devtrace.runtime import observers, overlay  # noqa: F401 (it registers ahead of the program and the report)
@@ -64,7 +63,6 @@ class Launch:
         self._postponed = 0  # the signal that came to that thread meanwhile
         self._namespace: dict[str, Any] = {}
         self._companions: list[Any] = []
-        self._progress: Progress | None = None
         self._ended_by = ""
         self._has_torch = False
         self._is_over_limit = False
@@ -105,8 +103,6 @@ class Launch:
         recording = record(self.options.simulate, name=self.program.name, namespace=self._namespace, **asked)
         recording.__enter__()
         self.recording = recording
-        if on_terminal():
-            self._progress = Progress(recording.counter())
 
     def _at_exit(self) -> None:
         """End the recording and report it. Whatever happens, the interpreter goes on to exit as it would."""
@@ -135,8 +131,6 @@ class Launch:
             return
         self._reporter = threading.get_ident()
         try:
-            if self._progress is not None:
-                self._progress.stop()
             with contextlib.suppress(AttributeError, OSError, ValueError, RuntimeError):  # the last as in print_line
                 sys.stdout.flush()
             end()
