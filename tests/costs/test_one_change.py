@@ -1,8 +1,7 @@
-"""One change is one finding, however many lines it mends; shares are of all that is paid while a line runs."""
+"""One change is one finding, however many lines it mends."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
@@ -104,44 +103,6 @@ def test_lines_with_the_same_words_for_two_tensors_have_two() -> None:
         return 0.0
 
     assert len(warnings(program)) == 2
-
-
-def test_shares_are_a_hundred_percent_together() -> None:
-    left, right, four = torch.rand(8), torch.rand(8), [torch.rand(8) for _ in range(4)]
-
-    def shifted(x: torch.Tensor) -> torch.Tensor:
-        x = x + left.to(GPU)
-        x = x * right.to(GPU)
-        return sum((x + each.to(GPU) for each in four), x).square().mean()
-
-    found = warnings(lambda: train(shifted))
-    shares = [re.findall(r"(\d+)% of the copies and (\d+)% of the bytes", each.message) for each in found]
-    assert sorted((int(copies), int(size)) for ((copies, size),) in shares) == [(16, 16), (17, 17), (67, 67)]
-
-
-def test_lines_that_run_in_a_part_of_each_others_time_share_one() -> None:
-    first, then = [], []
-    steps = iter(range(30))
-
-    def program(x: torch.Tensor) -> torch.Tensor:
-        step = next(steps)
-        if step < 20:
-            first.append(x.min().item())
-        if step >= 10:
-            then.append(x.max().item())
-        return x.square().mean()
-
-    found = warnings(lambda: train(program, steps=30))
-    shares = [re.findall(r"(\d+)% of the waits in that time", each.message) for each in found]
-    assert shares == [["50"], ["50"]]
-
-
-def test_lines_of_different_times_have_shares_of_their_own() -> None:
-    def program() -> None:
-        for _ in range(2):
-            train(lambda x: x.square().mean() * x.mean().item() * x.amax().item())
-
-    assert [re.findall(r"(\d+)% of the waits", each.message) for each in warnings(program)] == [["50"]]
 
 
 def _three_values_in_a_line_of_text(x: torch.Tensor) -> torch.Tensor:

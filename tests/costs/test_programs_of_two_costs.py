@@ -21,9 +21,6 @@ def test_the_larger_cost_comes_first_and_its_advice_ends_it(name: str, tmp_path:
     proofs = Proofs(tmp_path / "program.py", text, name)
     found = proofs.warnings
     assert [mark_of(text, finding) for finding in found] == ["1", "2"]
-    is_one_kind = len({finding.rule == "host-sync" for finding in found}) == 1
-    assert all("% of the " in finding.message for finding in found if is_one_kind)
-    assert not any("These are 100% of the waits" in finding.message for finding in found)
     for number, finding in zip("12", found, strict=True):
         by_hand = followed(text, number)
         assert finding.help

@@ -1,19 +1,11 @@
 """Findings of one kind: of each line that has the cost, and of each line of a package's whose cost is needless.
 
-And what a finding is of all that the program pays while its line runs: waits, copies and bytes; on a device time too.
-
-`loss.item()` made the CPU wait ... These are 50% of the waits in that time.
-
-That time is from the first to the last run of the line; lines that overlap share one time, so that shares add up to
-100 % at most. What is alone in it has no share worth saying. What costs most comes first; what is nothing beside it
-asks for no advice.
+What costs most comes first; what is nothing beside it asks for no advice. On a real device a wait has its time.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
-
-import numpy as np
 
 from devtrace.costs.advice import Needless
 from devtrace.costs.repeated_costs import Cost, costs, together
@@ -146,7 +138,6 @@ def _advice(needless: Needless) -> str:
 
 # Of all that the program pays.
 
-_COPIES: Final = ("host-to-device-copy", "device-to-host-copy", "device-to-device-copy")
 _NOTHING: Final = 0.05
 """Less than so much of the largest cost is nothing beside it."""
 
@@ -156,7 +147,7 @@ def _line(site: Site | None) -> tuple[str, str | None, int] | None:
 
 
 def told_once(queries: TraceQueries, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings of which each cost has one warning, with its share, and none is about a line with an error.
+    """Return findings of which each cost has one warning, and none is about a line with an error.
 
     They are sorted by what their fix is for; of what is next to nothing the advice goes.
     """
@@ -177,57 +168,20 @@ def told_once(queries: TraceQueries, findings: Iterable[Finding]) -> tuple[Findi
     return tuple(
         replace(each, help="", edits=())
         if each.severity == "note" and estimated_cost(each) and cost(each) < _NOTHING * largest
-        else _with_share(queries, each, found)
+        else _with_time(queries, each)
         for each in found
     )
 
 
-def _with_share(queries: TraceQueries, finding: Finding, findings: Iterable[Finding]) -> Finding:
-    rules = ("host-sync",) if finding.rule == "host-sync" else _COPIES if finding.rule in _COPIES else ()
-    if finding.severity != "warning" or finding.count < 2 or not finding.ops or not rules:
+def _with_time(queries: TraceQueries, finding: Finding) -> Finding:
+    """Say how long the CPU stood still at a line, of the time from its first run to its last."""
+    stood = _stood_still(queries, finding) if finding.severity == "warning" and finding.count > 1 else 0
+    starts = queries.trace.ops.ints("start")[list(finding.ops)] if stood else ()
+    passed = int(max(starts) - min(starts)) * finding.count / len(starts) if stood else 0
+    if not passed:
         return finding
-    same = [each for each in findings if each.rule in rules and each.ops]
-    first, last, half = next(time for time in _times_of(same) if time[0] <= min(finding.ops) <= time[1])
-
-    def inside(each: Finding) -> float:
-        ops = np.array(each.ops)
-        runs_in_it = ((ops >= first) & (ops <= last)).any()
-        return float(((ops >= first - half) & (ops <= last + half)).mean()) if runs_in_it else 0.0
-
-    def share(amount: Callable[[Finding], float]) -> int:
-        amounts = [amount(each) * inside(each) for each in same]
-        return _percents(amounts)[same.index(finding)] if any(amounts) else 100
-
-    shares = {"count": share(lambda each: each.count), "bytes": share(lambda each: each.bytes)}
-    of_all = sentence("share.waits" if finding.rule == "host-sync" else "share.copies", **shares)
-    words = of_all if min(shares.values()) < 100 else ""
-    starts, stood = queries.trace.ops.ints("start"), _stood_still(queries, finding)
-    passed = int(starts[last] - starts[first]) * finding.count / len(finding.ops)
-    if stood and passed:
-        words += sentence("share.time", time=int(stood), share=min(round(100 * stood / passed), 100))
+    words = sentence("share.time", time=int(stood), share=min(round(100 * stood / passed), 100))
     return replace(finding, message=finding.message + words)
-
-
-def _times_of(findings: Iterable[Finding]) -> list[tuple[int, int, int]]:
-    """Return the times of lines that warn, those that overlap as one: the first op, the last, half of a step."""
-    times = list[tuple[int, int, int]]()
-    warned = (each.ops for each in findings if each.severity == "warning" and each.count > 1)
-    for ops in sorted(warned, key=min):
-        first, last = min(ops), max(ops)
-        half = (last - first) // (2 * max(len(ops) - 1, 1))  # what is beside the first and the last run
-        if times and first <= times[-1][1]:
-            before = times.pop()
-            first, last, half = before[0], max(last, before[1]), max(half, before[2])
-        times.append((first, last, half))
-    return times
-
-
-def _percents(amounts: Sequence[float]) -> list[int]:
-    """Return whole percentages that are 100 together: those that lose most are rounded up."""
-    exact = [100 * amount / sum(amounts) for amount in amounts]
-    by_loss = sorted(range(len(exact)), key=lambda at: int(exact[at]) - exact[at])
-    rounded_up = by_loss[: 100 - sum(map(int, exact))]
-    return [int(part) + (at in rounded_up) for at, part in enumerate(exact)]
 
 
 def _stood_still(queries: TraceQueries, finding: Finding) -> float:
