@@ -128,17 +128,9 @@ function fileWithout(absent: Absent, isJob: boolean): Record<string, unknown> {
     }));
     return [table, rows] as const;
   });
-  const change = { sign: '+', what: 'device', where: 'x', before: 'cpu', after: 'cuda:9', worse: true };
-  const ids = [{ site: 0 }, { module: 1 }, { finding: 0 }, {}].map(each => ({
-    ...change,
-    site: -1,
-    module: -1,
-    ...each
-  }));
   const curve = { device: 'cuda:0', limit: 0, exact: true, parts: [['parameter', 'model']] };
   return {
     ...fileOf({ ...Object.fromEntries(tables), title: 'In[7]', findings: findingsOf(absent) }),
-    comparison: { headline: 'a → b', totals: [], worse: true, changes: ids, more: 1 },
     memory: [-1, COUNT - 1, COUNT].map(op => ({ ...curve, ops: [op], bytes: [7] }))
   };
 }

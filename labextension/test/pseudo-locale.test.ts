@@ -101,19 +101,7 @@ async function trace(): Promise<ITrace> {
     ledger: [{ site: 1, ops: [1, 2, 3], h2d: 1, d2h: 2, d2d: 3, syncs: 4, cpu_compute: 1, bytes: 99 }],
     findings: [finding, ...notes]
   });
-  const change = {
-    sign: '+',
-    what: '1',
-    where: '2',
-    before: '3',
-    after: '4',
-    worse: true,
-    site: 0,
-    module: -1,
-    finding: 0
-  };
-  const comparison = { headline: '1', totals: ['2'], worse: true, changes: [change], more: 5 };
-  return readTrace({ ...file, language: 'zh', truncated: 5, notes: ['1'], comparison });
+  return readTrace({ ...file, language: 'zh', truncated: 5, notes: ['1'] });
 }
 
 test('the report and its views take every word from the catalogue', async () => {

@@ -5,7 +5,6 @@ import { dump } from './dump';
 import { FormatError } from '../src/model/errors';
 import type { JsonObject } from '../src/model/findings';
 import { readTrace } from '../src/model/read';
-import { fileOf } from './traces';
 
 const GOLDEN = 'tests/golden';
 const traces = readdirSync(GOLDEN).filter(name => name.endsWith('.devtrace'));
@@ -89,27 +88,3 @@ for (const [what, damage, sentence] of damages) {
     assert.match(await refusal(trace), sentence);
   });
 }
-
-test('a comparison beside a trace is read, and speaks of rows that are there', async () => {
-  const changes = [
-    { sign: '+', what: 'finding', where: 'a', before: '', after: 'b', worse: true, site: 0, module: -1, finding: 0 },
-    { what: 7, site: 99, module: 'x', finding: 1e9 },
-    'no change'
-  ];
-  const file = fileOf({ sites: [{ file: 'a.py' }], findings: [{ rule: 'r', severity: 'error' }] });
-  const { comparison } = await readTrace({ ...file, comparison: { headline: 'a → b', changes, totals: [1], more: 3 } });
-  assert.deepEqual(
-    comparison?.changes.map(({ what, site, module, finding }) => [what, site, module, finding]),
-    [
-      ['finding', 0, -1, 0],
-      ['', -1, -1, -1]
-    ]
-  );
-  assert.deepEqual([comparison.headline, comparison.totals, comparison.more], ['a → b', [''], 3]);
-});
-
-test('what is no comparison is none', async () => {
-  for (const comparison of [undefined, null, 7, [], {}, { changes: 'x' }]) {
-    assert.equal((await readTrace({ ...fileOf({}), comparison })).comparison, null);
-  }
-});

@@ -47,8 +47,6 @@ def with_text(trace: dict[str, Any], text: str) -> dict[str, Any]:
         finding["edits"] = [{"file": short, "cell": -1, "line": 1, "before": short, "after": text}]
         if finding["culprit"]:
             finding["culprit"].update(name=text, names=[short], device=short, dtype=short)
-    change = dict.fromkeys(("sign", "what", "where", "before", "after"), text)
-    changed["comparison"] = {"headline": text, "totals": [text], "worse": True, "changes": [change], "more": 1}
     return changed
 
 

@@ -196,18 +196,13 @@ def test_errors_warnings_and_notes_are_counted_apart_and_clean_cells_fold_into_o
 
 
 @pytest.mark.breadth
-def test_displaying_a_comparison_or_a_report_again_adds_no_findings(lab: Lab) -> None:
-    one = MIXED.replace("%%devtrace", "%%devtrace --save one.devtrace")
-    two = CLEAN.replace("%%devtrace", "%%devtrace --save two.devtrace")
-    compare = "import devtrace\ndevtrace.diff('two.devtrace', 'one.devtrace')"
-    notebook = lab.open("compared.ipynb", one, two, compare, "%devtrace report", warm=True, run="first")
+def test_displaying_a_report_again_adds_no_findings(lab: Lab) -> None:
+    notebook = lab.open("again.ipynb", MIXED, CLEAN, "%devtrace report", warm=True, run="first")
     notebook.run(1)
     sidebar = Sidebar.open(notebook)
     expect(sidebar.traces).to_have_count(2)
     expect(sidebar.findings.filter(visible=True)).to_have_count(1)
     notebook.run(2)
-    notebook.wait_ready("diff")
-    notebook.run(3)
     notebook.wait_ready("report", 3)
     notebook.run(1)
     expect(sidebar.traces).to_have_count(3)

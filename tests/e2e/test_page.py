@@ -16,14 +16,13 @@ import devtrace
 import make_traces
 from devtrace.api.results import diagnose
 from devtrace.diagnosis.findings import Edit
-from devtrace.interchange.diff import diff
 from devtrace.report.page import to_html
 from devtrace.trace.memory_curves import MOST_POINTS, curves, lives_until_use
 from devtrace.trace.tables import TraceData
 from e2e.views import open_every_view, open_view
 from folders import ROOT
 from samples import training, with_memory
-from traces import head_trace, odd_trace
+from traces import odd_trace
 
 pytestmark = pytest.mark.e2e
 
@@ -158,33 +157,6 @@ def test_a_page_asks_for_nothing(page: Page, tmp_path: Path) -> None:
     opened(page, make_traces.failing(), tmp_path)
     assert [url for url in asked if not url.startswith("file:")] == []
     assert len(asked) == 1
-
-
-def compared(page: Page, folder: Path, before: TraceData) -> Locator:
-    page.goto(diff(before, training(3)).to_html(folder / "diff.html").as_uri())
-    page.locator('[data-devtrace="report"][data-ready="true"]').wait_for()
-    return page.locator('[data-devtrace="diff"]')
-
-
-def test_a_comparison_is_above_the_views_and_a_click_selects_what_came(page: Page, tmp_path: Path) -> None:
-    table = compared(page, tmp_path, training(3, failing=False))
-    row = table.get_by_role("row").filter(has_text="device-mismatch: model.out_head.weight")
-    expect(row).to_contain_text("new")
-    row.click()
-    expect(row).to_have_attribute("aria-selected", "true")
-    finding = page.locator('[data-devtrace="finding"][data-rule="device-mismatch"]')
-    expect(finding).to_have_attribute("aria-selected", "true")
-
-
-@pytest.mark.breadth
-def test_changes_are_reached_and_picked_by_keyboard(page: Page, tmp_path: Path) -> None:
-    table = compared(page, tmp_path, head_trace())
-    rows = table.locator("[data-what]")
-    rows.first.focus()
-    page.keyboard.press("ArrowDown")
-    expect(rows.nth(1)).to_be_focused()
-    page.keyboard.press("ArrowUp")
-    expect(rows.first).to_have_attribute("aria-selected", "true")
 
 
 @pytest.mark.breadth

@@ -101,7 +101,7 @@ export class Traces {
       return;
     }
     const found = inOutputs.flatMap(([cell, data, read]) =>
-      read?.outline.comparison !== null ? [] : [[entryOf(read, cell), data] as const]
+      read === null ? [] : [[entryOf(read, cell), data] as const]
     );
     this._whole = new Map(found.map(([{ key }, data]) => [key, data]));
     const listed = inKernel.flatMap(([traced, read]) => (read === null ? [] : [entryOfTraced(read, traced)]));

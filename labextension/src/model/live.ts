@@ -24,7 +24,6 @@ const NOTHING_ELSE = {
   allClear: false,
   closing: '',
   findings: [],
-  comparison: null,
   memory: [],
   language: 'en'
 } as const;

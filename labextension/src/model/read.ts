@@ -2,7 +2,6 @@
  * From what a notebook or a file holds to a trace whose rules are checked: the mirror of `format.decode`.
  */
 import { columnsOf, isLists, OPTIONAL, TABLE_NAMES, type Table, type TableName, type Values } from './columns';
-import { readComparison } from './comparison';
 import { damaged, FormatError, short } from './errors';
 import { isObject, readFinding, type IFinding, type JsonObject } from './findings';
 import { ColumnReader } from './packed';
@@ -32,21 +31,15 @@ export async function readTrace(data: unknown, otherwise: Language = 'en'): Prom
     memory: Array.isArray(object['memory']) ? object['memory'] : [],
     strings: readTexts(object, 'strings'),
     findings: readFindings(object['findings']),
-    comparison: null,
     language: languageOf(readText(object, 'language')) ?? otherwise
   };
   check(trace, reader.extents);
-  const lengths = {
-    sites: trace.sites.length,
-    modules: trace.modules.length,
-    findings: trace.findings?.length ?? 0
-  };
   const { copies } = trace;
   if (isObject(object['copies']) && !('source' in object['copies'])) {
     // Each copy was taken to carry the first input of its op.
     copies.source.set(copies.op.map(op => [...(op < 0 ? [] : listed(trace.ops.inputs, op)), -1][0]));
   }
-  return { ...trace, comparison: readComparison(object['comparison'], lengths) };
+  return trace;
 }
 
 function parse(text: string): unknown {

@@ -1,7 +1,6 @@
 /**
  * The trace in the browser: columns as typed arrays, read by id and never changed. No object is made per op.
  */
-import type { IComparison } from './comparison';
 import type { Tables } from './columns';
 import type { IFinding } from './findings';
 import { sentence, type Language } from './words/catalogue';
@@ -25,7 +24,6 @@ export interface ITrace extends Tables {
   /** null: no diagnosis was made. */
   readonly findings: readonly IFinding[] | null;
   /** The changes since another trace, where this one was compared. */
-  readonly comparison: IComparison | null;
   /** In which it was diagnosed, and is shown. */
   readonly language: Language;
 }

@@ -6,7 +6,6 @@ import { devicesInOrder } from '../layout/devices';
 import { formatTime } from '../layout/units';
 import type { ITrace } from '../model/trace';
 import { sentence } from '../model/words/catalogue';
-import { mountComparison } from './comparison';
 import { h, newId } from './dom';
 import { mountFindings } from './findings';
 import { mountLines } from './lines';
@@ -41,7 +40,6 @@ export function mountReport(
   const theme = new Theme(root, trace, disposables);
   const id = newId();
   root.append(summary(root, trace, untraced !== null));
-  disposables.add(mountComparison(root, trace, selection));
   disposables.add(mountFindings(root, trace, selection));
   const { traceAgain } = selection.host;
   if (untraced !== null && untraced !== '' && traceAgain) {

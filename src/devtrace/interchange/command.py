@@ -13,7 +13,6 @@ def _add_to(commands: Any) -> None:
     diff = commands.add_parser("diff", help=sentence("cli.diff"))
     diff.add_argument("before", metavar="A")
     diff.add_argument("after", metavar="B")
-    diff.add_argument("--html", metavar="F", help=sentence("cli.diff.html"))
     diff.set_defaults(command=_diff)
 
 
@@ -24,8 +23,6 @@ def _diff(options: argparse.Namespace) -> int:
     traces = reports.loaded([before]), reports.loaded([after])
     found = diff(*traces, names=(Path(before).name, Path(after).name))
     print(found)
-    if options.html:
-        reports.write(options.html, sentence("cli.comparison"), found.to_html)
     return 1 if found.worse else 0
 
 

@@ -115,20 +115,20 @@ def _same_line(site: Site | None) -> Key:
 def _findings(sides: _Sides) -> Iterable[Change]:
     before, after = map(_by_identity, sides)
     first_stopped, second_stopped = sides.stopped
-    for key, (number, finding) in after.items():
+    for key, finding in after.items():
         if key not in before:
             worse = finding.severity == "error" or not first_stopped
-            yield Change("finding", _where(finding.site), "", _described(finding), worse, finding.site, finding=number)
-    for key, (_, finding) in before.items():
+            yield Change("finding", _where(finding.site), "", _described(finding), worse)
+    for key, finding in before.items():
         if key not in after and (finding.severity == "error" or not second_stopped):
-            yield Change("finding", _where(finding.site), _described(finding), "", site=finding.site)
+            yield Change("finding", _where(finding.site), _described(finding), "")
 
 
-def _by_identity(report: ReportData) -> dict[Key, tuple[int, Finding]]:
-    """Return errors and warnings by rule, culprit and line, worst first, each with its index in the report."""
+def _by_identity(report: ReportData) -> dict[Key, Finding]:
+    """Return errors and warnings by rule, culprit and line, worst first."""
     return {
-        (finding.rule, finding.culprit.name if finding.culprit else "", *_same_line(finding.site)): (number, finding)
-        for number, finding in enumerate(report.findings)
+        (finding.rule, finding.culprit.name if finding.culprit else "", *_same_line(finding.site)): finding
+        for finding in report.findings
         if finding.severity != "note"
     }
 
@@ -149,7 +149,7 @@ def _errors(sides: _Sides) -> Iterable[Change]:
     before, after = map(_unexplained, sides)
     for key, site in after.items():
         if key not in before:
-            yield Change("error", parts.where(site), "", ": ".join(key), worse=True, site=site)
+            yield Change("error", parts.where(site), "", ": ".join(key), worse=True)
     for key, site in before.items():
         if key not in after:
             yield Change("error", parts.where(site), ": ".join(key), "")
@@ -168,8 +168,7 @@ def _devices(sides: _Sides) -> Iterable[Change]:
     moved = {name: (before[name], after[name]) for name in after if name in before and before[name] != after[name]}
     for name, count, (first, second) in _gathered(moved, before.keys() & after.keys()):
         label = sentence("diff.tensors", name=name, count=count) if count > 1 else name
-        module = name if count > 1 else name.rpartition(".")[0]
-        yield Change("device", label, first, second, module=module)
+        yield Change("device", label, first, second)
 
 
 def _devices_by_name(trace: TraceData) -> dict[str, str]:
@@ -207,7 +206,7 @@ def _compute(sides: _Sides) -> Iterable[Change]:
     before, after = (_computing_devices(report.trace) for report in sides)
     for path in sorted(before.keys() & after.keys()):
         if before[path] != after[path]:
-            yield Change("compute", path, before[path], after[path], module=path)
+            yield Change("compute", path, before[path], after[path])
 
 
 def _computing_devices(trace: TraceData) -> dict[str, str]:
@@ -236,4 +235,4 @@ def _counted(sides: _Sides, what: Literal["copies", "syncs"]) -> Iterable[Change
     changed = [key for key in sites if (more[key] > 0 and not first_stopped) or (more[key] < 0 and not second_stopped)]
     for key in sorted(changed, key=lambda key: -abs(more[key])):
         before, after = (f"{side[key]:,}" if side[key] else "" for side in sums)
-        yield Change(what, _where(sites[key]), before, after, site=sites[key])
+        yield Change(what, _where(sites[key]), before, after)

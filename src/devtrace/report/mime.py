@@ -38,13 +38,12 @@ def mime_bundle(
     *,
     timeline: bool = True,
     budget: int = BUDGET,
-    above: str = "",
     beside: Callable[[TraceData], dict[str, Any]] = lambda trace: {},
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the report by MIME type, and metadata (none). Without `timeline` the html is text only.
 
-    As much of the trace as fits is there as data, or within html whose script shows it, and not twice. `above` is html
-    over the report, and `beside` gives what the data has beside the trace.
+    As much of the trace as fits is there as data, or within html whose script shows it, and not twice.
+    `beside` gives what the data has beside the trace.
     """
     script = timeline and renderer.sends_script()
     for_programs = compact(report, most=MOST_BYTES)
@@ -53,8 +52,8 @@ def mime_bundle(
     report, data = replace(report, trace=trace), data | beside(trace)
     words = {FINDINGS_TYPE: for_programs, "text/plain": plain_text(report)}
     if script and built():
-        return {"text/html": scripted(report, data, above, partial(_loader, report))} | words, {}
-    return {MIME_TYPE: data, "text/html": above + fragment(report, picture=timeline)} | words, {}
+        return {"text/html": scripted(report, data, partial(_loader, report))} | words, {}
+    return {MIME_TYPE: data, "text/html": fragment(report, picture=timeline)} | words, {}
 
 
 def fitted(trace: TraceData, budget: int) -> tuple[TraceData, dict[str, Any]]:

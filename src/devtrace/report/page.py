@@ -33,15 +33,14 @@ _PAGE_STYLE: Final = (
 )
 
 
-def to_html(report: ReportData, path: str | Path, data: dict[str, Any] | None = None, above: str = "") -> Path:
+def to_html(report: ReportData, path: str | Path) -> Path:
     """Write `page` as one file with all views, which opens without a network."""
-    return put(path, page(report, data, above))
+    return put(path, page(report))
 
 
-def page(report: ReportData, data: dict[str, Any] | None = None, above: str = "") -> str:
-    """Write the whole page; `above` is html of ours over the static report, which the views know from `data`."""
+def page(report: ReportData) -> str:
     title = escape_markup(safe_line(f"devtrace {report.trace.title}", 100))
-    shown = scripted(report, _encoded(report.trace) if data is None else data, above, _at_once)
+    shown = scripted(report, _encoded(report.trace), _at_once)
     missing = "" if built() else f"<p><small>{sentence('page.no-views')}</small></p>"
     tag = TAGS[language.of_tag(report.trace.language) or "en"]
     return (
@@ -52,12 +51,12 @@ def page(report: ReportData, data: dict[str, Any] | None = None, above: str = ""
     )
 
 
-def scripted(report: ReportData, data: dict[str, Any], above: str, script: Callable[[str, str], str]) -> str:
+def scripted(report: ReportData, data: dict[str, Any], script: Callable[[str, str], str]) -> str:
     """Write the static fragment and, where the views are built, the script that replaces it by them.
 
     `script` is given the id of what is to be replaced, and the trace as an expression.
     """
-    static = above + fragment(report)
+    static = fragment(report)
     if not built():
         return static
     text = as_script(data)
