@@ -116,10 +116,10 @@ def large(layer: nn.Linear) -> torch.Tensor:
 
 
 @fails(
-    edits=['layer.register_buffer("mask", large(layer).to(device))  # type: ignore[arg-type]'],
+    edits=["net.to(device)"],
     message=Text("before `net.0.mask` was attached"),
 )
-def test_a_buffer_is_moved_as_it_is_registered_in_every_round() -> None:
+def test_buffers_that_a_loop_registers_are_moved_with_the_model_below_it() -> None:
     device = "cuda:0"
     net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1)).to(device)
     for layer in net:

@@ -18,7 +18,6 @@ from devtrace.diagnosis.fixes.fix import Fix, frame_at, names_its_device, odd_ro
 from devtrace.source import kinds
 from devtrace.source.flow import targets
 from devtrace.source.matching import (
-    alone,
     assigned_names,
     called_names,
     calls_in,
@@ -28,7 +27,6 @@ from devtrace.source.matching import (
     variable,
 )
 from devtrace.source.object_walk import is_tensor, members
-from devtrace.words.text_format import one_line
 
 
 def move_below_attachment(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -127,20 +125,6 @@ def _part_attached(name: AccessPath, step: str) -> AccessPath | None:
 def _parameter_data(node: ast.expr) -> ast.expr | None:
     """Return `x` of `nn.Parameter(x)`, the call alone or within other calls."""
     return node.args[0] if isinstance(node, ast.Call) and node.args and "Parameter" in called_names(node) else None
-
-
-def move_as_registered(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
-    """Write `layer.register_buffer("mask", keep(layer).to(device))`, which holds in each round of a loop."""
-    frame, name = case.frame_of(verdict.name), verdict.name
-    for statement in statements_above(frame) if frame is not None else ():
-        match alone(statement):
-            case ast.Call(func=ast.Attribute(attr="register_buffer"), args=[key, tensor, *_]) as call:
-                if frame is None or name is None or getattr(key, "value", None) != name.last.key:
-                    continue
-                anchor = Anchor(frame.code, tensor, "at", frame)
-                proposal = Proposal(anchor, Within((tensor,)), frame.device_code(anchor.line))
-                new = one_line(frame.code.text_with(call, (tensor, proposal.code)))
-                yield from proposal.fixes("fixed.as-registered", anchor.moved(case, name), code=new)
 
 
 def move_as_sibling(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:

@@ -130,15 +130,6 @@ def _as_container(case: MismatchCase, anchor: Anchor, names: list[AccessPath]) -
     return proposal if proposal.code else None
 
 
-def move_in_loop(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
-    """Write `inputs = inputs.to(device)` atop `for inputs, targets in loader:`, for all that it computes with."""
-    for name, frame, anchor in _bound(case, case.names):
-        around = frame.source.ancestors(frame.source_node.statement)
-        if isinstance(anchor.node, ast.For) and anchor.node in around:
-            names = _given_together(case, name, frame, anchor)
-            yield from Proposal(anchor, OwnLines.of(*names)).fixes("fixed.in-loop", anchor.moved(case, *names))
-
-
 def move_where_made(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `kernel = tapered(size)` into `kernel = tapered(size).to(signal.device)`.
 

@@ -11,7 +11,7 @@ from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.missed_moves import dropped_result
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.changes import Anchor, moving, rewritten
-from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, made_at, reads, suggested
+from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, made_at, suggested
 from devtrace.source import kinds
 from devtrace.source.flow import binds, moves_itself, path_of, targets
 from devtrace.source.matching import (
@@ -19,8 +19,6 @@ from devtrace.source.matching import (
     assigned_names,
     called_name,
     called_names,
-    chain,
-    given_trait,
     match_code,
     names_in,
     nodes_of,
@@ -28,7 +26,7 @@ from devtrace.source.matching import (
 )
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import evaluate
-from devtrace.source.vocabulary import MAKES, PARTS
+from devtrace.source.vocabulary import PARTS
 from devtrace.trace.ids import TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
@@ -123,37 +121,6 @@ def change_the_word(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         moved = made_at(case, lambda made: made.source is found.source and made.node is found.node)
         new = found.code.text_with(found.statement, (words[0], device))
         yield from rewritten(found.code, {words[0]: device}, "fixed.put-there", moved, shown=new)
-
-
-def change_device_variable(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
-    """Turn `device = "cuda"` into `device = x.device`, where all that the function makes with it belongs there."""
-    site = case.queries.op_site(case.origin.op)
-    found, frame = case.queries.own_node(site), frame_at(case, site)
-    name = variable(_device_named(found.node)) if found is not None else ""
-    bound = frame.bindings(name) if frame is not None and name else []
-    read = reads(frame.body, name) if frame is not None else []
-    if frame is None or len(bound) != 1 or len(read) < 2 or not all(_is_a_device(node, frame) for node in read):
-        return
-    for value in [bound[0].value] if isinstance(bound[0], ast.Assign) else ():
-        device = frame.device_code(frame.source.span(value).line, value)
-        moved = made_at(case, lambda made: made.source is frame.source and _device_named(made.node) in read)
-        yield from rewritten(frame.code, {value: device}, "fixed.device-variable", moved, shown=f"{name} = {device}")
-
-
-def _device_named(node: ast.AST) -> ast.expr | None:
-    """Return the device that a call in a chain is given, of a factory or `.to()`."""
-    return next(filter(None, (_device_of(each) for each in chain(node) if isinstance(each, ast.Call))), None)
-
-
-def _device_of(call: ast.Call) -> ast.expr | None:
-    """Return the device that a call is given, if it is one that makes or moves."""
-    return given_trait(call) if called_name(call) in (*MAKES, "to") else None
-
-
-def _is_a_device(name: ast.Name, frame: FailingFrame) -> bool:
-    """Return whether a name is read as the device of a call alone: `device=device`, `.to(device)`."""
-    around = list(frame.source.ancestors(name))[1:3]
-    return any(isinstance(each, ast.Call) and _device_of(each) is name for each in around)
 
 
 def copy_after_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
