@@ -148,8 +148,8 @@ vscode: $(READY) ## build the renderer extension for VS Code, build/devtrace.vsi
 e2e-vscode: vscode chromium $(CODE_SERVER) ## drive a real VS Code (code-server: 1.2 GB, two minutes to install)
 	DEVTRACE_CODE_SERVER=$(abspath $(dir $(CODE_SERVER))) timeout -k 30 1200 $(PYTEST) -m foreign tests/e2e/test_vscode.py
 
-e2e-marimo: $(READY) chromium $(MARIMO) ## drive a real marimo (in an environment of its own, half a minute to install)
-	DEVTRACE_MARIMO=$(abspath $(dir $(MARIMO))) timeout -k 30 600 $(PYTEST) -m foreign tests/e2e/test_marimo.py
+e2e-marimo: $(READY) chromium $(MARIMO) ## drive a real marimo, and its anywidget (in an environment of its own, half a minute to install)
+	DEVTRACE_MARIMO=$(abspath $(dir $(MARIMO))) timeout -k 30 600 $(PYTEST) -m foreign tests/e2e/test_marimo.py tests/e2e/test_live_anywhere.py
 
 # What .ci/run asks for before their tests, so that an install that fails is no test that fails.
 code-server: $(CODE_SERVER)
@@ -290,7 +290,7 @@ $(FRAMEWORKS): requirements/real.txt requirements/real-releases.txt $(SYSTEMS)
 # It sees the packages of the environment (torch) behind its own, by a path file.
 $(MARIMO): | $(BIN)/python
 	$(BIN)/python -m venv $(@D)
-	$(@D)/bin/python -m pip --disable-pip-version-check -q install 'marimo>=0.25,<0.26'
+	$(@D)/bin/python -m pip --disable-pip-version-check -q install 'marimo>=0.25,<0.26' 'anywidget>=0.9'
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 		> "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/devtrace-env.pth"
 	@touch $@

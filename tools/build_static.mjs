@@ -1,7 +1,7 @@
 /**
  * Builds the scripts of the views for pages without our extension: `views.js` in both languages, for a page of its own, and one in each
  * language alone, which html that upgrades itself carries in every output: with the view of memory (`views.en.memory.js`) or, as most
- * traces have nothing to show in it, without.
+ * traces have nothing to show in it, without. And `live.js`, the view that an anywidget brings along.
  */
 import { readFile } from 'node:fs/promises';
 import { build, transform } from 'esbuild';
@@ -83,3 +83,11 @@ for (const language of Object.keys(WORDS)) {
   await build({ ...entry, outfile: `${outfile}.memory.js`, plugins: [styles, only(language, sources)] });
   await build({ ...entry, outfile: `${outfile}.js`, plugins: [styles, withoutMemory, only(language, plain)] });
 }
+
+await build({
+  ...entry,
+  entryPoints: ['labextension/src/view/live-widget.ts'],
+  format: 'esm',
+  outfile: 'src/devtrace/static/live.js',
+  plugins: [styles]
+});

@@ -1,4 +1,4 @@
-"""A real marimo: a report as the last expression of a reactive cell."""
+"""A real marimo: a report as the last expression of a reactive cell, and a live view that grows while a cell runs."""
 
 from __future__ import annotations
 
@@ -43,6 +43,39 @@ def _(recording):
 """
 
 
+LIVE = """\
+import marimo
+app = marimo.App()
+
+@app.cell
+def _():
+    import pathlib
+    import threading
+    import devtrace
+    import torch
+    return devtrace, pathlib, threading, torch
+
+@app.cell
+def _(devtrace):
+    live = devtrace.LiveView()
+    live
+    return (live,)
+
+@app.cell
+def _(devtrace, live, pathlib, threading, torch):
+    def work():
+        for _ in range(500):
+            torch.ones(2, device="cuda").add(1)
+
+    with devtrace.record(simulate="cuda:1", name="by threads"):
+        while not pathlib.Path("enough").exists():
+            thread = threading.Thread(target=work, name="worker")
+            thread.start()
+            thread.join()
+    return
+"""
+
+
 @pytest.fixture(scope="module", autouse=True)
 def installed() -> None:
     needs.present(marimo.is_installed(), marimo.HOW_TO_GET_IT)
@@ -83,6 +116,32 @@ def test_a_small_report_is_seen_whole_in_its_frame(page: Page, served: Marimo) -
     page.wait_for_function(
         "frame => frame.contentDocument.documentElement.scrollHeight <= frame.clientHeight + 1", arg=frame
     )
+
+
+# marimo may mount a view anew meanwhile, in the shadow of an element of its own: each look finds the one that is there.
+GROWN = """ops => {
+  const find = root => root.querySelector('[data-devtrace=live]') ?? [...root.querySelectorAll('*')]
+    .filter(each => each.shadowRoot).map(each => find(each.shadowRoot)).find(each => each);
+  return Number(find(document)?.dataset.opCount) > ops;
+}"""
+
+
+@of("edit", LIVE)
+def test_a_live_view_grows_while_threads_of_a_cell_run(page: Page, served: Marimo) -> None:
+    page.goto(served.url)
+    view = page.locator('[data-devtrace="live"][data-ready="true"]')
+    view.wait_for()
+    ops = 0
+    for _ in range(3):
+        page.wait_for_function(GROWN, arg=ops)
+        ops = int(view.get_attribute("data-op-count") or 0)
+    expect(view).to_contain_text("by threads")
+    expect(view).to_contain_text("cuda:0")
+    expect(view.get_by_role("button", name="Stop")).to_have_count(0)
+    view.locator("canvas").first.wait_for()
+    (served.folder / "enough").touch()
+    expect(view).to_contain_text("done")
+    assert int(view.get_attribute("data-op-count") or 0) >= ops
 
 
 @of("edit")

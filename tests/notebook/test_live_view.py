@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
 from itertools import pairwise
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from ipywidgets import DOMWidget
+from traitlets import Unicode
 
 import devtrace
+from built import stale
 from devtrace.api.recording import record, watch
+from devtrace.notebook import live_view
 from devtrace.notebook.live_view import LiveView
 from devtrace.notebook.panel import feed
 from devtrace.notebook.panel.messages import refusal
 from devtrace.recording.progress import COLUMNS
+from devtrace.report import renderer
 from devtrace.report.mime import MIME_TYPE
 from devtrace.trace.format import decode
-from devtrace.words.errors import UsageError
 from kernels import Kernel, new_kernel
 
 
@@ -149,14 +156,56 @@ def test_a_view_looks_each_period_while_something_is_recorded_and_sleeps_otherwi
     assert view._feed._pace() is None
 
 
-def test_a_view_that_was_closed_is_sent_nothing(view: Heard) -> None:
-    view.close()
+CLOSED = SimpleNamespace(_closed=True, comm_id="1", on_msg=lambda _: None, close=lambda **_: None)
+
+
+@pytest.mark.parametrize("close", [Heard.close, lambda view: setattr(view, "comm", CLOSED)])
+def test_a_view_that_was_closed_or_whose_channel_was_by_another_is_sent_nothing(view: Heard, close: Any) -> None:
+    close(view)
     with devtrace.record():
         torch.ones(1)
     assert view.messages == []
 
 
+def test_until_a_view_is_heard_of_all_is_sent_again_each_time_the_recording_has_run_twice_as_long(
+    view: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view._is_seen = False
+    view._feed.close()  # the test itself looks, when its clock says so
+    seconds = 0.0
+    monkeypatch.setattr(live_view, "monotonic", lambda: seconds)
+    begun = []
+    with devtrace.record():
+        for seconds in (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 7.0, 8.0, 9.0):
+            torch.ones(1)
+            view.messages.clear()
+            view._look()
+            if view.messages[0][0]["kind"] == "begin":
+                begun.append((seconds, len(columns(view.messages)["start"])))
+        view._receive(view, {"kind": "ready"}, [])
+        seconds = 16.0
+        view.messages.clear()
+        view._look()
+        assert {content["kind"] for content, _ in view.messages} == {"append"}
+    assert begun == [(1.0, 2), (2.0, 4), (4.0, 6), (8.0, 8)]
+
+
+def test_a_recording_that_ends_before_any_view_is_there_is_sent_to_the_first_that_comes(view: Heard) -> None:
+    view._is_seen = False
+    with devtrace.record(name="In[3]") as recording:
+        torch.ones(4).add_(1)
+    view.messages.clear()
+    view._receive(view, {"kind": "ready"}, [])
+    assert [content["kind"] for content, _ in view.messages] == ["begin", "append", "end"]
+    assert (view.messages[0][0]["title"], view.messages[2][0]["ops"]) == ("In[3]", 2)
+    assert columns(view.messages)["start"].tolist() == [op.start for op in recording.trace.ops]
+    view.messages.clear()
+    view._receive(view, {"kind": "ready"}, [])
+    assert [content["kind"] for content, _ in view.messages] == ["idle"]
+
+
 def test_stop_interrupts_no_recording_of_another_thread(view: Heard) -> None:
+    """marimo runs an app's cells in a thread: an interrupt would end its server."""
     began, ends = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -172,10 +221,48 @@ def test_stop_interrupts_no_recording_of_another_thread(view: Heard) -> None:
     thread.join()
 
 
-def test_where_no_extension_of_ours_can_be_a_view_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+class AnyWidget(DOMWidget):  # type: ignore[misc]
+    """As much of anywidget's as says that it is one."""
+
+    _model_module = Unicode("anywidget").tag(sync=True)
+
+
+@pytest.fixture
+def anywidget(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    assert not (reason := stale()), reason
+    monkeypatch.setattr(renderer, "_chosen", None)
+    monkeypatch.delenv("DEVTRACE_RENDERER", raising=False)
+    installed = ModuleType("anywidget")
+    installed.__spec__ = ModuleSpec("anywidget", None)
+    monkeypatch.setattr(installed, "AnyWidget", AnyWidget, raising=False)
+    monkeypatch.setitem(sys.modules, "anywidget", installed)
+    live_view._with_its_view.cache_clear()
+    yield
+    live_view._with_its_view.cache_clear()
+
+
+@pytest.mark.usefixtures("anywidget")
+def test_where_no_extension_of_ours_can_be_the_view_is_an_anywidget_in_the_language_of_its_reader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("KAGGLE_KERNEL_RUN_TYPE", "Interactive")
-    with pytest.raises(UsageError, match=r"^live-view-nowhere: got devtrace\.LiveView\(\) in a front end"):
-        devtrace.LiveView()
+    monkeypatch.setenv("DEVTRACE_LANGUAGE", "zh")
+    view = devtrace.LiveView()
+    assert isinstance(view, AnyWidget)
+    assert isinstance(view, devtrace.LiveView)
+    assert (view._model_module, view.language) == ("anywidget", "zh")
+    assert "export" in view._esm
+    assert str(view).startswith("devtrace.LiveView: ")
+    view.close()
+
+
+@pytest.mark.usefixtures("anywidget")
+def test_in_jupyterlab_or_without_anywidget_the_view_is_that_of_our_extension(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert type(devtrace.LiveView()) is LiveView
+    monkeypatch.setenv("DEVTRACE_RENDERER", "script")
+    assert type(devtrace.LiveView()) is not LiveView
+    monkeypatch.setattr(live_view, "find_spec", lambda name: None)
+    assert type(devtrace.LiveView()) is LiveView
 
 
 @pytest.fixture(scope="module")

@@ -91,6 +91,7 @@ CONFINED = {
     },
     "IPython": {"notebook.magic", "notebook.quiet_shell"},
     "ipywidgets": {"notebook.live_view"},
+    "anywidget": {"notebook.live_view"},
     "comm": {"notebook.panel_comm"},
     "plotly": {"drawing.figures"},
     "pandas": {"interchange.pandas_tables"},

@@ -62,7 +62,7 @@ def test_the_wheel_has_the_package_once_and_the_built_extension(wheel: Path) -> 
     assert [name for name in data if name.endswith("/package.json")]
     assert [name for name in data if name.endswith("/install.json")]
     assert [name for name in data if "/static/remoteEntry." in name]
-    assert {"devtrace/__init__.py", "devtrace/static/views.js"} <= set(names)
+    assert {"devtrace/__init__.py", "devtrace/static/views.js", "devtrace/static/live.js"} <= set(names)
     assert [name for name in names if name.endswith(".dist-info/licenses/LICENSE")]
     assert not [name for name in names if name.startswith("devtrace/labextension")]
     assert not [name for name in names if name.endswith((".ts", ".map"))]

@@ -92,12 +92,6 @@ def without_torch(monkeypatch: pytest.MonkeyPatch, found: str | None) -> str:
         return raised(requirements.need_torch)
 
 
-def live_view_in_colab(monkeypatch: pytest.MonkeyPatch) -> str:
-    with monkeypatch.context() as patch:
-        patch.setenv("COLAB_RELEASE_TAG", "release")
-        return raised(devtrace.LiveView)
-
-
 def real_cuda(monkeypatch: pytest.MonkeyPatch) -> str:
     with monkeypatch.context() as patch:
         patch.setattr(torch.cuda, "is_available", lambda: True)
@@ -194,7 +188,6 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "simulate-ended": lambda _: raised(used_after_its_simulation),
     "simulate-nested": lambda _: raised(simulated(lambda x: devtrace.simulate("cuda:1").start())),
     "simulate-real-cuda": real_cuda,
-    "live-view-nowhere": live_view_in_colab,
     "simulate-limit": lambda _: raised(simulated(lambda _x: torch.cuda.MemPool())),
     "simulate-torch": changed(lambda: devtrace.simulate("cuda:1").start()),
     "peak-unexpected": lambda _: raised(in_a_block(lambda x: x.repeat(999), peak="cuda:0 <= 1KB")),

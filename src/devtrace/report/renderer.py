@@ -45,6 +45,11 @@ def sends_script() -> bool:
     return asked == "script" or (asked == "auto" and runs_scripts())
 
 
+def is_without_extension() -> bool:
+    """Return whether a view that is no report has to bring its script along, however reports are sent."""
+    return choice() == "script" or runs_scripts()
+
+
 def runs_scripts() -> bool:
     """Return whether a front end is known that runs scripts and has no renderer of ours."""
     # VS Code tells each kernel of a notebook its file, wherever the kernel runs.
