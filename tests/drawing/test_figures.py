@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import devtrace
-from devtrace.drawing.figures import FIGURES, figure
+from devtrace.drawing.figures import FIGURES, MOST_STEPS, figure
 from devtrace.report.palette import Theme, shade
 from devtrace.words.errors import UsageError
 from samples import Sample, training, with_memory
@@ -48,18 +48,66 @@ def test_dtypes_sums_time_by_what_ops_gave_in_the_colours_of_their_devices() -> 
     assert bars["cuda:0"].marker.color[0] == shade("cuda:0").fill
 
 
+def test_copies_sums_bytes_by_line_and_direction() -> None:
+    [bar] = figure(training(6), "copies").data
+    assert (bar.name, list(bar.x), list(bar.y)) == ("cpu → cuda:0", [6 * 98_304], ["In[7] line 3 x = x.to(device)"])
+    assert bar.text == ("6 copies, 590 KB",)
+
+
+def test_modules_sums_time_of_a_module_and_all_in_it() -> None:
+    [icicle] = figure(training(6), "modules").data
+    assert dict(zip(icicle.labels, icicle.values, strict=True)) == {"model": 0.216, "encoder": 0.108}
+
+
+def test_modules_called_past_their_parent_are_still_drawn() -> None:
+    sample = Sample()
+    builder = sample.builder
+    outer = builder.append("modules", path="m", type="M", op=-1, ran=0)
+    inner = builder.append("modules", path="m.a", type="A", parent=outer, op=-1, ran=1)
+    call = builder.append("calls", module=inner, begin=0, end=1, thread=0)
+    sample.op("aten.mm", "cpu", call=call)
+    [icicle] = figure(builder.build(), "modules").data
+    assert set(icicle.labels) == {"m", "a"}
+
+
+def test_memory_counts_a_tensor_from_its_making_to_its_last_use_and_a_view_not_at_all() -> None:
+    sample = Sample()
+    builder = sample.builder
+    made = sample.tensor("cpu", 250, producer=0)
+    sample.op("aten.empty", "cpu", kind="create", outputs=(made,))
+    view = sample.tensor("cpu", 250, producer=1, source=made)
+    sample.op("aten.view", "cpu", kind="view", inputs=(made,), outputs=(view,))
+    other = sample.tensor("cpu", 500, producer=2)
+    sample.op("aten.mm", "cpu", inputs=(view,), outputs=(other,))
+    sample.op("aten.mm", "cpu")
+    [line] = figure(builder.build(), "memory").data
+    assert list(zip((line.x * 1e6).round().astype(int).tolist(), line.y.tolist(), strict=True)) == [
+        (0, 1000), (20_000, 3000), (28_000, 2000), (28_000, 0),
+    ]  # fmt: skip
+
+
+def test_a_line_of_a_long_trace_has_a_bounded_number_of_points() -> None:
+    assert max(len(line.x) for line in figure(training(1000), "memory").data) <= MOST_STEPS
+
+
 def test_names_are_not_markup() -> None:
     sample = Sample()
-    sample.op("aten.mm", "<a href='javascript:1'>")
-    trace = sample.builder.build()
-    assert all("<a " not in figure(trace, kind).to_json() for kind in FIGURES)
+    builder = sample.builder
+    module = builder.append("modules", path="m.<b>x</b>", type="<i>", op=-1, ran=1)
+    call = builder.append("calls", module=module, begin=0, end=1, thread=0)
+    sample.op("aten.mm", "<a href='javascript:1'>", call=call)
+    trace = builder.build()
+    assert all(
+        "<a " not in figure(trace, kind).to_json() and "<i>" not in figure(trace, kind).to_json() for kind in FIGURES
+    )
 
 
 def test_a_figure_that_there_is_not_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(UsageError) as caught:
         figure(empty_trace(), "pie")
     assert str(caught.value) == (
-        "figure-unknown: got figure('pie'); there are 'devices', 'dtypes' and 'memory'; name one of them."
+        "figure-unknown: got figure('pie'); there are 'devices', 'dtypes', 'copies', 'modules' and 'memory'; "
+        "name one of them."
     )
 
 

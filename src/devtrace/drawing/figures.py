@@ -1,8 +1,9 @@
-"""Plotly figures of a trace, for papers and notebooks: work by device and dtype, memory over time.
+"""Plotly figures of a trace, for papers and notebooks: work by device and dtype, copies by line, modules, memory.
 
 Colours and hatches are those of every other view.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -15,13 +16,18 @@ from devtrace.report import palette
 from devtrace.report.palette import Theme
 from devtrace.report.parts import MEMORY_KINDS
 from devtrace.trace.columns import PHASES
+from devtrace.trace.memory_curves import lives_until_use
 from devtrace.trace.subset import Mask
-from devtrace.trace.tables import TraceData
+from devtrace.trace.tables import Ints, TraceData
 from devtrace.trace.views import Whole, durations
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
-from devtrace.words.text_format import escape_markup, format_memory, safe_line
+from devtrace.words.text_format import escape_markup, format_memory, format_time, safe_line
 
+MOST_BARS: Final = 15
+MOST_STEPS: Final = 1500
+"""Points of a line: more than any screen has columns for."""
+MOST_MODULES: Final = 1000
 _Part = dict[str, Any]
 _PATTERN: Final = {
     "none": "", "diagonal": "/", "back": "\\", "horizontal": "-", "vertical": "|", "cross": "x", "grid": "+",
@@ -30,7 +36,7 @@ _PATTERN: Final = {
 
 
 def figure(trace: TraceData, kind: str, theme: Theme = "light") -> Figure:
-    """A plotly Figure: kind is "devices", "dtypes" or "memory"."""
+    """A plotly Figure: kind is "devices", "dtypes", "copies", "modules" or "memory"."""
     if kind not in FIGURES:
         raise UsageError.of("figure-unknown", kind=repr(safe_line(kind, 40)), kinds=[repr(name) for name in FIGURES])
     return FIGURES[kind](trace, theme)
@@ -98,14 +104,17 @@ def _times(labels: Iterable[str], chosen: Iterable[Mask], duration: Whole, name:
     """Make a bar of the time that ops took."""
     spent = [(int(duration[ops].sum()), int(ops.sum())) for ops in chosen]
     words = [sentence("figure.phase", phase=name, time=time, count=count) for time, count in spent]
-    lengths = [time / 1e6 for time, _ in spent]
+    return _bar(labels, [time / 1e6 for time, _ in spent], name, marker, words)
+
+
+def _bar(labels: Iterable[str], lengths: list[Any], name: str, marker: _Part, words: Iterable[str]) -> _Part:
     bar = {"type": "bar", "orientation": "h", "y": list(labels), "x": lengths, "name": name, "marker": marker}
-    return bar | {"hovertext": words, "hoverinfo": "text"}
+    return bar | {"hovertext": list(words), "hoverinfo": "text"}
 
 
-def _stacked(bars: Sequence[Any], title: str, theme: Theme, height: int) -> Figure:
-    axes: dict[str, Any] = {"xaxis": {"title": "ms"}, "yaxis": {"autorange": "reversed", "ticksuffix": "  "}}
-    return _canvas(bars, title, theme, barmode="stack", height=120 + height, **axes)
+def _stacked(bars: Sequence[Any], title: str, theme: Theme, height: int, **axes: Any) -> Figure:
+    usual = {"xaxis": {"title": "ms"}, "yaxis": {"autorange": "reversed", "ticksuffix": "  "}}
+    return _canvas(bars, title, theme, barmode="stack", height=120 + height, **usual | axes)
 
 
 def _lane(trace: TraceData, id: int, ops: int, share: float) -> str:
@@ -124,7 +133,120 @@ def _marker(trace: TraceData, ids: Sequence[int], theme: Theme) -> dict[str, Any
     return {"color": [shade.fill for shade in shades], "pattern": pattern, "line": {"width": 0}}
 
 
+def _copies(trace: TraceData, theme: Theme) -> Figure:
+    """Draw the bytes that crossed devices, by line."""
+    amounts: dict[str, dict[tuple[int, int], list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
+    for copy in trace.copies:
+        where = copy.op.site
+        ways = amounts[f"{where}  {where.text}" if where else sentence("figure.no-line")]
+        pair = ways[trace.copies.number("from", copy.id), trace.copies.number("to", copy.id)]
+        pair[0], pair[1] = pair[0] + copy.bytes, pair[1] + 1
+    lines = sorted(amounts, key=lambda line: -sum(bytes for bytes, _ in amounts[line].values()))[:MOST_BARS]
+    bars = []
+    for source, to in sorted({way for line in lines for way in amounts[line]}):
+        shown = [line for line in lines if (source, to) in amounts[line]]
+        sums = [amounts[line][source, to] for line in shown]
+        words = [sentence("figure.copied", count=count, size=bytes) for bytes, count in sums]
+        name = _safe(f"{trace.devices[source]} → {trace.devices[to]}")
+        crossed = [sentence("figure.way", name=name, amount=word) for word in words]
+        marker = _marker(trace, [to] * len(shown), theme)
+        bar = _bar(map(_safe, shown), [bytes for bytes, _ in sums], name, marker, crossed)
+        bars.append(bar | {"text": words, "textposition": "auto"})
+    return _stacked(
+        bars, sentence("figure.copies"), theme, 36 * max(len(lines), 2),
+        xaxis={"title": sentence("figure.bytes"), "tickformat": ".2s"},
+        yaxis={"categoryorder": "array", "categoryarray": [_safe(line) for line in lines[::-1]], "ticksuffix": "  "},
+    )  # fmt: skip
+
+
+def _modules(trace: TraceData, theme: Theme) -> Figure:
+    """Draw the tree of modules that ran: width is time, fill the device that most of it went to."""
+    if not len(trace.calls):
+        return _canvas([], sentence("figure.no-modules"), theme)
+    by_device = _module_times(trace)
+    time = by_device.sum(axis=1)
+    shown = sorted(range(len(trace.modules)), key=lambda id: -int(time[id]))[:MOST_MODULES]
+    kept = {id for id in shown if time[id] > 0}
+    parents = trace.modules.ints("parent").tolist()
+    ids = sorted(kept)
+    shades = [palette.shade(trace.devices[int(by_device[id].argmax())].name, theme) for id in ids]
+    icicle = {
+        "type": "icicle",
+        "ids": [str(id) for id in ids],
+        "parents": [str(parents[id]) if parents[id] in kept else "" for id in ids],
+        "labels": [_safe(trace.modules[id].path.rsplit(".", 1)[-1]) for id in ids],
+        "values": [float(time[id]) / 1e6 for id in ids],
+        "branchvalues": "remainder" if _overlapping(ids, parents, time) else "total",
+        "marker": {"colors": [shade.fill for shade in shades], "line": {"width": 1.5}},
+        "leaf": {"opacity": 1},
+        "textfont": {"color": [shade.ink for shade in shades]},
+        "hovertext": [_module_words(trace, id, by_device[id].tolist()) for id in ids],
+        "hoverinfo": "text",
+        "textinfo": "label",
+        "tiling": {"orientation": "v"},
+        "pathbar": {"visible": False},
+    }
+    return _canvas([icicle], sentence("figure.modules"), theme, height=480)
+
+
+def _overlapping(ids: Sequence[int], parents: Sequence[int], time: Whole) -> bool:
+    """Return whether children took longer than their parent (modules called past it): plotly draws nothing then."""
+    inner: dict[int, int] = defaultdict(int)
+    for id in ids:
+        inner[parents[id]] += int(time[id])
+    return any(inner[id] > int(time[id]) for id in ids)
+
+
+def _module_times(trace: TraceData) -> Whole:
+    """Return the ns of ops in each module with its children, by device."""
+    by_device = np.zeros((len(trace.modules), len(trace.devices)), np.int64)
+    calls, device = trace.ops.ints("call"), trace.ops.ints("device")
+    inside = (calls >= 0) & (device >= 0)
+    modules = trace.calls.ints("module")[calls[inside]]
+    np.add.at(by_device, (modules, device[inside]), durations(trace)[inside])
+    parents = trace.modules.ints("parent").tolist()
+    for id in reversed(range(len(parents))):  # a parent comes before its children
+        if 0 <= parents[id] < id:
+            by_device[parents[id]] += by_device[id]
+    return by_device
+
+
+def _module_words(trace: TraceData, id: int, by_device: list[int]) -> str:
+    module = trace.modules[id]
+    used = [_safe(f"{name}: {format_time(ns)}") for name, ns in zip(trace.devices, by_device, strict=True) if ns]
+    return "<br>".join([f"<b>{_safe(module.path)}</b> {_safe(module.type)}", format_time(sum(by_device)), *used])
+
+
+_OF_BYTES: Final[dict[str, Any]] = {
+    "height": 380,
+    "xaxis": {"title": "ms"},
+    "yaxis": {"tickformat": ".2s", "ticksuffix": "B", "rangemode": "tozero"},
+}
+
+
 def _memory(trace: TraceData, theme: Theme) -> Figure:
+    """Draw the bytes on each device over time, by what they are for where that is known.
+
+    Elsewhere at the least: a tensor counts from its birth to its last use.
+    """
+    if trace.memory:
+        return _owned_memory(trace, theme)
+    lines = []
+    steps = _levels(trace)
+    for id in _ordered(trace, steps):
+        times, level = steps[id]
+        shade = palette.shade(trace.devices[id].name, theme)
+        dash = "solid" if shade.hatch == "none" else "dash"
+        lines.append({
+            "type": "scatter", "x": times / 1e6, "y": level,
+            "name": sentence("figure.peak", device=_safe(trace.devices[id]), size=int(level.max())),
+            "line": {"shape": "hv", "color": shade.fill, "width": 2, "dash": dash}, "mode": "lines",
+            "fill": "tozeroy", "hovertemplate": sentence("figure.at"),
+        })  # fmt: skip
+    return _canvas(lines, sentence("figure.memory"), theme, **_OF_BYTES, hovermode="x unified")
+
+
+def _owned_memory(trace: TraceData, theme: Theme) -> Figure:
     """Draw the kinds of each device's memory on top of each other, and its limit as a line."""
     lines: list[dict[str, Any]] = []
     for curve in trace.memory:
@@ -142,13 +264,36 @@ def _memory(trace: TraceData, theme: Theme) -> Figure:
                 "name": several + sentence("memory.limit", size=format_memory(curve.limit)),
                 "line": {"dash": "dash", "color": "#808080"},
             })  # fmt: skip
-    title = " · ".join(_safe(curves.title(curve)) for curve in trace.memory) or sentence("figure.memory")
-    bytes: dict[str, Any] = {"tickformat": ".2s", "ticksuffix": "B", "rangemode": "tozero"}
-    return _canvas(lines, title, theme, height=380, xaxis={"title": "ms"}, yaxis=bytes)
+    return _canvas(lines, " · ".join(_safe(curves.title(curve)) for curve in trace.memory), theme, **_OF_BYTES)
+
+
+def _levels(trace: TraceData) -> dict[int, tuple[Whole, Whole]]:
+    """Return for each device the moments at which its memory changes, and the bytes from then on."""
+    lives, start = lives_until_use(trace), trace.ops.ints("start")
+    begun = np.where(lives.begin_op >= 0, start[lives.begin_op], 0)
+    ends = (start + durations(trace))[lives.end_op]
+    levels = {}
+    for id in np.unique(lives.device[lives.bytes > 0]).tolist():
+        rows = lives.device == id
+        bytes = lives.bytes[rows]
+        levels[id] = _steps(np.concatenate([begun[rows], ends[rows]]), np.concatenate([bytes, -bytes]))
+    return levels
+
+
+def _steps(times: Ints, changes: Ints) -> tuple[Whole, Whole]:
+    """Return the running sum of changes; of more steps than a line needs, the peak of each stretch."""
+    order = np.lexsort((-changes, times))
+    times, level = times[order].astype(np.int64), np.cumsum(changes[order]).astype(np.int64)
+    if len(times) <= MOST_STEPS:
+        return times, level
+    edges = np.linspace(0, len(times), MOST_STEPS + 1).astype(np.int64)[:-1]
+    return times[edges], np.maximum.reduceat(level, edges)
 
 
 FIGURES: Final[dict[str, Callable[[TraceData, Theme], Any]]] = {
     "devices": _devices,
     "dtypes": _dtypes,
+    "copies": _copies,
+    "modules": _modules,
     "memory": _memory,
 }
