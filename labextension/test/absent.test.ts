@@ -7,7 +7,6 @@ import { test } from 'node:test';
 import { opFacts, opSentence, type IFact } from '../src/layout/describe';
 import { EVERYTHING } from '../src/layout/filter';
 import { plainText } from '../src/layout/finding-text';
-import { nowhere } from '../src/layout/nowhere';
 import { tableRows, type SortKey } from '../src/layout/table';
 import { findingAt, itemAt, pinsOf, pointOfOp, scrollToOp } from '../src/layout/timeline-points';
 import * as steps from '../src/layout/timeline-state';
@@ -164,7 +163,6 @@ function timelineOf(trace: ITrace, page: HTMLElement): string[] {
     for (const picked of picksOf(trace).filter((_, i) => i % 3 === at)) {
       const { op, module, finding } = picked;
       const now = steps.showPicked(steps.pick(state, picked));
-      nowhere(now);
       const marks = { ...NO_MARKS, selected: op, hovered: op, module, finding, pins: pinsOf(now) };
       shown.push(...painted(now, { ...marks, found: now.found?.tracks ?? null }));
       if (op >= 0) {
