@@ -2,10 +2,10 @@
  * Copies between lanes, and the ways of findings' tensors.
  */
 import { arrowsIn, clearOf, roomyLabels, type IArrow } from '../layout/copies';
-import { xOf } from '../layout/scale';
 import { hasRoomForLabels, LANE_GAP } from '../layout/stack';
 import type { IPoint } from '../layout/point';
 import { formatBytes } from '../layout/units';
+import { deviceByName } from '../model/trace';
 import { snap, type Context, type IFrame } from './context';
 import { severityLook } from './palette';
 import { fitted, textWidth } from './text';
@@ -37,12 +37,9 @@ interface IDrawn {
 
 function drawn(frame: IFrame, arrow: IArrow): IDrawn {
   const from = frame.stack.lanes[arrow.from];
-  const to = frame.stack.lanes[arrow.to];
-  const down = to.y > from.y;
-  const begin = (down ? from.y + from.height - 5 : from.y + 5) - frame.scrolled;
-  const end = (down ? to.y : to.y + to.height) - frame.scrolled;
-  const labelY = (down ? from.y + from.height + CLEAR : from.y - LANE_GAP + CLEAR) - frame.scrolled;
-  return { arrow, line: { x: snap(frame, arrow.x), begin, end }, labelY };
+  const line = lineBetween(frame, arrow.from, arrow.to, snap(frame, arrow.x));
+  const below = line.end > line.begin ? from.y + from.height : from.y - LANE_GAP;
+  return { arrow, line, labelY: below + CLEAR - frame.scrolled };
 }
 
 /** An arrow straight up or down. */
@@ -52,9 +49,12 @@ interface ILine {
   readonly end: number;
 }
 
-function paintArrow(ctx: Context, frame: IFrame, line: ILine, ink = frame.theme.text): void {
-  paintShaft(ctx, line, frame.theme.ground, 4);
-  paintInk(ctx, line, ink);
+/** From one lane into another, where they are on the canvas. */
+function lineBetween({ stack, scrolled }: IFrame, fromLane: number, toLane: number, x: number): ILine {
+  const [from, to] = [stack.lanes[fromLane], stack.lanes[toLane]];
+  const down = to.y > from.y;
+  const begin = (down ? from.y + from.height - 5 : from.y + 5) - scrolled;
+  return { x, begin, end: (down ? to.y : to.y + to.height) - scrolled };
 }
 
 function paintShaft(ctx: Context, { x, begin, end }: ILine, colour: string, width: number): void {
@@ -113,22 +113,22 @@ function paintLabels(ctx: Context, frame: IFrame, arrows: readonly IDrawn[]): vo
   }
 }
 
-/** A finding's tensor on its way from its own lane into an op of another: what errors, and the finding that is picked, are about. */
+/** The tensor of an error, or of the picked finding, on its way from its own lane into the op's. */
 export function paintCulprits(ctx: Context, frame: IFrame): void {
-  const { timeline, stack, marks } = frame;
-  for (const { finding, op, from, to, name } of timeline.culprits) {
-    const pin = marks.pins.find(found => found.op === op);
-    const x = snap(frame, xOf(frame.range, frame.width, timeline.start[op])) + 4;
-    if (!pin || (pin.severity !== 'error' && marks.finding !== finding)) {
-      continue;
+  const { timeline, stack, marks, theme } = frame;
+  const { trace, lanes } = timeline;
+  for (const pin of marks.pins.filter(({ severity, finding }) => severity === 'error' || finding === marks.finding)) {
+    const { op, culprit } = trace.findings?.[pin.finding] ?? { op: -1, culprit: null };
+    const from = culprit ? lanes.find(trace.ops.thread[pin.op], deviceByName(trace, culprit.device)) : -1;
+    const to = lanes.laneOf[pin.op];
+    if (culprit && op === pin.op && from >= 0 && from !== to) {
+      const line = lineBetween(frame, from, to, snap(frame, pin.x) + 4);
+      const colour = severityLook(pin.severity, theme.dark).fill;
+      const { y, height } = stack.lanes[from];
+      paintShaft(ctx, line, theme.ground, 4);
+      paintInk(ctx, line, colour);
+      paintName(ctx, frame, culprit.name, { x: line.x, y: y + height / 2 - frame.scrolled }, colour);
     }
-    const colour = severityLook(pin.severity, frame.theme.dark).fill;
-    const [own, other] = [stack.lanes[from], stack.lanes[to]];
-    const down = other.y > own.y;
-    const begin = (down ? own.y + own.height - 5 : own.y + 5) - frame.scrolled;
-    const end = (down ? other.y : other.y + other.height) - frame.scrolled;
-    paintArrow(ctx, frame, { x, begin, end }, colour);
-    paintName(ctx, frame, name, { x, y: own.y + own.height / 2 - frame.scrolled }, colour);
   }
 }
 
