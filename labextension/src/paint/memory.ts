@@ -5,12 +5,6 @@ import table from '../../../src/devtrace/drawing/curves_palette.json';
 import type { MemoryKind } from '../model/memory';
 import type { IAppearance } from './palette';
 
-export interface IMemoryLook {
-  readonly fill: string;
-  readonly ink: string;
-  readonly letter: string;
-}
-
 /** Lightness by kind, for users who want no colour. */
 const GREYS: Readonly<Record<MemoryKind, readonly [fill: string, ink: string]>> = {
   parameter: ['#4a4a4a', '#ffffff'],
@@ -22,9 +16,13 @@ const GREYS: Readonly<Record<MemoryKind, readonly [fill: string, ink: string]>> 
   temporary: ['#f0f0f0', '#111111']
 };
 
-export function memoryLook(kind: MemoryKind, { dark, palette }: IAppearance): IMemoryLook {
+export function memoryLook(kind: MemoryKind, { dark, palette }: IAppearance): { fill: string; ink: string } {
   const look = table[kind];
   const colour = dark ? [look.dark, look.dark_ink] : [look.light, look.light_ink];
   const [fill, ink] = palette === 'grey' ? GREYS[kind] : colour;
-  return { fill, ink, letter: look.letter };
+  return { fill, ink };
+}
+
+export function memoryLetter(kind: MemoryKind): string {
+  return table[kind].letter;
 }
