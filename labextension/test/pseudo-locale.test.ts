@@ -192,7 +192,7 @@ const MORE_LINKS = ['starting', 'restarting', 'disconnected', 'dead'] as const;
 async function panels(): Promise<ISidebar[]> {
   const outline = await trace();
   const clean = { ...outline, findings: outline.findings?.slice(1) ?? null };
-  const rest = { seconds: 1, ops: 5, counting: new Set<number>(), number: 1, isEarlier: false };
+  const rest = { seconds: 1, ops: 5, number: 1, isEarlier: false };
   const entries = [1, 2, 3, 4, 5, 6].map(n => ({
     ...rest,
     key: `${n}`,

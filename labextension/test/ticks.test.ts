@@ -25,7 +25,7 @@ function shownBelowACell(trace: ITrace): string {
 
 function shownInThePanel(outline: ITrace): string {
   const entry = { key: '1', label: 'In[1]', cell: 'a', seconds: 1, ops: 5, outline, number: 1, isEarlier: false };
-  const state: ISidebar = { ...NOWHERE, name: '1', link: 'connected', entries: [{ ...entry, counting: new Set() }] };
+  const state: ISidebar = { ...NOWHERE, name: '1', link: 'connected', entries: [entry] };
   const page = openPage('en');
   mountSidebar(page, NO_ACTIONS).update(state);
   return wordsIn(page).join(' ');

@@ -172,16 +172,16 @@ function byTime({ recorded: a }: ITrace, { recorded: b }: ITrace): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-function entryOf({ outline, ops, seconds, counting }: IOutline, { id, executionCount }: ICodeCellModel): IEntry {
+function entryOf({ outline, ops, seconds }: IOutline, { id, executionCount }: ICodeCellModel): IEntry {
   const run = `In[${numberOf(outline, id) ?? executionCount ?? ' '}]`;
   const label = outline.title === run ? run : `${run} ${outline.title}`.trim();
   const key = keyOf(outline, id, ops);
-  return { key, label, cell: id, seconds, ops, outline, counting, number: -1, isEarlier: false };
+  return { key, label, cell: id, seconds, ops, outline, number: -1, isEarlier: false };
 }
 
-function entryOfTraced({ outline, counting }: IOutline, { trace: number, label, cell, seconds, ops }: ITraced): IEntry {
+function entryOfTraced({ outline }: IOutline, { trace: number, label, cell, seconds, ops }: ITraced): IEntry {
   const key = keyOf(outline, cell, ops);
-  return { key, label, cell, seconds, ops, outline, counting, number, isEarlier: false };
+  return { key, label, cell, seconds, ops, outline, number, isEarlier: false };
 }
 
 /** The number that the cell had when it was traced: its own comes later, with the end of its run. */

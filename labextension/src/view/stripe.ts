@@ -71,14 +71,19 @@ export function stripeCard(owner: HTMLElement, stripe: IStripe, stale: boolean):
   for (const [what, count] of facts.filter(([, each]) => each > 0)) {
     list.append(h(owner, 'li', { text: sentence(language, what, { count }) }));
   }
-  if (stripe.isCounting) {
-    list.append(h(owner, 'li', { class: 'dt-faint', text: sentence(language, 'stripe.counting') }));
+  if (isApart(stripe)) {
+    list.append(h(owner, 'li', { class: 'dt-faint', text: sentence(language, 'stripe.apart') }));
   }
   if (stripe.bytes > 0) {
     list.append(h(owner, 'li', { text: sentence(language, 'stripe.copied', { size: formatBytes(stripe.bytes) }) }));
   }
   const title = stale ? sentence(language, 'stripe.edited', { label: stripe.label }) : stripe.label;
   return tip(owner, h(owner, 'strong', { text: title }), list);
+}
+
+/** What a line did on the CPU beside its work on a device was no part of that: an optimizer's step counts, say. */
+function isApart({ devices, cpuCompute }: IStripe): boolean {
+  return cpuCompute === 0 && devices.length > 1 && devices.some(({ device }) => device === 'cpu');
 }
 
 export function markCard(owner: HTMLElement, marks: readonly IMark[]): HTMLElement {
