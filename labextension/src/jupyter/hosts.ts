@@ -7,15 +7,13 @@ import { spanOfSite } from '../model/source-span';
 import type { ITrace } from '../model/trace';
 import type { IHost, ITrials } from '../view/selection';
 import type { EditorNavigator } from './navigator';
-import type { Preferences } from './preferences';
 import type { Session } from './session';
 import type { Sessions } from './sessions';
 
 export class Hosts {
   constructor(
     private readonly _sessions: Sessions,
-    private readonly _navigator: EditorNavigator,
-    private readonly _preferences: Preferences
+    private readonly _navigator: EditorNavigator
   ) {}
 
   /** `around` finds the notebook that shows the trace. */
@@ -42,7 +40,6 @@ export class Hosts {
   }
 
   private _trials({ recorded }: ITrace, around: () => Session | null): ITrials {
-    const preferences = this._preferences;
     const entry = (): IEntry | undefined => around()?.entries.find(({ outline }) => outline.recorded === recorded);
     return {
       isPossible: () => around()?.widget instanceof NotebookPanel,
@@ -50,14 +47,8 @@ export class Hosts {
         const shown = around()?.fix.shown ?? null;
         return shown?.tried?.recorded === recorded && shown.tried.finding === finding ? shown : null;
       },
-      get inserts() {
-        return preferences.settings.insertWhatHolds;
-      },
-      keepInserting: on => {
-        preferences.set('insertWhatHolds', on);
-      },
       begin: finding => {
-        around()?.fix.begin(entry()?.cell, { recorded, finding }, preferences.settings.insertWhatHolds);
+        around()?.fix.begin(entry()?.cell, { recorded, finding });
       },
       cancel: () => around()?.fix.cancel(),
       apply: () => around()?.fix.apply(),

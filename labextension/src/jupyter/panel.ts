@@ -69,7 +69,7 @@ function activate(
   const preferences = new Preferences(registry, states, trans);
   const navigator = new EditorNavigator(app.shell, sessions, documents, language);
   const tabs = new Tabs();
-  const hosts = new Hosts(sessions, navigator, preferences);
+  const hosts = new Hosts(sessions, navigator);
   const actions = new SidebarActions({ app, sessions, hosts, preferences, tabs, language });
   const stripes = new Stripes(sessions, preferences, store);
   preferences.changed.connect(() => {

@@ -136,7 +136,6 @@ export class Session {
     const { shown } = this.fix;
     if (shown !== this._shownFix) {
       this._shownFix = shown;
-      this.fix.settle();
       this._repaired.emit();
     }
     this._changed.emit();
