@@ -82,6 +82,27 @@ for (const [what, trial, expected, never] of [
   });
 }
 
+test('a report offers to fix the notebook as soon as the notebook is there', async () => {
+  const finding = { rule: 'device-mismatch', severity: 'error', site: -1, op: -1, help: 'move it' };
+  const trace = await traceOf({ findings: [finding] });
+  const nothing = (): undefined => undefined;
+  const does = { begin: nothing, cancel: nothing, apply: nothing, undo: nothing };
+  let [isThere, tell] = [false, nothing as () => void];
+  const trials: ITrials = { isPossible: () => isThere, of: () => null, ...does };
+  const subscribe = (listener: () => void) => {
+    tell = listener;
+    return nothing;
+  };
+  const page = openPage('en');
+  const host = { repairs: { of: () => null, subscribe }, trials, fixNotebook: nothing };
+  mountFindings(page, trace, new Selection(trace, host));
+  const offer = page.querySelector<HTMLElement>('.dt-fix-all');
+  assert.equal(offer?.hidden, true);
+  isThere = true;
+  tell();
+  assert.equal(offer.hidden, false);
+});
+
 test('while the notebook is fixed the panel says how long a cell took, what is below, and offers what it has', () => {
   const page = openPage('en');
   const fixing = { ...FIXING, round: 2, cell: 'a', expected: 12, below: 3, changed: HELD.changed, bugs: HELD.bugs };

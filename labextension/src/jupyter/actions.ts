@@ -105,11 +105,11 @@ export class SidebarActions implements IActions {
         const session = this._parts.sessions.all.find(has(trace));
         const entry = session?.entries.find(({ key }) => key === trace);
         if (session && entry) {
-          this._parts.sessions.traced.disconnect(look);
+          this._parts.sessions.changed.disconnect(look);
           session.traces.wholeOf(entry).then(resolve, reject);
         }
       };
-      this._parts.sessions.traced.connect(look);
+      this._parts.sessions.changed.connect(look);
       look();
     });
   }

@@ -27,15 +27,26 @@ export class Hosts {
       },
       repairs: {
         of: finding => around()?.repairOf(trace.recorded, finding) ?? null,
-        subscribe: listener => {
-          const { repaired } = this._sessions;
-          repaired.connect(listener);
-          return () => {
-            repaired.disconnect(listener);
-          };
-        }
+        subscribe: listener => this._follow(around, listener)
       },
       trials: this._trials(trace, around)
+    };
+  }
+
+  /** Calls the listener when the notebook comes, and when something of its fixes is new. */
+  private _follow(around: () => Session | null, listener: () => void): () => void {
+    let known: readonly unknown[] = [];
+    const look = (): void => {
+      const session = around();
+      const now = [session, session?.repairs, session?.fix.shown];
+      if (now.some((each, i) => each !== known[i])) {
+        known = now;
+        listener();
+      }
+    };
+    this._sessions.changed.connect(look);
+    return () => {
+      this._sessions.changed.disconnect(look);
     };
   }
 

@@ -49,6 +49,11 @@ export class NotebookFix {
 
   /** The same value until something of it has changed. */
   get shown(): IFixShown | null {
+    return this._shown;
+  }
+
+  /** Takes in what the kernel has said and what the cells are now. */
+  look(): void {
     const known = this._connection.state.fixing;
     this._before = known === this._before ? this._before : undefined;
     const fixing = this._before === undefined ? known : BEGINNING;
@@ -61,7 +66,6 @@ export class NotebookFix {
       this._text = text;
       this._shown = next;
     }
-    return this._shown;
   }
 
   private _next(fixing: IFixing): IFixShown {

@@ -9,10 +9,10 @@ import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { IEntry } from '../model/entries';
 import { NOWHERE } from '../model/sidebar';
 import { stripesOf } from '../model/stripes';
 import { languageAround } from '../view/language';
-import type { IHost } from '../view/selection';
 import { SidebarActions } from './actions';
 import { addCommands } from './commands';
 import { chosenLanguage } from './display-language';
@@ -78,7 +78,9 @@ function activate(
   offerHosts((trace, element) => ({
     ...hosts.of(trace, () => sessions.around(element)),
     traceAgain: cell => traceAgain(actions, sessions.around(element), cell),
-    ...fixing(app, sessions, element)
+    fixNotebook: () => {
+      fixNotebook(app.shell, sessions.around(element), element);
+    }
   }));
   const tag = chosenLanguage(known, registry);
   const sidebar = showCurrent({ app, sessions, actions, preferences, tag });
@@ -90,19 +92,13 @@ function activate(
   }
 }
 
-/** The button of a report that fixes the notebook as far as its cell; the panel shows what comes. */
-function fixing({ shell }: JupyterFrontEnd, sessions: Sessions, element: Element): Pick<IHost, 'fixNotebook'> {
-  const session = sessions.around(element);
-  if (!(session?.widget instanceof NotebookPanel)) {
-    return {};
+/** Fixes a notebook as far as the cell that shows a report; the panel shows what comes. */
+function fixNotebook(shell: JupyterFrontEnd.IShell, session: Session | null, element: Element): void {
+  if (session?.widget instanceof NotebookPanel) {
+    const cell = session.widget.content.widgets.find(({ node }) => node.contains(element));
+    shell.activateById(SIDEBAR_ID);
+    session.fix.begin(cell?.model.id);
   }
-  const { content } = session.widget;
-  return {
-    fixNotebook: () => {
-      shell.activateById(SIDEBAR_ID);
-      session.fix.begin(content.widgets.find(({ node }) => node.contains(element))?.model.id);
-    }
-  };
 }
 
 interface IShowing {
@@ -160,6 +156,7 @@ function showCurrent({ app, sessions, actions, preferences, tag }: IShowing): Si
 /** Keeps the stripes in the cells in step with the traces and the settings. */
 class Stripes {
   private readonly _cleared = new Set<string>();
+  private readonly _shown = new WeakMap<Session, readonly IEntry[]>();
 
   constructor(
     private readonly _sessions: Sessions,
@@ -167,8 +164,7 @@ class Stripes {
     private readonly _store: StripeStore | null
   ) {
     _sessions.each(session => {
-      session.traced.connect(this._update);
-      this._update(session);
+      session.changed.connect(this._follow);
     });
     _preferences.changed.connect(() => {
       _sessions.all.forEach(this._update);
@@ -180,6 +176,13 @@ class Stripes {
     const session = this._sessions.current;
     if (session) {
       session.entries.forEach(({ key }) => this._cleared.add(key));
+      this._update(session);
+    }
+  };
+
+  private readonly _follow = (session: Session): void => {
+    if (this._shown.get(session) !== session.entries) {
+      this._shown.set(session, session.entries);
       this._update(session);
     }
   };

@@ -104,6 +104,10 @@ export function showFix(context: IViewContext, row: HTMLElement, finding: IFindi
     attempt.classList.toggle('dt-primary', !isUsed && !isTried && !runs);
     attempt.hidden = !trials.isPossible();
   }
+  const all = row.querySelector<HTMLButtonElement>('.dt-fix-all');
+  if (all) {
+    all.hidden = !context.selection.host.trials?.isPossible();
+  }
   const slot = row.querySelector<HTMLElement>('.dt-trial');
   if (slot && trials) {
     showTrial(context, slot, finding, trials, trial);
