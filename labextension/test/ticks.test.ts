@@ -49,3 +49,11 @@ test('a cell that failed of something else says so in the place of the tick', as
   assert(shownBelowACell(failed).includes(CLOSING));
   assert(shownInThePanel(failed).includes(CLOSING));
 });
+
+test('what a line beside a finding has between backticks is code, and no backtick is seen', async () => {
+  const lines = [{ label: '2.0 MiB', site: -1, remark: 'graphs that `model.preds` keeps' }];
+  const trace = await traced({}, [{ ...WARNING, lines }]);
+  const page = openPage('en');
+  mountFindings(page, trace, new Selection(trace));
+  assert.match(page.textContent, /graphs that model\.preds keeps/);
+});

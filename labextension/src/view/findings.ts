@@ -169,7 +169,7 @@ function details(context: IViewContext, finding: IFinding, index: number): HTMLE
   };
   for (const { label, site, remark } of storyOf(trace, finding).slice(0, MOST_STEPS)) {
     const code = site < 0 ? '' : firstLine(trace.strings[trace.sites.text[site]]);
-    const beside = remark === '' ? [] : [' ', h(owner, 'span', { class: 'dt-remark', text: remark })];
+    const beside = remark === '' ? [] : [' ', h(owner, 'span', { class: 'dt-remark' }, ...withCode(owner, remark))];
     const link = site < 0 ? [] : [siteLink(context, site), ' '];
     add(label, ...link, h(owner, 'code', { text: code }), ...beside);
   }
