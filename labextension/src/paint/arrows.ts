@@ -1,7 +1,7 @@
 /**
  * Copies between lanes, and the ways of findings' tensors.
  */
-import { arrowsIn, clearOf, roomyLabels, type IArrow } from '../layout/copies';
+import { arrowsIn, type IArrow } from '../layout/copies';
 import { hasRoomForLabels, LANE_GAP } from '../layout/stack';
 import type { IPoint } from '../layout/point';
 import { formatBytes } from '../layout/units';
@@ -9,7 +9,6 @@ import { deviceByName } from '../model/trace';
 import { snap, type Context, type IFrame } from './context';
 import { severityLook } from './palette';
 import { fitted, textWidth } from './text';
-import { waitTicks } from './waits';
 
 export function paintArrows(ctx: Context, frame: IFrame): void {
   const arrows = arrowsIn(frame.timeline.copies, frame.range, frame.width).map(arrow => drawn(frame, arrow));
@@ -25,6 +24,8 @@ export function paintArrows(ctx: Context, frame: IFrame): void {
   }
 }
 
+/** Heads of arrows reach this far (px) to both sides. */
+const HEAD = 4;
 /** The middle of a label is so far (px) below the lane above it, where ticks of the lane below it end. */
 const CLEAR = 5;
 
@@ -72,8 +73,8 @@ function paintInk(ctx: Context, line: ILine, ink: string): void {
   paintShaft(ctx, line, ink, 1.5);
   ctx.fillStyle = ink;
   ctx.beginPath();
-  ctx.moveTo(x - 4, end + head);
-  ctx.lineTo(x + 4, end + head);
+  ctx.moveTo(x - HEAD, end + head);
+  ctx.lineTo(x + HEAD, end + head);
   ctx.lineTo(x, end);
   ctx.closePath();
   ctx.fill();
@@ -87,29 +88,20 @@ function headOf({ begin, end }: Pick<ILine, 'begin' | 'end'>): number {
   return end > begin ? -6 : 6;
 }
 
-/** `×12 768 KB` to the right of each arrow that has room for it, those with the most bytes first. */
+/** `×12 768 KB` to the right of each arrow, where no other arrow and no pin stands in its way. */
 function paintLabels(ctx: Context, frame: IFrame, arrows: readonly IDrawn[]): void {
-  const shafts = arrows.map(({ line: { x, begin, end } }) => ({
-    x,
-    top: Math.min(begin, end),
-    bottom: Math.max(begin, end)
-  }));
-  const labels = [...arrows]
-    .sort((a, b) => b.arrow.bytes - a.arrow.bytes || a.line.x - b.line.x)
-    .map(({ arrow, line, labelY: y }) => {
-      const text = `${arrow.count > 1 ? `×${arrow.count} ` : ''}${formatBytes(arrow.bytes)}`;
-      return { text, left: clearOf(shafts, line.x, y) + 4, width: textWidth(ctx, text) + 4, y };
-    });
-  const marks = [
-    ...frame.marks.pins.map(({ x }) => ({ x, top: -Infinity, bottom: Infinity })),
-    ...waitTicks(frame).map(({ x, y }) => ({ x, top: y - 5, bottom: y + 1 }))
-  ];
-  for (const { text, left, width, y } of roomyLabels(labels, [...shafts, ...marks], frame.width)) {
-    ctx.fillStyle = frame.theme.ground;
-    ctx.fillRect(left, y - CLEAR, width, 2 * CLEAR);
-    ctx.fillStyle = frame.theme.text;
-    ctx.textAlign = 'left';
-    ctx.fillText(text, left + 2, y + 0.5);
+  const taken = [...arrows.map(({ line }) => line.x), ...frame.marks.pins.map(({ x }) => x)];
+  for (const { arrow, line, labelY: y } of arrows) {
+    const text = `${arrow.count > 1 ? `×${arrow.count} ` : ''}${formatBytes(arrow.bytes)}`;
+    const left = line.x + HEAD;
+    const right = left + textWidth(ctx, text) + HEAD;
+    if (right <= frame.width && !taken.some(x => x > line.x && x < right + HEAD)) {
+      ctx.fillStyle = frame.theme.ground;
+      ctx.fillRect(left, y - CLEAR, right - left, 2 * CLEAR);
+      ctx.fillStyle = frame.theme.text;
+      ctx.textAlign = 'left';
+      ctx.fillText(text, left + 2, y + 0.5);
+    }
   }
 }
 
