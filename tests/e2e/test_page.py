@@ -23,7 +23,7 @@ from devtrace.trace.tables import TraceData
 from e2e.views import open_every_view, open_view
 from folders import ROOT
 from samples import training, with_memory
-from traces import head_trace, odd_trace
+from traces import odd_trace
 
 pytestmark = pytest.mark.e2e
 
@@ -157,25 +157,13 @@ def compared(page: Page, folder: Path, before: TraceData) -> Locator:
     return page.locator('[data-devtrace="diff"]')
 
 
-def test_a_comparison_is_above_the_views_and_a_click_selects_what_came(page: Page, tmp_path: Path) -> None:
+def test_a_comparison_is_above_the_views_and_its_places_select_what_came(page: Page, tmp_path: Path) -> None:
     table = compared(page, tmp_path, training(3, failing=False))
     row = table.get_by_role("row").filter(has_text="device-mismatch: model.out_head.weight")
     expect(row).to_contain_text("new")
-    row.click()
-    expect(row).to_have_attribute("aria-selected", "true")
+    row.get_by_role("button").press("Enter")
     finding = page.locator('[data-devtrace="finding"][data-rule="device-mismatch"]')
     expect(finding).to_have_attribute("aria-selected", "true")
-
-
-@pytest.mark.breadth
-def test_changes_are_reached_and_picked_by_keyboard(page: Page, tmp_path: Path) -> None:
-    table = compared(page, tmp_path, head_trace())
-    rows = table.locator("[data-what]")
-    rows.first.focus()
-    page.keyboard.press("ArrowDown")
-    expect(rows.nth(1)).to_be_focused()
-    page.keyboard.press("ArrowUp")
-    expect(rows.first).to_have_attribute("aria-selected", "true")
 
 
 @pytest.mark.breadth

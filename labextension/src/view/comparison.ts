@@ -1,13 +1,11 @@
 /**
- * The changes since another trace, above the report of the later one. Each is a row; a click picks what it is about.
+ * The changes since another trace, above the report of the later one. Each is a row, whose place picks what it is about.
  */
 import type { IChange, IComparison } from '../model/comparison';
-import type { IPicked } from '../model/picks';
 import type { ITrace } from '../model/trace';
 import { sentence, type Language } from '../model/words/catalogue';
-import { h } from './dom';
+import { button, h } from './dom';
 import { namedChip, type IViewContext } from './chips';
-import { listenToRows } from './rows';
 import { Disposables } from './disposables';
 import type { Selection } from './selection';
 
@@ -23,6 +21,7 @@ export function mountComparison(el: HTMLElement, trace: ITrace, selection: Selec
   const disposables = new Disposables();
   const { comparison } = trace;
   if (comparison) {
+    const rest = sentence(trace.language, 'more.items', { count: comparison.more });
     const root = h(
       el,
       'section',
@@ -32,7 +31,8 @@ export function mountComparison(el: HTMLElement, trace: ITrace, selection: Selec
         data: { devtrace: 'diff', ready: 'true' }
       },
       head(el, comparison),
-      ...(comparison.changes.length > 0 ? [table({ owner: el, trace, selection, disposables }, comparison)] : [])
+      ...(comparison.changes.length > 0 ? [table({ owner: el, trace, selection, disposables }, comparison)] : []),
+      ...(comparison.more > 0 ? [h(el, 'p', { class: 'dt-none', text: rest })] : [])
     );
     el.append(root);
     disposables.remove(root);
@@ -53,61 +53,59 @@ function head(owner: Node, { headline, totals, worse }: IComparison): HTMLElemen
   );
 }
 
-function table(context: IViewContext, { changes, more }: IComparison): HTMLElement {
-  const { owner, trace, selection, disposables } = context;
-  const rows = changes.map(change => changeRow(owner, trace, change));
+function table(context: IViewContext, { changes }: IComparison): HTMLElement {
+  const { owner, trace } = context;
   const { language } = trace;
   const names = COLUMNS.map((key, i) => {
     const text = sentence(language, key);
     return h(owner, 'span', { role: 'columnheader' }, h(owner, 'span', { class: i === 0 ? 'dt-hidden' : '', text }));
   });
-  const top = h(owner, 'div', { class: 'dt-change dt-change-names', role: 'row' }, ...names);
-  const grid = h(
+  return h(
     owner,
     'div',
-    { class: 'dt-changes', role: 'grid', aria: { label: sentence(language, 'diff.changes') } },
-    top,
-    ...rows
+    { class: 'dt-changes', role: 'table', aria: { label: sentence(language, 'diff.changes') } },
+    h(owner, 'div', { class: 'dt-change dt-change-names', role: 'row' }, ...names),
+    ...changes.map(change => changeRow(context, change))
   );
-  const choose = (at: number): void => {
-    pick(selection, changes[at]);
-  };
-  rows.forEach((row, at) => disposables.listen(row, 'click', () => choose(at)));
-  listenToRows(grid, rows, choose, disposables);
-  const mark = (picked: IPicked): void => {
-    const found = changes.findIndex(change => isPicked(change, picked));
-    rows.forEach((row, at) => {
-      row.setAttribute('aria-selected', String(at === found));
-      row.tabIndex = at === Math.max(found, 0) ? 0 : -1;
-    });
-  };
-  disposables.add(selection.subscribe(mark));
-  mark(selection.picked);
-  if (more > 0) {
-    grid.append(h(owner, 'p', { class: 'dt-none', text: sentence(language, 'more.items', { count: more }) }));
-  }
-  return grid;
 }
 
-function changeRow(owner: Node, trace: ITrace, change: IChange): HTMLElement {
+function changeRow(context: IViewContext, change: IChange): HTMLElement {
+  const { owner, trace } = context;
   const { sign, what, where, before, after, worse } = change;
   const cell = (name: string, ...children: Array<Node | string>): HTMLElement =>
-    h(owner, 'span', { class: `dt-change-${name}`, role: 'gridcell' }, ...children);
+    h(owner, 'span', { class: `dt-change-${name}`, role: 'cell' }, ...children);
   const hidden = h(owner, 'span', { class: 'dt-hidden', text: signWord(trace.language, sign) });
   return h(
     owner,
     'div',
-    {
-      class: `dt-change ${worse ? 'dt-worse' : ''} ${isHere(change) ? 'dt-here' : ''}`.trim(),
-      role: 'row',
-      data: { what: what.slice(0, 40) }
-    },
+    { class: `dt-change ${worse ? 'dt-worse' : ''}`.trim(), role: 'row', data: { what: what.slice(0, 40) } },
     cell('sign', h(owner, 'span', { class: 'dt-sign', text: sign.slice(0, 1), aria: { hidden: 'true' } }), hidden),
     cell('what', h(owner, 'span', { text: what })),
-    cell('where', h(owner, 'code', { text: where })),
+    cell('where', whereIn(context, change, where)),
     cell('before', ...values(owner, trace, what, before)),
     cell('after', ...values(owner, trace, what, after))
   );
+}
+
+/** Where a change is; it can be picked where the later trace has it. */
+function whereIn({ owner, selection, disposables }: IViewContext, change: IChange, where: string): HTMLElement {
+  const { finding, site, module } = change;
+  const code = h(owner, 'code', { text: where });
+  if (finding < 0 && site < 0 && module < 0) {
+    return code;
+  }
+  const link = button(owner, '', { class: 'dt-link' });
+  link.append(code);
+  disposables.listen(link, 'click', () => {
+    if (finding >= 0) {
+      selection.pickFinding(finding);
+    } else if (module >= 0) {
+      selection.pickModule(module);
+    } else {
+      selection.pickSite(site);
+    }
+  });
+  return link;
 }
 
 function signWord(language: Language, sign: string): string {
@@ -124,26 +122,4 @@ function values(owner: Node, trace: ITrace, what: string, text: string): Node[] 
   return isDevices
     ? text.split(' + ').map(name => namedChip(owner, trace, name))
     : [h(owner, 'span', { class: 'dt-value', text })];
-}
-
-/** True if the later trace has a row that the change is about. */
-function isHere({ finding, site, module }: IChange): boolean {
-  return finding >= 0 || site >= 0 || module >= 0;
-}
-
-function pick(selection: Selection, { finding, site, module }: IChange): void {
-  if (finding >= 0) {
-    selection.pickFinding(finding);
-  } else if (module >= 0) {
-    selection.pickModule(module);
-  } else if (site >= 0) {
-    selection.pickSite(site);
-  }
-}
-
-function isPicked({ finding, site, module }: IChange, picked: IPicked): boolean {
-  if (finding >= 0 || picked.finding >= 0) {
-    return finding >= 0 && finding === picked.finding;
-  }
-  return module >= 0 ? module === picked.module : site >= 0 && site === picked.site;
 }
