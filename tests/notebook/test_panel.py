@@ -484,7 +484,7 @@ def test_a_simulation_that_is_asked_for_in_a_running_cell_begins_when_it_has_end
     ],
 )
 def test_an_object_of_any_keys_is_checked_value_by_value(counts: object, reason: str | None) -> None:
-    message: Message = {"kind": "append", "columns": [["start", "float64"]], "counts": counts}
+    message: Message = {"kind": "append", "counts": counts}
     message |= {name: ["a"] for name in ("names", "devices", "threads", "simulated")}
     message |= dict.fromkeys(("length", "ops", "seconds", "copies", "copied"), 1)
     assert refusal("to_view", message) == reason
