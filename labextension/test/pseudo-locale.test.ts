@@ -64,7 +64,7 @@ async function trace(): Promise<ITrace> {
     site: 1,
     op: 2,
     count: 3,
-    culprit: { name: '4', born: 0, moved: 1, chain: [0, 2, 1] },
+    culprit: { name: '4', born: 0, moved: 1 },
     edits: [
       { file: '5', cell: 7, line: 1, before: '', after: '6' },
       { file: '5', cell: 7, line: 2, before: '7', after: '8' }
