@@ -30,7 +30,6 @@ COMMANDS = (
     "Show Panel",
     "Open Last Trace",
     "Simulate Devices…",
-    "Clear Stripes",
     "Show Ledger of This Line",
     "Export Last Trace as HTML",
     "Export Last Trace for Perfetto",
@@ -316,10 +315,6 @@ def test_every_command_is_in_the_palette_and_does_what_its_label_promises(lab: L
     notebook.cell(1).locator(".jp-InputArea-editor").click()
     notebook.command("devtrace:trace-cell")
     sidebar.expect_traces("In[2]")
-    expect(notebook.cell(1).locator(".dt-stripe")).to_have_count(1)
-    notebook.command("devtrace:clear-stripes")
-    expect(notebook.cell(1).locator(".dt-stripe")).to_have_count(0)
-    notebook.command("devtrace:trace-cell")
     expect(notebook.cell(1).locator(".dt-stripe")).to_have_count(1)
 
 

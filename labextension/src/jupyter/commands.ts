@@ -21,7 +21,6 @@ export interface ICommandParts {
   readonly app: JupyterFrontEnd;
   readonly actions: SidebarActions;
   readonly sessions: Sessions;
-  readonly clearStripes: () => void;
   readonly palette: ICommandPalette | null;
   readonly trans: TranslationBundle;
 }
@@ -113,7 +112,7 @@ function tracing(parts: ICommandParts): Commands {
 }
 
 function showing(parts: ICommandParts): Commands {
-  const { app, actions, sessions, clearStripes, trans } = parts;
+  const { app, actions, sessions, trans } = parts;
   return {
     'devtrace:show-panel': {
       label: trans.__('Show Panel'),
@@ -134,12 +133,6 @@ function showing(parts: ICommandParts): Commands {
           await actions.openIn(session, entry);
         }
       }
-    },
-    'devtrace:clear-stripes': {
-      label: trans.__('Clear Stripes'),
-      caption: trans.__('Take the device stripes out of this notebook until the next trace'),
-      isEnabled: hasSession(parts),
-      execute: clearStripes
     },
     'devtrace:show-ledger': {
       label: trans.__('Show Ledger of This Line'),

@@ -71,7 +71,9 @@ function activate(
   const tabs = new Tabs();
   const hosts = new Hosts(sessions, navigator);
   const actions = new SidebarActions({ app, sessions, hosts, preferences, tabs, language });
-  const stripes = new Stripes(sessions, preferences, store);
+  if (store) {
+    showStripes(sessions, preferences, store);
+  }
   preferences.changed.connect(() => {
     document.body.dataset['dtPalette'] = preferences.settings.palette;
   });
@@ -85,7 +87,7 @@ function activate(
   const tag = chosenLanguage(known, registry);
   const sidebar = showCurrent({ app, sessions, actions, preferences, tag });
   app.shell.add(sidebar, 'right', { rank: 700 });
-  addCommands({ app, actions, sessions, clearStripes: stripes.clear, palette, trans });
+  addCommands({ app, actions, sessions, palette, trans });
   if (restorer) {
     restorer.add(sidebar, sidebar.id);
     tabs.keepIn(restorer);
@@ -154,45 +156,22 @@ function showCurrent({ app, sessions, actions, preferences, tag }: IShowing): Si
 }
 
 /** Keeps the stripes in the cells in step with the traces and the settings. */
-class Stripes {
-  private readonly _cleared = new Set<string>();
-  private readonly _shown = new WeakMap<Session, readonly IEntry[]>();
-
-  constructor(
-    private readonly _sessions: Sessions,
-    private readonly _preferences: Preferences,
-    private readonly _store: StripeStore | null
-  ) {
-    _sessions.each(session => {
-      session.changed.connect(this._follow);
-    });
-    _preferences.changed.connect(() => {
-      _sessions.all.forEach(this._update);
-    });
-  }
-
-  /** Takes the stripes of the current notebook away, until there is a new trace. */
-  readonly clear = (): void => {
-    const session = this._sessions.current;
-    if (session) {
-      session.entries.forEach(({ key }) => this._cleared.add(key));
-      this._update(session);
-    }
-  };
-
-  private readonly _follow = (session: Session): void => {
-    if (this._shown.get(session) !== session.entries) {
-      this._shown.set(session, session.entries);
-      this._update(session);
-    }
-  };
-
-  private readonly _update = (session: Session): void => {
-    const { stripes, underlines } = this._preferences.settings;
-    const entries = session.entries.filter(({ key }) => !this._cleared.has(key));
-    const cells = [...stripesOf(entries)].map(
+function showStripes(sessions: Sessions, preferences: Preferences, store: StripeStore): void {
+  const shown = new WeakMap<Session, readonly IEntry[]>();
+  const update = (session: Session): void => {
+    const { stripes, underlines } = preferences.settings;
+    const cells = [...stripesOf(session.entries)].map(
       ([id, cell]) => [id, { stripes: stripes ? cell.stripes : [], marks: underlines ? cell.marks : [] }] as const
     );
-    this._store?.set(session, new Map(cells));
+    shown.set(session, session.entries);
+    store.set(session, new Map(cells));
   };
+  sessions.changed.connect((_, session) => {
+    if (shown.get(session) !== session.entries) {
+      update(session);
+    }
+  });
+  preferences.changed.connect(() => {
+    sessions.all.forEach(update);
+  });
 }
