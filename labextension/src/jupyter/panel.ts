@@ -74,9 +74,6 @@ function activate(
   if (store) {
     showStripes(sessions, preferences, store);
   }
-  preferences.changed.connect(() => {
-    document.body.dataset['dtPalette'] = preferences.settings.palette;
-  });
   offerHosts((trace, element) => ({
     ...hosts.of(trace, () => sessions.around(element)),
     traceAgain: cell => traceAgain(actions, sessions.around(element), cell),

@@ -6,7 +6,6 @@ import type { IStateDB } from '@jupyterlab/statedb';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal, type ISignal } from '@lumino/signaling';
 import type { IChoices } from '../model/connection';
-import type { Palette } from '../paint/palette';
 import { translateSchema } from './display-language';
 
 export const PANEL_PLUGIN = 'devtrace:panel';
@@ -18,8 +17,7 @@ const DEFAULTS = {
   maxOps: 100_000,
   explainErrors: true,
   stripes: true,
-  underlines: true,
-  palette: 'colour' as Palette
+  underlines: true
 };
 
 type Settings = typeof DEFAULTS;

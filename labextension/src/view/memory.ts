@@ -43,7 +43,7 @@ export function mountMemory(el: HTMLElement, trace: ITrace, selection: Selection
   disposables.remove(root);
   const dress = (): void => {
     for (const kind of MEMORY_KINDS) {
-      const { fill, ink } = memoryLook(kind, theme.appearance);
+      const { fill, ink } = memoryLook(kind, theme.isDark);
       root.style.setProperty(`--dt-memory-${kind}`, fill);
       root.style.setProperty(`--dt-memory-${kind}-ink`, ink);
     }

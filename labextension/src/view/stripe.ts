@@ -10,7 +10,7 @@ import { h } from './dom';
 import { withCode } from './chips';
 import { languageAround } from './language';
 import { chipOf } from './sidebar/device';
-import { isDark, paletteOf } from './theme';
+import { isDark } from './theme';
 
 /** Devices of one line that are shown side by side. */
 const MOST = 4;
@@ -18,9 +18,8 @@ const MOST = 4;
 /** `first`: no line above has the same devices, so the letters are shown. The theme chooses between the two colours by CSS. */
 export function stripeElement(owner: Node, stripe: IStripe, first: boolean, stale: boolean): HTMLElement {
   const devices = stripe.devices.slice(0, MOST);
-  const palette = paletteOf(owner);
   const bands = devices.map(({ device }) => {
-    const [light, dark] = [deviceLook(device, { dark: false, palette }), deviceLook(device, { dark: true, palette })];
+    const [light, dark] = [deviceLook(device, false), deviceLook(device, true)];
     return h(
       owner,
       'i',

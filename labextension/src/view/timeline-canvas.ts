@@ -111,7 +111,7 @@ export class TimelineCanvas {
 
   private _makeFrame(content: IFrameContent, ratio: number): IFrame {
     if (this._colours === null) {
-      const devices = devicePaints(this._root, content.timeline.trace, this._theme.appearance, ratio);
+      const devices = devicePaints(this._root, content.timeline.trace, this._theme.isDark, ratio);
       this._colours = { theme: readTheme(this._root), devices };
       this._minimap = null;
     }
