@@ -13,7 +13,6 @@ import { viewIn } from './navigator';
 import type { Sessions } from './sessions';
 import { SIDEBAR_ID } from './sidebar';
 import { toggleLedger } from './stripes';
-import { RESTORE } from './tabs';
 
 const CHOICES = [0, 1, 2, 4];
 
@@ -32,14 +31,6 @@ export function addCommands(parts: ICommandParts): void {
     app.commands.addCommand(id, options);
     palette?.addItem({ command: id, category: 'Devtrace' });
   }
-  app.commands.addCommand(RESTORE, {
-    describedBy: NO_ARGUMENTS,
-    execute: ({ trace, label, name }) => {
-      if (typeof trace === 'string' && typeof label === 'string' && typeof name === 'string') {
-        parts.actions.restore({ trace, label, name });
-      }
-    }
-  });
   parts.sessions.currentChanged.connect(() => {
     Object.keys(commands).forEach(id => {
       app.commands.notifyCommandChanged(id);

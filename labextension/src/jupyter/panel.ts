@@ -27,7 +27,6 @@ import { Sessions } from './sessions';
 import { SIDEBAR_ID, SidebarWidget } from './sidebar';
 import type { StripeStore } from './stripes';
 import { IStripeStore } from './stripes-plugin';
-import { Tabs } from './tabs';
 
 const panel: JupyterFrontEndPlugin<void> = {
   id: PANEL_PLUGIN,
@@ -68,9 +67,8 @@ function activate(
   const sessions = new Sessions(app.shell, notebooks, consoles, language);
   const preferences = new Preferences(registry, states, trans);
   const navigator = new EditorNavigator(app.shell, sessions, documents, language);
-  const tabs = new Tabs();
   const hosts = new Hosts(sessions, navigator);
-  const actions = new SidebarActions({ app, sessions, hosts, preferences, tabs, language });
+  const actions = new SidebarActions({ app, sessions, hosts, preferences, language });
   if (store) {
     showStripes(sessions, preferences, store);
   }
@@ -85,10 +83,7 @@ function activate(
   const sidebar = showCurrent({ app, sessions, actions, preferences, tag });
   app.shell.add(sidebar, 'right', { rank: 700 });
   addCommands({ app, actions, sessions, palette, trans });
-  if (restorer) {
-    restorer.add(sidebar, sidebar.id);
-    tabs.keepIn(restorer);
-  }
+  restorer?.add(sidebar, sidebar.id);
 }
 
 /** Fixes a notebook as far as the cell that shows a report; the panel shows what comes. */
