@@ -10,7 +10,6 @@ import type { IHost } from '../view/selection';
 import type { FixStep, IActions } from '../view/sidebar/drawing';
 import type { Hosts } from './hosts';
 import type { Preferences } from './preferences';
-import { saveText } from './save';
 import type { Session } from './session';
 import type { Sessions } from './sessions';
 import { tabId, traceTab } from './tab';
@@ -108,28 +107,6 @@ export class SidebarActions implements IActions {
       widget.content.activeCellIndex = widget.content.widgets.indexOf(cell);
       widget.content.deselectAll();
       await this._parts.app.commands.execute('notebook:run-cell');
-    }
-  }
-
-  async exportAs(form: 'html' | 'perfetto'): Promise<void> {
-    const session = this._parts.sessions.current;
-    const entry = session?.entries.at(-1);
-    if (!session || !entry) {
-      Notification.info(sentence(this._parts.language, 'notice.nothing-to-export'), { autoClose: 4000 });
-      return;
-    }
-    try {
-      if (entry.number < 0) {
-        throw new Error(sentence(this._parts.language, 'kernel.other'));
-      }
-      const file = await session.connection.ask({ kind: 'export', trace: entry.number, form });
-      if (file.kind === 'file') {
-        saveText(file.name, file.text, form === 'html' ? 'text/html' : 'application/json');
-      }
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      const text = sentence(this._parts.language, 'notice.not-exported', { label: entry.label, reason });
-      Notification.error(text, { autoClose: 8000 });
     }
   }
 

@@ -43,7 +43,7 @@ type Commands = Record<string, CommandRegistry.ICommandOptions>;
 const NO_ARGUMENTS = { args: { type: 'object', properties: {} } };
 
 function commandsOf(parts: ICommandParts): Commands {
-  const commands = { ...tracing(parts), ...showing(parts), ...exporting(parts) };
+  const commands = { ...tracing(parts), ...showing(parts) };
   return Object.fromEntries(
     Object.entries(commands).map(([id, options]) => [id, { describedBy: NO_ARGUMENTS, ...options }])
   );
@@ -135,22 +135,6 @@ function showing(parts: ICommandParts): Commands {
         const view = cell && viewIn(cell);
         return view !== null && toggleLedger(view);
       }
-    }
-  };
-}
-
-function exporting(parts: ICommandParts): Commands {
-  const { actions, trans } = parts;
-  return {
-    'devtrace:export-html': {
-      label: trans.__('Export Last Trace as HTML'),
-      isEnabled: hasSession(parts),
-      execute: () => actions.exportAs('html')
-    },
-    'devtrace:export-perfetto': {
-      label: trans.__('Export Last Trace for Perfetto'),
-      isEnabled: hasSession(parts),
-      execute: () => actions.exportAs('perfetto')
     }
   };
 }
