@@ -7,7 +7,6 @@ import { test } from 'node:test';
 import { opFacts, opSentence, type IFact } from '../src/layout/describe';
 import { EVERYTHING } from '../src/layout/filter';
 import { plainText } from '../src/layout/finding-text';
-import { nowhere } from '../src/layout/nowhere';
 import { tableRows, type SortKey } from '../src/layout/table';
 import { findingAt, itemAt, pinsOf, pointOfOp, scrollToOp } from '../src/layout/timeline-points';
 import * as steps from '../src/layout/timeline-state';
@@ -50,7 +49,7 @@ const PHASES = ['forward', 'backward', 'optimizer', 'other'];
 const COLUMNS = TABLE_NAMES.flatMap(table =>
   columnsOf(table).flatMap(([column, { kind }]) => (kind === 'row' ? [[table, column] as const] : []))
 );
-const FIELDS = ['op', 'ops', 'site', 'born', 'moved', 'chain', 'line', 'device'];
+const FIELDS = ['op', 'ops', 'site', 'born', 'moved', 'line', 'device'];
 
 /** Every table has rows, and every id of them leads somewhere. */
 function story(isJob: boolean): Story {
@@ -110,9 +109,9 @@ function findingsOf(absent: Absent): JsonObject[] {
     return {
       ...{ rule: 'r', severity, cause: 'c', message: '`x` is on cpu', help: '`x.cuda()`', devices: ['cpu', 'cuda:0'] },
       ...{ op: id('op', 11 - row), ops: [id('ops', 11 - row), 2], site: id('site', row), count: 2, bytes: 9 },
-      culprit: { ...culprit, born: id('born', 0), moved: id('moved', 1), chain: [0, id('chain', 2), 3] },
+      culprit: { ...culprit, born: id('born', 0), moved: id('moved', 1) },
       edits: [{ file: 'a.py', cell: 7, line: 1, before: 'f0()', after: 'f0().cuda()' }],
-      ...(row === 1 ? { lines: [{ label: 'Created', site: id('line', 2), remark: '' }] } : {})
+      lines: [{ label: 'Created', site: id('line', 2), remark: '' }]
     };
   });
 }
@@ -156,7 +155,6 @@ function timelineOf(trace: ITrace, page: HTMLElement): string[] {
     for (const picked of picksOf(trace).filter((_, i) => i % 3 === at)) {
       const { op, module, finding } = picked;
       const now = steps.showPicked(steps.pick(state, picked));
-      nowhere(now);
       const marks = { ...NO_MARKS, selected: op, hovered: op, module, finding, pins: pinsOf(now) };
       shown.push(...painted(now, { ...marks, found: now.found?.tracks ?? null }));
       if (op >= 0) {

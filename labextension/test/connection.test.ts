@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   isSlow,
+  keptTraces,
   linkOf,
   unconnected,
   type Effect,
@@ -115,6 +116,21 @@ test('a kernel that is not ready is talked to when its status has settled', () =
   assert.equal(driven.of('open').length, 0);
   driven.follow({ kind: 'timer' });
   assert.equal(driven.of('open').length, 1);
+});
+
+test('a kernel without devtrace has no trace, one that has not answered may have any', () => {
+  const driven = Driven.connected();
+  assert.deepEqual(keptTraces(driven.state), []);
+  driven.receive({ kind: 'update', kept: [], traces: [] });
+  const { kernels } = driven.state;
+  driven.kernel(RESTARTING);
+  assert.equal(keptTraces(driven.state), null);
+  assert.equal(driven.state.kernels, kernels + 1);
+  driven.kernel(IDLE);
+  driven.follow({ kind: 'timer' });
+  driven.close();
+  assert.deepEqual(keptTraces(driven.state), []);
+  assert.equal(driven.state.kernels, kernels + 1, 'an attempt to connect makes no other kernel');
 });
 
 test('code that mentions devtrace makes the connection look again when the kernel is idle', () => {

@@ -5,15 +5,15 @@ import {
   ceilingOf,
   formatMemory,
   highestOf,
+  holdersAt,
   layersOf,
-  letterSpot,
   outlineOf,
   leftsOf,
   pointAt,
   totalOf
 } from '../src/layout/memory';
 import { MEMORY_KINDS, readMemory } from '../src/model/memory';
-import { memoryLook } from '../src/paint/memory';
+import { memoryLetter, memoryLook } from '../src/paint/memory';
 
 const FILE = {
   device: 'cuda:0',
@@ -30,7 +30,7 @@ const FILE = {
 
 test('layers lie on top of each other, from what stays the longest', async () => {
   const [curve] = await readMemory([FILE]);
-  const layers = layersOf(curve, null);
+  const layers = layersOf(curve);
   assert.deepEqual(
     layers.map(({ kind, below, bytes }) => [kind, [...below], [...bytes]]),
     [
@@ -42,29 +42,30 @@ test('layers lie on top of each other, from what stays the longest', async () =>
   assert.equal(highestOf(totalOf(curve)), 1);
 });
 
-test('a kind that is opened shows its names alone', async () => {
-  const [curve] = await readMemory([FILE]);
-  assert.deepEqual(
-    layersOf(curve, 'parameter').map(({ name, below }) => [name, below[0]]),
-    [
-      ['model.blocks', 0],
-      ['model.head', 100]
-    ]
-  );
+test('the limit is at the top unless it is far above', async () => {
+  const [near, far] = await readMemory([FILE, { ...FILE, limit: 5000 }]);
+  assert.equal(ceilingOf(near, 620), 1000);
+  assert.equal(ceilingOf(far, 620), 620);
 });
 
-test('the limit is at the top unless it is far above, and of one kind never', async () => {
-  const [near, far] = await readMemory([FILE, { ...FILE, limit: 5000 }]);
-  assert.equal(ceilingOf(near, layersOf(near, null), true), 1000);
-  assert.equal(ceilingOf(far, layersOf(far, null), true), 620);
-  assert.equal(ceilingOf(near, layersOf(near, 'parameter'), false), 120);
+test('what held memory at the peak is named, the largest first', async () => {
+  const [curve] = await readMemory([FILE]);
+  assert.deepEqual(
+    holdersAt(curve, 1).map(({ kind, name, size }) => [kind, name, size]),
+    [
+      ['activation', 'model.blocks', 500],
+      ['parameter', 'model.blocks', 100],
+      ['parameter', 'model.head', 20]
+    ]
+  );
+  assert.equal(holdersAt(curve, 0).length, 2);
 });
 
 test('an outline goes there along its top and back along its bottom, in steps', async () => {
   const [curve] = await readMemory([FILE]);
   const lefts = leftsOf(curve, 20);
   assert.deepEqual([...lefts], [0, AREA.width / 4, AREA.width / 2]);
-  const [layer] = layersOf(curve, null);
+  const [layer] = layersOf(curve);
   assert.equal(
     outlineOf(layer, lefts, 120),
     'M0.0 160.0H0.0V0.0H250.0V0.0H500.0V0.0H1000V160.0H500.0V160.0H250.0V160.0H0.0Z'
@@ -73,20 +74,6 @@ test('an outline goes there along its top and back along its bottom, in steps', 
     [-5, 0, 249, 250, 999].map(x => pointAt(lefts, x)),
     [0, 0, 0, 1, 2]
   );
-});
-
-test('a letter stands in the longest stretch that has room for it, beside the line of the peak', async () => {
-  const [curve] = await readMemory([FILE]);
-  const [parameters, activations] = layersOf(curve, null);
-  const lefts = leftsOf(curve, 20);
-  assert.deepEqual(letterSpot(parameters, lefts, 620, 1), { point: 2, x: 750 });
-  assert.deepEqual(letterSpot(activations, lefts, 620, 1), { point: 1, x: 375 });
-  assert.equal(letterSpot(parameters, lefts, 1e6, 1), null);
-  const even = { ...parameters, bytes: new Float64Array(4).fill(9), below: new Float64Array(4) };
-  const quarters = new Float64Array([0, 250, 500, 750]);
-  assert.deepEqual(letterSpot(even, quarters, 9, 0), { point: 2, x: 625 });
-  assert.deepEqual(letterSpot(even, quarters, 9, 1), { point: 2, x: 625 });
-  assert.deepEqual(letterSpot(even, quarters, 9, 3), { point: 1, x: 375 });
 });
 
 test('sizes are written as in an error of torch', () => {
@@ -106,14 +93,10 @@ test('memory that is damaged is refused in a sentence', async () => {
   }
 });
 
-test('no two kinds have the same colour or letter, in either theme or without colour', () => {
-  for (const appearance of [
-    { dark: false, palette: 'colour' },
-    { dark: true, palette: 'colour' },
-    { dark: false, palette: 'grey' }
-  ] as const) {
-    const looks = MEMORY_KINDS.map(kind => memoryLook(kind, appearance));
+test('no two kinds have the same colour or letter, in either theme', () => {
+  for (const dark of [false, true]) {
+    const looks = MEMORY_KINDS.map(kind => memoryLook(kind, dark));
     assert.equal(new Set(looks.map(({ fill }) => fill)).size, MEMORY_KINDS.length);
-    assert.equal(new Set(looks.map(({ letter }) => letter)).size, MEMORY_KINDS.length);
+    assert.equal(new Set(MEMORY_KINDS.map(memoryLetter)).size, MEMORY_KINDS.length);
   }
 });

@@ -64,7 +64,7 @@ async function trace(): Promise<ITrace> {
     site: 1,
     op: 2,
     count: 3,
-    culprit: { name: '4', born: 0, moved: 1, chain: [0, 2, 1] },
+    culprit: { name: '4', born: 0, moved: 1 },
     edits: [
       { file: '5', cell: 7, line: 1, before: '', after: '6' },
       { file: '5', cell: 7, line: 2, before: '7', after: '8' }
@@ -180,7 +180,7 @@ const MORE_LINKS = ['starting', 'restarting', 'disconnected', 'dead'] as const;
 async function panels(): Promise<ISidebar[]> {
   const outline = await trace();
   const clean = { ...outline, findings: outline.findings?.slice(1) ?? null };
-  const rest = { seconds: 1, ops: 5, counting: new Set<number>(), number: 1, isEarlier: false };
+  const rest = { seconds: 1, ops: 5, number: 1, isEarlier: false };
   const entries = [1, 2, 3, 4, 5, 6].map(n => ({
     ...rest,
     key: `${n}`,

@@ -25,7 +25,7 @@ async function entry(label: string, findings: readonly JsonObject[], source = HE
     { file: 'ten', text: 'model.to(device)', line: 1, cell: 10, cell_id: 'c' }
   ];
   const outline = await traceOf({ sites: SITES, sources, findings });
-  const rest = { seconds: 0, ops: 0, counting: new Set<number>(), number: 1, isEarlier: false };
+  const rest = { seconds: 0, ops: 0, number: 1, isEarlier: false };
   return { key: label, label, cell: 'b', outline, ...rest };
 }
 

@@ -14,7 +14,9 @@ import {
   withRunSince,
   type IEntry
 } from '../src/model/entries';
-import { stripesOf } from '../src/model/stripes';
+import { stripesOf, type IStripe } from '../src/model/stripes';
+import { stripeCard } from '../src/view/stripe';
+import { openPage, wordsIn } from './page';
 
 interface ILine {
   readonly line: number;
@@ -92,8 +94,8 @@ function data(cell: string, text: string, lines: readonly ILine[], finding = 0):
 }
 
 async function entry(label: string, cell: string, trace: JsonObject): Promise<IEntry> {
-  const { outline, ops, seconds, counting } = await readOutline(trace);
-  return { key: label, label, cell, seconds, ops, outline, counting, number: -1, isEarlier: false };
+  const { outline, ops, seconds } = await readOutline(trace);
+  return { key: label, label, cell, seconds, ops, outline, number: -1, isEarlier: false };
 }
 
 const A = 'x = 1\ny = 2\nz = 3';
@@ -272,38 +274,17 @@ test('a report that is displayed below another cell is no other trace', async ()
   );
 });
 
-test('an optimizer’s line explains what it counts on the CPU', async () => {
-  const trace = (size: number, shape: number): JsonObject => {
-    const file = data('a', A, [{ line: 1, ops: [1, 1] }]);
-    const strings = file['strings'] as string[];
-    return {
-      ...file,
-      strings: [...strings, 'optimizer'],
-      shapes: { dims: { offsets: [0, 1], flat: [size] } },
-      tensors: {
-        device: [0],
-        dtype: [0],
-        shape: [shape],
-        bytes: [4],
-        producer: [-1],
-        site: [-1],
-        role: [0],
-        name: [0],
-        source: [-1]
-      },
-      ops: {
-        ...(file['ops'] as JsonObject),
-        phase: [strings.length, strings.length],
-        site: [0, 0],
-        inputs: { offsets: [0, 1, 1], flat: [0] }
-      }
-    };
-  };
-  const line = async (size: number, shape = 0): Promise<boolean | undefined> =>
-    stripesOf([await entry('In[7]', 'a', trace(size, shape))]).get('a')?.stripes[0].isCounting;
-  assert.equal(await line(1), true);
-  assert.equal(await line(64), false);
-  assert.equal(await line(1, -1), false, 'of a tensor whose shape is not known nothing is explained');
+test('the card of a line says that what it did on the CPU was no part of the work on a device', async () => {
+  const [stripe] =
+    stripesOf([await entry('In[7]', 'a', data('a', A, [{ line: 1, ops: [1, 1] }]))]).get('a')?.stripes ?? [];
+  const page = openPage('en');
+  const isSaid = (shown: IStripe): boolean =>
+    wordsIn(stripeCard(page, shown, false))
+      .join(' ')
+      .includes('On cpu: nothing');
+  assert.equal(isSaid(stripe), true);
+  assert.equal(isSaid({ ...stripe, cpuCompute: 1 }), false);
+  assert.equal(isSaid({ ...stripe, devices: stripe.devices.slice(1) }), false);
 });
 
 test('an error is over when its cell has run again: no count, no mark and no stripe; a warning is not', async () => {

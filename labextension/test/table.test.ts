@@ -1,18 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EVERYTHING, filterOps } from '../src/layout/filter';
-import { argsort } from '../src/layout/sort';
 import { Scroll, tableRows } from '../src/layout/table';
-import { seeded, traceOf } from './traces';
-
-test('keys are sorted as by comparison, equal ones in their order', () => {
-  const random = seeded(2);
-  const keys = Float64Array.from({ length: 3000 }, (_, i) =>
-    i % 3 === 0 ? Math.floor(random() * 10) - 5 : (random() - 0.5) * 10 ** Math.floor(random() * 15)
-  );
-  const expected = [...keys.keys()].sort((a, b) => keys[a] - keys[b] || a - b);
-  assert.deepEqual([...argsort(keys)], expected);
-});
+import { traceOf } from './traces';
 
 async function story() {
   return traceOf({

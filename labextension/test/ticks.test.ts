@@ -25,7 +25,7 @@ function shownBelowACell(trace: ITrace): string {
 
 function shownInThePanel(outline: ITrace): string {
   const entry = { key: '1', label: 'In[1]', cell: 'a', seconds: 1, ops: 5, outline, number: 1, isEarlier: false };
-  const state: ISidebar = { ...NOWHERE, name: '1', link: 'connected', entries: [{ ...entry, counting: new Set() }] };
+  const state: ISidebar = { ...NOWHERE, name: '1', link: 'connected', entries: [entry] };
   const page = openPage('en');
   mountSidebar(page, NO_ACTIONS).update(state);
   return wordsIn(page).join(' ');
@@ -48,4 +48,12 @@ test('a cell that failed of something else says so in the place of the tick', as
   const failed = await traced({ outcome: 'failed: IndexError', closing: CLOSING });
   assert(shownBelowACell(failed).includes(CLOSING));
   assert(shownInThePanel(failed).includes(CLOSING));
+});
+
+test('what a line beside a finding has between backticks is code, and no backtick is seen', async () => {
+  const lines = [{ label: '2.0 MiB', site: -1, remark: 'graphs that `model.preds` keeps' }];
+  const trace = await traced({}, [{ ...WARNING, lines }]);
+  const page = openPage('en');
+  mountFindings(page, trace, new Selection(trace));
+  assert.match(page.textContent, /graphs that model\.preds keeps/);
 });

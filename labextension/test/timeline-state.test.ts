@@ -45,7 +45,7 @@ test('a timeline starts with the whole trace, its flags and nothing picked', asy
     state.flags.map(({ op }) => op),
     [40]
   );
-  assert.deepEqual([state.picked.op, state.hovered, state.found, state.animation], [-1, -1, null, null]);
+  assert.deepEqual([state.picked.op, state.hovered, state.found], [-1, -1, null]);
   assert.equal(steps.plotWidth(state), 1000);
   assert.equal(steps.gutterOf(steps.resize(state, 500)), 84);
 });
@@ -82,20 +82,6 @@ test('panning moves by a share of the view and stops at the ends', async () => {
   assert.deepEqual(steps.centre(state, 700).range, { begin: 600, end: 800 });
 });
 
-test('a jump is animated where the user allows motion, and at once where not', async () => {
-  const state = await start();
-  const target = { begin: 300, end: 500 };
-  assert.deepEqual(steps.show(state, target).range, target);
-  const jumping = steps.show(state, target, 1000);
-  assert.deepEqual(jumping.range, state.range);
-  const half = steps.advance(jumping, 1080);
-  assert(half.range.begin > state.range.begin && half.range.begin < 300 && half.animation !== null);
-  const done = steps.advance(half, 1160);
-  assert.deepEqual([done.range, done.animation], [target, null]);
-  assert.equal(steps.advance(done, 1200), done);
-  assert.equal(steps.pan(half, 0.1).animation, null);
-});
-
 test('a query finds ops, also on another clock and in a trace that grew', async () => {
   const state = steps.find(await start(), 'op1');
   assert.equal(state.found?.count, 11);
@@ -127,8 +113,6 @@ test('a picked op is brought into view, a picked module changes no view', async 
   const revealed = steps.pick(far, picked);
   assert(revealed.range.begin <= 600 && revealed.range.end >= 610);
   assert.equal(revealed.picked.op, 40);
-  const animated = steps.pick(far, picked, 5);
-  assert.deepEqual([animated.range, animated.animation?.since], [far.range, 5]);
   const module = steps.pick(far, pickModule(0));
   assert.deepEqual(module.range, far.range);
   const close = steps.showPicked(module);

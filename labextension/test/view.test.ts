@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { buildBoxes } from '../src/layout/boxes';
-import { commonIndent, firstLine, moreLabel, plainText, storyOf } from '../src/layout/finding-text';
+import { commonIndent, firstLine, moreLabel, plainText } from '../src/layout/finding-text';
 import { moduleTree } from '../src/layout/modules';
 import { tokenize } from '../src/layout/python';
 import { segmentsOf } from '../src/layout/segments';
@@ -134,24 +134,6 @@ test('a finding is copied with the lines of the text form, and with its edits', 
     '+ model.out_head = nn.Linear(768, 2).to(device)'
   ];
   assert.deepEqual(words(plainText(trace, finding, '✗')), words([python, ...edits].join(' ')));
-});
-
-test('a finding without stored lines gets them from its tensor, each line once', async () => {
-  const site = (line: number): { file: string; line: number; text: string } => ({
-    file: 'a.py',
-    line,
-    text: `f${line}()`
-  });
-  const culprit = { name: 'x', born: 0, moved: 1, chain: [0, 1, 2, 3, 4, 5, 6] };
-  const finding = { rule: 'r', severity: 'error', cause: '', message: '', help: '', site: 6, op: -1, culprit };
-  const findings = [finding, { ...finding, severity: 'warning' }, { ...finding, culprit: null }];
-  const trace = await traceOf({ sites: [1, 2, 2, 4, 5, 6, 7].map(site), findings });
-  const stories = (trace.findings ?? []).map(each => storyOf(trace, each).map(line => `${line.label} ${line.site}`));
-  assert.deepEqual(stories, [
-    ['Created 0', 'Missed by 1', 'Then 3', 'Then 4', 'Then 5'],
-    ['Created 0', 'Moved 1', 'Then 3', 'Then 4', 'Then 5'],
-    []
-  ]);
 });
 
 test('the button for more findings says how many there are, and whether all are notes', async () => {

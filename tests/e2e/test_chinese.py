@@ -103,6 +103,6 @@ def test_commands_and_settings_are_chinese(page: Page, chinese: Server) -> None:
     wait_for_look(page, "command => jupyterapp.commands.label(command)", "显示面板", at="devtrace:show-panel")
     notebook.command("settingeditor:open", query="Devtrace")
     settings = page.locator("#json-setting-editor, .jp-SettingsPanel").first
-    for text in ("追踪每个单元格", "启动时的模拟 CUDA 设备", "一个追踪记录的运算数上限", "设备条纹", "设备颜色"):
+    for text in ("追踪每个单元格", "启动时的模拟 CUDA 设备", "一个追踪记录的运算数上限", "设备条纹", "为诊断加下划线"):
         expect(settings.get_by_text(text, exact=True).first).to_be_visible()
     assert "Trace each cell of a kernel" not in settings.inner_text()

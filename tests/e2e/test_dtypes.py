@@ -35,7 +35,6 @@ def of_two_dtypes() -> TraceData:
 def test_a_dtype_that_is_not_the_usual_one_is_beside_the_device_and_in_the_card_of_an_op(
     page: Page, theme: str
 ) -> None:
-    page.emulate_media(reduced_motion="reduce")
     views = Views(page, theme)
     views.mount(of_two_dtypes())
     modules = views.open("Modules")

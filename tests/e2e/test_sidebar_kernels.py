@@ -80,9 +80,12 @@ def test_devtrace_is_loaded_from_the_panel(lab: Lab) -> None:
     notebook = lab.open("load.ipynb", "1")
     sidebar = Sidebar.open(notebook, link="absent")
     expect(sidebar.tracing).to_have_attribute("aria-disabled", "true")
+    devices = sidebar.root.locator("details[data-part=devices]")
+    expect(devices).to_be_hidden()
     sidebar.root.get_by_role("button", name="Run %load_ext devtrace").click()
     sidebar.wait_link("connected")
     expect(sidebar.tracing).to_have_attribute("aria-disabled", "false")
+    expect(devices).to_be_visible()
 
 
 @pytest.mark.breadth

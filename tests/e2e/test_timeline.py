@@ -21,7 +21,6 @@ class Plot:
     """A timeline of ops in one lane, by default each as long as the next: which is at a place says what is in view."""
 
     def __init__(self, page: Page, spans: Sequence[tuple[int, int]] = SPANS) -> None:
-        page.emulate_media(reduced_motion="reduce")
         Views(page).mount(make_traces.timed(*spans))
         self.page = page
         self.node = page.get_by_role("application")
@@ -143,7 +142,6 @@ def test_two_fingers_pinch(touched: Page) -> None:
 
 def test_the_card_shows_op_shapes_devices_module_and_line(page: Page) -> None:
     views = Views(page)
-    page.emulate_media(reduced_motion="reduce")
     views.mount(make_traces.failing())
     page.locator('[data-devtrace="finding"]').click()
     plot = page.get_by_role("application")
@@ -178,19 +176,6 @@ def test_each_op_as_wide_as_the_next_where_time_hides_some(page: Page) -> None:
     steps.click()
     expect(steps).to_have_attribute("aria-pressed", "true")
     assert [plot.op(share) for share in (0.2, 0.5, 0.8)] == [0, 1, 2]
-
-
-@pytest.mark.breadth
-def test_a_view_of_a_gap_is_explained_and_leads_back(page: Page) -> None:
-    plot = Plot(page, [(0, 1000), (10_000_000, 1000)])
-    hint = page.get_by_text("No op ran in this stretch of time.")
-    expect(hint).to_be_hidden()
-    for way_back in ("Next op →", "Show all"):
-        plot.zoom_in(0.5, by=200)
-        expect(hint).to_be_visible()
-        page.get_by_role("button", name=way_back, exact=True).click()
-        expect(hint).to_be_hidden()
-        page.keyboard.press("Home")
 
 
 def test_the_card_goes_with_the_op_that_the_keys_pick(plot: Plot) -> None:

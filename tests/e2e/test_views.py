@@ -314,24 +314,3 @@ def test_with_forced_colours_the_views_still_paint(page: Page) -> None:
     page.emulate_media(forced_colors="active", reduced_motion="reduce")
     Views(page).mount(make_traces.failing())
     open_every_view(page)
-
-
-@pytest.mark.breadth
-def test_where_motion_is_reduced_a_jump_does_not_glide(page: Page) -> None:
-    page.emulate_media(reduced_motion="reduce")
-    views = Views(page)
-    views.mount(make_traces.training(2000))
-    plot = page.get_by_role("application")
-    frames = page.evaluate(
-        """async plot => {
-          const picture = () => plot.querySelector('canvas').toDataURL();
-          const frame = () => new Promise(requestAnimationFrame);
-          plot.dispatchEvent(new KeyboardEvent('keydown', { key: '+', bubbles: true, cancelable: true }));
-          await frame(); await frame();
-          const first = picture();
-          for (let i = 0; i < 20; i++) await frame();
-          return first === picture();
-        }""",
-        plot.element_handle(),
-    )
-    assert frames

@@ -103,8 +103,8 @@ def columns(messages: list[tuple[dict[str, Any], list[bytes]]]) -> dict[str, Any
         if content["kind"] == "begin":
             found = {}
         if content["kind"] == "append":
-            for (name, kind), data in zip(content["columns"], buffers, strict=True):
-                column = np.frombuffer(data, kind)
+            for name, data in zip(COLUMNS, buffers, strict=True):
+                column = np.frombuffer(data, "<f8")
                 assert len(column) == content["length"]
                 found.setdefault(name, []).append(column)
     return {name: np.concatenate(parts) for name, parts in found.items()}

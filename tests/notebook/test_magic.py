@@ -825,6 +825,16 @@ def test_devices_lists_names_by_device_and_the_findings_of_all_cells(shell: Shel
     assert "<td>x</td>" in shown["text/html"]
 
 
+def test_devices_names_no_finding_of_a_run_that_its_cell_has_left_behind(shell: Shell) -> None:
+    shell.run("%devtrace simulate cuda:1")
+    shell.run("%%devtrace", "torch.ones(2).cuda() + torch.ones(2)", id="a")
+    assert "torch.ones(2)" in shell.run("%devtrace devices").displayed[-1]["text/plain"]
+    shell.run("%%devtrace", "torch.ones(2).cuda() + 1", id="a")
+    shown = shell.run("%devtrace devices").displayed[-1]["text/plain"]
+    shell.run("%devtrace simulate off")
+    assert f"No finding in In[{shell.count - 2}]." in shown
+
+
 def test_renderer_chooses_how_reports_are_sent(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(renderer, "_chosen", None)
     assert "as our own type with a static picture (auto)" in shell.run("%devtrace renderer").stdout

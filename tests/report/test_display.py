@@ -26,7 +26,7 @@ from devtrace.api.results import Report, Trace, diagnose
 from devtrace.contract.code_scanning import github_annotations
 from devtrace.contract.entries import Entry
 from devtrace.contract.findings_json import FINDINGS_TYPE, compact
-from devtrace.diagnosis.findings import Culprit, Edit, Finding, Grade, Site, from_json
+from devtrace.diagnosis.findings import Culprit, Edit, Finding, Grade, Line, Site, from_json
 from devtrace.drawing.svg import without_loose_words
 from devtrace.report import mime, page, renderer
 from devtrace.report.html import MOST_FINDINGS, fragment
@@ -190,6 +190,12 @@ def test_a_fix_that_nobody_ran_says_so_in_every_form(
         assert said in "".join(github_annotations([Entry(finding)], Path()))
         assert "was run" not in report.text
         assert '"grade"' not in json.dumps(compact(report))
+
+
+def test_what_a_remark_has_between_backticks_is_code() -> None:
+    line = Line("2.0 MiB", Site("a.py", 3), "graphs that `preds` keeps")
+    html = fragment(Report(empty_trace(), (Finding("out-of-memory", "error", message="m", lines=(line,)),)))
+    assert "graphs that <code>preds</code> keeps" in html
 
 
 def test_words_without_an_edit_have_no_grade() -> None:

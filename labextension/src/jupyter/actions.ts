@@ -2,7 +2,7 @@
  * The actions behind the buttons of the sidebar and the commands.
  */
 import type { JupyterFrontEnd } from '@jupyterlab/application';
-import { Notification, type MainAreaWidget } from '@jupyterlab/apputils';
+import { Notification } from '@jupyterlab/apputils';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import type { IEntry } from '../model/entries';
 import { sentence, type Language } from '../model/words/catalogue';
@@ -10,11 +10,9 @@ import type { IHost } from '../view/selection';
 import type { FixStep, IActions } from '../view/sidebar/drawing';
 import type { Hosts } from './hosts';
 import type { Preferences } from './preferences';
-import { saveText } from './save';
 import type { Session } from './session';
 import type { Sessions } from './sessions';
-import { tabId, traceTab, type ITabArgs } from './tab';
-import type { Tabs } from './tabs';
+import { tabId, traceTab } from './tab';
 
 /** What the actions act on. */
 export interface IActionParts {
@@ -22,7 +20,6 @@ export interface IActionParts {
   readonly sessions: Sessions;
   readonly hosts: Hosts;
   readonly preferences: Preferences;
-  readonly tabs: Tabs;
   readonly language: Language;
 }
 
@@ -68,50 +65,22 @@ export class SidebarActions implements IActions {
 
   /** Shows a trace in a tab of its own; once only. */
   async openIn(session: Session, entry: IEntry): Promise<void> {
-    const { key: trace, label } = entry;
-    if (!this._parts.tabs.has(tabId(trace))) {
+    const { language, hosts, app } = this._parts;
+    const { key, label } = entry;
+    if (![...app.shell.widgets('main')].some(({ id }) => id === tabId(key))) {
       const data = await session.traces.wholeOf(entry).catch((error: unknown) => {
         const reason = String(error);
-        Notification.error(sentence(this._parts.language, 'notice.gone', { label, reason }), { autoClose: 6000 });
+        Notification.error(sentence(language, 'notice.gone', { label, reason }), { autoClose: 6000 });
         return null;
       });
       if (data === null) {
         return;
       }
-      const tab = this._tab({ trace, label, name: session.sidebar.name }, Promise.resolve(data));
-      this._parts.app.shell.add(tab, 'main', { ref: session.widget.id, mode: 'tab-after' });
+      const around = (): Session | null => (session.isDisposed ? null : session);
+      const tab = traceTab(language, entry, session.sidebar.name, data, trace => hosts.of(trace, around));
+      app.shell.add(tab, 'main', { ref: session.widget.id, mode: 'tab-after' });
     }
-    this._parts.app.shell.activateById(tabId(trace));
-  }
-
-  /** The tab of a trace that was open before the page was loaded again. */
-  restore(args: ITabArgs): void {
-    if (!this._parts.tabs.has(tabId(args.trace))) {
-      this._parts.app.shell.add(this._tab(args, this._whole(args.trace)), 'main', { activate: false });
-    }
-  }
-
-  private _tab(args: ITabArgs, data: Promise<unknown>): MainAreaWidget {
-    const around = (): Session | null => this._parts.sessions.all.find(has(args.trace)) ?? null;
-    const tab = traceTab(this._parts.language, args, data, trace => this._parts.hosts.of(trace, around));
-    this._parts.tabs.add(tab, args);
-    return tab;
-  }
-
-  /** A trace, once a notebook that is open has it. */
-  private _whole(trace: string): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      const look = (): void => {
-        const session = this._parts.sessions.all.find(has(trace));
-        const entry = session?.entries.find(({ key }) => key === trace);
-        if (session && entry) {
-          this._parts.sessions.traced.disconnect(look);
-          session.traces.wholeOf(entry).then(resolve, reject);
-        }
-      };
-      this._parts.sessions.traced.connect(look);
-      look();
-    });
+    app.shell.activateById(tabId(key));
   }
 
   /** Runs the active cell traced, whatever else is switched on; loads devtrace first where it is not. */
@@ -141,28 +110,6 @@ export class SidebarActions implements IActions {
     }
   }
 
-  async exportAs(form: 'html' | 'perfetto'): Promise<void> {
-    const session = this._parts.sessions.current;
-    const entry = session?.entries.at(-1);
-    if (!session || !entry) {
-      Notification.info(sentence(this._parts.language, 'notice.nothing-to-export'), { autoClose: 4000 });
-      return;
-    }
-    try {
-      if (entry.number < 0) {
-        throw new Error(sentence(this._parts.language, 'kernel.other'));
-      }
-      const file = await session.connection.ask({ kind: 'export', trace: entry.number, form });
-      if (file.kind === 'file') {
-        saveText(file.name, file.text, form === 'html' ? 'text/html' : 'application/json');
-      }
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      const text = sentence(this._parts.language, 'notice.not-exported', { label: entry.label, reason });
-      Notification.error(text, { autoClose: 8000 });
-    }
-  }
-
   /** Kept before the kernel has answered: a restart meanwhile does not make the choice undone, only a refusal does. */
   private async _simulate({ connection, path }: Session, devices: number): Promise<void> {
     const refused = connection.ask({ kind: 'simulate', devices }).then(
@@ -175,8 +122,4 @@ export class SidebarActions implements IActions {
       await this._parts.preferences.keep(path, { simulated });
     }
   }
-}
-
-function has(trace: string): (session: Session) => boolean {
-  return ({ entries }) => entries.some(({ key }) => key === trace);
 }

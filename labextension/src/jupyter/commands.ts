@@ -13,7 +13,6 @@ import { viewIn } from './navigator';
 import type { Sessions } from './sessions';
 import { SIDEBAR_ID } from './sidebar';
 import { toggleLedger } from './stripes';
-import { RESTORE } from './tabs';
 
 const CHOICES = [0, 1, 2, 4];
 
@@ -21,7 +20,6 @@ export interface ICommandParts {
   readonly app: JupyterFrontEnd;
   readonly actions: SidebarActions;
   readonly sessions: Sessions;
-  readonly clearStripes: () => void;
   readonly palette: ICommandPalette | null;
   readonly trans: TranslationBundle;
 }
@@ -33,14 +31,6 @@ export function addCommands(parts: ICommandParts): void {
     app.commands.addCommand(id, options);
     palette?.addItem({ command: id, category: 'Devtrace' });
   }
-  app.commands.addCommand(RESTORE, {
-    describedBy: NO_ARGUMENTS,
-    execute: ({ trace, label, name }) => {
-      if (typeof trace === 'string' && typeof label === 'string' && typeof name === 'string') {
-        parts.actions.restore({ trace, label, name });
-      }
-    }
-  });
   parts.sessions.currentChanged.connect(() => {
     Object.keys(commands).forEach(id => {
       app.commands.notifyCommandChanged(id);
@@ -53,7 +43,7 @@ type Commands = Record<string, CommandRegistry.ICommandOptions>;
 const NO_ARGUMENTS = { args: { type: 'object', properties: {} } };
 
 function commandsOf(parts: ICommandParts): Commands {
-  const commands = { ...tracing(parts), ...showing(parts), ...exporting(parts) };
+  const commands = { ...tracing(parts), ...showing(parts) };
   return Object.fromEntries(
     Object.entries(commands).map(([id, options]) => [id, { describedBy: NO_ARGUMENTS, ...options }])
   );
@@ -113,7 +103,7 @@ function tracing(parts: ICommandParts): Commands {
 }
 
 function showing(parts: ICommandParts): Commands {
-  const { app, actions, sessions, clearStripes, trans } = parts;
+  const { app, actions, sessions, trans } = parts;
   return {
     'devtrace:show-panel': {
       label: trans.__('Show Panel'),
@@ -135,12 +125,6 @@ function showing(parts: ICommandParts): Commands {
         }
       }
     },
-    'devtrace:clear-stripes': {
-      label: trans.__('Clear Stripes'),
-      caption: trans.__('Take the device stripes out of this notebook until the next trace'),
-      isEnabled: hasSession(parts),
-      execute: clearStripes
-    },
     'devtrace:show-ledger': {
       label: trans.__('Show Ledger of This Line'),
       caption: trans.__('Say what the line with the cursor did on which device'),
@@ -151,22 +135,6 @@ function showing(parts: ICommandParts): Commands {
         const view = cell && viewIn(cell);
         return view !== null && toggleLedger(view);
       }
-    }
-  };
-}
-
-function exporting(parts: ICommandParts): Commands {
-  const { actions, trans } = parts;
-  return {
-    'devtrace:export-html': {
-      label: trans.__('Export Last Trace as HTML'),
-      isEnabled: hasSession(parts),
-      execute: () => actions.exportAs('html')
-    },
-    'devtrace:export-perfetto': {
-      label: trans.__('Export Last Trace for Perfetto'),
-      isEnabled: hasSession(parts),
-      execute: () => actions.exportAs('perfetto')
     }
   };
 }

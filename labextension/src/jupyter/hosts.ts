@@ -7,15 +7,13 @@ import { spanOfSite } from '../model/source-span';
 import type { ITrace } from '../model/trace';
 import type { IHost, ITrials } from '../view/selection';
 import type { EditorNavigator } from './navigator';
-import type { Preferences } from './preferences';
 import type { Session } from './session';
 import type { Sessions } from './sessions';
 
 export class Hosts {
   constructor(
     private readonly _sessions: Sessions,
-    private readonly _navigator: EditorNavigator,
-    private readonly _preferences: Preferences
+    private readonly _navigator: EditorNavigator
   ) {}
 
   /** `around` finds the notebook that shows the trace. */
@@ -29,20 +27,30 @@ export class Hosts {
       },
       repairs: {
         of: finding => around()?.repairOf(trace.recorded, finding) ?? null,
-        subscribe: listener => {
-          const { repaired } = this._sessions;
-          repaired.connect(listener);
-          return () => {
-            repaired.disconnect(listener);
-          };
-        }
+        subscribe: listener => this._follow(around, listener)
       },
       trials: this._trials(trace, around)
     };
   }
 
+  /** Calls the listener when the notebook comes, and when something of its fixes is new. */
+  private _follow(around: () => Session | null, listener: () => void): () => void {
+    let known: readonly unknown[] = [];
+    const look = (): void => {
+      const session = around();
+      const now = [session, session?.repairs, session?.fix.shown];
+      if (now.some((each, i) => each !== known[i])) {
+        known = now;
+        listener();
+      }
+    };
+    this._sessions.changed.connect(look);
+    return () => {
+      this._sessions.changed.disconnect(look);
+    };
+  }
+
   private _trials({ recorded }: ITrace, around: () => Session | null): ITrials {
-    const preferences = this._preferences;
     const entry = (): IEntry | undefined => around()?.entries.find(({ outline }) => outline.recorded === recorded);
     return {
       isPossible: () => around()?.widget instanceof NotebookPanel,
@@ -50,14 +58,8 @@ export class Hosts {
         const shown = around()?.fix.shown ?? null;
         return shown?.tried?.recorded === recorded && shown.tried.finding === finding ? shown : null;
       },
-      get inserts() {
-        return preferences.settings.insertWhatHolds;
-      },
-      keepInserting: on => {
-        preferences.set('insertWhatHolds', on);
-      },
       begin: finding => {
-        around()?.fix.begin(entry()?.cell, { recorded, finding }, preferences.settings.insertWhatHolds);
+        around()?.fix.begin(entry()?.cell, { recorded, finding });
       },
       cancel: () => around()?.fix.cancel(),
       apply: () => around()?.fix.apply(),

@@ -8,8 +8,6 @@ import {
   BEGINNING,
   difference,
   have,
-  holds,
-  isRunning,
   type Applied,
   type ICellText,
   type IFixShown,
@@ -37,8 +35,6 @@ export class NotebookFix {
   private _tried: ITried | null = null;
   /** What the kernel had said before it was asked: until it says more, a fix begins. Undefined where none was asked for. */
   private _before: IFixing | null | undefined;
-  /** What holds is put in without another press. */
-  private _inserts = false;
   private _runs = '';
   private _since = 0;
   private _shown: IFixShown | null = null;
@@ -53,6 +49,11 @@ export class NotebookFix {
 
   /** The same value until something of it has changed. */
   get shown(): IFixShown | null {
+    return this._shown;
+  }
+
+  /** Takes in what the kernel has said and what the cells are now. */
+  look(): void {
     const known = this._connection.state.fixing;
     this._before = known === this._before ? this._before : undefined;
     const fixing = this._before === undefined ? known : BEGINNING;
@@ -65,7 +66,6 @@ export class NotebookFix {
       this._text = text;
       this._shown = next;
     }
-    return this._shown;
   }
 
   private _next(fixing: IFixing): IFixShown {
@@ -80,9 +80,9 @@ export class NotebookFix {
   }
 
   /** Asks for the fix of all cells, or of those as far as one; `tried`: of that finding's error alone. */
-  begin(last?: string, tried: ITried | null = null, inserts = false): void {
+  begin(last?: string, tried: ITried | null = null): void {
     const isOne = tried !== null;
-    [this._tried, this._inserts, this._runs] = [tried, inserts, ''];
+    [this._tried, this._runs] = [tried, ''];
     this._before = this._connection.state.fixing;
     const all = this._texts();
     const end = last === undefined ? -1 : all.findIndex(({ cell }) => cell === last);
@@ -102,17 +102,6 @@ export class NotebookFix {
 
   cancel(): void {
     this._connection.ask({ kind: 'cancel_fix' }).catch(() => undefined);
-  }
-
-  /** Puts what holds into its cells at once, where that was asked for with the trial. */
-  settle(): void {
-    const { shown } = this;
-    if (this._inserts && shown && !isRunning(shown)) {
-      this._inserts = false;
-      if (holds(shown)) {
-        this.apply();
-      }
-    }
   }
 
   /** Puts all changes into their cells: one change, which one undo takes back. Where a cell of them has another text now, none. */

@@ -9,10 +9,10 @@ import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { IEntry } from '../model/entries';
 import { NOWHERE } from '../model/sidebar';
 import { stripesOf } from '../model/stripes';
 import { languageAround } from '../view/language';
-import type { IHost } from '../view/selection';
 import { SidebarActions } from './actions';
 import { addCommands } from './commands';
 import { chosenLanguage } from './display-language';
@@ -27,7 +27,6 @@ import { Sessions } from './sessions';
 import { SIDEBAR_ID, SidebarWidget } from './sidebar';
 import type { StripeStore } from './stripes';
 import { IStripeStore } from './stripes-plugin';
-import { Tabs } from './tabs';
 
 const panel: JupyterFrontEndPlugin<void> = {
   id: PANEL_PLUGIN,
@@ -68,41 +67,32 @@ function activate(
   const sessions = new Sessions(app.shell, notebooks, consoles, language);
   const preferences = new Preferences(registry, states, trans);
   const navigator = new EditorNavigator(app.shell, sessions, documents, language);
-  const tabs = new Tabs();
-  const hosts = new Hosts(sessions, navigator, preferences);
-  const actions = new SidebarActions({ app, sessions, hosts, preferences, tabs, language });
-  const stripes = new Stripes(sessions, preferences, store);
-  preferences.changed.connect(() => {
-    document.body.dataset['dtPalette'] = preferences.settings.palette;
-  });
+  const hosts = new Hosts(sessions, navigator);
+  const actions = new SidebarActions({ app, sessions, hosts, preferences, language });
+  if (store) {
+    showStripes(sessions, preferences, store);
+  }
   offerHosts((trace, element) => ({
     ...hosts.of(trace, () => sessions.around(element)),
     traceAgain: cell => traceAgain(actions, sessions.around(element), cell),
-    ...fixing(app, sessions, element)
+    fixNotebook: () => {
+      fixNotebook(app.shell, sessions.around(element), element);
+    }
   }));
   const tag = chosenLanguage(known, registry);
   const sidebar = showCurrent({ app, sessions, actions, preferences, tag });
   app.shell.add(sidebar, 'right', { rank: 700 });
-  addCommands({ app, actions, sessions, clearStripes: stripes.clear, palette, trans });
-  if (restorer) {
-    restorer.add(sidebar, sidebar.id);
-    tabs.keepIn(restorer);
-  }
+  addCommands({ app, actions, sessions, palette, trans });
+  restorer?.add(sidebar, sidebar.id);
 }
 
-/** The button of a report that fixes the notebook as far as its cell; the panel shows what comes. */
-function fixing({ shell }: JupyterFrontEnd, sessions: Sessions, element: Element): Pick<IHost, 'fixNotebook'> {
-  const session = sessions.around(element);
-  if (!(session?.widget instanceof NotebookPanel)) {
-    return {};
+/** Fixes a notebook as far as the cell that shows a report; the panel shows what comes. */
+function fixNotebook(shell: JupyterFrontEnd.IShell, session: Session | null, element: Element): void {
+  if (session?.widget instanceof NotebookPanel) {
+    const cell = session.widget.content.widgets.find(({ node }) => node.contains(element));
+    shell.activateById(SIDEBAR_ID);
+    session.fix.begin(cell?.model.id);
   }
-  const { content } = session.widget;
-  return {
-    fixNotebook: () => {
-      shell.activateById(SIDEBAR_ID);
-      session.fix.begin(content.widgets.find(({ node }) => node.contains(element))?.model.id);
-    }
-  };
 }
 
 interface IShowing {
@@ -158,38 +148,22 @@ function showCurrent({ app, sessions, actions, preferences, tag }: IShowing): Si
 }
 
 /** Keeps the stripes in the cells in step with the traces and the settings. */
-class Stripes {
-  private readonly _cleared = new Set<string>();
-
-  constructor(
-    private readonly _sessions: Sessions,
-    private readonly _preferences: Preferences,
-    private readonly _store: StripeStore | null
-  ) {
-    _sessions.each(session => {
-      session.traced.connect(this._update);
-      this._update(session);
-    });
-    _preferences.changed.connect(() => {
-      _sessions.all.forEach(this._update);
-    });
-  }
-
-  /** Takes the stripes of the current notebook away, until there is a new trace. */
-  readonly clear = (): void => {
-    const session = this._sessions.current;
-    if (session) {
-      session.entries.forEach(({ key }) => this._cleared.add(key));
-      this._update(session);
-    }
-  };
-
-  private readonly _update = (session: Session): void => {
-    const { stripes, underlines } = this._preferences.settings;
-    const entries = session.entries.filter(({ key }) => !this._cleared.has(key));
-    const cells = [...stripesOf(entries)].map(
+function showStripes(sessions: Sessions, preferences: Preferences, store: StripeStore): void {
+  const shown = new WeakMap<Session, readonly IEntry[]>();
+  const update = (session: Session): void => {
+    const { stripes, underlines } = preferences.settings;
+    const cells = [...stripesOf(session.entries)].map(
       ([id, cell]) => [id, { stripes: stripes ? cell.stripes : [], marks: underlines ? cell.marks : [] }] as const
     );
-    this._store?.set(session, new Map(cells));
+    shown.set(session, session.entries);
+    store.set(session, new Map(cells));
   };
+  sessions.changed.connect((_, session) => {
+    if (shown.get(session) !== session.entries) {
+      update(session);
+    }
+  });
+  preferences.changed.connect(() => {
+    sessions.all.forEach(update);
+  });
 }

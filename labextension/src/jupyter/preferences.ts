@@ -6,7 +6,6 @@ import type { IStateDB } from '@jupyterlab/statedb';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal, type ISignal } from '@lumino/signaling';
 import type { IChoices } from '../model/connection';
-import type { Palette } from '../paint/palette';
 import { translateSchema } from './display-language';
 
 export const PANEL_PLUGIN = 'devtrace:panel';
@@ -17,10 +16,8 @@ const DEFAULTS = {
   simulatedDevices: 0,
   maxOps: 100_000,
   explainErrors: true,
-  insertWhatHolds: false,
   stripes: true,
-  underlines: true,
-  palette: 'colour' as Palette
+  underlines: true
 };
 
 type Settings = typeof DEFAULTS;
@@ -31,11 +28,11 @@ export class Preferences {
   private readonly _changed = new Signal<this, void>(this);
 
   constructor(
-    private readonly _registry: ISettingRegistry | null,
+    registry: ISettingRegistry | null,
     private readonly _states: IStateDB | null,
     trans: TranslationBundle
   ) {
-    void _registry?.load(PANEL_PLUGIN).then(
+    void registry?.load(PANEL_PLUGIN).then(
       settings => {
         const read = (): void => {
           translateSchema(settings.schema, trans);
@@ -57,11 +54,6 @@ export class Preferences {
 
   get changed(): ISignal<this, void> {
     return this._changed;
-  }
-
-  /** Changes a setting for all notebooks. */
-  set(name: keyof Settings, value: boolean): void {
-    void this._registry?.set(PANEL_PLUGIN, name, value);
   }
 
   /** The user's choices for a fresh kernel of the notebook at this path. */

@@ -7,7 +7,6 @@ import { Signal, type ISignal } from '@lumino/signaling';
 import { isSlow } from '../model/connection';
 import type { IEntry } from '../model/entries';
 import type { IEdit } from '../model/findings';
-import type { IFixShown } from '../model/fixing';
 import { editKey, repairedIn, repairsOf, type IRepair, type Repairs } from '../model/repairs';
 import type { ISidebar } from '../model/sidebar';
 import { sentence, type Language } from '../model/words/catalogue';
@@ -25,11 +24,8 @@ export class Session {
   private _repairs: Repairs = new Map();
   private _fixed: readonly string[] = [];
   private _repairsText = '';
-  private _shownFix: IFixShown | null = null;
   private readonly _inFiles = new Set<string>();
   private readonly _changed = new Signal<this, void>(this);
-  private readonly _tracesChanged = new Signal<this, void>(this);
-  private readonly _repaired = new Signal<this, void>(this);
 
   constructor(
     readonly widget: CodeWidget,
@@ -39,9 +35,9 @@ export class Session {
     this.connection = new Connection(this.context, _language);
     this._cells = new Cells(widget);
     const parts = { widget, cells: this._cells, connection: this.connection, language: _language };
-    this.traces = new Traces(parts, this._onTraces);
+    this.traces = new Traces(parts, this._look);
     this.fix = new NotebookFix(widget, this.connection, _language, this._emit);
-    this._cells.changed.connect(this._onCells);
+    this._cells.changed.connect(this._look);
     this.connection.changed.connect(this._emit);
     this.context.propertyChanged.connect(this._emit);
     widget.disposed.connect(this.dispose);
@@ -51,18 +47,13 @@ export class Session {
     return this._changed;
   }
 
-  /** Emitted when traces came or went. */
-  get traced(): ISignal<this, void> {
-    return this._tracesChanged;
-  }
-
-  /** Emitted when fixes were tried, put in, ran, or were taken back. */
-  get repaired(): ISignal<this, void> {
-    return this._repaired;
-  }
-
   get entries(): readonly IEntry[] {
     return this.traces.entries;
+  }
+
+  /** What became of fixes: the same value until something did. */
+  get repairs(): Repairs {
+    return this._repairs;
   }
 
   get isDisposed(): boolean {
@@ -79,7 +70,7 @@ export class Session {
     const { label } = this.widget.title;
     const hasCells = this.widget instanceof NotebookPanel;
     const name = hasCells ? label : sentence(this._language, 'panel.console', { name: label });
-    const { entries, _repairs: repairs, _fixed: fixed } = this;
+    const { entries, repairs, _fixed: fixed } = this;
     const { link } = this.connection;
     const shown = { name, link, version, state, live, entries, repairs, fixed, inventory, pending, refused };
     return { ...shown, hasCells, isSlow: isSlow(this.connection.state), fix: hasCells ? this.fix.shown : null };
@@ -94,7 +85,7 @@ export class Session {
   /** Keeps in mind which edits were put into files: nothing shows when these run. */
   noteInserted(edits: readonly IEdit[]): void {
     edits.filter(({ cell }) => cell < 0).forEach(edit => this._inFiles.add(editKey(edit)));
-    this._repair();
+    this._look();
   }
 
   readonly dispose = (): void => {
@@ -103,42 +94,22 @@ export class Session {
     Signal.clearData(this);
   };
 
-  private readonly _onTraces = (): void => {
-    this._repair();
-    this._tracesChanged.emit();
-    this._emit();
-  };
-
-  /** Texts and numbers of cells are part of the fix that is shown. */
-  private readonly _onCells = (): void => {
-    this._repair();
-    if (this.fix.shown !== null) {
-      this._emit();
-    }
-  };
-
-  private _repair(): void {
+  /** Traces, texts and runs of cells are what fixes are held against. */
+  private readonly _look = (): void => {
     const repairs = repairsOf({ entries: this.entries, cells: this._cells.all, inFiles: this._inFiles });
     const text = JSON.stringify([...repairs].map(([key, found]) => [key, [...found]]));
     if (text !== this._repairsText) {
       this._repairsText = text;
       this._repairs = repairs;
       this._fixed = repairedIn(repairs);
-      this._repaired.emit();
-      this._emit();
     }
-  }
+    this._emit();
+  };
 
   private readonly _emit = (): void => {
-    if (this.isDisposed) {
-      return;
+    if (!this.isDisposed) {
+      this.fix.look();
+      this._changed.emit();
     }
-    const { shown } = this.fix;
-    if (shown !== this._shownFix) {
-      this._shownFix = shown;
-      this.fix.settle();
-      this._repaired.emit();
-    }
-    this._changed.emit();
   };
 }

@@ -14,8 +14,7 @@ export class Sessions {
   private _current: Session | null = null;
   private readonly _sessions = new Map<Widget, Session>();
   private readonly _currentChanged = new Signal<this, Session | null>(this);
-  private readonly _traced = new Signal<this, Session>(this);
-  private readonly _repaired = new Signal<this, Session>(this);
+  private readonly _changed = new Signal<this, Session>(this);
   private readonly _added = new Signal<this, Session>(this);
 
   constructor(
@@ -56,14 +55,9 @@ export class Sessions {
     });
   }
 
-  /** Emitted when a session's traces came or went. */
-  get traced(): ISignal<this, Session> {
-    return this._traced;
-  }
-
-  /** Emitted when fixes of a session were tried, put in, ran or were taken back. */
-  get repaired(): ISignal<this, Session> {
-    return this._repaired;
+  /** Emitted when something of a session has changed. */
+  get changed(): ISignal<this, Session> {
+    return this._changed;
   }
 
   get all(): readonly Session[] {
@@ -81,11 +75,8 @@ export class Sessions {
     }
     const session = new Session(widget, this._language);
     this._sessions.set(widget, session);
-    session.traced.connect(() => {
-      this._traced.emit(session);
-    });
-    session.repaired.connect(() => {
-      this._repaired.emit(session);
+    session.changed.connect(() => {
+      this._changed.emit(session);
     });
     widget.disposed.connect(() => {
       this._sessions.delete(widget);

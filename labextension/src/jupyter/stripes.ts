@@ -22,6 +22,7 @@ import {
   ViewPlugin,
   type Tooltip
 } from '@codemirror/view';
+import { Signal, type ISignal } from '@lumino/signaling';
 import { headerEnd } from '../layout/python';
 import { locate } from '../model/source-span';
 import type { ICellStripes, IMark, IStripe } from '../model/stripes';
@@ -30,8 +31,13 @@ import { markCard, stripeCard, stripeElement } from '../view/stripe';
 /** The stripes and marks of each cell, for the editors that show them. */
 export class StripeStore {
   private readonly _cells = new Map<string, ICellStripes>();
-  private readonly _owned = new WeakMap<object, Set<string>>();
-  private readonly _listeners = new Map<string, Set<() => void>>();
+  private readonly _owned = new WeakMap<object, readonly string[]>();
+  private readonly _changed = new Signal<this, ReadonlySet<string>>(this);
+
+  /** Emitted with the cells that have other stripes now. */
+  get changed(): ISignal<this, ReadonlySet<string>> {
+    return this._changed;
+  }
 
   get(cell: string): ICellStripes | null {
     return this._cells.get(cell) ?? null;
@@ -39,32 +45,11 @@ export class StripeStore {
 
   /** Replaces the cells of `owner`. */
   set(owner: object, cells: ReadonlyMap<string, ICellStripes>): void {
-    const before = this._owned.get(owner) ?? new Set();
-    this._owned.set(owner, new Set(cells.keys()));
-    for (const cell of before) {
-      if (!cells.has(cell)) {
-        this._cells.delete(cell);
-        this._notify(cell);
-      }
-    }
-    for (const [cell, stripes] of cells) {
-      this._cells.set(cell, stripes);
-      this._notify(cell);
-    }
-  }
-
-  listen(cell: string, listener: () => void): () => void {
-    const listeners = this._listeners.get(cell) ?? new Set();
-    this._listeners.set(cell, listeners.add(listener));
-    return () => {
-      listeners.delete(listener);
-    };
-  }
-
-  private _notify(cell: string): void {
-    for (const listener of [...(this._listeners.get(cell) ?? [])]) {
-      listener();
-    }
+    const before = this._owned.get(owner) ?? [];
+    this._owned.set(owner, [...cells.keys()]);
+    before.forEach(cell => this._cells.delete(cell));
+    cells.forEach((stripes, cell) => this._cells.set(cell, stripes));
+    this._changed.emit(new Set([...before, ...cells.keys()]));
   }
 }
 
@@ -286,13 +271,18 @@ export function stripesFor(cell: string, store: StripeStore): Extension {
       const has = (stripes?.stripes.length ?? 0) > 0;
       view.dispatch({ effects: [show.of(stripes), room.reconfigure(has ? stripeGutter : [])] });
     };
-    const stop = store.listen(cell, update);
+    const follow = (_: unknown, cells: ReadonlySet<string>): void => {
+      if (cells.has(cell)) {
+        update();
+      }
+    };
+    store.changed.connect(follow);
     // A plugin may not change the view while it is made.
     const timer = store.get(cell) === null ? 0 : window.setTimeout(update);
     return {
       destroy: () => {
         window.clearTimeout(timer);
-        stop();
+        store.changed.disconnect(follow);
       }
     };
   });

@@ -3,6 +3,7 @@
  */
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import { NumberedCells, withCellIds, type IShownCell } from '../model/cell-ids';
+import { keptTraces } from '../model/connection';
 import { onePerTrace, withEarlier, withRunSince, type IEntry } from '../model/entries';
 import { isObject, type JsonObject } from '../model/findings';
 import type { ITraced } from '../model/messages';
@@ -27,8 +28,8 @@ export class Traces {
   /** Whole traces, from outputs, by the keys of their entries. */
   private _whole = new Map<string, JsonObject>();
   private _turn = 0;
-  private _attempt = -1;
-  /** Traces whose outputs came while this kernel was connected: it recorded them, whether or not it has listed them yet. */
+  private _kernels = -1;
+  /** Traces whose outputs came while there was this kernel: it recorded them, whether or not it has listed them yet. */
   private readonly _live = new Set<string>();
   private readonly _seen = new Set<string>();
   private readonly _outlines = new WeakMap<object, Promise<IOutline | null>>();
@@ -72,10 +73,10 @@ export class Traces {
   }
 
   private readonly _onConnection = (): void => {
-    const { attempt, traces, state } = this._parts.connection.state;
-    const known = [traces, state !== null];
-    if (attempt !== this._attempt) {
-      this._attempt = attempt;
+    const { kernels, traces, state, phase } = this._parts.connection.state;
+    const known = [traces, state !== null, phase === 'absent'];
+    if (kernels !== this._kernels) {
+      this._kernels = kernels;
       this._live.clear();
     }
     if (known.some((each, i) => each !== this._fromKernel[i])) {
@@ -91,7 +92,7 @@ export class Traces {
     const inOutputs = await Promise.all(
       cells.flatMap(cell => tracesIn(cell).map(data => this._outlineOf(data).then(read => [cell, data, read] as const)))
     );
-    const { traces, state } = this._parts.connection.state;
+    const { traces } = this._parts.connection.state;
     // Another notebook on this kernel shows what its own cells did.
     const mine = traces.filter(({ cell }) => cell === '' || cells.some(({ id }) => id === cell));
     const inKernel = await Promise.all(
@@ -108,7 +109,7 @@ export class Traces {
     this._take(
       found.map(([entry]) => entry),
       listed,
-      state === null ? null : traces.map(({ trace }) => trace),
+      keptTraces(this._parts.connection.state),
       shown
     );
   };
@@ -122,7 +123,7 @@ export class Traces {
   ): void {
     for (const { key } of found.filter(each => !this._seen.has(each.key))) {
       this._seen.add(key);
-      if (kept !== null) {
+      if (kept !== null && this._known !== '') {
         this._live.add(key);
       }
     }
@@ -172,16 +173,16 @@ function byTime({ recorded: a }: ITrace, { recorded: b }: ITrace): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-function entryOf({ outline, ops, seconds, counting }: IOutline, { id, executionCount }: ICodeCellModel): IEntry {
+function entryOf({ outline, ops, seconds }: IOutline, { id, executionCount }: ICodeCellModel): IEntry {
   const run = `In[${numberOf(outline, id) ?? executionCount ?? ' '}]`;
   const label = outline.title === run ? run : `${run} ${outline.title}`.trim();
   const key = keyOf(outline, id, ops);
-  return { key, label, cell: id, seconds, ops, outline, counting, number: -1, isEarlier: false };
+  return { key, label, cell: id, seconds, ops, outline, number: -1, isEarlier: false };
 }
 
-function entryOfTraced({ outline, counting }: IOutline, { trace: number, label, cell, seconds, ops }: ITraced): IEntry {
+function entryOfTraced({ outline }: IOutline, { trace: number, label, cell, seconds, ops }: ITraced): IEntry {
   const key = keyOf(outline, cell, ops);
-  return { key, label, cell, seconds, ops, outline, counting, number, isEarlier: false };
+  return { key, label, cell, seconds, ops, outline, number, isEarlier: false };
 }
 
 /** The number that the cell had when it was traced: its own comes later, with the end of its run. */

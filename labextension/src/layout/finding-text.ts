@@ -1,5 +1,5 @@
 /**
- * A finding as text and as the parts that a view lays out. Its words come from Python as they are; only an older devtrace stored no lines.
+ * A finding as text and as the parts that a view lays out. Its words come from Python as they are.
  */
 import type { IEdit, IFinding, IStoryLine } from '../model/findings';
 import { opName, siteLabel, sourceLabel, type ITrace } from '../model/trace';
@@ -13,35 +13,6 @@ export const MOST_EDIT_LINES = 24;
 export function moreLabel(language: Language, left: readonly IFinding[]): string {
   const areNotes = left.every(finding => finding.severity === 'note');
   return sentence(language, areNotes ? 'findings.show-notes' : 'findings.show-more', { count: left.length });
-}
-
-/** Lines between creation and use: those nearest to the use say most. */
-const MOST_STEPS = 3;
-
-/** The lines beside a finding, each once: where its tensor was created, which move missed it, where it came by. */
-export function storyOf(trace: ITrace, finding: IFinding): readonly IStoryLine[] {
-  const { lines, culprit, severity } = finding;
-  if (lines !== null || culprit === null) {
-    return lines ?? [];
-  }
-  const line = (key: 'label.created' | 'label.missed' | 'label.moved' | 'label.then', site: number): IStoryLine => {
-    return { label: sentence(trace.language, key), site, remark: '' };
-  };
-  const made = [
-    line('label.created', culprit.born),
-    line(severity === 'error' ? 'label.missed' : 'label.moved', culprit.moved),
-    ...culprit.chain
-      .slice(1, -1)
-      .slice(-MOST_STEPS)
-      .map(site => line('label.then', site))
-  ].filter(({ site }) => site >= 0);
-  const seen = made.map(({ site }) => fileAndLine(trace, site));
-  const shown = fileAndLine(trace, finding.site);
-  return made.filter((_, i) => i === 0 || (seen.indexOf(seen[i]) === i && seen[i] !== shown));
-}
-
-function fileAndLine({ sites }: ITrace, site: number): string {
-  return site < 0 ? '' : `${sites.file[site]} ${sites.line[site]}`;
 }
 
 const LONGEST_CODE = 160;
@@ -63,7 +34,7 @@ export function plainText(trace: ITrace, finding: IFinding, sign: string): strin
   const lines = [
     `${sign} ${message}`,
     failingLine(trace, finding),
-    ...storyOf(trace, finding).map(line => storyLine(trace, line)),
+    ...finding.lines.map(line => storyLine(trace, line)),
     `  ${fixOf(trace.language, finding)}`,
     ...edits.flatMap(edit => editLines(trace.language, edit))
   ];

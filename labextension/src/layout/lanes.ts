@@ -23,8 +23,6 @@ export interface ILanes {
 }
 
 const MOST_SPILLS = 3;
-/** Findings whose culprit gets a lane, though nothing may have run there. */
-export const MOST_CULPRITS = 50;
 
 interface IDraft extends ILane {
   free: number;
@@ -47,7 +45,8 @@ export function buildLanes(trace: ITrace, start: Float64Array, end: Float64Array
       drafts.at(thread[op], trace.copies.from[copy]);
     }
   }
-  for (const { op, culprit } of (trace.findings ?? []).slice(0, MOST_CULPRITS)) {
+  // A culprit has a lane to come from, though nothing may have run there.
+  for (const { op, culprit } of trace.findings ?? []) {
     if (op >= 0 && culprit) {
       drafts.at(thread[op], deviceByName(trace, culprit.device));
     }

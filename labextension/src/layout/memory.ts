@@ -1,5 +1,5 @@
 /**
- * A device's memory as layers on top of each other: its kinds, or the names of one kind.
+ * A device's memory as layers on top of each other, one for each kind.
  */
 import type { Ints } from '../model/columns';
 import { MEMORY_KINDS, type ICurve, type MemoryKind } from '../model/memory';
@@ -9,34 +9,30 @@ export const AREA = { width: 1000, height: 160 } as const;
 
 /** A limit so many times higher than the peak is no line: it would leave no room for the curve. */
 const MUCH_HIGHER = 2;
+/** Holders beyond this many say little. */
+const MOST_HOLDERS = 12;
 
 export interface ILayer {
   readonly kind: MemoryKind;
-  /** "" for a whole kind, and for what has no name. */
-  readonly name: string;
   /** From the bottom of the stack, at each point. */
   readonly below: Float64Array;
   readonly bytes: Float64Array;
 }
 
-/** The layers, from the bottom up: of one kind its names, where it is opened. */
-export function layersOf(curve: ICurve, opened: MemoryKind | null): ILayer[] {
-  const below = new Float64Array(curve.ops.length);
-  const groups =
-    opened === null
-      ? MEMORY_KINDS.map(kind => ({ kind, name: '', parts: curve.parts.filter(part => part.kind === kind) }))
-      : curve.parts.filter(part => part.kind === opened).map(part => ({ ...part, parts: [part] }));
-  return groups
-    .filter(({ parts }) => parts.length > 0)
-    .map(({ kind, name, parts }) => {
-      const layer = { kind, name, below: below.slice(), bytes: summed(parts.map(({ bytes }) => bytes)) };
+/** The layers, from the bottom up. */
+export function layersOf({ ops, parts }: ICurve): ILayer[] {
+  const below = new Float64Array(ops.length);
+  return MEMORY_KINDS.map(kind => ({ kind, columns: parts.filter(part => part.kind === kind) }))
+    .filter(({ columns }) => columns.length > 0)
+    .map(({ kind, columns }) => {
+      const layer = { kind, below: below.slice(), bytes: summed(columns.map(({ bytes }) => bytes)) };
       layer.bytes.forEach((size, i) => (below[i] += size));
       return layer;
     });
 }
 
 function summed(columns: readonly Ints[]): Float64Array {
-  const total = new Float64Array(columns[0]?.length ?? 0);
+  const total = new Float64Array(columns[0].length);
   for (const column of columns) {
     column.forEach((size, i) => (total[i] += size));
   }
@@ -52,11 +48,25 @@ export function highestOf(sizes: Float64Array): number {
   return sizes.reduce((best, size, i) => (size > sizes[best] ? i : best), 0);
 }
 
-/** The bytes that the whole height stands for. */
-export function ceilingOf(curve: ICurve, layers: readonly ILayer[], whole: boolean): number {
-  const top = layers.at(-1);
-  const highest = Math.max(1, ...(top?.bytes.map((size, i) => size + top.below[i]) ?? []));
-  return whole && highest < curve.limit && curve.limit < MUCH_HIGHER * highest ? curve.limit : highest;
+/** The bytes that the whole height stands for, for a curve that is so high at most. */
+export function ceilingOf({ limit }: ICurve, highest: number): number {
+  return highest < limit && limit < MUCH_HIGHER * highest ? limit : Math.max(highest, 1);
+}
+
+export interface IHolder {
+  readonly kind: MemoryKind;
+  /** "" for what has no name. */
+  readonly name: string;
+  readonly size: number;
+}
+
+/** What held memory at a point, the largest first. */
+export function holdersAt({ parts }: ICurve, point: number): IHolder[] {
+  const holders = parts.map(({ kind, name, bytes }) => ({ kind, name, size: bytes[point] }));
+  return holders
+    .filter(({ size }) => size > 0)
+    .sort((a, b) => b.size - a.size)
+    .slice(0, MOST_HOLDERS);
 }
 
 /** Where the points are from left to right; each holds until the next, the last until the end. */
@@ -73,32 +83,6 @@ export function outlineOf({ below, bytes }: ILayer, lefts: Float64Array, ceiling
     .reverse()
     .join('');
   return `M${lefts[0].toFixed(1)} ${y(below[0])}${there}H${end(lefts.length - 1)}${back}Z`;
-}
-
-/** A layer that is as high, over as much of the width, has room for its letter. */
-const ROOM = { width: AREA.width / 30, height: 13 } as const;
-
-/** Where a layer's letter stands: at a point of the curve, so far from the left. */
-interface ISpot {
-  readonly point: number;
-  readonly x: number;
-}
-
-/** The middle of the longest stretch in which a layer has room for its letter; the line of the peak ends a stretch. */
-export function letterSpot({ bytes }: ILayer, lefts: Float64Array, ceiling: number, peak: number): ISpot | null {
-  const end = (i: number): number => lefts[i + 1] ?? AREA.width;
-  let [begin, widest] = [0, ROOM.width];
-  let found: ISpot | null = null;
-  bytes.forEach((size, i) => {
-    begin = i === peak ? i : begin;
-    begin = (AREA.height * size) / ceiling < ROOM.height ? i + 1 : begin;
-    if (begin <= i && end(i) - lefts[begin] >= widest) {
-      widest = end(i) - lefts[begin];
-      const point = pointAt(lefts, lefts[begin] + widest / 2);
-      found = { point, x: (lefts[point] + end(point)) / 2 };
-    }
-  });
-  return found;
 }
 
 /** The point that is shown there: the last one at or before it. */

@@ -3,7 +3,6 @@
  */
 import { moduleOf, type ITrace } from '../model/trace';
 import { filterOps, type IFilter } from './filter';
-import { argsort } from './sort';
 
 export type SortKey = 'id' | 'name' | 'device' | 'took' | 'module' | 'line' | 'phase';
 
@@ -14,14 +13,16 @@ export interface ISorting {
 
 export function tableRows(trace: ITrace, filter: IFilter, sorting: ISorting): Uint32Array {
   const ops = filterOps(trace, filter);
-  const sorted = sorting.key === 'id' ? ops : argsort(keysOf(trace, ops, sorting.key)).map(i => ops[i]);
+  const keyOf = keys(trace, sorting.key);
+  const sorted = sorting.key === 'id' ? ops : ops.toSorted((a, b) => keyOf(a) - keyOf(b));
   return sorting.falling ? sorted.toReversed() : sorted;
 }
 
-function keysOf(trace: ITrace, ops: Uint32Array, key: SortKey): Float64Array {
+/** What ops are sorted by. */
+function keys(trace: ITrace, key: SortKey): (op: number) => number {
   const { device, duration, name, phase, site } = trace.ops;
   const rank = key === 'name' || key === 'phase' || key === 'module' || key === 'line' ? ranks(trace.strings) : [];
-  const keys: Record<SortKey, (op: number) => number> = {
+  const known: Record<SortKey, (op: number) => number> = {
     id: op => op,
     name: op => rank[name[op]],
     device: op => device[op],
@@ -30,7 +31,7 @@ function keysOf(trace: ITrace, ops: Uint32Array, key: SortKey): Float64Array {
     module: op => rank[trace.modules.path[moduleOf(trace, op)]] ?? -1,
     line: op => (site[op] < 0 ? -1 : rank[trace.sites.file[site[op]]] * 2 ** 31 + trace.sites.line[site[op]])
   };
-  return Float64Array.from(ops, keys[key]);
+  return known[key];
 }
 
 /** The rank of each string among all strings in the order of their letters. */

@@ -7,7 +7,6 @@ import type { ITrace } from '../model/trace';
 import { EVERYTHING, filterOps } from './filter';
 import { flagsOf, type IFlag } from './flags';
 import { momentAt, onAxis } from './folds';
-import { isOver, rangeAt, type IRangeAnimation } from './range-animation';
 import { closeTo, grown, revealing } from './reveal';
 import { around, panned, zoomed, type IRange } from './scale';
 import { buildStack, type IStack } from './stack';
@@ -21,8 +20,6 @@ export interface ITimelineState {
   readonly width: number;
   /** The stretch of time in view. */
   readonly range: IRange;
-  /** A jump that is under way; `range` is how far it got. */
-  readonly animation: IRangeAnimation | null;
   readonly picked: IPicked;
   readonly flags: readonly IFlag[];
   /** The op under the pointer, -1 for none. */
@@ -37,9 +34,6 @@ export interface IFound {
   readonly tracks: ITracks;
 }
 
-/** The moment (ms) at which a jump may begin to be animated; null to be there at once. */
-export type Moment = number | null;
-
 export function startTimeline(trace: ITrace, picked: IPicked = NOTHING_PICKED): ITimelineState {
   const timeline = buildTimeline(trace, 'time');
   return {
@@ -47,7 +41,6 @@ export function startTimeline(trace: ITrace, picked: IPicked = NOTHING_PICKED): 
     stack: buildStack(timeline),
     width: 0,
     range: timeline.whole,
-    animation: null,
     picked,
     flags: flagsOf(trace, picked.finding),
     hovered: -1,
@@ -73,24 +66,17 @@ export function plotWidth(state: ITimelineState): number {
 }
 
 /** Show a stretch of time. */
-export function show(state: ITimelineState, range: IRange, now: Moment = null): ITimelineState {
-  return now === null
-    ? { ...state, range, animation: null }
-    : { ...state, animation: { from: state.range, to: range, since: now } };
+export function show(state: ITimelineState, range: IRange): ITimelineState {
+  return { ...state, range };
 }
 
-export function showAll(state: ITimelineState, now: Moment = null): ITimelineState {
-  return show(state, state.timeline.whole, now);
+export function showAll(state: ITimelineState): ITimelineState {
+  return show(state, state.timeline.whole);
 }
 
 /** Show less (factor below 1) or more, round a time that stays where it is; without one round the middle of the view. */
-export function zoom(
-  state: ITimelineState,
-  factor: number,
-  time = middleOf(state.range),
-  now: Moment = null
-): ITimelineState {
-  return show(state, zoomed(state.range, state.timeline.whole, factor, time), now);
+export function zoom(state: ITimelineState, factor: number, time = middleOf(state.range)): ITimelineState {
+  return show(state, zoomed(state.range, state.timeline.whole, factor, time));
 }
 
 function middleOf({ begin, end }: IRange): number {
@@ -98,9 +84,9 @@ function middleOf({ begin, end }: IRange): number {
 }
 
 /** Move the view by a share of its width. */
-export function pan(state: ITimelineState, share: number, now: Moment = null): ITimelineState {
+export function pan(state: ITimelineState, share: number): ITimelineState {
   const { range, timeline } = state;
-  return show(state, panned(range, timeline.whole, share * (range.end - range.begin)), now);
+  return show(state, panned(range, timeline.whole, share * (range.end - range.begin)));
 }
 
 /** Move the view so that a time is in its middle. */
@@ -110,15 +96,15 @@ export function centre(state: ITimelineState, time: number): ITimelineState {
 }
 
 /** Make the picked op or module fill the view. */
-export function showPicked(state: ITimelineState, now: Moment = null): ITimelineState {
+export function showPicked(state: ITimelineState): ITimelineState {
   const range = closeTo(state.timeline, state.picked.op, state.picked.module);
-  return range ? show(state, range, now) : state;
+  return range ? show(state, range) : state;
 }
 
 /** Let the axis count time or ops, and show all. */
 export function setClock(state: ITimelineState, clock: Clock): ITimelineState {
   const timeline = buildTimeline(state.timeline.trace, clock);
-  return find({ ...state, timeline, stack: buildStack(timeline), range: timeline.whole, animation: null }, state.query);
+  return find({ ...state, timeline, stack: buildStack(timeline), range: timeline.whole }, state.query);
 }
 
 /** Go on with a longer trace of the same ops; a view of the whole, or of its end, follows. */
@@ -149,22 +135,13 @@ function tracksOf({ lanes, start, end }: ITimeline, ops: Uint32Array): ITracks {
 }
 
 /** Take over what is picked, and bring a picked op into view: close enough to be seen where it belongs to a finding. */
-export function pick(state: ITimelineState, picked: IPicked, now: Moment = null): ITimelineState {
+export function pick(state: ITimelineState, picked: IPicked): ITimelineState {
   const { timeline, range } = state;
   const next = { ...state, picked, flags: flagsOf(timeline.trace, picked.finding) };
   const target = picked.op < 0 ? null : revealing(timeline, range, plotWidth(state), picked.op, picked.finding >= 0);
-  return target ? show(next, target, now) : next;
+  return target ? show(next, target) : next;
 }
 
 export function hover(state: ITimelineState, op: number): ITimelineState {
   return op === state.hovered ? state : { ...state, hovered: op };
-}
-
-/** Go on with the jump that is under way. */
-export function advance(state: ITimelineState, now: number): ITimelineState {
-  const { animation } = state;
-  if (animation === null) {
-    return state;
-  }
-  return { ...state, range: rangeAt(animation, now), animation: isOver(animation, now) ? null : animation };
 }

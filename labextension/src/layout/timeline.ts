@@ -6,7 +6,6 @@ import type { ITrace } from '../model/trace';
 import { buildCalls, type ICallRows } from './calls';
 import { buildCopies, type ICopies } from './copies';
 import { makeHeader, type IHeader } from './header';
-import { culpritLanes, type ICulpritLanes } from './culprit-lanes';
 import { buildLanes, type ILanes } from './lanes';
 import { foldsOf, onAxis, type IFold } from './folds';
 import type { IRange } from './scale';
@@ -32,7 +31,6 @@ export interface ITimeline {
   readonly lanes: ILanes;
   readonly calls: ICallRows;
   readonly copies: ICopies;
-  readonly culprits: readonly ICulpritLanes[];
   readonly header: IHeader;
   /** The ops that wait for a device, a row for each lane; without length. */
   readonly syncs: ITracks;
@@ -56,7 +54,6 @@ export function buildTimeline(trace: ITrace, clock: Clock): ITimeline {
     copies: buildCopies(trace, lanes, start),
     syncs: buildSyncs(trace, lanes, start),
     phases,
-    culprits: culpritLanes(trace, lanes),
     header: makeHeader(
       (trace.findings ?? []).some(({ op }) => op >= 0),
       phases.order.length > 0

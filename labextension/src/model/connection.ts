@@ -79,6 +79,8 @@ export interface IConnection extends IKnown {
   readonly chosen: IPending;
   readonly loading: 'no' | 'running' | 'done';
   readonly timer: 'settle' | 'patience' | null;
+  /** How many kernels there were: what an earlier one recorded is over. */
+  readonly kernels: number;
   /** What comes of an earlier attempt to connect is passed over. */
   readonly attempt: number;
   readonly nextRequest: number;
@@ -150,6 +152,7 @@ export function unconnected(kernel: IKernel, language: Language = 'en'): IConnec
     chosen: {},
     loading: 'no',
     timer: null,
+    kernels: 0,
     attempt: 0,
     nextRequest: 1,
     requests: [],
@@ -166,6 +169,12 @@ export function isShown({ message: { kind } }: IRequest): boolean {
 /** A cell runs, and the kernel answers when that has ended. */
 export function isSlow({ phase, kernel, requests }: IConnection): boolean {
   return phase === 'connected' && !kernel.isIdle && requests.some(isShown);
+}
+
+/** The numbers of the traces that the kernel has, one without devtrace none; null where it has not said so yet. */
+export function keptTraces({ phase, state, traces }: IConnection): readonly number[] | null {
+  const numbers = state === null ? null : traces.map(({ trace }) => trace);
+  return phase === 'absent' ? [] : numbers;
 }
 
 export function linkOf({ kernel, phase }: Pick<IConnection, 'kernel' | 'phase'>): Link {

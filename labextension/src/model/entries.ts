@@ -15,8 +15,6 @@ export interface IEntry {
   readonly ops: number;
   /** Findings, ledger, sites and sources; its ops may have been left away. */
   readonly outline: ITrace;
-  /** Its lines on which an optimizer did no more on the CPU than count: sites of the outline. */
-  readonly counting: ReadonlySet<number>;
   /** What the kernel knows it by, -1 when it does not. */
   readonly number: number;
   /** An earlier kernel recorded it: what it saw is gone, and its number may come again. */

@@ -16,15 +16,10 @@ export interface IEdit {
 
 export interface ICulprit {
   readonly name: string;
-  readonly names: readonly string[];
   readonly device: string;
-  readonly shape: readonly number[];
-  readonly dtype: string;
   /** Ids of sites, -1 when not known. */
   readonly born: number;
   readonly moved: number;
-  readonly chain: readonly number[];
-  readonly certainty: string;
 }
 
 /** A line of source beside a finding: a label, the id of its site, a remark or nothing. */
@@ -37,21 +32,19 @@ export interface IStoryLine {
 export interface IFinding {
   readonly rule: string;
   readonly severity: Severity;
-  readonly cause: string;
   readonly devices: readonly string[];
   readonly site: number;
   readonly op: number;
   readonly ops: readonly number[];
   readonly culprit: ICulprit | null;
   readonly count: number;
-  readonly bytes: number;
   readonly message: string;
   readonly help: string;
   readonly edits: readonly IEdit[];
   /** What was run and compared, if that proves the edits. */
   readonly proof?: string;
-  /** null: an older devtrace stored none. */
-  readonly lines: readonly IStoryLine[] | null;
+  /** Where its tensor was created, which move missed it, where it came by. */
+  readonly lines: readonly IStoryLine[];
 }
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -62,33 +55,26 @@ export function readFinding(data: JsonObject): IFinding {
   return {
     rule: text(data['rule']),
     severity: severity(data['severity']),
-    cause: text(data['cause']),
     devices: texts(data['devices']),
     site: id(data['site']),
     op,
     ops: ops.length > 0 ? ops : op >= 0 ? [op] : [],
     culprit: isObject(data['culprit']) ? readCulprit(data['culprit']) : null,
     count: number(data['count'], 1),
-    bytes: number(data['bytes'], 0),
     message: text(data['message']),
     help: text(data['help']),
     edits: list(data['edits']).filter(isObject).map(readEdit),
     proof: text(data['proof']),
-    lines: Array.isArray(data['lines']) ? data['lines'].filter(isObject).map(readLine) : null
+    lines: list(data['lines']).filter(isObject).map(readLine)
   };
 }
 
 function readCulprit(data: JsonObject): ICulprit {
   return {
     name: text(data['name']),
-    names: texts(data['names']),
     device: text(data['device']),
-    shape: numbers(data['shape']),
-    dtype: text(data['dtype']),
     born: id(data['born']),
-    moved: id(data['moved']),
-    chain: numbers(data['chain']),
-    certainty: text(data['certainty'])
+    moved: id(data['moved'])
   };
 }
 

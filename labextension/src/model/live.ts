@@ -28,14 +28,6 @@ const NOTHING_ELSE = {
   language: 'en'
 } as const;
 const PHASES = ['forward', 'backward', 'optimizer'] as const;
-/** Bytes of a value, by the name of its type in the message. */
-const READERS = {
-  float64: { size: 8, read: (data: DataView, at: number) => data.getFloat64(at, true) },
-  uint32: { size: 4, read: (data: DataView, at: number) => data.getUint32(at, true) },
-  int16: { size: 2, read: (data: DataView, at: number) => data.getInt16(at, true) },
-  uint16: { size: 2, read: (data: DataView, at: number) => data.getUint16(at, true) },
-  uint8: { size: 1, read: (data: DataView, at: number) => data.getUint8(at) }
-} as const;
 const NAMES = ['start', 'duration', 'name', 'device', 'thread', 'phase'] as const;
 type Name = (typeof NAMES)[number];
 type Columns = Record<Name, Float64Array>;
@@ -166,21 +158,15 @@ export class LiveOps {
   }
 }
 
-/** The columns of a message by name; null when they are not what it says. */
-function readColumns({ length, columns }: Append, buffers: readonly DataView[]): Columns | null {
-  const found = new Map<string, Float64Array>();
-  for (const [i, [name, type]] of columns.entries()) {
-    const reader = READERS[type as keyof typeof READERS] as (typeof READERS)[keyof typeof READERS] | undefined;
-    const buffer = buffers.at(i);
-    if (reader === undefined || buffer?.byteLength !== length * reader.size) {
-      return null;
-    }
-    found.set(
-      name,
-      Float64Array.from({ length }, (_, row) => reader.read(buffer, row * reader.size))
-    );
+/** The columns of a message by name, each of float64; null when they are not as long as it says. */
+function readColumns({ length }: Append, buffers: readonly DataView[]): Columns | null {
+  if (buffers.length !== NAMES.length || buffers.some(({ byteLength }) => byteLength !== 8 * length)) {
+    return null;
   }
-  return NAMES.every(name => found.has(name)) ? (Object.fromEntries(found) as Columns) : null;
+  const columns = buffers.map(
+    ({ buffer, byteOffset }) => new Float64Array(buffer.slice(byteOffset, byteOffset + 8 * length))
+  );
+  return Object.fromEntries(NAMES.map((name, i) => [name, columns[i]])) as Columns;
 }
 
 function isBelow(values: Float64Array, low: number, high: number): boolean {

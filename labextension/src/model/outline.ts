@@ -6,7 +6,6 @@ import { columnsOf, TABLE_NAMES } from './columns';
 import { isObject, type JsonObject } from './findings';
 import { ColumnReader } from './packed';
 import { readTrace } from './read';
-import { countingSites } from './optimizer-sites';
 import type { ITrace } from './trace';
 import type { Language } from './words/catalogue';
 
@@ -16,14 +15,12 @@ export interface IOutline {
   readonly outline: ITrace;
   readonly ops: number;
   readonly seconds: number;
-  /** The user's lines on which an optimizer did no more on the CPU than count: sites. */
-  readonly counting: ReadonlySet<number>;
 }
 
 /** Reads an output's data; throws as `readTrace` does. */
 export async function readOutline(data: unknown, otherwise: Language = 'en'): Promise<IOutline> {
   if (!isObject(data) || !isObject(data['ops'])) {
-    return { outline: await readTrace(data, otherwise), ops: 0, seconds: 0, counting: new Set() };
+    return { outline: await readTrace(data, otherwise), ops: 0, seconds: 0 };
   }
   const { ops } = data;
   const findings = findingsWithoutOps(data['findings']);
@@ -36,8 +33,7 @@ export async function readOutline(data: unknown, otherwise: Language = 'en'): Pr
     end = Math.max(end, start[i] + Math.max(duration[i] ?? 0, 0));
   }
   const seconds = start.length === 0 ? 0 : (end - start[0]) / 1e9;
-  const counting = await countingSites(outline, data);
-  return { outline, ops: start.length + outline.truncated, seconds, counting };
+  return { outline, ops: start.length + outline.truncated, seconds };
 }
 
 function withoutOps(): JsonObject {

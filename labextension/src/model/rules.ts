@@ -90,8 +90,8 @@ function areSpans({ ops }: ITrace, { begin, end }: Pick<ITrace['calls'], 'begin'
 
 function checkFinding(trace: ITrace, finding: IFinding, where: string): void {
   const { site, culprit, lines } = finding;
-  const sites = [site, culprit?.born ?? -1, culprit?.moved ?? -1, ...(lines ?? []).map(line => line.site)];
-  if (isOutside([...sites, ...(culprit?.chain ?? [])], trace.sites.length)) {
+  const sites = [site, culprit?.born ?? -1, culprit?.moved ?? -1, ...lines.map(line => line.site)];
+  if (isOutside(sites, trace.sites.length)) {
     throw damaged(`${where} points to a site that is not there`);
   }
   if (isOutside([finding.op, ...finding.ops], trace.ops.length)) {

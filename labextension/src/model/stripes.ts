@@ -20,8 +20,6 @@ export interface IStripe {
   readonly d2d: number;
   readonly syncs: number;
   readonly cpuCompute: number;
-  /** An optimizer's line: what it did on the CPU was to count its steps. */
-  readonly isCounting: boolean;
   readonly bytes: number;
 }
 
@@ -61,8 +59,8 @@ export function stripesOf(entries: readonly IEntry[]): Map<string, ICellStripes>
   );
 }
 
-function add(cells: Map<string, IKnown>, { outline, label, cell: run, counting, hasRunSince }: IEntry): void {
-  const lines = hasRunSince ? new Map<string, Map<number, IStripe>>() : linesOf(outline, label, counting);
+function add(cells: Map<string, IKnown>, { outline, label, cell: run, hasRunSince }: IEntry): void {
+  const lines = hasRunSince ? new Map<string, Map<number, IStripe>>() : linesOf(outline, label);
   const marks = hasRunSince ? [] : marksOf(outline, label);
   for (const cell of new Set([
     ...lines.keys(),
@@ -101,14 +99,13 @@ function marksOf(trace: ITrace, label: string): IMark[] {
     .filter(({ span }) => span.cellId !== '');
 }
 
-function linesOf(trace: ITrace, label: string, counting: ReadonlySet<number>): Map<string, Map<number, IStripe>> {
+function linesOf(trace: ITrace, label: string): Map<string, Map<number, IStripe>> {
   const cells = new Map<string, Map<number, IStripe>>();
   const counts = countsBySite(trace);
   for (const [cell, lines] of sitesByLine(trace, [...counts.keys()])) {
     const stripes = [...lines].map(([line, sites]) => {
       const sum = addCounts(sites.map(site => counts.get(site)).filter(known => known !== undefined));
-      const isCounting = sites.some(site => counting.has(site));
-      return sum ? ([[line, { ...stripeOf(trace, label, sites[0], sum), isCounting }]] as const) : [];
+      return sum ? ([[line, stripeOf(trace, label, sites[0], sum)]] as const) : [];
     });
     cells.set(cell, new Map(stripes.flat()));
   }
@@ -129,7 +126,7 @@ function sitesByLine(trace: ITrace, sites: readonly number[]): Map<string, Map<n
   return cells;
 }
 
-function stripeOf(trace: ITrace, label: string, site: number, counts: ILedgerCounts): Omit<IStripe, 'isCounting'> {
+function stripeOf(trace: ITrace, label: string, site: number, counts: ILedgerCounts): IStripe {
   const { ops, ...others } = counts;
   const { line, text } = spanOfSite(trace, site);
   const devices = [...ops].map((count, device) => ({

@@ -87,9 +87,10 @@ const TRANSITIONS: Transitions = {
 };
 
 function followKernel(turn: Turn, kernel: IKernel, isAnother: boolean): void {
-  const { isUntried, isMentioned, isStarted } = turn.state;
+  const { isUntried, isMentioned, isStarted, kernels } = turn.state;
   turn.set({ kernel });
   if (isAnother) {
+    turn.set({ kernels: kernels + 1 });
     drop(turn, 'connecting');
     if (!isUntried) {
       giveUp(turn, 'kernel.gone');
@@ -100,7 +101,7 @@ function followKernel(turn: Turn, kernel: IKernel, isAnother: boolean): void {
     turn.do({ kind: 'forget' });
     drop(turn, 'connecting');
     giveUp(turn, 'kernel.gone');
-    turn.set({ isUntried: true, loading: 'no' });
+    turn.set({ isUntried: true, loading: 'no', kernels: kernels + 1 });
   } else if (kernel.isReady && isUntried) {
     setTimer(turn, 'settle', SETTLE);
   } else if (kernel.isReady && kernel.isIdle && isMentioned) {

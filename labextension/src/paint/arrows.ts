@@ -1,15 +1,14 @@
 /**
  * Copies between lanes, and the ways of findings' tensors.
  */
-import { arrowsIn, clearOf, roomyLabels, type IArrow } from '../layout/copies';
-import { xOf } from '../layout/scale';
+import { arrowsIn, type IArrow } from '../layout/copies';
 import { hasRoomForLabels, LANE_GAP } from '../layout/stack';
 import type { IPoint } from '../layout/point';
 import { formatBytes } from '../layout/units';
+import { deviceByName } from '../model/trace';
 import { snap, type Context, type IFrame } from './context';
 import { severityLook } from './palette';
 import { fitted, textWidth } from './text';
-import { waitTicks } from './waits';
 
 export function paintArrows(ctx: Context, frame: IFrame): void {
   const arrows = arrowsIn(frame.timeline.copies, frame.range, frame.width).map(arrow => drawn(frame, arrow));
@@ -25,6 +24,8 @@ export function paintArrows(ctx: Context, frame: IFrame): void {
   }
 }
 
+/** Heads of arrows reach this far (px) to both sides. */
+const HEAD = 4;
 /** The middle of a label is so far (px) below the lane above it, where ticks of the lane below it end. */
 const CLEAR = 5;
 
@@ -37,12 +38,9 @@ interface IDrawn {
 
 function drawn(frame: IFrame, arrow: IArrow): IDrawn {
   const from = frame.stack.lanes[arrow.from];
-  const to = frame.stack.lanes[arrow.to];
-  const down = to.y > from.y;
-  const begin = (down ? from.y + from.height - 5 : from.y + 5) - frame.scrolled;
-  const end = (down ? to.y : to.y + to.height) - frame.scrolled;
-  const labelY = (down ? from.y + from.height + CLEAR : from.y - LANE_GAP + CLEAR) - frame.scrolled;
-  return { arrow, line: { x: snap(frame, arrow.x), begin, end }, labelY };
+  const line = lineBetween(frame, arrow.from, arrow.to, snap(frame, arrow.x));
+  const below = line.end > line.begin ? from.y + from.height : from.y - LANE_GAP;
+  return { arrow, line, labelY: below + CLEAR - frame.scrolled };
 }
 
 /** An arrow straight up or down. */
@@ -52,9 +50,12 @@ interface ILine {
   readonly end: number;
 }
 
-function paintArrow(ctx: Context, frame: IFrame, line: ILine, ink = frame.theme.text): void {
-  paintShaft(ctx, line, frame.theme.ground, 4);
-  paintInk(ctx, line, ink);
+/** From one lane into another, where they are on the canvas. */
+function lineBetween({ stack, scrolled }: IFrame, fromLane: number, toLane: number, x: number): ILine {
+  const [from, to] = [stack.lanes[fromLane], stack.lanes[toLane]];
+  const down = to.y > from.y;
+  const begin = (down ? from.y + from.height - 5 : from.y + 5) - scrolled;
+  return { x, begin, end: (down ? to.y : to.y + to.height) - scrolled };
 }
 
 function paintShaft(ctx: Context, { x, begin, end }: ILine, colour: string, width: number): void {
@@ -72,8 +73,8 @@ function paintInk(ctx: Context, line: ILine, ink: string): void {
   paintShaft(ctx, line, ink, 1.5);
   ctx.fillStyle = ink;
   ctx.beginPath();
-  ctx.moveTo(x - 4, end + head);
-  ctx.lineTo(x + 4, end + head);
+  ctx.moveTo(x - HEAD, end + head);
+  ctx.lineTo(x + HEAD, end + head);
   ctx.lineTo(x, end);
   ctx.closePath();
   ctx.fill();
@@ -87,48 +88,39 @@ function headOf({ begin, end }: Pick<ILine, 'begin' | 'end'>): number {
   return end > begin ? -6 : 6;
 }
 
-/** `×12 768 KB` to the right of each arrow that has room for it, those with the most bytes first. */
+/** `×12 768 KB` to the right of each arrow, where no other arrow and no pin stands in its way. */
 function paintLabels(ctx: Context, frame: IFrame, arrows: readonly IDrawn[]): void {
-  const shafts = arrows.map(({ line: { x, begin, end } }) => ({
-    x,
-    top: Math.min(begin, end),
-    bottom: Math.max(begin, end)
-  }));
-  const labels = [...arrows]
-    .sort((a, b) => b.arrow.bytes - a.arrow.bytes || a.line.x - b.line.x)
-    .map(({ arrow, line, labelY: y }) => {
-      const text = `${arrow.count > 1 ? `×${arrow.count} ` : ''}${formatBytes(arrow.bytes)}`;
-      return { text, left: clearOf(shafts, line.x, y) + 4, width: textWidth(ctx, text) + 4, y };
-    });
-  const marks = [
-    ...frame.marks.pins.map(({ x }) => ({ x, top: -Infinity, bottom: Infinity })),
-    ...waitTicks(frame).map(({ x, y }) => ({ x, top: y - 5, bottom: y + 1 }))
-  ];
-  for (const { text, left, width, y } of roomyLabels(labels, [...shafts, ...marks], frame.width)) {
-    ctx.fillStyle = frame.theme.ground;
-    ctx.fillRect(left, y - CLEAR, width, 2 * CLEAR);
-    ctx.fillStyle = frame.theme.text;
-    ctx.textAlign = 'left';
-    ctx.fillText(text, left + 2, y + 0.5);
+  const taken = [...arrows.map(({ line }) => line.x), ...frame.marks.pins.map(({ x }) => x)];
+  for (const { arrow, line, labelY: y } of arrows) {
+    const text = `${arrow.count > 1 ? `×${arrow.count} ` : ''}${formatBytes(arrow.bytes)}`;
+    const left = line.x + HEAD;
+    const right = left + textWidth(ctx, text) + HEAD;
+    if (right <= frame.width && !taken.some(x => x > line.x && x < right + HEAD)) {
+      ctx.fillStyle = frame.theme.ground;
+      ctx.fillRect(left, y - CLEAR, right - left, 2 * CLEAR);
+      ctx.fillStyle = frame.theme.text;
+      ctx.textAlign = 'left';
+      ctx.fillText(text, left + 2, y + 0.5);
+    }
   }
 }
 
-/** A finding's tensor on its way from its own lane into an op of another: what errors, and the finding that is picked, are about. */
+/** The tensor of an error, or of the picked finding, on its way from its own lane into the op's. */
 export function paintCulprits(ctx: Context, frame: IFrame): void {
-  const { timeline, stack, marks } = frame;
-  for (const { finding, op, from, to, name } of timeline.culprits) {
-    const pin = marks.pins.find(found => found.op === op);
-    const x = snap(frame, xOf(frame.range, frame.width, timeline.start[op])) + 4;
-    if (!pin || (pin.severity !== 'error' && marks.finding !== finding)) {
-      continue;
+  const { timeline, stack, marks, theme } = frame;
+  const { trace, lanes } = timeline;
+  for (const pin of marks.pins.filter(({ severity, finding }) => severity === 'error' || finding === marks.finding)) {
+    const { op, culprit } = trace.findings?.[pin.finding] ?? { op: -1, culprit: null };
+    const from = culprit ? lanes.find(trace.ops.thread[pin.op], deviceByName(trace, culprit.device)) : -1;
+    const to = lanes.laneOf[pin.op];
+    if (culprit && op === pin.op && from >= 0 && from !== to) {
+      const line = lineBetween(frame, from, to, snap(frame, pin.x) + 4);
+      const colour = severityLook(pin.severity, theme.dark).fill;
+      const { y, height } = stack.lanes[from];
+      paintShaft(ctx, line, theme.ground, 4);
+      paintInk(ctx, line, colour);
+      paintName(ctx, frame, culprit.name, { x: line.x, y: y + height / 2 - frame.scrolled }, colour);
     }
-    const colour = severityLook(pin.severity, frame.theme.dark).fill;
-    const [own, other] = [stack.lanes[from], stack.lanes[to]];
-    const down = other.y > own.y;
-    const begin = (down ? own.y + own.height - 5 : own.y + 5) - frame.scrolled;
-    const end = (down ? other.y : other.y + other.height) - frame.scrolled;
-    paintArrow(ctx, frame, { x, begin, end }, colour);
-    paintName(ctx, frame, name, { x, y: own.y + own.height / 2 - frame.scrolled }, colour);
   }
 }
 

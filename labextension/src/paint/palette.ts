@@ -15,30 +15,11 @@ export interface IDeviceLook {
 
 type Kind = keyof typeof table.kinds;
 
-export type Palette = 'colour' | 'grey';
-
-/** A device's look depends on these beside its name. */
-export interface IAppearance {
-  readonly dark: boolean;
-  readonly palette: Palette;
-}
-
-/** Lightness by kind, for users who want no colour: hatch and letter tell the devices apart. */
-const GREYS: Readonly<Record<Kind, readonly [fill: string, ink: string]>> = {
-  cpu: ['#d4d4d4', '#111111'],
-  cuda: ['#5e5e5e', '#ffffff'],
-  mps: ['#8d8d8d', '#111111'],
-  xpu: ['#a6a6a6', '#111111'],
-  meta: ['#f0f0f0', '#111111'],
-  other: ['#767676', '#ffffff']
-};
-
-export function deviceLook(name: string, { dark, palette }: IAppearance): IDeviceLook {
+export function deviceLook(name: string, dark: boolean): IDeviceLook {
   const { kind, at, letter } = parse(name);
   const { steps } = table.kinds[kind];
   const step = steps[at % steps.length];
-  const colour = dark ? [step.dark, step.dark_ink] : [step.light, step.light_ink];
-  const [fill, ink] = palette === 'grey' ? GREYS[kind] : colour;
+  const [fill, ink] = dark ? [step.dark, step.dark_ink] : [step.light, step.light_ink];
   return { fill, ink, hatch: step.hatch, letter };
 }
 

@@ -87,12 +87,14 @@ export function siteLink({ owner, trace, selection, disposables }: IViewContext,
   return link;
 }
 
-/** Text in which `backticks` mark code. */
+/** Text in which `backticks` mark code; a long name breaks after a dot. */
 export function withCode(owner: Node, text: string): Node[] {
+  const broken = (code: string): Array<Node | string> =>
+    code.split(/(?<=\.)/).flatMap((part, i) => (i === 0 ? [part] : [h(owner, 'wbr'), part]));
   return text
     .slice(0, 4000)
     .split('`')
     .map((part, i) =>
-      i % 2 === 1 ? h(owner, 'code', { text: part }) : (owner.ownerDocument ?? document).createTextNode(part)
+      i % 2 === 1 ? h(owner, 'code', {}, ...broken(part)) : (owner.ownerDocument ?? document).createTextNode(part)
     );
 }

@@ -1,7 +1,7 @@
 /**
  * The findings, worst first as Python ordered them, each with its message, its story and its fix.
  */
-import { editLabel, firstLine, moreLabel, opOrRule, storyOf } from '../layout/finding-text';
+import { editLabel, firstLine, moreLabel, opOrRule } from '../layout/finding-text';
 import { formatCount } from '../layout/units';
 import type { IEdit, IFinding } from '../model/findings';
 import type { ITrace } from '../model/trace';
@@ -167,9 +167,9 @@ function details(context: IViewContext, finding: IFinding, index: number): HTMLE
   const add = (term: string, ...parts: Array<Node | string>): void => {
     list.append(h(owner, 'dt', { text: term }), h(owner, 'dd', {}, ...parts));
   };
-  for (const { label, site, remark } of storyOf(trace, finding).slice(0, MOST_STEPS)) {
+  for (const { label, site, remark } of finding.lines.slice(0, MOST_STEPS)) {
     const code = site < 0 ? '' : firstLine(trace.strings[trace.sites.text[site]]);
-    const beside = remark === '' ? [] : [' ', h(owner, 'span', { class: 'dt-remark', text: remark })];
+    const beside = remark === '' ? [] : [' ', h(owner, 'span', { class: 'dt-remark' }, ...withCode(owner, remark))];
     const link = site < 0 ? [] : [siteLink(context, site), ' '];
     add(label, ...link, h(owner, 'code', { text: code }), ...beside);
   }

@@ -41,7 +41,7 @@ function reasonOf(error: unknown, language: Language): string {
 }
 
 /** Show one sentence instead of a report. */
-export function showSentence(el: HTMLElement, sentence: string): () => void {
+function showSentence(el: HTMLElement, sentence: string): () => void {
   const data = { devtrace: 'report', ready: 'true', opCount: '0' };
   const root = h(el, 'div', { class: 'dt-root dt-refused', role: 'alert', data }, ...withCode(el, sentence));
   el.append(root);

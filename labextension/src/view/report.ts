@@ -73,7 +73,8 @@ function summary(owner: Node, trace: ITrace, isUntraced: boolean): HTMLElement {
     const count = devices.length - MOST_CHIPS;
     chips.push(h(owner, 'span', { class: 'dt-faint', text: sentence(language, 'more.items', { count }) }));
   }
-  const counts = [sentence(language, 'count.ops', { count: ops.length }), formatTime(timeOfOps(trace, 0, ops.length))];
+  const time = timeOfOps(trace, 0, ops.length);
+  const counts = [sentence(language, 'count.ops', { count: ops.length }), ...(time > 0 ? [formatTime(time)] : [])];
   const facts = isUntraced ? [] : counts;
   if (trace.truncated > 0) {
     facts.push(sentence(language, 'report.folded', { count: trace.truncated }));

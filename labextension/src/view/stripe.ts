@@ -10,7 +10,7 @@ import { h } from './dom';
 import { withCode } from './chips';
 import { languageAround } from './language';
 import { chipOf } from './sidebar/device';
-import { isDark, paletteOf } from './theme';
+import { isDark } from './theme';
 
 /** Devices of one line that are shown side by side. */
 const MOST = 4;
@@ -18,9 +18,8 @@ const MOST = 4;
 /** `first`: no line above has the same devices, so the letters are shown. The theme chooses between the two colours by CSS. */
 export function stripeElement(owner: Node, stripe: IStripe, first: boolean, stale: boolean): HTMLElement {
   const devices = stripe.devices.slice(0, MOST);
-  const palette = paletteOf(owner);
   const bands = devices.map(({ device }) => {
-    const [light, dark] = [deviceLook(device, { dark: false, palette }), deviceLook(device, { dark: true, palette })];
+    const [light, dark] = [deviceLook(device, false), deviceLook(device, true)];
     return h(
       owner,
       'i',
@@ -71,14 +70,19 @@ export function stripeCard(owner: HTMLElement, stripe: IStripe, stale: boolean):
   for (const [what, count] of facts.filter(([, each]) => each > 0)) {
     list.append(h(owner, 'li', { text: sentence(language, what, { count }) }));
   }
-  if (stripe.isCounting) {
-    list.append(h(owner, 'li', { class: 'dt-faint', text: sentence(language, 'stripe.counting') }));
+  if (isApart(stripe)) {
+    list.append(h(owner, 'li', { class: 'dt-faint', text: sentence(language, 'stripe.apart') }));
   }
   if (stripe.bytes > 0) {
     list.append(h(owner, 'li', { text: sentence(language, 'stripe.copied', { size: formatBytes(stripe.bytes) }) }));
   }
   const title = stale ? sentence(language, 'stripe.edited', { label: stripe.label }) : stripe.label;
   return tip(owner, h(owner, 'strong', { text: title }), list);
+}
+
+/** What a line did on the CPU beside its work on a device was no part of that: an optimizer's step counts, say. */
+function isApart({ devices, cpuCompute }: IStripe): boolean {
+  return cpuCompute === 0 && devices.length > 1 && devices.some(({ device }) => device === 'cpu');
 }
 
 export function markCard(owner: HTMLElement, marks: readonly IMark[]): HTMLElement {

@@ -4,17 +4,8 @@
 import { deviceName, type ITrace } from '../model/trace';
 import type { Fill, IDevicePaint, ITheme } from '../paint/context';
 import { hatchCss, paintHatch, TILE } from '../paint/hatch';
-import { deviceLook, severityLook, type IAppearance, type IDeviceLook, type Palette } from '../paint/palette';
+import { deviceLook, severityLook, type IDeviceLook } from '../paint/palette';
 import type { Disposables } from './disposables';
-
-/** The appearance of the page round an element; the settings of the extension put the palette on the body. */
-export function appearanceOf(el: HTMLElement): IAppearance {
-  return { dark: isDark(el), palette: paletteOf(el) };
-}
-
-export function paletteOf(node: Node): Palette {
-  return (node.ownerDocument ?? document).body.dataset['dtPalette'] === 'grey' ? 'grey' : 'colour';
-}
 
 /**
  * True if the page round an element is dark. JupyterLab and Notebook mark the body, VS Code gives it a class, a page of ours has an
@@ -80,22 +71,22 @@ function systemDark(el: HTMLElement): MediaQueryList | undefined {
 
 /** Keeps the colours of a report those of the page: its custom properties are set here, what paints by itself subscribes. */
 export class Theme {
-  private _appearance: IAppearance;
+  private _isDark: boolean;
 
   private readonly _listeners = new Set<() => void>();
 
   constructor(root: HTMLElement, trace: ITrace, disposables: Disposables) {
-    this._appearance = appearanceOf(root);
+    this._isDark = isDark(root);
     dress(root, trace);
     onThemeChange(root, disposables, () => {
-      this._appearance = appearanceOf(root);
+      this._isDark = isDark(root);
       dress(root, trace);
       this._listeners.forEach(listener => listener());
     });
   }
 
-  get appearance(): IAppearance {
-    return this._appearance;
+  get isDark(): boolean {
+    return this._isDark;
   }
 
   /** Call the listener after each change; the result ends that. */
@@ -107,10 +98,10 @@ export class Theme {
   }
 }
 
-/** Call `changed` whenever the page, or one that it is framed in, may have gone from light to dark or back, or to another palette. */
+/** Call `changed` whenever the page, or one that it is framed in, may have gone from light to dark or back. */
 export function onThemeChange(root: HTMLElement, disposables: Disposables, changed: () => void): void {
   const observer = new MutationObserver(changed);
-  const attributeFilter = ['class', 'style', 'theme', 'data-theme', 'data-dt-theme', 'data-dt-palette'];
+  const attributeFilter = ['class', 'style', 'theme', 'data-theme', 'data-dt-theme'];
   for (
     let page: Document | undefined = root.ownerDocument;
     page;
@@ -133,10 +124,10 @@ const MOST_COLOURS = 512;
 
 /** Set the colours of a trace's devices and of severities as custom properties of `root`. */
 export function dress(root: HTMLElement, trace: ITrace): void {
-  const appearance = appearanceOf(root);
-  dressSeverities(root, appearance.dark);
+  const dark = isDark(root);
+  dressSeverities(root, dark);
   for (let device = 0; device < Math.min(trace.devices.length, MOST_COLOURS); device++) {
-    const look = deviceLook(deviceName(trace, device), appearance);
+    const look = deviceLook(deviceName(trace, device), dark);
     root.style.setProperty(`--dt-device-${device}`, look.fill);
     root.style.setProperty(`--dt-ink-${device}`, look.ink);
     root.style.setProperty(`--dt-hatch-${device}`, hatchCss(look.hatch, look.ink));
@@ -168,10 +159,10 @@ export function readTheme(el: HTMLElement): ITheme {
 }
 
 /** Make a fill for each device: its colour, with its hatch as a pattern of device pixels. */
-export function devicePaints(el: HTMLElement, trace: ITrace, appearance: IAppearance, ratio: number): IDevicePaint[] {
+export function devicePaints(el: HTMLElement, trace: ITrace, dark: boolean, ratio: number): IDevicePaint[] {
   return Array.from({ length: trace.devices.length }, (_, device) => {
     const name = deviceName(trace, device);
-    const look = deviceLook(name, appearance);
+    const look = deviceLook(name, dark);
     return {
       name,
       simulated: trace.devices.simulated[device] === 1,

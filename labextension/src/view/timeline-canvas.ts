@@ -45,7 +45,7 @@ export class TimelineCanvas {
   constructor(
     private readonly _root: HTMLElement,
     private readonly _theme: Theme,
-    private readonly _content: (now: number) => IFrameContent
+    private readonly _content: () => IFrameContent
   ) {
     this.node = h(_root, 'canvas', { class: 'dt-canvas', aria: { hidden: 'true' } });
   }
@@ -79,7 +79,7 @@ export class TimelineCanvas {
     return this._width;
   }
 
-  private readonly _paint = (now: number): void => {
+  private readonly _paint = (): void => {
     this._frame = 0;
     const ctx = this._width === 0 ? null : this.node.getContext('2d', { alpha: false });
     if (!ctx) {
@@ -87,7 +87,7 @@ export class TimelineCanvas {
     }
     const ratio = this.node.ownerDocument.defaultView?.devicePixelRatio ?? 1;
     this._fit(ratio);
-    const frame = this._makeFrame(this._content(now), ratio);
+    const frame = this._makeFrame(this._content(), ratio);
     const minimap = this._minimapOf(frame);
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     paintFrame(ctx, frame, () => {
@@ -111,7 +111,7 @@ export class TimelineCanvas {
 
   private _makeFrame(content: IFrameContent, ratio: number): IFrame {
     if (this._colours === null) {
-      const devices = devicePaints(this._root, content.timeline.trace, this._theme.appearance, ratio);
+      const devices = devicePaints(this._root, content.timeline.trace, this._theme.isDark, ratio);
       this._colours = { theme: readTheme(this._root), devices };
       this._minimap = null;
     }

@@ -23,7 +23,7 @@ function actionOf(plot: IPlot, { key, shiftKey }: KeyboardEvent): (() => void) |
     case 'ArrowLeft':
     case 'ArrowRight': {
       const step = key === 'ArrowLeft' ? -1 : 1;
-      return shiftKey ? () => pickNeighbour(plot, step) : () => plot.change(pan(plot.state, step * 0.2, plot.now));
+      return shiftKey ? () => pickNeighbour(plot, step) : () => plot.change(pan(plot.state, step * 0.2));
     }
     case 'ArrowUp':
     case 'ArrowDown':
@@ -33,11 +33,11 @@ function actionOf(plot: IPlot, { key, shiftKey }: KeyboardEvent): (() => void) |
     case '+':
     case '=':
     case '-':
-      return () => plot.change(zoom(plot.state, key === '-' ? 1 / 0.6 : 0.6, undefined, plot.now));
+      return () => plot.change(zoom(plot.state, key === '-' ? 1 / 0.6 : 0.6));
     case 'Home':
-      return () => plot.change(showAll(plot.state, plot.now));
+      return () => plot.change(showAll(plot.state));
     case 'Enter':
-      return () => plot.change(showPicked(plot.state, plot.now));
+      return () => plot.change(showPicked(plot.state));
     case 'Escape':
       return () => plot.selection.clear();
     case 'Tab':

@@ -4,7 +4,7 @@
 import type { Picked } from '../layout/pick';
 import type { IPoint } from '../layout/point';
 import { findingAt, isOnMinimap, itemAt, minimapTime, timeAt } from '../layout/timeline-points';
-import { centre, pan, plotWidth, showPicked, zoom, type ITimelineState, type Moment } from '../layout/timeline-state';
+import { centre, pan, plotWidth, showPicked, zoom, type ITimelineState } from '../layout/timeline-state';
 import type { Disposables } from './disposables';
 import type { Selection } from './selection';
 
@@ -13,8 +13,6 @@ export interface IPlot {
   readonly node: HTMLElement;
   readonly selection: Selection;
   readonly state: ITimelineState;
-  /** The moment at which a jump begins; null where the user wants no motion. */
-  readonly now: Moment;
   change(state: ITimelineState): void;
   /** Show the card of what is under the pointer. */
   hover(item: Picked, point: IPoint): void;
@@ -35,7 +33,7 @@ export function listenToPointer(plot: IPlot, disposables: Disposables): void {
   disposables.listen(plot.node, 'pointerup', pointers.up);
   disposables.listen(plot.node, 'pointercancel', pointers.up);
   disposables.listen(plot.node, 'pointerleave', () => plot.hover(null, CORNER));
-  disposables.listen(plot.node, 'dblclick', () => plot.change(showPicked(plot.state, plot.now)));
+  disposables.listen(plot.node, 'dblclick', () => plot.change(showPicked(plot.state)));
 }
 
 const CORNER: IPoint = { x: 0, y: 0 };

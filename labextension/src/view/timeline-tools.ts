@@ -49,9 +49,9 @@ function buttons(owner: Node, plot: IPlot, disposables: Disposables): HTMLElemen
   };
   return [
     clock,
-    act('−', 'timeline.zoom-out', state => zoom(state, 1.8, undefined, plot.now)),
-    act('+', 'timeline.zoom-in', state => zoom(state, 1 / 1.8, undefined, plot.now)),
-    act('⤢', 'timeline.all', state => showAll(state, plot.now)),
-    act('◎', 'timeline.picked', state => showPicked(state, plot.now))
+    act('−', 'timeline.zoom-out', state => zoom(state, 1.8)),
+    act('+', 'timeline.zoom-in', state => zoom(state, 1 / 1.8)),
+    act('⤢', 'timeline.all', showAll),
+    act('◎', 'timeline.picked', showPicked)
   ];
 }

@@ -6,17 +6,7 @@ import { momentAt } from '../layout/folds';
 import type { Picked } from '../layout/pick';
 import type { IPoint } from '../layout/point';
 import { pinsOf, pointOfOp, scrollToOp } from '../layout/timeline-points';
-import {
-  advance,
-  grow,
-  gutterOf,
-  hover,
-  pick,
-  resize,
-  startTimeline,
-  type ITimelineState,
-  type Moment
-} from '../layout/timeline-state';
+import { grow, gutterOf, hover, pick, resize, startTimeline, type ITimelineState } from '../layout/timeline-state';
 import { formatTime } from '../layout/units';
 import type { IPicked } from '../model/picks';
 import type { ITrace } from '../model/trace';
@@ -29,7 +19,6 @@ import type { Theme } from './theme';
 import { TimelineCanvas, type IFrameContent } from './timeline-canvas';
 import { listenToKeys } from './timeline-keys';
 import { listenToPointer, type IPlot } from './timeline-pointer';
-import { NowhereHint } from './timeline-nowhere';
 import { timelineTools } from './timeline-tools';
 
 const NOWHERE: IPoint = { x: 0, y: 0 };
@@ -61,7 +50,6 @@ class TimelineView implements IPlot {
   private readonly _spacer: HTMLElement;
   private readonly _readout: HTMLElement;
   private readonly _card: Card;
-  private readonly _nowhere: NowhereHint;
   /** The card is the picked op's, not that of what is under the pointer. */
   private _isFollowing = false;
 
@@ -73,14 +61,13 @@ class TimelineView implements IPlot {
   ) {
     this._state = startTimeline(trace, selection.picked);
     this._root = h(el, 'div', { class: 'dt-timeline', data: { devtrace: 'timeline' } });
-    this._canvas = new TimelineCanvas(this._root, theme, now => this._content(now));
+    this._canvas = new TimelineCanvas(this._root, theme, () => this._content());
     this._spacer = h(el, 'div', { class: 'dt-spacer' });
     this.node = plotElement(this._root, this._state, this._canvas.node, this._spacer);
     this._readout = h(el, 'p', { class: 'dt-hidden', role: 'status' });
     const frame = h(el, 'div', { class: 'dt-plot-frame' }, this.node);
     this._card = new Card(trace, frame);
-    this._nowhere = new NowhereHint(frame, this, this._disposables);
-    frame.append(this._card.node, this._nowhere.node);
+    frame.append(this._card.node);
     this._root.append(timelineTools(this._root, this, this._disposables), frame, this._readout);
     el.append(this._root);
     this._listen(theme);
@@ -97,15 +84,8 @@ class TimelineView implements IPlot {
   change(state: ITimelineState): void {
     if (state !== this._state) {
       this._state = state;
-      this._nowhere.update();
       this._canvas.redraw();
     }
-  }
-
-  get now(): Moment {
-    const { defaultView } = this.node.ownerDocument;
-    const isStill = defaultView?.matchMedia('(prefers-reduced-motion: reduce)').matches ?? true;
-    return isStill ? null : performance.now();
   }
 
   readonly update = (trace: ITrace): void => {
@@ -160,7 +140,7 @@ class TimelineView implements IPlot {
 
   private _pick(picked: IPicked): void {
     const { op } = picked;
-    this.change(pick(this._state, picked, this.now));
+    this.change(pick(this._state, picked));
     if (op >= 0) {
       this._readout.textContent = opSentence(this._state.timeline.trace, op).slice(0, 500);
       this.node.scrollTop = scrollToOp(this._state, op, this.node.scrollTop, this.node.clientHeight);
@@ -187,8 +167,7 @@ class TimelineView implements IPlot {
     this.change(resize(this._state, this._canvas.width));
   }
 
-  private _content(now: number): IFrameContent {
-    this.change(advance(this._state, now));
+  private _content(): IFrameContent {
     if (this._isFollowing) {
       this._moveCard();
     }

@@ -3,7 +3,7 @@
 Names by device, mixed models with their parts that lie elsewhere, and the findings of all cells.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from devtrace.notebook.cells import Traced, Tracing
@@ -23,7 +23,7 @@ Section = tuple[str, tuple[tuple[str, str], ...]]
 def device_list(tracing: Tracing) -> dict[str, str]:
     """Return the list by MIME type; nothing of the notebook's names is run or changed."""
     inventory = drain(whole_listing(tracing.names_of_user(), simulated=bool(tracing.simulated)))
-    sections = (*_names(inventory), _findings(list(tracing.history)))
+    sections = (*_names(inventory), _findings(_last_of_each_cell(tracing.history)))
     text = "\n\n".join("\n".join([heading, *_columns(lines)]) for heading, lines in sections)
     html = "\n".join(f"<div><b>{escape_markup(heading)}</b></div>\n{_table(lines)}" for heading, lines in sections)
     return {"text/html": f'<div data-devtrace="devices">\n{html}\n</div>', "text/plain": text}
@@ -64,6 +64,15 @@ def _lines(row: Row, device: str) -> Iterator[tuple[str, str]]:
 def _what(row: Row) -> str:
     shape = f" {row['dtype']} {tuple(row['shape'])}" if "shape" in row else ""
     return f"{safe_line(row['type'], 60)}{shape}"
+
+
+def _last_of_each_cell(history: Iterable[Traced]) -> list[Traced]:
+    """Return the traces that the last run of each cell left, as the sidebar does."""
+    last: dict[str, Traced] = {}
+    for traced in history:
+        last.pop(traced.cell.id, None)
+        last[traced.cell.id or traced.label] = traced
+    return list(last.values())
 
 
 def _findings(history: list[Traced]) -> Section:

@@ -5,9 +5,10 @@ installed: `pip install "devtrace[live]"`. Both speak the same messages.
 
 Its custom messages are those of `panel/messages.json`, `to_view` and `from_view`. "begin" forgets what was there.
 "append" brings the ops since the last message and the names that they bring; an index counts all names so far. Its
-columns are the message's buffers, little-endian typed arrays: `start` and `duration` are ns (duration -1: the op
-raised), `phase` is 1 in a backward pass, 2 in an optimizer. `counts` are ops and bytes by device. "ready" comes from a
-view that has nothing yet: it is sent all of the recording that runs. "stop" interrupts the cell.
+columns are the message's buffers, those of `COLUMNS` in their order, each of little-endian float64: `start` and
+`duration` are ns (duration -1: the op raised), `phase` is 1 in a backward pass, 2 in an optimizer. `counts` are ops
+and bytes by device. "ready" comes from a view that has nothing yet: it is sent all of the recording that runs. "stop"
+interrupts the cell.
 
 At most eight messages a second leave, from a thread of their own. A busy kernel hears "stop" only where comms have a
 subshell (JupyterLab 4.4 on): the view interrupts through the kernel's own channel too. An anywidget has no such
@@ -194,7 +195,6 @@ class _RecordingReader:
         content = {
             "kind": "append",
             "length": len(new),
-            "columns": [[name, kind.__name__] for name, kind in COLUMNS.items()],
             "names": new.names,
             "devices": new.devices,
             "threads": new.threads,
@@ -205,4 +205,4 @@ class _RecordingReader:
             "copied": counts.copied,
             "counts": {device: list(numbers) for device, numbers in counts.devices.items()},
         }
-        return content, [new.columns[name].tobytes() for name in COLUMNS]
+        return content, [new.columns[name].astype("<f8").tobytes() for name in COLUMNS]

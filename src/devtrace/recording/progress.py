@@ -24,7 +24,7 @@ COLUMNS: Final[dict[str, Any]] = {
     "thread": np.uint16,
     "phase": np.uint8,
 }
-"""The type of each column, as a browser's typed arrays have them."""
+"""The type of each column."""
 
 
 @dataclass(slots=True)

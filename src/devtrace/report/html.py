@@ -74,7 +74,7 @@ def _rows(lines: Iterable[str]) -> str:
 
 
 def _labelled(line: Line) -> str:
-    beside = f" &ensp; {escape_markup(line.remark)}" if line.remark else ""
+    beside = f" &ensp; {_marked_up(line.remark)}" if line.remark else ""
     return f"<b>{escape_markup(line.label)}</b> {escape_markup(str(line.site))}{_code(line.site)}{beside}"
 
 

@@ -7,11 +7,11 @@ import { deviceLook } from '../../paint/palette';
 import { chip, swatch } from '../chips';
 import { h } from '../dom';
 import { languageAround } from '../language';
-import { appearanceOf } from '../theme';
+import { isDark } from '../theme';
 
 /** Custom properties for whatever is filled in a device's colour. */
 export function lookOf(owner: HTMLElement, device: string): Record<string, string> {
-  const look = deviceLook(device, appearanceOf(owner));
+  const look = deviceLook(device, isDark(owner));
   return { '--dt-fill': look.fill, '--dt-ink': look.ink, '--dt-hatch': hatchCss(look.hatch, look.ink) };
 }
 

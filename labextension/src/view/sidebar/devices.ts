@@ -8,12 +8,11 @@ import type { IDeviceMemory, IDeviceShare, IDeviceTotal, IHolding, IInventory, I
 import type { ISidebar } from '../../model/sidebar';
 import { joined, sentence, type Language } from '../../model/words/catalogue';
 import { withCode } from '../chips';
-import { button, h } from '../dom';
+import { h } from '../dom';
 import { barOf, chipOf, swatchOf } from './device';
 import type { IDrawing } from './drawing';
 import { folding } from './section';
 
-/** Rows of one device that are shown at once; more when asked for. */
 const KINDS = [
   ['model', 'held.models'],
   ['optimizer', 'held.optimizers'],
@@ -25,7 +24,6 @@ const PARTS = {
   attribute: 'held.attribute',
   unregistered: 'held.unregistered'
 } as const;
-const FIRST = 100;
 
 export function drawDevices({ inventory }: ISidebar, drawing: IDrawing): void {
   const { body, language } = drawing;
@@ -108,24 +106,9 @@ function memoryOf(device: string, memory: IDeviceMemory, { body, language }: IDr
   );
 }
 
-function listOf(rows: readonly IHolding[], { body, scope, language }: IDrawing): HTMLElement {
-  const list = h(body, 'ul', { class: 'dt-side-list' });
-  const add = (from: number, to: number): void => {
-    const shown = rows.slice(from, to);
-    list.append(...shown.map(row => h(body, 'li', { class: 'dt-side-held' }, ...holdingRow(language, body, row))));
-  };
-  add(0, FIRST);
-  if (rows.length > FIRST) {
-    const label = sentence(language, 'held.more', { count: rows.length - FIRST });
-    const more = button(body, label, { class: 'dt-small' });
-    const item = h(body, 'li', {}, more);
-    scope.listen(more, 'click', () => {
-      item.remove();
-      add(FIRST, rows.length);
-    });
-    list.append(item);
-  }
-  return list;
+function listOf(rows: readonly IHolding[], { body, language }: IDrawing): HTMLElement {
+  const items = rows.map(row => h(body, 'li', { class: 'dt-side-held' }, ...holdingRow(language, body, row)));
+  return h(body, 'ul', { class: 'dt-side-list' }, ...items);
 }
 
 /** `x   [128, 768] float32   384 KB` */

@@ -8,8 +8,8 @@ import { h } from '../dom';
 import { Disposables } from '../disposables';
 import type { IActions, IDrawing } from './drawing';
 
-/** A finger's click may come this many ms after its release. */
-const CLICK_DELAY = 100;
+/** What is pressed is looked at again after this many ms. */
+const PRESS = 50;
 
 /** A count beside a title; `isFaint`: of what asks for nothing. */
 export interface ICount {
@@ -32,12 +32,9 @@ export class Part {
   readonly node: HTMLElement;
   private readonly _body: HTMLElement;
   private readonly _count: HTMLElement;
-  private readonly _listeners = new Disposables();
   private readonly _open = new Map<string, boolean>();
   private _shown: ISidebar | null = null;
   private _drawn = new Disposables();
-  private _isPressed = false;
-  private _isStale = false;
   private _timer = 0;
 
   constructor(
@@ -49,7 +46,6 @@ export class Part {
     this._count = h(owner, 'span', { class: 'dt-side-counts' });
     this._body = _part.title === undefined ? this._plain(owner) : h(owner, 'div', { class: 'dt-side-body' });
     this.node = _part.title === undefined ? this._body : this._folding(owner, sentence(_language, _part.title));
-    this._listenToPresses();
   }
 
   update(shown: ISidebar): void {
@@ -57,7 +53,6 @@ export class Part {
     this._shown = shown;
     const { name, isEmpty } = this._part;
     this.node.hidden = name !== 'controls' && (shown.link === 'nowhere' || (isEmpty?.(shown) ?? false));
-    this._showCounts(this._part.count?.(shown, this._language) ?? []);
     if (before === null || this._part.reads.some(key => before[key] !== shown[key])) {
       this.redraw();
     }
@@ -65,8 +60,12 @@ export class Part {
 
   /** Draws again although nothing changed: the theme did. */
   readonly redraw = (): void => {
-    this._isStale = this._isPressed;
-    if (this._shown === null || this._isStale) {
+    window.clearTimeout(this._timer);
+    if (this._shown === null) {
+      return;
+    }
+    if (this._body.querySelector(':active') !== null) {
+      this._timer = window.setTimeout(this.redraw, PRESS);
       return;
     }
     const focused = focusedKey(this._body);
@@ -75,23 +74,20 @@ export class Part {
     this._body.replaceChildren();
     const { _body: body, _drawn: scope, _actions: actions, _language: language, _open: open } = this;
     this._part.draw(this._shown, { body, scope, actions, language, open });
+    this._showCounts(this._part.count?.(this._shown, language) ?? []);
     restoreFocus(this._body, focused);
   };
 
   dispose(): void {
     window.clearTimeout(this._timer);
-    this._listeners.dispose();
     this._drawn.dispose();
     this.node.remove();
   }
 
   private _showCounts(counts: readonly ICount[]): void {
-    const text = counts.map(each => each.text).join(' ');
-    if (this._count.textContent !== text) {
-      const look = (isFaint = false): string => (isFaint ? 'dt-faint' : 'dt-side-count');
-      const parts = counts.map(each => h(this._count, 'span', { class: look(each.isFaint), text: each.text }));
-      this._count.replaceChildren(...parts.flatMap((part, i) => (i === 0 ? [part] : [' ', part])));
-    }
+    const look = (isFaint = false): string => (isFaint ? 'dt-faint' : 'dt-side-count');
+    const parts = counts.map(each => h(this._count, 'span', { class: look(each.isFaint), text: each.text }));
+    this._count.replaceChildren(...parts.flatMap((part, i) => (i === 0 ? [part] : [' ', part])));
   }
 
   private _plain(owner: Node): HTMLElement {
@@ -106,48 +102,6 @@ export class Part {
     const node = h(owner, 'details', look, summary, this._body);
     node.open = true;
     return node;
-  }
-
-  private _listenToPresses(): void {
-    const page = this._body.ownerDocument;
-    this._listeners.listen(this._body, 'pointerdown', event => {
-      if (event.button === 0) {
-        this._press();
-      }
-    });
-    this._listeners.listen(this._body, 'keydown', event => {
-      if (event.key === ' ') {
-        this._press();
-      }
-    });
-    this._listeners.listen(this._body, 'click', () => {
-      this._releaseIn(0); // A radio button's change follows its click.
-    });
-    for (const end of ['pointerup', 'pointercancel', 'keyup'] as const) {
-      this._listeners.listen(page, end, () => {
-        this._releaseIn(CLICK_DELAY);
-      });
-    }
-    this._listeners.listen(window, 'blur', () => {
-      this._releaseIn(CLICK_DELAY);
-    });
-  }
-
-  private readonly _press = (): void => {
-    window.clearTimeout(this._timer);
-    this._isPressed = true;
-  };
-
-  private _releaseIn(ms: number): void {
-    if (this._isPressed) {
-      window.clearTimeout(this._timer);
-      this._timer = window.setTimeout(() => {
-        this._isPressed = false;
-        if (this._isStale) {
-          this.redraw();
-        }
-      }, ms);
-    }
   }
 }
 

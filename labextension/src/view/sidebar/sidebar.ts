@@ -54,6 +54,7 @@ const PARTS: readonly IPart[] = [
     title: 'panel.devices',
     reads: ['inventory'],
     draw: drawDevices,
+    isEmpty: ({ inventory, link }) => inventory === null && link !== 'connected',
     count: ({ inventory }) => (inventory === null ? [] : [{ text: String(inventory.devices.length) }])
   }
 ];

@@ -24,7 +24,7 @@ from devtrace.notebook.inventory.inventory import Steps, whole_listing
 from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.idle import Lister
 from devtrace.notebook.panel.messages import SPEC, is_foreign_hello, refusal
-from devtrace.notebook.panel.trace_summaries import exported, find, summary
+from devtrace.notebook.panel.trace_summaries import find, summary
 from devtrace.runtime.device_spec import count_of
 from devtrace.runtime.requirements import own_version
 from devtrace.words import language
@@ -159,10 +159,6 @@ class Panel:
         from devtrace.trace.format import encode
 
         return {"kind": "trace", "data": encode(find(self.tracing.history, data["trace"]).trace)}
-
-    def _on_export(self, connection: _Connection, data: Message) -> Message:
-        name, text = exported(find(self.tracing.history, data["trace"]), data["form"])
-        return {"kind": "file", "name": name, "text": text}
 
     def _on_other(self, connection: _Connection, data: Message) -> None:
         """Let the feature answer whose message it is."""
