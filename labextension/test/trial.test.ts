@@ -30,45 +30,61 @@ function shown(fixing: IFixing, changes: Partial<IFixShown> = {}): IFixShown {
 }
 
 /** All that a finding says while its fix is tried. */
-async function said(trial: IFixShown | null): Promise<string> {
-  const edit = { file: 'two', cell: 2, line: 1, before: 'net(x)', after: 'net(x.to(d))', grade: 'not tried' };
+async function said(trial: IFixShown | null, inserts = false, grade = 'not tried'): Promise<string> {
+  const edit = { file: 'two', cell: 2, line: 1, before: 'net(x)', after: 'net(x.to(d))', grade };
   const finding = { rule: 'device-mismatch', severity: 'error', site: 0, op: -1, help: 'move it', edits: [edit] };
   const trace = await traceOf({ sites: [{ file: 'two', line: 1, cell: 2 }], findings: [finding] });
   const nothing = (): undefined => undefined;
-  const does = { begin: nothing, cancel: nothing, apply: nothing, undo: nothing };
-  const trials: ITrials = { isPossible: () => true, of: () => trial, ...does };
+  const does = { keepInserting: nothing, begin: nothing, cancel: nothing, apply: nothing, undo: nothing };
+  const trials: ITrials = { isPossible: () => true, of: () => trial, inserts, ...does };
   const page = openPage('en');
   const repairs = { of: () => null, subscribe: () => nothing };
   mountFindings(page, trace, new Selection(trace, { insert: nothing, repairs, trials }));
   return wordsIn(page).join('|');
 }
 
-for (const [what, trial, expected, never] of [
-  ['nobody tried says so on its button', null, ['|Try|', '|Insert untried|'], ['|Insert|']],
-  ['is tried can be cancelled', shown({ ...FIXING, cell: 'b' }), ['|Cancel|', 'Trying this fix: In[5] runs.'], []],
-  ['held is offered', shown(HELD), ['✓ |Tried: the error is gone.', '|Insert|'], ['untried']],
+for (const [what, trial, inserts, expected, never] of [
+  ['nobody tried says so on its button', null, false, ['|Try|', '|Insert untried|'], ['|Insert|']],
+  ['the reader has put in what holds is tried and inserted', null, true, ['|Try and insert|'], ['|Try|']],
+  [
+    'is tried can be cancelled',
+    shown({ ...FIXING, cell: 'b' }),
+    false,
+    ['|Cancel|', 'Trying this fix: In[5] runs.'],
+    []
+  ],
+  [
+    'held is offered',
+    shown(HELD),
+    false,
+    ['✓ |Tried: the error is gone.', '|Insert|', 'Next time insert'],
+    ['untried']
+  ],
   [
     'holds after others were refused says what happened with these',
     shown(HELD),
+    false,
     ['✗ |Move |', '|y|: with this change line 40 raises KeyError: 3'],
     []
   ],
   [
     'is proven has one tick',
     shown({ ...HELD, state: 'proven', closing: '✓ Proven: it ran.' }),
+    false,
     ['|✓ Proven'],
     ['✓ |✓']
   ],
-  ['is put in can be taken out', shown(HELD, { applied: 'applied' }), ['|✓ Inserted|', '|Undo|'], []],
+  ['is put in can be taken out', shown(HELD, { applied: 'applied' }), false, ['|✓ Inserted|', '|Undo|'], []],
   [
     'does not hold says why',
     shown({ ...FIXING, state: 'left', closing: 'No change of 2 held.', left: { ...BUG, refused: REFUSED } }),
+    false,
     ['✗ |No change of 2 held.', 'KeyError: 3', '|Insert untried|', '|Try|'],
-    []
+    ['Next time']
   ]
 ] as const) {
   test(`a fix that ${what}`, async () => {
-    const text = await said(trial);
+    const text = await said(trial, inserts);
     assert.deepEqual(
       expected.filter(each => !text.includes(each)),
       [],

@@ -7,13 +7,15 @@ import { spanOfSite } from '../model/source-span';
 import type { ITrace } from '../model/trace';
 import type { IHost, ITrials } from '../view/selection';
 import type { EditorNavigator } from './navigator';
+import type { Preferences } from './preferences';
 import type { Session } from './session';
 import type { Sessions } from './sessions';
 
 export class Hosts {
   constructor(
     private readonly _sessions: Sessions,
-    private readonly _navigator: EditorNavigator
+    private readonly _navigator: EditorNavigator,
+    private readonly _preferences: Preferences
   ) {}
 
   /** `around` finds the notebook that shows the trace. */
@@ -51,6 +53,7 @@ export class Hosts {
   }
 
   private _trials({ recorded }: ITrace, around: () => Session | null): ITrials {
+    const preferences = this._preferences;
     const entry = (): IEntry | undefined => around()?.entries.find(({ outline }) => outline.recorded === recorded);
     return {
       isPossible: () => around()?.widget instanceof NotebookPanel,
@@ -58,8 +61,14 @@ export class Hosts {
         const shown = around()?.fix.shown ?? null;
         return shown?.tried?.recorded === recorded && shown.tried.finding === finding ? shown : null;
       },
+      get inserts() {
+        return preferences.settings.insertWhatHolds;
+      },
+      keepInserting: on => {
+        preferences.set('insertWhatHolds', on);
+      },
       begin: finding => {
-        around()?.fix.begin(entry()?.cell, { recorded, finding });
+        around()?.fix.begin(entry()?.cell, { recorded, finding }, preferences.settings.insertWhatHolds);
       },
       cancel: () => around()?.fix.cancel(),
       apply: () => around()?.fix.apply(),

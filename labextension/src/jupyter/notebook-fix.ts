@@ -8,6 +8,8 @@ import {
   BEGINNING,
   difference,
   have,
+  holds,
+  isRunning,
   type Applied,
   type ICellText,
   type IFixShown,
@@ -35,6 +37,8 @@ export class NotebookFix {
   private _tried: ITried | null = null;
   /** What the kernel had said before it was asked: until it says more, a fix begins. Undefined where none was asked for. */
   private _before: IFixing | null | undefined;
+  /** What holds is put in without another press. */
+  private _inserts = false;
   private _runs = '';
   private _since = 0;
   private _shown: IFixShown | null = null;
@@ -80,9 +84,9 @@ export class NotebookFix {
   }
 
   /** Asks for the fix of all cells, or of those as far as one; `tried`: of that finding's error alone. */
-  begin(last?: string, tried: ITried | null = null): void {
+  begin(last?: string, tried: ITried | null = null, inserts = false): void {
     const isOne = tried !== null;
-    [this._tried, this._runs] = [tried, ''];
+    [this._tried, this._inserts, this._runs] = [tried, inserts, ''];
     this._before = this._connection.state.fixing;
     const all = this._texts();
     const end = last === undefined ? -1 : all.findIndex(({ cell }) => cell === last);
@@ -102,6 +106,17 @@ export class NotebookFix {
 
   cancel(): void {
     this._connection.ask({ kind: 'cancel_fix' }).catch(() => undefined);
+  }
+
+  /** Puts what holds into its cells at once, where that was asked for with the trial. */
+  settle(): void {
+    const { shown } = this;
+    if (this._inserts && shown && !isRunning(shown)) {
+      this._inserts = false;
+      if (holds(shown)) {
+        this.apply();
+      }
+    }
   }
 
   /** Puts all changes into their cells: one change, which one undo takes back. Where a cell of them has another text now, none. */

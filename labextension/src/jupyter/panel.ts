@@ -67,7 +67,7 @@ function activate(
   const sessions = new Sessions(app.shell, notebooks, consoles, language);
   const preferences = new Preferences(registry, states, trans);
   const navigator = new EditorNavigator(app.shell, sessions, documents, language);
-  const hosts = new Hosts(sessions, navigator);
+  const hosts = new Hosts(sessions, navigator, preferences);
   const actions = new SidebarActions({ app, sessions, hosts, preferences, language });
   if (store) {
     showStripes(sessions, preferences, store);

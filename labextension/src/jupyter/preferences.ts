@@ -16,6 +16,7 @@ const DEFAULTS = {
   simulatedDevices: 0,
   maxOps: 100_000,
   explainErrors: true,
+  insertWhatHolds: false,
   stripes: true,
   underlines: true
 };
@@ -28,11 +29,11 @@ export class Preferences {
   private readonly _changed = new Signal<this, void>(this);
 
   constructor(
-    registry: ISettingRegistry | null,
+    private readonly _registry: ISettingRegistry | null,
     private readonly _states: IStateDB | null,
     trans: TranslationBundle
   ) {
-    void registry?.load(PANEL_PLUGIN).then(
+    void _registry?.load(PANEL_PLUGIN).then(
       settings => {
         const read = (): void => {
           translateSchema(settings.schema, trans);
@@ -54,6 +55,11 @@ export class Preferences {
 
   get changed(): ISignal<this, void> {
     return this._changed;
+  }
+
+  /** Changes a setting for all notebooks. */
+  set(name: keyof Settings, value: boolean): void {
+    void this._registry?.set(PANEL_PLUGIN, name, value);
   }
 
   /** The user's choices for a fresh kernel of the notebook at this path. */

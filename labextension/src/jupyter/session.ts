@@ -109,6 +109,7 @@ export class Session {
   private readonly _emit = (): void => {
     if (!this.isDisposed) {
       this.fix.look();
+      this.fix.settle();
       this._changed.emit();
     }
   };

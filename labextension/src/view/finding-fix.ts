@@ -99,8 +99,9 @@ export function showFix(context: IViewContext, row: HTMLElement, finding: IFindi
   }
   const attempt = row.querySelector<HTMLButtonElement>('.dt-try');
   if (attempt && trials) {
+    const begin = trials.inserts ? 'fix.try-and-insert' : 'fix.try';
     const runs = trial !== null && isRunning(trial);
-    attempt.textContent = sentence(language, runs ? 'fix-all.cancel' : 'fix.try');
+    attempt.textContent = sentence(language, runs ? 'fix-all.cancel' : begin);
     attempt.classList.toggle('dt-primary', !isUsed && !isTried && !runs);
     attempt.hidden = !trials.isPossible();
   }
@@ -139,6 +140,9 @@ function trialParts(context: IViewContext, finding: IFinding, trials: ITrials, t
     disposables.listen(undo, 'click', trials.undo);
     after.push(undo);
   }
+  if (hasHeld(trial)) {
+    after.push(keepInserting(context, trials, language));
+  }
   const bug = trial.fixing.bugs.at(0) ?? trial.fixing.left;
   const isAnother = bug?.hunks.some(({ after }) => !finding.edits.some(edit => edit.after === after)) ?? false;
   return [
@@ -147,6 +151,16 @@ function trialParts(context: IViewContext, finding: IFinding, trials: ITrials, t
     ...(bug && isAnother ? hunkPreviews(owner, bug, trial, language) : []),
     ...(after.length > 0 ? [h(owner, 'div', { class: 'dt-actions' }, ...after)] : [])
   ];
+}
+
+/** Who has it ticked once gets what holds without a second press, in every notebook. */
+function keepInserting({ owner, disposables }: IViewContext, trials: ITrials, language: Language): HTMLElement {
+  const box = h(owner, 'input', { attributes: { type: 'checkbox' } });
+  box.checked = trials.inserts;
+  disposables.listen(box, 'change', () => {
+    trials.keepInserting(box.checked);
+  });
+  return h(owner, 'label', { class: 'dt-faint' }, box, ` ${sentence(language, 'trial.keep')}`);
 }
 
 function copyButton(

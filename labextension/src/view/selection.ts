@@ -27,6 +27,9 @@ export interface ITrials {
   isPossible(): boolean;
   /** How the trial of a finding's fix goes; null where none was asked for. */
   of(finding: number): IFixShown | null;
+  /** What holds is put in without another press. */
+  readonly inserts: boolean;
+  readonly keepInserting: (on: boolean) => void;
   readonly begin: (finding: number) => void;
   readonly cancel: () => void;
   readonly apply: () => void;
