@@ -102,9 +102,9 @@ test('a report offers to fix the notebook as soon as the notebook is there', asy
   const finding = { rule: 'device-mismatch', severity: 'error', site: -1, op: -1, help: 'move it' };
   const trace = await traceOf({ findings: [finding] });
   const nothing = (): undefined => undefined;
-  const does = { begin: nothing, cancel: nothing, apply: nothing, undo: nothing };
+  const does = { keepInserting: nothing, begin: nothing, cancel: nothing, apply: nothing, undo: nothing };
   let [isThere, tell] = [false, nothing as () => void];
-  const trials: ITrials = { isPossible: () => isThere, of: () => null, ...does };
+  const trials: ITrials = { isPossible: () => isThere, of: () => null, inserts: false, ...does };
   const subscribe = (listener: () => void) => {
     tell = listener;
     return nothing;
