@@ -13,11 +13,13 @@ from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.source_text import makes_another_dtype
 from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, of_binding, that_ran
 from devtrace.diagnosis.fixes.fix import Fix, is_assignable, reads, registering_root, siblings_on_odd_device
+from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.diagnosis.fixes.replay import is_combined
-from devtrace.source.flow import targets, values_given
-from devtrace.source.matching import assigned_names, match_code
+from devtrace.source.flow import LOOPS, targets, values_given
+from devtrace.source.matching import assigned_names, called_name, match_code, nodes_of
 from devtrace.source.object_walk import items_of
 from devtrace.source.safe_values import evaluate
+from devtrace.source.vocabulary import MAKES, is_move
 
 FEW: Final = 3
 """So many items of a dict get a line each, which leaves it the same dict."""
@@ -139,6 +141,8 @@ def move_where_made(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         names, values = _given_together(case, name, frame, anchor), values_given(frame.source, anchor.statement)
         nodes = [values[each.text] for each in names if each.text in values]
         if anchor.kind == "at" and not makes_another_dtype(nodes[0], frame.scope(), case.queries, case.odd_tensor):
+            if _is_made_anew(anchor):
+                yield from pass_device_to_factory(case, verdict)
             line = frame.source.span(anchor.statement).line
             devices = tuple(frame.device_code(line, node) for node in nodes)
             change = Within(tuple(nodes), devices) if all(devices) else Within(tuple(nodes[:1]))
@@ -148,6 +152,18 @@ def move_where_made(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
             device = frame.device_code(anchor.line + 1, anchor.node) or anchor.device
             proposal = Proposal(anchor, OwnLines.of(*names), device)
             yield from proposal.fixes("fixed.below-line", anchor.moved(case, *names), code="; ".join(proposal.texts))
+
+
+def _is_made_anew(anchor: Anchor) -> bool:
+    """Return whether a factory's call is the value in each round of a loop, where a move would cost a copy each.
+
+    Lines beside it may move what they make all the same.
+    """
+    source = anchor.code.source
+    is_in_loop = any(isinstance(each, LOOPS) for each in source.ancestors(anchor.statement))
+    is_factory = isinstance(anchor.node, ast.Call) and called_name(anchor.node) in MAKES
+    calls = nodes_of(ast.Call, *source.block(anchor.statement))
+    return is_in_loop and is_factory and not any(is_move(called_name(each)) for each in calls)
 
 
 def _bound(case: MismatchCase, names: list[AccessPath]) -> Iterator[tuple[AccessPath, FailingFrame, Anchor]]:
