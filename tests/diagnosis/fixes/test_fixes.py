@@ -312,3 +312,15 @@ def test_a_line_below_a_statement_that_is_not_the_first_of_its_line_has_the_inde
     added = here.below(block.body[1], "y.to(d)")  # type: ignore[attr-defined]
     assert added is not None
     assert applied(here.source.text, [added]) == "if a:\n    x = 1; y = x\n    y.to(d)\n"
+
+
+def test_an_error_that_a_cell_caught_has_its_edit_and_says_so() -> None:
+    kept = STORE.format(line="self.layers = [nn.Linear(2, 2)]", use="layers[0](x)")
+    with new_shell() as shell:
+        shell.run("%load_ext devtrace")
+        shell.run("%devtrace simulate cuda:1")
+        shell.run(CELL, kept, "net = Net().to(device)")
+        ran = shell.run("%%devtrace\ntry:\n    net(torch.ones(1, 2).cuda())\nexcept RuntimeError:\n    pass")
+    shown = " ".join(ran.text.split())
+    assert "self.layers = nn.ModuleList([nn.Linear(2, 2)])" in shown
+    assert "The program caught the error and went on." in shown
