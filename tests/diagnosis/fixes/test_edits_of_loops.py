@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_sequence
 
-from failing import Text, edits_of, fails, report_of
+from failing import BOTH, Text, edits_of, fails, report_of
 
 
 class Scale:
@@ -138,3 +139,24 @@ class Positions(nn.Module):
 def test_a_buffer_that_a_call_made_is_what_was_attached_and_not_its_layer() -> None:
     net = nn.Sequential(Positions(), nn.Linear(6, 1)).to("cuda")
     net(torch.rand(2, 5, 6, device="cuda"))
+
+
+class Waves(nn.Module):
+    def forward(self, t: torch.Tensor) -> torch.Tensor:
+        bands = torch.arange(4, device=t.device)
+        return torch.outer(t.float(), bands).cos()
+
+
+def ramp(levels: torch.Tensor) -> torch.Tensor:
+    grid = torch.linspace(0, 1, 4, device=levels.device)
+    return torch.maximum(levels[:, None], grid)
+
+
+@pytest.mark.parametrize("embed", [Waves(), ramp])
+@fails(*BOTH, edits=["steps = torch.full((2,), step, device=device)"])
+def test_what_is_made_on_the_device_of_a_moved_tensor_moves_with_it(embed: Callable[..., torch.Tensor]) -> None:
+    device = "cuda:0"
+    head = nn.Linear(4, 1).to(device)
+    for step in range(3):
+        steps = torch.full((2,), step)
+        head(embed(steps))

@@ -312,3 +312,56 @@ def test_a_line_below_a_statement_that_is_not_the_first_of_its_line_has_the_inde
     added = here.below(block.body[1], "y.to(d)")  # type: ignore[attr-defined]
     assert added is not None
     assert applied(here.source.text, [added]) == "if a:\n    x = 1; y = x\n    y.to(d)\n"
+
+
+EMA = """\
+class Average:
+    def __init__(self, model):
+        self.model = copy.deepcopy(model).eval()
+    def update(self, model, given):
+        for p, q in zip(self.model.parameters(), model.parameters()):
+            p.detach().mul_(0.9).add_(q.detach())
+average = Average(net)
+net = net.to(device)"""
+
+
+@pytest.mark.parametrize("magic", ["", "%%devtrace\n"], ids=["read", "recorded"])
+@pytest.mark.parametrize(
+    ("made", "loop", "edits"),
+    [
+        ("target = nn.Linear(4, 2)", "target(x)", [(4, "target = nn.Linear(4, 2).to(device)")]),
+        (
+            "table = torch.eye(4)\ndef pick(i):\n    return table[i]",
+            "pick(x.argmax(1))",
+            [(4, "table = torch.eye(4).to(device)")],
+        ),
+        ("table = torch.eye(4)\nout = [table]", "x + table", [(5, "x + table.to(x.device)")]),
+        (
+            f"import copy\nnet = nn.Linear(4, 2)\n{EMA}",
+            "average.update(net, net(x))",
+            [(4, ""), (4, "average = Average(net)")],
+        ),
+    ],
+    ids=["a model", "a table of a function", "a table that another line gives away", "a copy of a model"],
+)
+def test_an_edit_is_where_an_earlier_cell_made_the_tensor(
+    made: str, loop: str, edits: list[tuple[int, str]], magic: str
+) -> None:
+    with new_shell() as shell:
+        for cell in ("%load_ext devtrace", "%devtrace simulate cuda:1", CELL, made):
+            shell.run(cell)
+        shell.run(f"{magic}for _ in range(3):\n    x = torch.ones(1, 4).to(device)\n    {loop}")
+        found = shell.traced[-1].report.findings[0].edits
+    assert [(each.cell, each.after.strip()) for each in found] == edits
+
+
+def test_an_error_that_a_cell_caught_has_its_edit_and_says_so() -> None:
+    kept = STORE.format(line="self.layers = [nn.Linear(2, 2)]", use="layers[0](x)")
+    with new_shell() as shell:
+        shell.run("%load_ext devtrace")
+        shell.run("%devtrace simulate cuda:1")
+        shell.run(CELL, kept, "net = Net().to(device)")
+        ran = shell.run("%%devtrace\ntry:\n    net(torch.ones(1, 2).cuda())\nexcept RuntimeError:\n    pass")
+    shown = " ".join(ran.text.split())
+    assert "self.layers = nn.ModuleList([nn.Linear(2, 2)])" in shown
+    assert "The program caught the error and went on." in shown

@@ -38,6 +38,7 @@ A_MODULE_OWNS_IT: Final[tuple[Predicate, ...]] = (
     not_registered.was_recorded_as_an_attribute,
     not_registered.owner_is_in_a_plain_container,
     stale_copy.owner_has_an_early_copy,
+    stale_copy.owner_was_made_of_what_moved_below,
     never_moved.owner_was_not_moved_with_it,
     wrong_device.module_is_on_another_device,
 )

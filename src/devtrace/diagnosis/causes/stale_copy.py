@@ -2,6 +2,10 @@
 
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, passed_by
 from devtrace.diagnosis.evidence.missed_moves import move_of_the_original, moves_of_lineage
+from devtrace.diagnosis.evidence.moves import Move
+from devtrace.diagnosis.evidence.source_text import bound_above
+from devtrace.source.flow import paths_in
+from devtrace.trace.ids import NO_TENSOR
 from devtrace.words.catalogue import sentence
 
 
@@ -11,6 +15,21 @@ def owner_has_an_early_copy(case: MismatchCase) -> Verdict | None:
     if owner is None or owner.others or not owner.is_live:
         return None
     return was_copied_before_the_move(case)
+
+
+def owner_was_made_of_what_moved_below(case: MismatchCase) -> Verdict | None:
+    """A line made its owner of a module that a later one of the block moved, nobody recorded them: `ema = EMA(net)`."""
+    owner = case.ownership
+    if owner is None or owner.others or owner.name is None or owner.module is None:
+        return None
+    kind, root = type(owner.module.last.value).__name__, owner.name.texts[0]
+    for move in case.queries.trace.moves:
+        found = case.queries.own_node(move.site.id) if move.op < 0 and move.site is not None else None
+        made = bound_above(found, root) if found is not None and str(move.device) == case.expected_device else None
+        if made is not None and move.module.type == kind and move.module.path in paths_in(made) - {root}:
+            missed = Move(move.op, move.site.id, NO_TENSOR, NO_TENSOR)
+            return Verdict("stale-copy", case.born, owner.name, owner.module, missed, certainty="inferred")
+    return None
 
 
 def was_copied_before_the_move(case: MismatchCase) -> Verdict | None:

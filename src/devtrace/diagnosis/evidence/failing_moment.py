@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -36,6 +36,12 @@ class FailingMoment:
     @cached_property
     def frames(self) -> list[Frame]:
         return [frame for _, frame in self.queries.frames]
+
+    @property
+    def namespace(self) -> Mapping[str, Any]:
+        """Return the user's variables, else the names of the program's outermost frame."""
+        names = self.queries.snapshot.objects.names
+        return names if names is not None else self.frames[-1].f_globals if self.frames else {}
 
     @cached_property
     def walk(self) -> Walk:

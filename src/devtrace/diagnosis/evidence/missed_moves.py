@@ -136,7 +136,7 @@ def find_ownership(subject: Subject) -> Ownership | None:
         for at, module in outermost if name.last.kind in ("parameter", "buffer") else ():
             owners.append(Ownership(subject, (name,), name.prefix(at + 1), expected_tensors(subject, module)))
     if not owners:
-        return None if subject.moment.frames else _recorded_ownership(subject)
+        return None if subject.moment.frames or subject.names else _recorded_ownership(subject)
     first = next((each for each in owners if each.others), owners[0])
     return replace(first, names=(*first.names, *(name for each in owners for name in each.names if each is not first)))
 

@@ -10,7 +10,7 @@ from devtrace.diagnosis.evidence.moves import crossed
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.slugs import Arrival, Trait
 from devtrace.source.element_types import FROM_ARRAYS, NORMS
-from devtrace.source.flow import path_of
+from devtrace.source.flow import operands, own_name, path_of
 from devtrace.source.matching import (
     called_name,
     called_names,
@@ -20,14 +20,16 @@ from devtrace.source.matching import (
     keyword,
     match_code,
     nodes_of,
+    owner_of,
     same_code,
 )
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import LIKE_DATA, MAKES, MAKES_ON_HOST, full_name, is_move
-from devtrace.trace.ids import OpId, TensorId
+from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
 from devtrace.trace.op_kinds import INDEXED
 
 MOST: Final = 64
+_NEAR: Final = 50
 _MOST_COPIES: Final = 20
 _LIKE: Final = ("_like", "aten.new_")
 """In names of factories that take their device from their input."""
@@ -50,7 +52,9 @@ def find_origin(queries: TraceQueries, row: TensorId, preferred_parents: frozens
     """Follow a tensor back on its own device; through computation by a preferred parent, else by the largest one."""
     path = [row]
     while len(path) < MOST:
-        parents = [parent for parent in queries.made_from(path[-1]) if parent not in path]
+        led_by = followed(queries, queries.producer(path[-1]))
+        made_from = [led_by] if led_by >= 0 else queries.made_from(path[-1])
+        parents = [parent for parent in made_from if parent not in path]
         arrival = _arrival(queries, path[-1], parents)
         if arrival is not None:
             return Origin(arrival, path[-1], queries.producer(path[-1]), tuple(path))
@@ -66,7 +70,8 @@ def _arrival(queries: TraceQueries, row: TensorId, parents: list[TensorId]) -> A
     op = queries.producer(row)
     if op >= 0 and crossed(queries, row):
         return "copied"
-    is_like = op >= 0 and bool(queries.inputs(op)) and any(part in queries.op_name(op) for part in _LIKE)
+    is_led = op >= 0 and bool(parents) and not queries.inputs(op)
+    is_like = is_led or (op >= 0 and bool(queries.inputs(op)) and any(part in queries.op_name(op) for part in _LIKE))
     if op >= 0 and queries.kind(op) == "create" and not is_like:
         return _made_by(queries, op)
     if not parents:
@@ -164,6 +169,35 @@ def _follows_what_its_function_made(found: SourceNode, trait: Trait) -> bool:
     made = [node.value for node in assignments if any(same_code(target, followed["x"]) for target in node.targets)]
     calls = [each for each in made if isinstance(each, ast.Call) and is_factory_without(trait, each, found.source)]
     return bool(made) and calls == made
+
+
+def followed(queries: TraceQueries, op: OpId) -> TensorId:
+    """Return the tensor whose device a factory asked for: `t` of `torch.arange(n, device=t.device)`; -1 for none.
+
+    Of a function that has returned, its nearest op that took the variable tells which tensor that was.
+    """
+    found = queries.op_node(op) if op >= 0 and queries.kind(op) == "create" and not queries.inputs(op) else None
+    asked = match_code(f"$x.{queries.of}", trait_argument(found, queries.of)) if found is not None else None
+    path = path_of(asked["x"]) if asked is not None else ""
+    if found is None or not path or path == own_name(found.source, found.node):
+        return NO_TENSOR
+    ops, made = queries.trace.ops, queries.trait(queries.outputs(op)[0])
+    for near in map(OpId, (*range(op + 1, min(op + _NEAR, len(ops))), *range(op - 1, max(op - _NEAR, -1), -1))):
+        taken = queries.op_node(near) if ops.number("thread", near) == ops.number("thread", op) else None
+        if taken is not None and taken.function is found.function:
+            for node, row in zip(_taken_by(taken), queries.inputs(near), strict=False):
+                if path_of(node) == path and queries.trait(row) == made:
+                    return row
+    return NO_TENSOR
+
+
+def _taken_by(found: SourceNode) -> list[ast.expr]:
+    """Return the operands that are an op's first inputs: `x` of `x.sum(0)`, all of `torch.outer(x, y)` and `x * y`."""
+    node = found.node
+    if isinstance(node, ast.Call):
+        owner, is_torchs = owner_of(node), full_name(node.func, found.source).rpartition(".")[0] == "torch"
+        return node.args if is_torchs else [owner] if owner is not None else []
+    return [each for each in operands(node) if not isinstance(each, ast.Constant)]
 
 
 def lineage(queries: TraceQueries, row: TensorId) -> list[TensorId]:

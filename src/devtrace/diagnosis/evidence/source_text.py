@@ -94,6 +94,13 @@ def assignments(queries: TraceQueries, owner: Any, attribute: object) -> Iterato
                         yield SourceNode(Code(source, site), value, node)
 
 
+def bound_above(found: SourceNode, variable: str) -> ast.stmt | None:
+    """Return the last statement above another one of its block that gives a variable its value."""
+    block, line = found.source.block(found.statement), found.statement.lineno
+    above = [each for each in block if each.lineno < line and variable in binds(each)]
+    return above[-1] if above else None
+
+
 def only_assignment(queries: TraceQueries, owner: Any, attribute: object) -> SourceNode | None:
     """Return the only assignment of an attribute in the user's classes."""
     given = list(assignments(queries, owner, attribute))
@@ -138,17 +145,29 @@ def birth(cells: Sequence[CellText], running: str, name: str, kind: str = "") ->
     """
     if running not in (cell.file for cell in cells):
         return None
-    root, attribute = name.partition(".")[0], name.rpartition(".")[2] if "." in name else ""
-    for cell, source, statement in _newest_first(cells):
-        given = dict(given_by(source, statement)).get(name)
-        if given is not None:
-            return _site(cell, source, given) if cell.file != running else None
-        if root in binds(statement):
-            break
+    found, attribute = given_in_cells(cells, name), name.rpartition(".")[2] if "." in name else ""
+    if found is not None:
+        cell, source, given = found
+        return _site(cell, source, given) if cell.file != running else None
     return _of_class(cells, kind, attribute) if kind and attribute else None
 
 
-def _newest_first(cells: Sequence[CellText]) -> Iterator[tuple[CellText, Source, ast.stmt]]:
+def given_in_cells(cells: Sequence[CellText], name: str) -> tuple[CellText, Source, Binding] | None:
+    """Return the newest cell's statement that gives a name its value, and that cell."""
+    for cell, source, statement in newest_first(cells):
+        given = dict(given_by(source, statement)).get(name)
+        if given is not None:
+            return cell, source, given
+        if name.partition(".")[0] in binds(statement):
+            break
+    return None
+
+
+def site_in_cell(cell: CellText, source: Source, node: ast.AST, function: str = "") -> Site:
+    return Site(cell.file, *source.span(node), function, source.segment(node), cell.number, cell.cell_id)
+
+
+def newest_first(cells: Sequence[CellText]) -> Iterator[tuple[CellText, Source, ast.stmt]]:
     for cell in reversed(cells):
         source = parse(cell.text, cell.file, cell.first)
         if source is not None:
@@ -157,7 +176,7 @@ def _newest_first(cells: Sequence[CellText]) -> Iterator[tuple[CellText, Source,
 
 def _of_class(cells: Sequence[CellText], kind: str, attribute: str) -> Site | None:
     """Return the only statement of a class that gives its objects an attribute."""
-    for cell, source, node in _newest_first(cells):
+    for cell, source, node in newest_first(cells):
         if isinstance(node, ast.ClassDef) and node.name == kind:
             methods = [(each, own) for each in node.body for own in parameters(each)[:1]]
             found = [(each, given) for each, own in methods for given in bindings(source, each, f"{own}.{attribute}")]
@@ -170,5 +189,4 @@ def _site(cell: CellText, source: Source, given: Binding, function: str = "") ->
     """Return the site of a statement, if its value is computed there."""
     if given.loops or isinstance(given.statement, ast.With) or not isinstance(given.own or given.value, _MADE):
         return None
-    text = source.segment(given.statement)
-    return Site(cell.file, *source.span(given.statement), function, text, cell.number, cell.cell_id)
+    return site_in_cell(cell, source, given.statement, function)

@@ -328,7 +328,8 @@ class TraceQueries:
                 lines = block.text.count("\n") + 1
                 if block.line <= line < block.line + lines:
                     return parsing.parse(block.text, file, block.line)
-        return parsing.read(file)
+        cell = next((each for each in self.snapshot.cells if each.file == file), None)
+        return parsing.parse(cell.text, file, cell.first) if cell is not None else parsing.read(file)
 
     # Frames.
 

@@ -6,19 +6,30 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
+from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
-from devtrace.diagnosis.evidence.source_text import makes_another_dtype
+from devtrace.diagnosis.evidence.source_text import (
+    given_in_cells,
+    makes_another_dtype,
+    newest_first,
+    site_in_cell,
+)
+from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, of_binding, that_ran
 from devtrace.diagnosis.fixes.fix import Fix, is_assignable, reads, registering_root, siblings_on_odd_device
+from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.diagnosis.fixes.replay import is_combined
-from devtrace.source.flow import targets, values_given
-from devtrace.source.matching import assigned_names, match_code
+from devtrace.source import kinds
+from devtrace.source.flow import LOOPS, targets, values_given
+from devtrace.source.matching import assigned_names, called_name, match_code, nodes_of
 from devtrace.source.object_walk import items_of
 from devtrace.source.safe_values import evaluate
+from devtrace.source.vocabulary import MAKES, full_name, is_move
 
+_OF_TORCH: Final = ("torch", "torch.nn.functional")
 FEW: Final = 3
 """So many items of a dict get a line each, which leaves it the same dict."""
 
@@ -139,6 +150,8 @@ def move_where_made(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         names, values = _given_together(case, name, frame, anchor), values_given(frame.source, anchor.statement)
         nodes = [values[each.text] for each in names if each.text in values]
         if anchor.kind == "at" and not makes_another_dtype(nodes[0], frame.scope(), case.queries, case.odd_tensor):
+            if _is_made_anew(anchor):
+                yield from pass_device_to_factory(case, verdict)
             line = frame.source.span(anchor.statement).line
             devices = tuple(frame.device_code(line, node) for node in nodes)
             change = Within(tuple(nodes), devices) if all(devices) else Within(tuple(nodes[:1]))
@@ -148,6 +161,53 @@ def move_where_made(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
             device = frame.device_code(anchor.line + 1, anchor.node) or anchor.device
             proposal = Proposal(anchor, OwnLines.of(*names), device)
             yield from proposal.fixes("fixed.below-line", anchor.moved(case, *names), code="; ".join(proposal.texts))
+
+
+def move_in_its_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
+    """Write `target = QNet().to(device)` in the cell that made it. No frame runs that any more."""
+    cells, running = case.queries.snapshot.cells, [frame.f_code.co_filename for frame in case.moment.frames[-1:]]
+    for name in case.names if case.queries.of == "device" else ():
+        text, kin = name.texts[0], _moved_names([name])
+        found = given_in_cells(cells, text) if case.moment.namespace.get(text) is name.objects[0] and kin else None
+        if found is None or found[0].file in running:
+            continue
+        cell, source, given = found
+        value, is_module = given.own, kinds.is_module(kin[0].last.value)
+        code = Code(source, site_in_cell(cell, source, given.statement))
+        device = devices.in_cell(case, cell, source.span(given.statement).line)
+        if kin[0].text != text and is_module:
+            anchor = Anchor(code, given.statement, "below")
+            yield from Proposal(anchor, OwnLines.of(*kin), device).fixes("fixed.below-line", anchor.moved(case, *kin))
+        elif kin[0].text == text and value is not None and (is_module or _is_only_computed_with(case, text)):
+            anchor = Anchor(code, value, "at")
+            proposal = Proposal(anchor, Within((value,)), device, given=f"{text} = ")
+            yield from proposal.fixes("fixed.where-made", anchor.moved(case, *kin))
+
+
+def _is_only_computed_with(case: MismatchCase, variable: str) -> bool:
+    """Return whether the notebook's cells only compute with a variable: nothing else of them needs it on the CPU."""
+    namespace = case.moment.namespace
+    for source in {id(source): source for _, source, _ in newest_first(case.queries.snapshot.cells)}.values():
+        for node in reads(source.tree, variable):
+            around = (each for each in source.ancestors(node) if isinstance(each, ast.Call))
+            taking = (each for each in around if not any(inner is node for inner in ast.walk(each.func)))
+            is_torchs = (full_name(each.func, source, namespace).rpartition(".")[0] in _OF_TORCH for each in taking)
+            is_kept = isinstance(source.parent(node), ast.stmt | ast.List | ast.Tuple | ast.Dict)
+            if is_kept or not is_combined(node, source) or not all(is_torchs):
+                return False
+    return True
+
+
+def _is_made_anew(anchor: Anchor) -> bool:
+    """Return whether a factory's call is the value in each round of a loop, where a move would cost a copy each.
+
+    Lines beside it may move what they make all the same.
+    """
+    source = anchor.code.source
+    is_in_loop = any(isinstance(each, LOOPS) for each in source.ancestors(anchor.statement))
+    is_factory = isinstance(anchor.node, ast.Call) and called_name(anchor.node) in MAKES
+    calls = nodes_of(ast.Call, *source.block(anchor.statement))
+    return is_in_loop and is_factory and not any(is_move(called_name(each)) for each in calls)
 
 
 def _bound(case: MismatchCase, names: list[AccessPath]) -> Iterator[tuple[AccessPath, FailingFrame, Anchor]]:

@@ -9,11 +9,12 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.missed_moves import dropped_result
+from devtrace.diagnosis.evidence.source_text import bound_above
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.changes import Anchor, moving, rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, made_at, suggested
 from devtrace.source import kinds
-from devtrace.source.flow import binds, moves_itself, path_of, targets
+from devtrace.source.flow import binds, moves_itself, path_of, statements, targets
 from devtrace.source.matching import (
     alone,
     assigned_names,
@@ -126,13 +127,14 @@ def change_the_word(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 def copy_after_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Put the line that copies below the line that moves, where nothing between them needs the copy."""
     found, is_state = case.queries.own_node(verdict.moved), case.name is not None and case.name.is_state_of_an_optimizer
-    for frame, early in filter(None, map(case.binding_of, case.names[:1] if is_state else case.names)):
-        if found is None or found.source is not frame.source:
+    for name in case.names if found is not None and not is_state else case.names[:1]:
+        frame, early = case.binding_of(name) or (None, found and bound_above(found, name.texts[0]))
+        if found is None or early is None or (frame is not None and found.source is not frame.source):
             continue
-        moving, code = found.statement, frame.code
+        moving, code = found.statement, found.code
         constants = {node.value for node in nodes_of(ast.Constant, early)}
         asks_for_it = case.odd_device in constants | called_names(early)  # `Average(model, device="cpu")`
-        if _may_swap(frame, early, moving) and not asks_for_it and not _gives_another_name(early):
+        if _may_swap(found, early) and not asks_for_it and not _gives_another_name(early):
             text = code.text(early)
             edits = (code.removed(early), code.below(moving, *text.split("\n")))
             help = sentence("fixed.copy-after-move", line=one_line(text), move=one_line(code.text(moving)))
@@ -141,12 +143,13 @@ def copy_after_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
             yield from suggested(help, *edits, moved=moved)
 
 
-def _made_at(case: MismatchCase, frame: FailingFrame, early: ast.stmt) -> Iterator[TensorId]:
+def _made_at(case: MismatchCase, frame: FailingFrame | None, early: ast.stmt) -> Iterator[TensorId]:
     """Yield the tensors that a variable of the statement leads to and that are on the odd device."""
     names = set(assigned_names(early))
     for row in case.moment.by_row:
         paths = case.moment.names(row) if case.queries.trait(row) == case.odd_device else []
-        if any(path.frame == frame.number and path.references[0].key in names for path in paths):
+        theirs = (path for path in paths if frame is None or path.frame == frame.number)
+        if any(path.references[0].key in names for path in theirs):
             yield row
 
 
@@ -156,15 +159,16 @@ def _gives_another_name(statement: ast.stmt) -> bool:
     return path_of(value) != "" and getattr(value, "attr", "") not in PARTS
 
 
-def _may_swap(frame: FailingFrame, early: ast.stmt, moving: ast.stmt) -> bool:
+def _may_swap(found: SourceNode, early: ast.stmt) -> bool:
     """Return whether both are statements of one block, and nothing from the next line to the move needs the copy."""
-    source = frame.source
+    source, moving = found.source, found.statement
     if not isinstance(early, ast.Assign) or source.parent(early) is not source.parent(moving):
         return False
     first, last = source.span(early), source.span(moving)
     if first.line >= last.line or first.end_line != first.line:
         return False
-    between = [s for s in frame.statements() if first.line < source.span(s).line <= last.end_line]
+    body = statements(found.function or source.tree)
+    between = [s for s in body if first.line < source.span(s).line <= last.end_line]
     moved = [each for each in between if any(moves_itself(one.value, one.node) for one in targets(each))]
     made_anew = {name for each in between if each not in moved for name in binds(each)}
     return names_in(*early.targets).isdisjoint(names_in(*between)) and made_anew.isdisjoint(names_in(early.value))

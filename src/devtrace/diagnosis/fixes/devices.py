@@ -1,6 +1,7 @@
 """How code that no frame runs any more writes the expected device, as an earlier cell or a function that has returned.
 
     device                              of_earlier_cell: as the move of the other parts does
+    device, "cuda"                      in_cell: as the notebook knows it by then
     self.device, x.device               at: as the function can
     next(model.parameters()).device     of_owner: of what the part is attached to
 
@@ -14,11 +15,13 @@ from typing import Final
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
+from devtrace.diagnosis.evidence.source_text import newest_first
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.fix import frame_at
 from devtrace.source import kinds
-from devtrace.source.flow import own_name, parameters
+from devtrace.source.flow import binds, own_name, parameters
 from devtrace.source.kinds import names_trait
+from devtrace.source.live_objects import CellText
 from devtrace.source.matching import assigned_names, chain, owner_of, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.parsing import NamedFunction, Source
@@ -36,6 +39,19 @@ def of_earlier_cell(case: MismatchCase, verdict: Verdict, born: SourceNode) -> s
     in_cells = all(each.code.site.cell is not None and each.function is None for each in (moved, born))
     given = moved.node.args[0]
     return variable(given) if in_cells and frame.names_expected_device(given) else ""
+
+
+def in_cell(case: MismatchCase, cell: CellText, line: int) -> str:
+    """Return the expected device as an earlier cell writes it above a line: `device`, or a literal where none is named.
+
+    Empty where the notebook's name for it gets its value only later.
+    """
+    cells, namespace = case.queries.snapshot.cells, case.moment.namespace
+    named = {name for name, value in namespace.items() if names_trait(value, case.expected_device)}
+    for each, source, statement in newest_first(cells[: cells.index(cell) + 1]):
+        if named & binds(statement) and (each is not cell or source.span(statement).line < line):
+            return next(iter(named & binds(statement)))
+    return "" if named else f'"{case.expected_device.removesuffix(":0")}"'
 
 
 def of_owner(case: MismatchCase, owner: ast.expr, code: Code) -> str:

@@ -47,6 +47,7 @@ _OF_DEVICES: Final = (
         "the function that made it knows no device, but the one that called that does",
     ),
     Ranked(move_what_a_package_keeps, ("not-registered",), "the class is a package's, so nothing can be registered"),
+    Ranked(at_binding.move_in_its_cell, ("never-moved",), "another cell made it, and it is used in others too"),
     Ranked(at_use.move_above_in_cell, ("attached-after-move", "never-moved"), "another cell made it, without a device"),
     Ranked(
         pass_device_to_factory,

@@ -89,8 +89,7 @@ def _variables(moment: FailingMoment, edited: Edited) -> tuple[dict[str, Any], d
             is_whole = frame.f_code.co_name == "<module>"
             if after.body_of(frame.f_code) is function and is_whole == (function is None):
                 return dict(frame.f_locals), dict(frame.f_globals)
-    known = moment.queries.snapshot.objects
-    return {}, namespace or dict(known.modules.get(after.file) or known.names or {})
+    return {}, namespace or dict(moment.queries.snapshot.objects.modules.get(after.file) or moment.namespace)
 
 
 def _has_value(path: ast.expr, after: Source, running: dict[str, Any], namespace: dict[str, Any]) -> bool:

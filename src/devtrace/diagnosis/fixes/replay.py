@@ -12,8 +12,12 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, NamedTuple
 
+import numpy as np
+
+from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import combined
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
@@ -68,9 +72,23 @@ class RecordedSteps:
             self._steps[op] = self._read(op)
         return self._steps[op]
 
+    @cached_property
+    def followers(self) -> dict[TensorId, list[OpId]]:
+        """Ops of factories by the tensor whose device they ask for, which they then follow."""
+        found = dict[TensorId, list[OpId]]()
+        for op in map(OpId, np.flatnonzero(self.queries.is_kind("create")[: self.queries.failed]).tolist()):
+            row = origins.followed(self.queries, op)
+            if row >= 0:
+                found.setdefault(row, []).append(op)
+        return found
+
+    @cached_property
+    def _followed(self) -> dict[OpId, TensorId]:
+        return {op: row for row, ops in self.followers.items() for op in ops}
+
     def _read(self, op: OpId) -> Step:
         queries, name = self.queries, self.queries.op_name(op)
-        inputs = queries.inputs(op)
+        inputs = [self._followed[op]] if op in self._followed else queries.inputs(op)
         rows = [row for row in inputs if queries.dims[row] != 0]
         trait = queries.trait((rows or inputs)[0]) if inputs else ""
         outputs = queries.outputs(op)
@@ -118,7 +136,7 @@ class Replay:
     def _arrive(self, row: TensorId, op: OpId) -> None:
         if row not in self.there:
             self.there.add(row)
-            for taker in self.queries.takers(row):
+            for taker in (*self.queries.takers(row), *self.recorded.followers.get(row, ())):
                 if op <= taker < self.case.op:
                     heapq.heappush(self._next, taker)
 

@@ -85,7 +85,7 @@ class Search:
 
     def candidates(self, case: MismatchCase, verdict: Verdict) -> Iterator[Candidate]:
         """Yield the strategies' candidates for a tensor, in order, each judged by itself."""
-        if not case.moment.frames:
+        if not case.moment.frames and not case.names:
             return
         is_state = any(reference.kind == "state" for name in case.names for reference in name.references)
         roots = case.cases_of_roots if not is_state else []  # a restored state is cast to where its parameter is

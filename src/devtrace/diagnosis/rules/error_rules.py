@@ -78,7 +78,7 @@ def _one_by_one(queries: TraceQueries, notes: list[str]) -> Iterator[Finding]:
             continue
         finding, fault = _explained(queries, moment, error, notes)
         if finding is not None:
-            yield _of_a_try(queries, finding) if finding.rule in _TRIED else finding
+            yield _of_a_try(queries, finding)
         elif fault:
             yield _in_torchs_words(queries, error, sentence("error.not-explained", fault=fault))
         elif (names_devices and not queries.evidence.saw_ops) or is_torchs or _IS_MIX.search(error.message):
@@ -104,11 +104,13 @@ def _explained(
 
 
 def _of_a_try(queries: TraceQueries, finding: Finding) -> Finding:
-    """Return a note where the program caught the error: it tried a dtype or a device, and took another one then."""
+    """Say where the program caught the error. It is a note where it tried a dtype or a device, and took another one."""
     if finding.op not in queries.snapshot.went_on:
         return finding
-    message = one_after_another((finding.message, sentence("mismatch.caught")))
-    note = replace(finding, severity="note", message=message)
+    told = replace(finding, message=one_after_another((finding.message, sentence("mismatch.caught"))))
+    if finding.rule not in _TRIED:
+        return told
+    note = replace(told, severity="note")
     return replace(note, help="", edits=()) if finding.rule == "device-refused" else note  # it has found another device
 
 
