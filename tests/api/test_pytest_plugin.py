@@ -283,3 +283,62 @@ def test_what_broke_a_limit_is_an_error_for_ci_and_notes_come_on_request(warm: W
     assert {finding["test"] for finding in findings} == {"test_project.py::test_waits"}
     assert 'devtrace.expect(weight, device="cuda:0")' in ran.stdout
     assert "raise error.with_tensors" not in ran.stdout
+
+
+HELPERS = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(4, 2)
+        self.scale = torch.ones(2)
+    def forward(self, x): return self.head(x) * self.scale
+"""
+FAILING = """
+import os, time, pytest, torch
+from helpers import Net
+
+@pytest.fixture
+def model(): return Net().to("cuda")
+
+def test_module(model, tmp_path):
+    y = model(torch.zeros(3, 4, device="cuda"))
+    torch.save(y, tmp_path / "y.pt")
+    open("mine.txt", "w").close()
+
+@pytest.mark.parametrize("does", ["assert str(os)", "assert os is None", "os.kill(os.getpid(), 9)", "time.sleep(99)"])
+def test_own(does):
+    weight = torch.ones(3)
+    torch.zeros(3, device="cuda") + weight
+    exec(does)
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["one process", "pytest-xdist"])
+def test_a_failing_test_says_whether_it_passes_with_its_fix_and_no_file_is_touched(
+    workers: tuple[str, ...], warm: Warm, tmp_path: Path
+) -> None:
+    (tmp_path / "helpers.py").write_text(HELPERS)
+    chosen = ("-k", "not sleep") if workers else ()
+    flags = ("-q", "-p", "no:cacheprovider", "--devtrace=cuda:1", "--devtrace-try", "--devtrace-json=a.json", *chosen)
+    ran = pytest_in(tmp_path, FAILING, warm, *flags, *workers)
+    tried = [line.partition("Tried")[2].strip() for line in ran.stdout.splitlines() if "  Tried  " in line]
+    fails = "with this change the test fails: "
+    expected = ["the test passes with this change"] * 2 + [f"{fails}AssertionError", f"{fails}by a signal"]
+    assert sorted(tried) == sorted(expected + ([] if workers else [f"{fails}after 10 s it still ran"])), ran.stdout
+    grades = {each["edits"][0]["grade"] for each in json.loads((tmp_path / "a.json").read_text())["findings"]}
+    assert grades == {"tried"}
+    assert {each.name for each in tmp_path.glob("*.*")} == {"a.json", "helpers.py", "test_project.py"}
+    assert (tmp_path / "helpers.py").read_text() == HELPERS
+
+
+@pytest.mark.parametrize(("where", "why"), [("win32", "only on Linux"), ("linux", "cannot use a real device")])
+def test_where_no_fork_can_try_a_fix_a_sentence_says_why(where: str, why: str, warm: Warm, tmp_path: Path) -> None:
+    away = f"from devtrace.runtime import forks\nforks.CAN_FORK = {where == 'linux'}\n"
+    late = "from devtrace.api import environment\nenvironment.running_simulation = lambda: None\n"
+    text = "import torch\ndef test_it(): torch.ones(3, device='cuda') + torch.ones(3)\n"
+    (tmp_path / "conftest.py").write_text(away + (late if where == "linux" else ""))
+    ran = pytest_in(tmp_path, text, warm, "--devtrace=cuda:1", "--devtrace-try")
+    assert why in " ".join(ran.stdout.split())

@@ -184,7 +184,7 @@ REFUSED = (
 def test_what_no_trial_may_do_ends_it_with_the_reason(kernel: Kernel, tmp_path: Path, by: str) -> None:
     (tmp_path / "best.pt").write_text("mine")
     if by == "a hook":
-        kernel.run("from devtrace.fixing.notebooks import confined\nconfined._hold = lambda folder: False")
+        kernel.run("from devtrace.fixing import confined\nconfined._hold = lambda folder: False")
     for does in REFUSED:
         begin(kernel, f"y = net(x)\n{does}")
         found = end(kernel)

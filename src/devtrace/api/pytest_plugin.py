@@ -4,6 +4,7 @@
     def test_training_step(devtrace): ...
 
     pytest --devtrace=cuda:2 --devtrace-json findings.json      the whole suite, without a marker
+    pytest --devtrace=cuda:2 --devtrace-try                     says of a failed test whether it passes with its fix
 
 The findings of tests that failed are written as JSON, as SARIF, and as annotations where GitHub Actions runs the tests.
 A test's findings travel with its report, from the workers of pytest-xdist too.
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _SETTING: Final = "devtrace_explain"
 _SETTING_MEANING: Final = "let devtrace explain the device errors of tests that it does not record"
 _DEVICES_MEANING: Final = "run every test on N simulated CUDA devices, and explain the device errors that fail a test"
+_TRY_MEANING: Final = "run a test that fails with a device error again, with each edit of its report, in a fork"
 _ATTRIBUTE: Final = "devtrace_findings"
 _LIMITS: Final = {"errors": 0, "warnings": None, "syncs": None, "copies": None}
 _FORM: Final = "devices(simulate=None, expect=None, errors=0, warnings=None, syncs=None, copies=None, memory=None)"
@@ -109,6 +111,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(_SETTING, _SETTING_MEANING, "bool", True)
     group = parser.getgroup("devtrace")
     group.addoption("--devtrace", metavar="cuda:N", help=_DEVICES_MEANING)
+    group.addoption("--devtrace-try", action="store_true", help=_TRY_MEANING)
     group.addoption("--devtrace-json", metavar="FILE", help="write the findings of failed tests as JSON")
     group.addoption("--devtrace-sarif", metavar="FILE", help="write the findings of failed tests as SARIF 2.1.0")
     group.addoption("--devtrace-notes", action="store_true", help="put notes, too, into annotations and SARIF")
@@ -230,6 +233,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         report = _report_on(item, call)
         if report is not None:
             from devtrace.contract.entries import entries_of_test
+            from devtrace.features import need
+
+            if item.config.getoption("--devtrace-try"):
+                report = need("trial", "test")(item, report, call.duration)
 
             if _EXCEEDED not in item.stash:
                 shown.sections.append((f"Captured devtrace {call.when}", report.text))

@@ -1,16 +1,19 @@
-"""Source files as bytes with their encoding and line ends, and edits applied to them."""
+"""Source files as bytes with their encoding and line ends, edits applied to them, and modules made of them anew."""
 
 from __future__ import annotations
 
 import ast
 import io
+import sys
 import tokenize
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from devtrace.diagnosis.findings import Edit
+from devtrace.runtime import overlay
 from devtrace.source.parsing import lines_of
+from devtrace.source.user_code import import_name_of, owner_of
 from devtrace.words.errors import UsageError
 
 _MARK: Final = "\ufeff"
@@ -82,3 +85,12 @@ def _line_end(lines: list[str], at: int) -> str:
     """Return how lines end around a line."""
     near = [*lines[max(at - 1, 0) : at + 1], *lines[:1]]
     return next((end for line in near for end in _ENDS if line.endswith(end)), "\n")
+
+
+def forget_modules() -> None:
+    """Let the modules be imported anew that a text lies over, or that may have what is of one of these."""
+    changed = {import_name_of(file) for file in overlay.files()} - {""}  # as it is of a file that is no package's
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None) or ""
+        if name != "__main__" and file and (owner_of(file) == "user" or import_name_of(file) in changed):
+            del sys.modules[name]

@@ -25,13 +25,14 @@ from typing import IO, Any, Final, NoReturn, cast
 from devtrace.contract import findings_json
 from devtrace.diagnosis.findings import to_json
 from devtrace.fixing import values
-from devtrace.fixing.notebooks.confined import branch
+from devtrace.fixing.confined import branch
 from devtrace.fixing.notebooks.state import Asked, AskedCell
 from devtrace.fixing.program import MOST_OUTPUT, Ending
+from devtrace.fixing.source_text import forget_modules
 from devtrace.notebook.cells import Traced
 from devtrace.notebook.quiet_shell import new_shell
 from devtrace.runtime import forks, overlay
-from devtrace.source.user_code import OWN_PACKAGES, import_name_of, owner_of
+from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.errors import named
 
 WORTH: Final = 1.0
@@ -110,7 +111,7 @@ class Host:
         """Run cells, and tell what came of it."""
         overlay.use_from_environment()
         if overlay.files() and asked["again"]:
-            _forget_modules()
+            forget_modules()
         os.environ[OWN_PACKAGES] = asked["own"]
         began = monotonic()
         for at, index in enumerate(indexes):
@@ -175,15 +176,6 @@ def numbers_of_cells() -> dict[str, int]:
     from devtrace.recording.columns import sites
 
     return {cell.file: cell.number for cell in sites.cells_so_far()}
-
-
-def _forget_modules() -> None:
-    """Let the modules be imported anew that a text lies over, or that may have what is of one of these."""
-    changed = {import_name_of(file) for file in overlay.files()} - {""}  # as it is of a file that is no package's
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None) or ""
-        if name != "__main__" and file and (owner_of(file) == "user" or import_name_of(file) in changed):
-            del sys.modules[name]
 
 
 def _begin(host: Host, devices: str) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.diagnosis.evidence.error_origins import is_known
 from devtrace.diagnosis.findings import from_json, to_json
-from devtrace.fixing.notebooks.confined import confine
+from devtrace.fixing.confined import confine
 from devtrace.fixing.notebooks.host import Host, numbers_of_cells
 from devtrace.fixing.notebooks.run_again import texts_of
 from devtrace.fixing.notebooks.running import Running, of_fork
