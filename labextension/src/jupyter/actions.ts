@@ -110,6 +110,18 @@ export class SidebarActions implements IActions {
     }
   }
 
+  /** Traces the cell whose error was explained untraced. */
+  async traceAgain(session: Session | null, id: string): Promise<void> {
+    const content = session?.widget instanceof NotebookPanel ? session.widget.content : null;
+    const index = content?.widgets.findIndex(({ model }) => model.id === id) ?? -1;
+    if (content && index >= 0) {
+      content.activeCellIndex = index;
+      await this.traceCell();
+    } else {
+      Notification.warning(sentence(this._parts.language, 'again.gone'), { autoClose: 5000 });
+    }
+  }
+
   /** Kept before the kernel has answered: a restart meanwhile does not make the choice undone, only a refusal does. */
   private async _simulate({ connection, path }: Session, devices: number): Promise<void> {
     const refused = connection.ask({ kind: 'simulate', devices }).then(

@@ -18,7 +18,6 @@ import { addCommands } from './commands';
 import { chosenLanguage } from './display-language';
 import { offerHosts } from './host';
 import { Hosts } from './hosts';
-import { traceAgain } from './trace-again';
 import { EditorNavigator } from './navigator';
 import { codeCells } from './cells';
 import { PANEL_PLUGIN, Preferences } from './preferences';
@@ -74,7 +73,9 @@ function activate(
   }
   offerHosts((trace, element) => ({
     ...hosts.of(trace, () => sessions.around(element)),
-    traceAgain: cell => traceAgain(actions, sessions.around(element), cell),
+    traceAgain: cell => {
+      void actions.traceAgain(sessions.around(element), cell);
+    },
     fixNotebook: () => {
       fixNotebook(app.shell, sessions.around(element), element);
     }

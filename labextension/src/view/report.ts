@@ -6,7 +6,7 @@ import { devicesInOrder } from '../layout/devices';
 import { formatTime } from '../layout/units';
 import type { ITrace } from '../model/trace';
 import { sentence } from '../model/words/catalogue';
-import { h, newId } from './dom';
+import { button, h, newId } from './dom';
 import { mountFindings } from './findings';
 import { mountLines } from './lines';
 import { mountMemory } from './memory';
@@ -18,7 +18,6 @@ import type { Selection } from './selection';
 import { mountTabs } from './tabs';
 import { Theme } from './theme';
 import { mountTimeline } from './timeline';
-import { mountTraceAgain } from './untraced';
 
 /** Beyond this many devices the legend says how many more there are. */
 const MOST_CHIPS = 12;
@@ -43,7 +42,7 @@ export function mountReport(
   disposables.add(mountFindings(root, trace, selection));
   const { traceAgain } = selection.host;
   if (untraced !== null && untraced !== '' && traceAgain) {
-    disposables.add(mountTraceAgain(root, () => traceAgain(untraced)));
+    root.append(traceButton(root, trace, disposables, () => traceAgain(untraced)));
   }
   const mountViews = (): (() => void) =>
     mountTabs(root, { id, language: trace.language }, [
@@ -61,6 +60,17 @@ export function mountReport(
   root.dataset['ready'] = 'true';
   disposables.remove(root);
   return disposables.dispose;
+}
+
+/** Below the findings of a cell that nobody traced: the button that traces it. */
+function traceButton(owner: Node, { language }: ITrace, disposables: Disposables, again: () => void): HTMLElement {
+  const trace = button(owner, sentence(language, 'again.trace'), {
+    class: 'dt-small',
+    title: sentence(language, 'again.trace-title'),
+    data: { devtrace: 'trace-again' }
+  });
+  disposables.listen(trace, 'click', again);
+  return h(owner, 'p', { class: 'dt-again' }, trace);
 }
 
 /** `In[7]  102 ops  1.2 ms   cpu  cuda:0 simulated`; of an error that nobody traced no op was counted. */
