@@ -832,7 +832,7 @@ def test_devices_names_no_finding_of_a_run_that_its_cell_has_left_behind(shell: 
     shell.run("%%devtrace", "torch.ones(2).cuda() + 1", id="a")
     shown = shell.run("%devtrace devices").displayed[-1]["text/plain"]
     shell.run("%devtrace simulate off")
-    assert f"No finding in In[{shell.count - 2}]." in shown
+    assert f"No finding in In[{(shell.count or 0) - 2}]." in shown
 
 
 def test_renderer_chooses_how_reports_are_sent(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
