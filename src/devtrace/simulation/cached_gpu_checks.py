@@ -27,6 +27,8 @@ _SEVERAL: Final = (tuple, list, set, frozenset)
 _DEPTH: Final = 3  # functions that call functions that ask
 _Cached: Final = functools._lru_cache_wrapper
 _HOLDERS: Final = (_Cached, staticmethod, classmethod)
+_INSTALLED: Final[dict[str, tuple[int, tuple[tuple[str, functools._lru_cache_wrapper[Any]], ...]]]] = {}
+"""Functions of installed modules, by the number of names that the module had: it may get more of them."""
 
 
 def forget() -> list[str]:
@@ -46,20 +48,32 @@ _NOT_ASKED: Final = frozenset({"torch", "devtrace", *sys.stdlib_module_names} - 
 
 
 def _cached_functions() -> Iterator[tuple[str, functools._lru_cache_wrapper[Any]]]:
-    """Yield functions and methods of other packages, where they were defined, not where else they were imported."""
+    """Yield functions and methods of other packages. Each simulation asks twice, and an installed package stays."""
     for module, loaded in list(sys.modules.items()):
         if module.partition(".")[0] in _NOT_ASKED or not issubclass(type(loaded), ModuleType):
             continue
-        values = list(object.__getattribute__(loaded, "__dict__").values())  # a lazy module loads when it is asked
-        for kind in [each for each in values if issubclass(type(each), type)]:
-            inner = type.__getattribute__(kind, "__dict__")
-            values += inner.values() if inner.get("__module__") == module else ()
-        for each in values:
-            if type(each) in _HOLDERS:
-                cached = each if type(each) is _Cached else each.__func__
-                own = cached.__wrapped__ if type(cached) is _Cached else None
-                if type(own) is FunctionType and own.__module__ == module:
-                    yield f"{module}.{own.__qualname__}", cached
+        names = object.__getattribute__(loaded, "__dict__")  # a lazy module loads when it is asked
+        file = names.get("__file__")
+        if type(file) is not str or "site-packages" not in file:
+            yield from _defined_in(module, names)
+            continue
+        if _INSTALLED.get(module, (0, ()))[0] != len(names):
+            _INSTALLED[module] = len(names), tuple(_defined_in(module, names))
+        yield from _INSTALLED[module][1]
+
+
+def _defined_in(module: str, names: dict[str, Any]) -> Iterator[tuple[str, functools._lru_cache_wrapper[Any]]]:
+    """Yield the functions that a module defines, not those that it imports."""
+    values = list(names.values())
+    for kind in [each for each in values if issubclass(type(each), type)]:
+        inner = type.__getattribute__(kind, "__dict__")
+        values += inner.values() if inner.get("__module__") == module else ()
+    for each in values:
+        if type(each) in _HOLDERS:
+            cached = each if type(each) is _Cached else each.__func__
+            own = cached.__wrapped__ if type(cached) is _Cached else None
+            if type(own) is FunctionType and own.__module__ == module:
+                yield f"{module}.{own.__qualname__}", cached
 
 
 def _asks(function: object, depth: int) -> bool:
