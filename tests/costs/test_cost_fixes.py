@@ -209,6 +209,41 @@ def test_an_attribute_that_is_also_used_where_it_is_gets_no_edit(tmp_path: Path)
     assert "self.full" in worst(report).help
 
 
+TABLES = """
+import torch
+from torch import nn
+
+
+class Tables(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rows = [{{(0, "low"): torch.rand(4), (0, "high"): torch.rand(4)}} for _ in range(2)]
+
+    def forward(self, x):
+        {use}
+
+
+def main(device):
+    torch.manual_seed(0)
+    net, tables = nn.Linear(4, 4).to(device), Tables().to(device)
+    return torch.stack([tables(net(x)).sum().detach() for x in torch.rand(12, 4, 4, device=device)])
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "name"),
+    [
+        ('return x * self.rows[1][0, "low"].to(x.device)', 'self.rows[1][0, "low"]'),
+        ('at = 1\n        return x + self.rows[at][0, "high"][:1].to(x.device)', 'self.rows[at][0, "high"]'),
+    ],
+)
+def test_an_item_of_a_list_of_dictionaries_is_the_tensor_and_not_the_list(use: str, name: str, tmp_path: Path) -> None:
+    _, report = run(tmp_path / "program.py", TABLES.format(use=use))
+    assert f"`{name}` is the same tensor each time" in worst(report).message
+    assert worst(report).edits == ()
+    assert "register_buffer" not in worst(report).help
+
+
 LOADER = """
 import torch
 from torch.utils.data import DataLoader, TensorDataset

@@ -116,9 +116,25 @@ def _a_loss_that_changes_its_form() -> None:
         nn.functional.huber_loss(out, x, delta=max(where, 0.1)).backward()
 
 
+def _a_step_by_a_rate_of_the_device() -> None:
+    weight, rate = torch.zeros(8, device=GPU), torch.tensor(0.1, device=GPU)
+    for x in torch.rand(14, 16, 8, device=GPU):
+        weight.sub_(x.mean(0), alpha=rate)
+
+
+def _rows_that_are_kept_short() -> None:
+    for x in torch.rand(14, 16, 8, device=GPU):
+        x.renorm(2, 0, 2 * x.mean())
+
+
 @pytest.mark.parametrize(
     ("program", "function"),
-    [(_a_norm_that_is_clipped, "clip_grad_norm_"), (_a_loss_that_changes_its_form, "huber_loss")],
+    [
+        (_a_norm_that_is_clipped, "clip_grad_norm_"),
+        (_a_loss_that_changes_its_form, "huber_loss"),
+        (_a_step_by_a_rate_of_the_device, "sub_"),
+        (_rows_that_are_kept_short, "renorm"),
+    ],
 )
 def test_a_number_that_torch_takes_in_each_step_cannot_wait_for_the_loops_end(
     program: Callable[[], None], function: str

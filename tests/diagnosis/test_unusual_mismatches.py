@@ -242,7 +242,7 @@ class Ramped(torch.autograd.Function):
         return grad
 
 
-@fails(cause="never-moved", name="ctx.ramp", born="ctx.ramp = torch.arange(4.0)")
+@fails(cause="created-without-device", name="ctx.ramp", born="ctx.ramp = torch.arange(4.0)")
 def test_what_an_autograd_function_keeps_in_ctx_is_named_with_the_line_of_its_forward() -> None:
     y: Any = Ramped.apply(torch.rand(4, device="cuda:0", requires_grad=True))  # type: ignore[no-untyped-call]
     y.sum().backward()

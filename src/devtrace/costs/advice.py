@@ -139,6 +139,7 @@ WAITS: Final = (
         Way("host-sync.to-size.help", "is_size"),
         Way("host-sync.to-compare.help"),
     )),
+    Row("host-sync.to-give", reads.takes_number, (Way("host-sync.to-give.help"),)),
     Row("host-sync.to-read", reads.is_index, (Way("host-sync.to-read.help"),), ("$x[$at]",)),
     Row("host-sync.to-write", reads.is_shown, (
         Way("host-sync.to-format.help", "is_of_package"),

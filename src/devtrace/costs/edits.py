@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import Any, Final
 
-from devtrace.costs.repeated_costs import AGAIN, Cost, whole_of
+from devtrace.costs.repeated_costs import AGAIN, Cost
 from devtrace.costs.uses import assigned_to, loops_around, updated, uses_of, value_given
 from devtrace.costs.values import are_written
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
@@ -129,11 +129,10 @@ def is_moved_in_loop(cost: Cost, name_of_all: str = "") -> Names | None:
     moved = match_code("$x.$move(...)", cost.node)
     if code is None or moved is None or moved["move"] not in cost.queries.move_methods:
         return None
-    loops, name = loops_around(found), variable(whole_of(moved["x"]))
-    bases = {cost.queries.base(row) for row in cost.carried}  # `x[i]` may be an item of a dictionary
+    loops, name = loops_around(found), variable(cost.whole_of(moved["x"]))
+    bases = {cost.queries.base(row) for row in cost.carried}
     is_small = len(bases) == 1 and cost.queries.trace.tensors[min(bases)].bytes <= _TABLE
-    is_a_part = is_small and bases.isdisjoint(cost.carried)
-    if not loops or not name or not (variable(moved["x"]) or is_a_part):
+    if not loops or not name or not (variable(moved["x"]) or is_small):
         return None
     function = found.function
     is_own = function is None or name in (*parameters(function, starred=True), *assigned_names(function))
@@ -150,12 +149,12 @@ def is_moved_in_loop(cost: Cost, name_of_all: str = "") -> Names | None:
 def is_attribute(cost: Cost) -> Names | None:
     """Find a line that moves `self.table`, a part of it or `self.all["table"]`, and how a module would register it."""
     found, moved = cost.found, match_code("$x.to(...)", cost.node)
-    whole = whole_of(moved["x"]) if moved is not None else None
+    whole = cost.whole_of(moved["x"]) if moved is not None else None
     of = whole.value if isinstance(whole, ast.Subscript) else whole
     owner, _, name = path_of(of).partition(".") if of is not None else ("", "", "")
-    if whole is None or not name.isidentifier() or owner != own_name(found.source, found.node):
-        return None
-    key = getattr(getattr(whole, "slice", None), "value", name)
+    key = getattr(whole.slice, "value", None) if isinstance(whole, ast.Subscript) else name
+    if whole is None or not name.isidentifier() or owner != own_name(found.source, found.node) or type(key) is not str:
+        return None  # an item of a list has no name
     registered = f'{owner}.register_buffer("{key}", ..., persistent=False)'
     return {"attribute": found.source.segment(whole), "buffer": registered, "is_whole": of is whole}
 

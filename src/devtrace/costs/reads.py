@@ -156,7 +156,7 @@ def is_of_the_line(cost: Cost) -> bool:
         return not (isinstance(node, ast.Subscript) and cost.queries.package(cost.queries.op_site(op)))
     if any(part in cost.queries.op_name(op) for part in COUNTS):
         return False
-    if name in READS or name in TAKES_VALUES or is_move(name) or names_the_op(cost):
+    if name in READS or name in TAKES_VALUES or is_move(name) or names_the_op(cost, op) or takes_number(cost):
         return True
     owner = owner_of(node)
     return owner is not None and full_name(owner, cost.found.source) in ("math", "numpy", "torch") and name.islower()
@@ -187,10 +187,10 @@ def is_of_torch(cost: Cost) -> bool:
     return isinstance(cost.node, ast.Call) and package(cost.node.func, cost.found.source) == "torch"
 
 
-def names_the_op(cost: Cost) -> bool:
+def names_the_op(cost: Cost, op: OpId) -> bool:
     """Return whether a function has the name of an op or of a part of it: `index` is one of `aten.index_put`."""
-    name, op = re.escape(called_name(cost.node)), cost.queries.op_name(cost.ops[0])
-    return name != "" and re.search(rf"(?<![a-z]){name}(?![a-z])", op) is not None
+    name = re.escape(called_name(cost.node))
+    return name != "" and re.search(rf"(?<![a-z]){name}(?![a-z])", cost.queries.op_name(op)) is not None
 
 
 # What the value is, and what it is read for: the traits of the table.
@@ -216,6 +216,14 @@ def lacks_argument(cost: Cost) -> dict[str, bool | str] | None:
         return {"why": "host-sync.to-size", "is_size": True}
     is_encoder = call is not None and call.module.type == "TransformerEncoder"
     return {"why": "host-sync.to-compare", "is_size": False} if is_encoder and "is_causal" not in given else None
+
+
+def takes_number(cost: Cost) -> dict[str, str] | None:
+    """Find a call that reads its own argument, for which torch needs a number: `x.add_(y, alpha=rate)`."""
+    queries, op = cost.queries, cost.ops[0]
+    then = OpId(min(op + 1, len(queries.trace.ops) - 1))
+    is_read = "_local_scalar_dense" in queries.op_name(op) and queries.op_site(then) == queries.op_site(op)
+    return {"function": called_name(cost.node)} if is_read and names_the_op(cost, then) else None
 
 
 def is_index(cost: Cost) -> bool:

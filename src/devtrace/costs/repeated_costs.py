@@ -27,7 +27,7 @@ from devtrace.diagnosis.ledger import Tally, directions, on_host, waits
 from devtrace.source.matching import match_code
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import is_copied_by
-from devtrace.trace.ids import NO_SITE, OpId, SiteId, TensorId
+from devtrace.trace.ids import NO_SITE, NO_TENSOR, OpId, SiteId, TensorId
 from devtrace.words.text_format import one_line
 
 OFTEN: Final = 10
@@ -151,12 +151,24 @@ class Cost:
     @property
     def name(self) -> str:
         """Return what the line calls the tensor that it copies, `x` of `x[:n].to(device)`, else all of its code."""
-        return brief(self.found.source.segment(whole_of(self.moved)) if self.moved is not None else self.text)
+        return brief(self.found.source.segment(self.whole_of(self.moved)) if self.moved is not None else self.text)
 
     @property
     def part(self) -> str:
         """Return the same with the part that is copied: `x[:n]`."""
         return brief(self.found.source.segment(self.moved) if self.moved is not None else self.text)
+
+    def whole_of(self, part: ast.expr) -> ast.expr:
+        """Return the code of the tensor of which the line copies a part: `x` of `x[:n]`, but all of `tables[n]`.
+
+        Of a tensor an op takes the part, there in the code.
+        """
+        queries, row = self.queries, next(iter(self.carried), NO_TENSOR)
+        made = (queries.op_node(queries.producer(past)) for past in (queries.ancestors(row) if row >= 0 else ()))
+        nodes = {id(each.node) for each in made if each is not None}
+        while isinstance(part, ast.Subscript) and id(part) in nodes:
+            part = part.value
+        return part
 
     # Of copies.
 
@@ -220,13 +232,6 @@ class Cost:
         taken = np.concatenate([self.rows[:0], *(part.rows for part in parts)])
         count = self.count - sum(part.count for part in parts)
         return replace(self, rows=self.rows[~np.isin(self.rows, taken)], count=count)
-
-
-def whole_of(part: ast.expr) -> ast.expr:
-    """Return the code of the tensor of which code takes a part: `x` of `x[:n]`, but all of `tables["rows"]`."""
-    while isinstance(part, ast.Subscript) and type(getattr(part.slice, "value", None)) is not str:
-        part = part.value
-    return part
 
 
 def together(parts: Sequence[Cost]) -> Cost:

@@ -158,7 +158,7 @@ def comes_back(cost: Cost) -> dict[str, Any] | None:
     queries, ops = cost.queries, cost.ops
     if len(ops) < AGAIN or queries.trace.ops.raw("phase", ops[-1]) == "backward" or are_lengths(cost):
         return None  # the gradient of work that began on the host
-    if is_of_torch(cost) and called_name(cost.node) not in MAKES and not names_the_op(cost):
+    if is_of_torch(cost) and called_name(cost.node) not in MAKES and not names_the_op(cost, cost.ops[0]):
         return None
     of_a_step = max(round(cost.count / cost.pace.steps), 1) if cost.pace.is_of_each_step else 1
     ends = [*ops[of_a_step:], *[len(queries.trace.ops)] * of_a_step]

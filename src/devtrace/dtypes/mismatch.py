@@ -298,8 +298,9 @@ def _cast_from(queries: TraceQueries, rows: list[TensorId], dtype: str) -> set[s
 
 
 def _beside_a_layer(queries: TraceQueries, rows: list[TensorId], dtypes: list[str]) -> str:
-    """Return the dtype of the input that no layer made, if by the source a layer made the rest."""
-    made = {queries.trait(row) for row in rows if queries.op_name(queries.producer(row)) == OF_WEIGHTS}
+    """Return the dtype of the input that no layer led to, if by the source a layer led to the rest."""
+    made_of = (past for row in rows for past in find_origin(queries, row).path)
+    made = {queries.trait(past) for past in made_of if queries.op_name(queries.producer(past)) == OF_WEIGHTS}
     others = [dtype for dtype in dtypes if dtype not in made]
     return others[0] if len(made) == len(others) == 1 else ""
 

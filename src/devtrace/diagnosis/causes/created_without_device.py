@@ -1,9 +1,14 @@
 """A factory made a tensor during the computation, without a device."""
 
+import numpy as np
+
+from devtrace.diagnosis.evidence.mismatch import RECENT
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, move_of_its_parameter, outlives_the_call
 from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.findings import Site
 from devtrace.source import kinds
+from devtrace.source.safe_values import classes_of
 from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
 
@@ -34,15 +39,16 @@ def optimizer_made_it_in_its_step(case: MismatchCase) -> Verdict | None:
 
 
 def factory_ran_during_the_computation(case: MismatchCase) -> Verdict | None:
-    if case.origin.arrival != "made" or any(outlives_the_call(name) for name in case.names):
-        return None
-    if not _ran_during_the_computation(case, case.origin.op):
+    if case.origin.arrival != "made" or not _ran_during_the_computation(case, case.origin.op):
         return None
     return Verdict("created-without-device", born=case.queries.born(case.origin.row), name=case.name)
 
 
 def _ran_during_the_computation(case: MismatchCase, op: OpId) -> bool:
-    """Return whether an op ran in a module's call, or in a function with an argument on the expected device."""
+    """Return whether an op ran in a module's call, or where its function or the object of its method knew the device.
+
+    A function does by an argument that is there.
+    """
     queries, snapshot, device = case.queries, case.moment, case.expected_device
     ops = queries.trace.ops
     if ops.number("call", op) >= 0 or ops.raw("phase", op) in ("backward", "optimizer"):
@@ -52,9 +58,26 @@ def _ran_during_the_computation(case: MismatchCase, op: OpId) -> bool:
         return False
     if _is_of_a_module(queries, site.function) or (not case.names and queries.are_of_one_statement(op, case.op)):
         return True
+    if any(_knew_the_device(case, name.last.owner, site, op) for name in case.names if outlives_the_call(name)):
+        return True
     frame, name = snapshot.frame_of(site), site.function.rpartition(".")[2]
     calling = [at for at, each in enumerate(snapshot.frames) if name and name in each.f_code.co_names]
     return any(snapshot.has_argument_on(each, device) for each in (calling if frame is None else [frame]))
+
+
+def _knew_the_device(case: MismatchCase, owner: object, site: Site, op: OpId) -> bool:
+    """Return whether what keeps a tensor has the device as an attribute, or its method had computed there before."""
+    queries, device = case.queries, case.expected_device
+    if kinds.is_module(owner):
+        return False  # its own move says where it is
+    if any(kinds.attributes_that_name(device, owner)):
+        return True
+    kind, _, method = site.function.rpartition(".")
+    if method == "__init__" or kind not in {each.__name__ for each in classes_of(type(owner))}:
+        return False
+    here = np.isin(queries.trace.ops.ints("site")[:op], queries.sites_beside(site))
+    before = map(OpId, np.flatnonzero(here)[-RECENT:].tolist())
+    return any(queries.trait(row) == device for each in before for row in queries.outputs(each))
 
 
 def _is_of_a_module(queries: TraceQueries, function: str) -> bool:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.findings import Site
-from devtrace.source.matching import nodes_of, run_names
+from devtrace.source import kinds
+from devtrace.source.matching import nodes_of, run_names, variable
 from devtrace.source.parsing import NamedFunction, Source, kept_with_source
+from devtrace.source.safe_values import Scope, evaluate
 from devtrace.trace.ids import OpId
 from devtrace.trace.tables import Ints
 
@@ -46,18 +49,21 @@ class Passed:
         return first if birth != first else self.before  # what comes next makes it
 
     def _is_made_below(self, birth: OpId) -> bool:
-        """Return whether the creator of a tensor is called only below the line."""
-        queries, here, source = self.frame.moment.queries, self.frame.code.site, self.frame.source
-        site = queries.site(queries.op_site(birth))
+        """Return whether the creator of a tensor is called only below the line, there or by what runs from there."""
+        queries, frame, here = self.frame.moment.queries, self.frame, self.frame.code.site
+        site, found = queries.site(queries.op_site(birth)), queries.op_node(birth)
         if site is None or (site.file, site.function) == (here.file, here.function):
             return site is not None and site.line > self.line
+        inner = [each for each in FailingFrame.all_of(frame.moment, "", to_read=True) if each.number < frame.number]
         called: dict[bool, set[str]] = {True: set(), False: set()}
-        for statement in self.frame.statements():
-            own = (part for part in ast.iter_child_nodes(statement) if not isinstance(part, ast.stmt))
-            if (line := source.span(statement).line) <= self.frame.line:
-                called[line > self.line].update(*map(run_names, own))
-        maker = maker_at(site)
-        return maker in _led_to(called[True], source) and maker not in _led_to(called[False], source)
+        for each in (frame, *inner):
+            for statement in each.statements():
+                if (line := each.source.span(statement).line) <= each.line:
+                    called[each is not frame or line > self.line] |= run_by(statement, each.scope())
+        sources = [*(each.source for each in (frame, *inner)), *([found.source] if found is not None else [])]
+        files = list({each.file: each for each in sources}.values())
+        maker, below, above = maker_at(site), *(led_to(called[at], files) for at in (True, False))
+        return maker in below and maker not in above
 
 
 def maker_at(site: Site) -> str:
@@ -87,20 +93,29 @@ def _way(frame: FailingFrame) -> tuple[Ints, Ints]:
     return np.concatenate(([-1], steps, [max(queries.failed, 0)])), np.concatenate(([0], at, [frame.line]))
 
 
-def _led_to(names: set[str], source: Source) -> set[str]:
-    """Return names of functions and classes, and all names that they call within this file."""
-    found, new, bodies = set(names), names, _bodies(source)
+def run_by(statement: ast.stmt, scope: Scope) -> set[str]:
+    """Return the names of functions that a statement itself calls or passes on, not those of its block."""
+    own = [part for part in ast.iter_child_nodes(statement) if not isinstance(part, ast.stmt)]
+    calls_a_module = any(kinds.is_module(evaluate(call.func, scope)) for call in nodes_of(ast.Call, *own))
+    return set[str]({"forward"} if calls_a_module else ()).union(*map(run_names, own))
+
+
+def led_to(names: set[str], files: Collection[Source]) -> set[str]:
+    """Return names of functions and classes, and all names that they call within some files."""
+    found, new = set(names), names
     while new:
-        new = set[str]().union(*(bodies.get(name, ()) for name in new)) - found
+        new = set[str]().union(*(_bodies(file).get(name, ()) for file in files for name in new)) - found
         found |= new
     return found
 
 
 @kept_with_source
 def _bodies(source: Source) -> dict[str, set[str]]:
-    """Return the names that each function of a file calls; a class calls what its `__init__` does."""
+    """Return the names that each function of a file calls; a class calls what its `__init__` does, and its bases."""
     called: dict[str, set[str]] = defaultdict(set)
     for node in nodes_of(ast.stmt, source.tree):
+        if isinstance(node, ast.ClassDef):
+            called[node.name] |= {getattr(base, "attr", variable(base)) for base in node.bases}
         if isinstance(node, NamedFunction):
             around = source.parent(node)
             name = around.name if node.name == "__init__" and isinstance(around, ast.ClassDef) else node.name

@@ -12,7 +12,7 @@ from typing import Any
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.source_text import makes_another_dtype, stays_there
-from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.slugs import Trait
 from devtrace.source import flow, kinds
@@ -158,7 +158,8 @@ class FailingFrame:
         others = (name for name in known if name != self.own)
         asked = named or self._device_of_any(known, is_tensor) or self._device_of_self()
         asked = asked or self._device_of_any(others, kinds.is_module)
-        written = next(map(self.code.text, given), "") or (self._literal if self._trait == "dtype" else "")
+        is_plain = self._trait == "dtype" or self.expected_device == HOST  # there is one CPU
+        written = next(map(self.code.text, given), "") or (self._literal if is_plain else "")
         if near is None:
             return named or written or asked or self._literal
         return asked or self._device_of_called(near, before) or written

@@ -46,6 +46,8 @@ def intended(queries: TraceQueries, moment: FailingMoment, mismatch: Mismatch) -
         words = named[-1][1]
     running = [each for frame in frames if kinds.is_module(each := frame.variables.get(frame.own))]
     is_elsewhere = any(moment.trait_of(each) == mismatch.expected_device for each in running)
+    if words is None and not is_elsewhere and _is_there_by_default(queries, mismatch):
+        words = queries.site(queries.op_site(find_origin(queries, mismatch.odd_tensor).op))
     if words is not None or (not is_elsewhere and _is_alone_on_its_device(queries, mismatch)):
         return turned(queries, mismatch, words)
     return replace(mismatch, is_undecided=bool(frames))
@@ -108,6 +110,19 @@ def _names(node: ast.AST, device: str) -> bool:
         value = getattr(node.args[0], "value", None)
         return type(value) is int and f"cuda:{value}" == device
     return isinstance(node, ast.Constant) and node.value == device
+
+
+def _is_there_by_default(queries: TraceQueries, mismatch: Mismatch) -> bool:
+    """Return whether only a default device put tensors on the accelerator, while a line asks for the CPU.
+
+    torch.set_default_device("cuda")
+    shift = torch.tensor(angles)                    # nothing asked for that
+    frame = torch.zeros(3, device=self.device)      # and this says cpu
+    """
+    rows = [row for row in queries.inputs(mismatch.op) if queries.device(row) == mismatch.expected_device]
+    arrivals = {find_origin(queries, row).arrival for row in rows}
+    owned = any(queries.is_of_a_module(past) for row in rows for past in queries.ancestors(row))
+    return arrivals == {"made"} and not owned and find_origin(queries, mismatch.odd_tensor).arrival == "made-there"
 
 
 def _is_alone_on_its_device(queries: TraceQueries, mismatch: Mismatch) -> bool:

@@ -4,7 +4,7 @@ torch compares arguments in the order of its schema and names the first that dif
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -18,6 +18,7 @@ from devtrace.trace.ids import OpId, TensorId
 from devtrace.trace.op_kinds import INDEXING, RECURRENT
 from devtrace.words.text_format import short_op_name
 
+DeviceOf = Callable[[TensorId], str]
 RECENT: Final = 200
 """How many of a thread's last ops show where it works."""
 
@@ -71,12 +72,15 @@ def is_owned(queries: TraceQueries, row: TensorId) -> bool:
     return queries.is_of_a_module(queries.base(row))
 
 
-def combined(queries: TraceQueries, op: OpId) -> list[TensorId]:
-    """Return the tensors that an op combines; of a refused call that names only some, those made on its line too."""
+def combined(queries: TraceQueries, op: OpId, device_of: DeviceOf | None = None) -> list[TensorId]:
+    """Return the tensors that an op combines; of a refused call that names only some, those made on its line too.
+
+    `device_of` tells where tensors would be after a fix.
+    """
     rows = queries.inputs(op)
     if not queries.op_name(op).startswith("aten.") and len({queries.device(row) for row in rows}) == 1:
         rows = [*rows, *results_of_the_line(queries, op)]
-    return _without_legal_mixes(queries, op, list(dict.fromkeys(rows)))
+    return _without_legal_mixes(queries, op, list(dict.fromkeys(rows)), device_of or queries.device)
 
 
 def results_of_the_line(queries: TraceQueries, op: OpId) -> list[TensorId]:
@@ -90,19 +94,23 @@ def results_of_the_line(queries: TraceQueries, op: OpId) -> list[TensorId]:
     return made[::-1]
 
 
-def _without_legal_mixes(queries: TraceQueries, op: OpId, rows: list[TensorId]) -> list[TensorId]:
+def _without_legal_mixes(queries: TraceQueries, op: OpId, rows: list[TensorId], device_of: DeviceOf) -> list[TensorId]:
     """Return the inputs without legal mixes: CPU tensors of one number, and CPU indexes."""
     name = queries.op_name(op)
-    if name.startswith(INDEXING) and rows and queries.device(rows[0]) != HOST:
-        values = [rows[-1]] if "put" in name and len(rows) > 1 else []
-        indexes = set(rows[1:]) - set(values)
-        rows = [row for row in rows if row not in indexes or queries.device(row) != HOST]
+    rows = without_indexes(name, rows, device_of)
     if name in RECURRENT:
         tensors = queries.trace.tensors
-        rows = [row for row in rows if queries.device(row) != HOST or "int" not in str(tensors.raw("dtype", row))]
-    numbers = [row for row in rows if queries.device(row) == HOST and queries.dims[row] == 0]
-    others = [row for row in rows if row not in numbers]
-    return others if len({queries.device(row) for row in others}) > 1 else rows
+        rows = [row for row in rows if device_of(row) != HOST or "int" not in str(tensors.raw("dtype", row))]
+    others = [row for row in rows if device_of(row) != HOST or queries.dims[row] != 0]
+    return others if len(set(map(device_of, others))) > 1 else rows
+
+
+def without_indexes(name: str, rows: list[TensorId], device_of: DeviceOf) -> list[TensorId]:
+    """Return the inputs of an op without CPU indexes into a tensor of a device; what it puts there stays."""
+    if not name.startswith(INDEXING) or not rows or device_of(rows[0]) == HOST:
+        return rows
+    values = [rows[-1]] if "put" in name and len(rows) > 1 else []
+    return [row for row in rows if row in (rows[0], *values) or device_of(row) != HOST]
 
 
 def _odd_accelerator(queries: TraceQueries, op: OpId, rows: list[TensorId], devices: list[str]) -> str:

@@ -22,6 +22,7 @@ from devtrace.source.matching import (
     nodes_of,
     owner_of,
     same_code,
+    variable,
 )
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import LIKE_DATA, MAKES, MAKES_ON_HOST, full_name, is_move
@@ -69,7 +70,9 @@ def _arrival(queries: TraceQueries, row: TensorId, parents: list[TensorId]) -> A
     """Return how a tensor came to its device; None if it was computed there from one of its parents."""
     op = queries.producer(row)
     if op >= 0 and crossed(queries, row):
-        return "copied"
+        made = queries.op_node(op)  # `torch.tensor(rows)` makes it on the CPU, and copies it to a default device
+        is_default = made is not None and factory_call(made) is made.node and trait_argument(made, queries.of) is None
+        return "made" if is_default else "copied"
     is_led = op >= 0 and bool(parents) and not queries.inputs(op)
     is_like = is_led or (op >= 0 and bool(queries.inputs(op)) and any(part in queries.op_name(op) for part in _LIKE))
     if op >= 0 and queries.kind(op) == "create" and not is_like:
@@ -172,13 +175,13 @@ def _follows_what_its_function_made(found: SourceNode, trait: Trait) -> bool:
 
 
 def followed(queries: TraceQueries, op: OpId) -> TensorId:
-    """Return the tensor whose device a factory asked for: `t` of `torch.arange(n, device=t.device)`; -1 for none.
+    """Return the tensor whose device a factory's result takes: `t` of `torch.arange(n, device=t.device)`; -1 for none.
 
     Of a function that has returned, its nearest op that took the variable tells which tensor that was.
     """
     found = queries.op_node(op) if op >= 0 and queries.kind(op) == "create" and not queries.inputs(op) else None
-    asked = match_code(f"$x.{queries.of}", trait_argument(found, queries.of)) if found is not None else None
-    path = path_of(asked["x"]) if asked is not None else ""
+    leader = _leader(found, queries.of) if found is not None else None
+    path = path_of(leader) if leader is not None else ""
     if found is None or not path or path == own_name(found.source, found.node):
         return NO_TENSOR
     ops, made = queries.trace.ops, queries.trait(queries.outputs(op)[0])
@@ -189,6 +192,21 @@ def followed(queries: TraceQueries, op: OpId) -> TensorId:
                 if path_of(node) == path and queries.trait(row) == made:
                     return row
     return NO_TENSOR
+
+
+def _leader(found: SourceNode, trait: Trait) -> ast.expr | None:
+    """Return `t` of `torch.arange(n, device=t.device)`, and of `torch.zeros(n).to(t)` or `.type_as(t)`."""
+    given = trait_argument(found, trait)
+    if given is not None:
+        asked = match_code(f"$x.{trait}", given)
+        return asked["x"] if asked is not None else None
+    call = factory_call(found)
+    for around in list(found.source.ancestors(call))[2:3] if call is not None else ():
+        moved = match_code("$made.to($x)", around) or match_code("$made.type_as($x)", around)
+        if moved is not None and moved["made"] is call and variable(moved["x"]):
+            leader: ast.expr = moved["x"]
+            return leader
+    return None
 
 
 def _taken_by(found: SourceNode) -> list[ast.expr]:

@@ -13,7 +13,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import Trait
 from devtrace.source.element_types import CASTS, is_cast
-from devtrace.source.flow import Binding, Target, bindings, binds, given_by, parameters, statements, targets
+from devtrace.source.flow import Binding, bindings, binds, given_by, parameters, statements, targets
 from devtrace.source.kinds import dtype_named_by
 from devtrace.source.live_objects import CellText
 from devtrace.source.matching import called_name, called_names, calls_in, given_trait, listed, names_in, nodes_of
@@ -75,23 +75,25 @@ def brief(text: str) -> str:
     return shorten(one_line(text), _LONGEST)
 
 
-def assignments(queries: TraceQueries, owner: Any, attribute: object) -> Iterator[SourceNode]:
+def assignments(queries: TraceQueries, owner: Any, attribute: object, *, to_read: bool = False) -> Iterator[SourceNode]:
     """Yield the values of `self.attribute = ...` in the user's own classes of an object, base classes first.
 
-    A plain attribute of a base class cannot become a buffer; a buffer takes later assignments.
+    A plain attribute of a base class cannot become a buffer; a buffer takes later assignments. `to_read`: in packages'
+    classes, too.
     """
     for klass in reversed(classes_of(type(owner))[:-1]):
         code = code_in(klass)
-        source = read(code.co_filename) if code is not None and owner_of(code.co_filename) == "user" else None
+        may_read = code is not None and (to_read or owner_of(code.co_filename) == "user")
+        source = read(code.co_filename) if code is not None and may_read else None
         if source is None:
             continue
         row = next((site for site in queries.trace.sites if site.file == source.file), None)
         site = Site.of(row) if row is not None else Site(source.file, 0)
         for body in nodes_of(ast.ClassDef, source.tree):
             for node in nodes_of(ast.stmt, body) if body.name == klass.__name__ else ():
-                match list(targets(node)) if isinstance(node, ast.Assign | ast.AnnAssign) else ():
-                    case [Target(node=ast.Attribute(value=ast.Name(), attr=name), value=value)] if name == attribute:
-                        yield SourceNode(Code(source, site), value, node)
+                for path, given in given_by(source, node) if isinstance(node, ast.Assign | ast.AnnAssign) else ():
+                    if path.partition(".")[2] == attribute:
+                        yield SourceNode(Code(source, site), given.own or given.value, node)
 
 
 def bound_above(found: SourceNode, variable: str) -> ast.stmt | None:

@@ -77,7 +77,9 @@ def _was_kept_first(case: MismatchCase, verdict: Verdict) -> bool:
 
 def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Write `owner.head = nn.Linear(...).to(device)`, where a function that may have returned attached it."""
-    found, name = case.queries.own_node(verdict.born), verdict.name
+    is_made = verdict.kind == "created-without-device"  # perhaps by a line above
+    born, name = case.born if is_made else verdict.born, verdict.name
+    found = case.queries.own_node(born)
     if found is None or name is None or getattr(found.function, "name", "") == "__init__":
         return
     given = match_code("$owner.$part = $value", found.statement) or match_code(
@@ -88,8 +90,9 @@ def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     value = given["value"]
     target = found.code.text(next(targets(found.statement)).node)
     inner = _parameter_data(value) if name.last.kind == "parameter" and len(name.references) >= 2 else None
-    anchor = Anchor(found.code, inner or value, "at", frame_at(case, verdict.born))
-    owner, here = devices.of_owner(case, given["owner"], found.code), devices.at(case, verdict.born, inner or value)
+    anchor = Anchor(found.code, inner or value, "at", frame_at(case, born))
+    here = devices.at(case, born, inner or value)
+    owner = devices.of_owner(case, given["owner"], found.code) if not is_made else ""
     device = devices.of_earlier_cell(case, verdict, found) or (owner or here if inner is not None else here or owner)
     proposal = Proposal(anchor, Within((inner or value,)), device, given="" if inner else f"{target} = ")
     key = "fixed.on-models-device" if inner is not None else "fixed.as-attached"

@@ -48,24 +48,11 @@ def move_below_binding(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 def _moved_with(case: MismatchCase, name: AccessPath, names: list[AccessPath]) -> Iterator[Fix]:
     for anchor in of_binding(case.frame_of(name), name.references[0].text) if names else ():
         anchor = _filling(case, name, anchor) or anchor
-        if anchor.kind != "at" and _is_of_each(anchor, names[0]) and not _is_put_in_later(case, names[0], anchor):
+        is_filled_later = names[0].last.kind == "item" and _is_empty(anchor.node)
+        if anchor.kind != "at" and _is_of_each(anchor, names[0]) and not is_filled_later:
             key = "fixed.top-of-block" if anchor.kind == "top" else "fixed.below-line"
             proposal = _as_container(case, anchor, names) or Proposal(anchor, OwnLines.of(*names))
             yield from proposal.fixes(key, anchor.moved(case, *names))
-
-
-def _is_put_in_later(case: MismatchCase, name: AccessPath, anchor: Anchor) -> bool:
-    """Return whether a container has no item yet, or an attribute comes by a method that nobody recorded.
-
-    means = {}                          # an item is put in later
-    net = Net()                         # the first call of `forward` gives `net.table` its tensor
-    """
-    row = case.moment.row(name.last.value)
-    if name.last.kind == "item" or row is None or case.queries.producer(case.queries.base(row)) >= 0:
-        return name.last.kind == "item" and _is_empty(anchor.node)
-    born = case.queries.site(case.queries.born(case.queries.base(row)))
-    here = anchor.frame.code.site.function if anchor.frame is not None else ""
-    return born is not None and not born.function.endswith(("__init__", here))
 
 
 def _is_empty(statement: ast.AST) -> bool:

@@ -15,6 +15,7 @@ from typing import Final
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
+from devtrace.diagnosis.evidence.origins import trait_argument
 from devtrace.diagnosis.evidence.source_text import newest_first
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.fix import frame_at
@@ -22,7 +23,7 @@ from devtrace.source import kinds
 from devtrace.source.flow import binds, own_name, parameters
 from devtrace.source.kinds import names_trait
 from devtrace.source.live_objects import CellText
-from devtrace.source.matching import assigned_names, chain, owner_of, variable
+from devtrace.source.matching import assigned_names, chain, first_operands, names_in, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.parsing import NamedFunction, Source
 from devtrace.source.safe_values import Scope, classes_of, evaluate, full_name_of, instance_dict
@@ -103,20 +104,21 @@ def _of_self(case: MismatchCase, site: SiteId, source: Source, function: NamedFu
 def _of_parameter(case: MismatchCase, function: NamedFunction) -> str:
     """Return `x.device` of a parameter that the function's other ops took from the expected device, nearest first.
 
-    The function's frame is gone: it has returned, or was a replica's in another thread.
+    Or what a factory of the function was given: `device=x.device`. The function's frame is gone: it has returned, or
+    was a replica's in another thread.
     """
     queries, ops, made = case.queries, case.queries.trace.ops, max(case.origin.op, 0)
     kept = set(parameters(function)) - set(assigned_names(function))
     near = map(OpId, (*range(made, case.op), *range(made - 1, max(made - _NEAR, -1), -1)))
     for op in (each for each in near if ops.number("thread", each) == ops.number("thread", case.op)):
         taken = queries.op_node(op)
-        name = _root(taken.node) if taken is not None and taken.source.function(taken.node) is function else ""
-        if name in kept and any(queries.trait(row) == case.expected_device for row in queries.inputs(op)[:1]):
-            return f"{name}.{case.queries.of}"
+        if taken is None or function not in taken.source.ancestors(taken.node):
+            continue
+        given, name = trait_argument(taken, queries.of), next(filter(kept.__contains__, first_operands(taken.node)), "")
+        rows = queries.outputs(op) if given is not None else queries.inputs(op)[:1]
+        is_there = any(queries.trait(row) == case.expected_device for row in rows)
+        if is_there and given is not None and names_in(given) <= kept:
+            return taken.code.text(given)
+        if is_there and given is None and name:
+            return f"{name}.{queries.of}"
     return ""
-
-
-def _root(node: ast.AST) -> str:
-    """Return `x` of `x[:, 0]` and of `x.sum(0)`, whose first input is x."""
-    owner = owner_of(node) or getattr(node, "value", None)
-    return getattr(owner, "id", "")

@@ -54,6 +54,7 @@ _OF_DEVICES: Final = (
         ("created-without-device", "default-device", "wrong-device", "python-number"),
         "what a computation makes is best made where it is needed",
     ),
+    Ranked(at_attachment.move_as_attached, ("created-without-device",), "it is kept, and no factory in sight made it"),
     Ranked(
         at_binding.move_where_made,
         (

@@ -17,9 +17,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from devtrace.diagnosis.edits import Edited
+from devtrace.diagnosis.evidence.execution_order import led_to, run_by
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.diagnosis.evidence.moves import crossed
+from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Fix, Moved
 from devtrace.source import kinds
@@ -53,6 +55,8 @@ def unwritable(moment: FailingMoment, edit: Edit, since: OpId) -> str:
     running, namespace = _variables(moment, edited)
     if not all(_has_value(path, edited.source, running, namespace) for path in new if ast.unparse(path) not in known):
         return "a name has no value at its line"
+    if any(_is_given_later(moment, edited, path, Scope(running, namespace)) for path in new):
+        return "an attribute has no value at its line"
     asked = filter(None, (match_code("next($x.parameters()).$device", path) for path in new))
     if any(_moves_later(moment, evaluate(each["x"], Scope(running, namespace)), since) for each in asked):
         return "the device that it reads is another one yet"
@@ -99,6 +103,26 @@ def _has_value(path: ast.expr, after: Source, running: dict[str, Any], namespace
     generators = (each for each in rounds(after, root) if isinstance(each, ast.comprehension))
     is_of_generator = name in names_in(*(each.target for each in generators))
     return is_of_generator or is_bound(name, after, root, running, namespace)
+
+
+def _is_given_later(moment: FailingMoment, edited: Edited, path: ast.expr, scope: Scope) -> bool:
+    """Return whether a path leads through an attribute that the object, made above, gets from a method later.
+
+    scaler = Scaler(rows)               # `self.mean = None`: below it `scaler.mean` is no tensor yet
+    scaler.fit()
+    """
+    source, ran = edited.source, set[str]()
+    for each in statements(source.function(path) or source.tree):
+        ran |= run_by(each, scope) if source.span(each).line < edited.first else set()
+    for step in (each for each in chain(path) if isinstance(each, ast.Attribute)):
+        owner = evaluate(step.value, scope)
+        given = assignments(moment.queries, owner, step.attr, to_read=True)
+        values = [each for each in given if match_code("None", each.node) is None]
+        methods = {getattr(each.function, "name", "") for each in values}
+        above = led_to(ran, [source, *(each.source for each in values)])
+        if methods and "__init__" not in methods and type(owner).__name__ in above and above.isdisjoint(methods):
+            return True
+    return False
 
 
 def _is_set_below(target: ast.expr, source: Source) -> bool:

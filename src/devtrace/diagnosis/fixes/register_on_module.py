@@ -19,8 +19,8 @@ from devtrace.diagnosis.fixes.at_binding import move_below_binding
 from devtrace.diagnosis.fixes.changes import rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.source import kinds
-from devtrace.source.flow import bindings, is_written, path_of, paths_in, targets
-from devtrace.source.matching import alone, is_given, match_code, nodes_of, variable, written_out
+from devtrace.source.flow import bindings, given_by, is_written, path_of, paths_in, targets
+from devtrace.source.matching import alone, match_code, nodes_of, variable, written_out
 from devtrace.source.object_walk import Reference, is_tensor, items_of, members
 from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.trace.ids import OpId, TensorId
@@ -88,8 +88,7 @@ def _registering(case: MismatchCase, verdict: Verdict, reference: Reference) -> 
     if any(type(each) in (bool, int, float, str) for each in others):
         return  # a buffer takes None and tensors only
     for each in chosen:
-        if building or not _is_built_beside_others(each, reference.key):
-            yield from _registered(each, reference, moved)
+        yield from _registered(each, reference, moved)
 
 
 def _set_by_name(case: MismatchCase, verdict: Verdict, module: Any) -> Iterator[Fix]:
@@ -111,14 +110,6 @@ def _set_by_name(case: MismatchCase, verdict: Verdict, module: Any) -> Iterator[
     yield from rewritten(found.code, {call: new}, "fixed.buffer", moved)
 
 
-def _is_built_beside_others(given: SourceNode, attribute: str) -> bool:
-    """Return whether `__init__` gives the attribute with others (`self.n, self.table = n, None`): no free name."""
-    body = given.source.nearest(ast.ClassDef, given.statement)
-    building = [each for each in body.body if getattr(each, "name", "") == "__init__"] if body is not None else []
-    nodes = (node for each in building for node in nodes_of(ast.Attribute, each))
-    return any(node.attr == attribute and is_given(node) for node in nodes)
-
-
 def _since(case: MismatchCase, row: TensorId, move: Move) -> OpId:
     """Return the op of the module's move after `__init__`; unrecorded births count as before it."""
     is_read = not case.queries.evidence.saw_ops or case.queries.certainty(row) == "inferred"
@@ -133,11 +124,15 @@ def _is_first_of_one_function(given: list[SourceNode]) -> bool:
 
 
 def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> Iterator[Fix]:
-    (code, value, statement), target = given, next(targets(given.statement)).node
-    if not isinstance(value, ast.expr) or ast.unparse(target) in map(ast.unparse, ast.walk(value)):
+    code, value, statement = given
+    paths = [path for path, _ in given_by(code.source, statement)]
+    left = next(path for path in paths if path.partition(".")[2] == reference.key)
+    if not isinstance(value, ast.expr) or left in map(ast.unparse, ast.walk(value)):
         return
-    left, right, container = code.text(target), code.text(value), _container_of(reference.value)
+    right, container, is_alone = code.text(value), _container_of(reference.value), len(paths) == 1
     changes: list[tuple[ast.AST, str]] = []
+    if not is_alone and (container or kinds.is_trained_leaf(reference.value)):
+        return
     if container:
         torch_nn = _torch_nn(code, reference.owner)
         new = _contained(code, value, reference.value, torch_nn)
@@ -156,15 +151,20 @@ def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> 
     else:
         own = left.rpartition(".")[0]
         is_running = _is_running(code, statement, left)
-        if is_running and any("add_state" in class_dict(klass) for klass in classes_of(type(reference.owner))):
+        if (
+            is_running
+            and is_alone
+            and any("add_state" in class_dict(klass) for klass in classes_of(type(reference.owner)))
+        ):
             new = f'{own}.add_state("{reference.key}", default={right}, dist_reduce_fx="sum")'
             help = sentence("fixed.state", code=one_line(new))
         else:
+            right = right if is_alone else "None"  # `self.n, self.table = n, None` gives the buffer its value then
             new = f'{own}.register_buffer("{reference.key}", {right}{"" if is_running else ", persistent=False"})'
             help = sentence("fixed.buffer", code=one_line(new))
     changes = changes or [(statement, new)]
     trains = bool(container) or kinds.is_trained_leaf(reference.value)
-    edits = (code.replaced(*change) for change in changes)
+    edits = [code.replaced(*change) for change in changes] if is_alone else [code.above(statement, new)]
     yield from (replace(fix, trains=trains) for fix in suggested(help, *edits, moved=moved))
 
 

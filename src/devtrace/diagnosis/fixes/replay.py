@@ -19,17 +19,17 @@ import numpy as np
 
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.mismatch import combined
+from devtrace.diagnosis.evidence.mismatch import combined, without_indexes
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.diagnosis.evidence.torchs_sentences import LENGTHS_ON_HOST, PINNING
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.fixes.fix import Moved, failing_frame
+from devtrace.source.flow import operands
 from devtrace.source.matching import called_name
 from devtrace.source.parsing import Source
-from devtrace.source.safe_values import values
+from devtrace.source.safe_values import evaluate, values
 from devtrace.source.vocabulary import FACTS, TAKES_VALUES, leaves_device
 from devtrace.trace.ids import OpId, TensorId
-from devtrace.trace.op_kinds import INDEXING
 
 _KINDS: Final = {LENGTHS_ON_HOST: "lengths", PINNING: "pinned"}
 
@@ -94,7 +94,7 @@ class RecordedSteps:
         outputs = queries.outputs(op)
         following = [row for row in outputs if not inputs or queries.trait(row) == trait]
         is_copy = queries.kind(op) == "copy" or "copy_" in name
-        kind = _KINDS.get(name) or ("copy" if is_copy else "index" if name.startswith(INDEXING) else "")
+        kind = _KINDS.get(name) or ("copy" if is_copy else "")
         return Step(op, name, inputs, outputs, rows, following, kind)
 
 
@@ -163,7 +163,7 @@ class Replay:
         yield from map(self.recorded.step, map(OpId, range(first, self.case.op)))
 
     def failing_inputs(self) -> list[TensorId]:
-        return [row for row in combined(self.queries, self.case.op) if self.queries.dims[row] != 0]
+        return [row for row in combined(self.queries, self.case.op, self.trait_now) if self.queries.dims[row] != 0]
 
     def trait_now(self, row: TensorId) -> str:
         return self.case.expected_device if row in self.there else self.queries.trait(row)
@@ -178,9 +178,7 @@ class Replay:
             return tuple(row for row in on_host if row in self.there)
         if step.kind in ("copy", "pinned"):
             return ()
-        rows = step.rows
-        if step.kind == "index" and rows and self.trait_now(rows[0]) != HOST:
-            rows = [rows[0], *(row for row in rows[1:] if self.trait_now(row) != HOST)]
+        rows = [row for row in without_indexes(step.name, step.inputs, self.trait_now) if row in step.rows]
         if len({self.trait_now(row) for row in rows}) < 2 or len({self.queries.trait(row) for row in rows}) > 1:
             return ()
         return tuple(row for row in rows if self.trait_now(row) != self.case.expected_device)
@@ -206,6 +204,20 @@ def rows_of_the_line(case: MismatchCase, moved: set[TensorId]) -> tuple[TensorId
         if is_combined(each.node, frame.source, frame.function)
     )
     return tuple(found)
+
+
+def rows_of_callers(case: MismatchCase, moved: set[TensorId]) -> tuple[TensorId, ...]:
+    """Return the odd tensors to which lines that still run would add the result: `total` of `total += layer(x)`."""
+    first, rows = failing_frame(case), list[TensorId | None]()
+    frames = FailingFrame.all_of(case.moment, case.expected_device) if first is not None else []
+    for each in (frame for frame in frames if first is not None and frame.number >= first.number):
+        node, around = each.source_node.node, each.source.parent(each.source_node.node)
+        if isinstance(around, ast.BinOp | ast.AugAssign):
+            beside = next(operand for operand in operands(around) if operand is not node)
+            rows.append(case.odd_row(evaluate(beside, each.scope())))
+        if not isinstance(around, ast.Return | ast.Lambda):
+            break
+    return tuple(row for row in rows if row is not None and case.queries.dims[row] > 0 and row not in moved)
 
 
 def _was_taken(node: ast.AST, frame: FailingFrame) -> bool:

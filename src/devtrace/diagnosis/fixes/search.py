@@ -21,7 +21,7 @@ from devtrace.diagnosis.fixes import proof
 from devtrace.diagnosis.fixes.fix import Fix, Ranked
 from devtrace.diagnosis.fixes.order import FOR_EVERY_CAUSE, of_cause
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
-from devtrace.diagnosis.fixes.replay import RecordedSteps, Replay, rows_of_the_line
+from devtrace.diagnosis.fixes.replay import RecordedSteps, Replay, rows_of_callers, rows_of_the_line
 from devtrace.diagnosis.slugs import ADVICE
 from devtrace.features import find
 from devtrace.source.user_code import OWN_PACKAGES
@@ -104,12 +104,18 @@ class Search:
         while first.edits and len(parts) <= MOST_PARTS:
             left = self._left(parts)
             if left is None:
-                return self._joined(self._needed(parts))
+                return self._joined([*self._needed(parts), *self._for_callers(parts)])
             more = self._next_part(left, parts)
             if more is None:
                 return None
             parts.append(more)
         return None if first.edits else first
+
+    def _for_callers(self, parts: list[Fix]) -> list[Fix]:
+        """Return the part that moves what a caller's line adds the result to, if one is found."""
+        rows = rows_of_callers(self.case, self._replay(self.case, parts).there)
+        part = self._next_part(self._about(self.case.op, rows), parts) if rows else None
+        return [part] if part is not None else []
 
     def _needed(self, parts: list[Fix]) -> list[Fix]:
         """Return the parts that later ones do not make superfluous by a move of their sources."""

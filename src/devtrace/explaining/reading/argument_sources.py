@@ -7,7 +7,7 @@ from typing import Any
 
 from devtrace.explaining.reading import hooks
 from devtrace.explaining.reading.file_index import named
-from devtrace.explaining.reading.reader import Reader
+from devtrace.explaining.reading.reader import Reader, item_of
 from devtrace.explaining.reading.returned_calls import run_around
 from devtrace.explaining.reading.values import Activation, Definition, KnownValue
 from devtrace.explaining.stack import CALLS_OF_MODULES, HOOKED_CALL
@@ -106,17 +106,13 @@ def _argument(call: ast.Call, name: str, names: list[str], start: int = 0) -> It
     if at < star:
         yield given[at]
     elif name in names and star == len(given) - 1:  # `f(x, *others)`
-        yield _item(getattr(given[star], "value", given[star]), at - star)
+        yield item_of(getattr(given[star], "value", given[star]), at - star)
     yield from (word.value for word in call.keywords if word.arg == name)
-    yield from (_item(word.value, name) for word in call.keywords if word.arg is None)  # `f(**batch)`
+    yield from (item_of(word.value, name) for word in call.keywords if word.arg is None)  # `f(**batch)`
 
 
 def _first_star(given: list[ast.expr]) -> int:
     return next((at for at, each in enumerate(given) if isinstance(each, ast.Starred)), len(given))
-
-
-def _item(owner: ast.expr, key: str | int) -> ast.expr:
-    return ast.copy_location(ast.Subscript(value=owner, slice=ast.Constant(key), ctx=ast.Load()), owner)
 
 
 def _default(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:

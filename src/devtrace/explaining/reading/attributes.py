@@ -59,7 +59,7 @@ class Called(NamedTuple):
 def calls_so_far(reader: Reader, owner: object, methods: dict[str, FunctionType]) -> dict[str, Called]:
     """Return the last certain call of each method of an object, including calls between its methods."""
     last: dict[str, Called] = {}
-    calls = [pair for run in [*reader.user_activations()][::-1] for pair in _calls_above(run, owner, methods)]
+    calls = [pair for run in [*reader.live_activations()][::-1] for pair in _calls_above(run, owner, methods)]
     for order, (call, run) in enumerate(calls, start=1):
         reached, new = set[str](), {called_name(call)}
         while new:
@@ -203,7 +203,7 @@ def runs_that_fill(reader: Reader, node: ast.expr, activation: Activation) -> It
     owner = reader.known(found["owner"], activation) if found is not None else MISSING
     if found is None or owner is MISSING or issubclass(type(owner), ModuleType):
         return
-    live = [run.body for run in reader.user_activations()]
+    live = [run.body for run in reader.live_activations()]
     for kind in classes_of(owner if issubclass(type(owner), type) else type(owner)):
         for method in _methods(kind):
             is_named = found["name"] in method.__code__.co_names
@@ -260,7 +260,7 @@ def _of_factory(reader: Reader, kind: type, owner: Any, name: str, activation: A
 
 def _of_frames(reader: Reader, owner: Any, name: str) -> Iterator[Definition]:
     """Yield the assignments to this object's attribute in live frames: `model.table = ...`."""
-    for run in reader.user_activations():
+    for run in reader.live_activations():
         for statement in statements(run.body):
             for target, value, loops, _ in targets(statement):
                 if loops or not isinstance(target, ast.Attribute) or target.attr != name or run.scope is None:

@@ -169,6 +169,9 @@ def _move(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value
         others = [each for each in reader.devices if each != device]  # `x` before `x = x.to(device)`
         owner = reader.unknown_tensor(others[0]) if len(others) == 1 and device in reader.devices else owner
     if device == owner.device and dtype is None:
+        like = values[0] if values else None
+        if isinstance(like, TensorValue) and owner.op is not None and owner.op.kind == CREATE:
+            owner.op.name, owner.op.inputs = "aten.new_empty", [like.row]  # `torch.zeros(n).to(x)` is where x is
         return owner
     return reader.emit("aten._to_copy", COPY, node, activation, [owner], device, owner.dims, dtype or owner.dtype)
 
@@ -186,7 +189,7 @@ def read_call(reader: Reader, node: ast.Call, activation: Activation) -> Value |
             return _call_container(reader, owner, node.func.attr, node, activation)
         name = node.func.attr
         if isinstance(owner, KnownValue) and type(owner.value) in (list, deque) and name in ("pop", "popleft"):
-            runs = reader.user_activations()  # which put into it what is popped
+            runs = reader.live_activations()  # which put into it what is popped
             return reader.first(made for run in runs for made in stored_in(reader, run, owner.value))
         if isinstance(owner, KnownValue) and is_module(owner.value) and (name in OF_MODULES or gives_itself(name)):
             return _of_module(reader, owner, name)
@@ -318,6 +321,8 @@ def _call_class(reader: Reader, kind: type, call: Written) -> Value | None:
         return KnownValue(torch._C.device(device)) if device else None
     if issubclass(kind, torch.Tensor):
         return call_torch(reader, "tensor", call)
+    if kind.__module__.startswith("torch.distributions."):  # what it gives is where its parameters are
+        return call_torch(reader, "broadcast_to", call) or _make(reader, "full", call)
     fields = constructor_fields(kind)
     by_field = dict(zip(fields, node.args, strict=False)) | call.words if fields else {}
     values = tuple(reader.see(each, activation) for each in by_field.values())

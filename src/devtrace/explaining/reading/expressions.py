@@ -85,7 +85,7 @@ def read_sequence(reader: Reader, node: Any, activation: Activation) -> Value | 
         if not isinstance(each, ast.Starred):
             found.append(value)
         else:
-            found += value.items if isinstance(value, Several) else reader.members(value)
+            found += value.items if isinstance(value, Several) else reader.members(value, each.value, activation)
     return Several(tuple(found))
 
 
@@ -163,7 +163,7 @@ def _definitions(
     """Yield the code that stored an item in a live container, the likeliest first; last the line that runs now."""
     if is_module(owner):
         return
-    runs = list(reader.user_activations())
+    runs = list(reader.live_activations())
     runs += [] if any(run.body is activation.body for run in runs) else [activation]
     runs += runs_that_fill(reader, node.value, activation)
     running: list[Definition] = []

@@ -116,7 +116,7 @@ def _at(reader: Reader, depth: int) -> FailedOp | None:
     while isinstance(node, ast.Return | ast.Expr | ast.Await) and node.value is not None:
         node = node.value
     values = [(part, reader.see(part, activation)) for part in operands(node)]
-    inputs = [each for _, value in values for each in reader.members(value)]
+    inputs = [each for part, value in values for each in reader.members(value, part, activation)]
     unread: list[ast.expr] = [part for part, value in values if value is None and isinstance(part, _UNREAD)]
     inputs = _by_elimination(reader, inputs, unread, activation)
     return FailedOp(asked(node) or UNKNOWN, inputs, depth) if inputs else None

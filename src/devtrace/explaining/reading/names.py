@@ -281,7 +281,7 @@ def elements(reader: Reader, iterated: ast.expr, position: Any, activation: Acti
             yield Definition(made, position, whole.activation.at_node(made))
     value = reader.known(iterated, activation)
     if type(value) in (list, deque, set):
-        for run in reader.user_activations():
+        for run in reader.live_activations():
             yield from (each._replace(position=position) for each in stored_in(reader, run, value))
     elif value is not MISSING and not issubclass(type(value), (list, tuple, dict, deque, set)):
         # It makes its elements while it is gone through: a loader, a generator.

@@ -108,8 +108,12 @@ class Reader:
 
     def user_activations(self) -> Iterator[Activation]:
         """Yield the live frames of the user's own code, innermost first."""
+        return (each for each in self.live_activations() if sites.files[each.source.file] == sites.USER)
+
+    def live_activations(self) -> Iterator[Activation]:
+        """Yield the live frames of the user's and of packages' code, innermost first."""
         for depth in reversed(range(len(self.stack.levels))):
-            found = self.activation(depth) if self.stack.levels[depth].kind == sites.USER else None
+            found = self.activation(depth) if self.stack.levels[depth].is_readable else None
             if found is not None:
                 yield found
 
@@ -168,19 +172,28 @@ class Reader:
         finally:
             self._busy.discard(key)
 
-    def tensors(self, nodes: Iterable[ast.AST | None], activation: Activation) -> list[TensorValue]:
+    def tensors(self, nodes: Iterable[ast.expr | None], activation: Activation) -> list[TensorValue]:
         """Return the tensors among the values of expressions, those in live lists too."""
-        return [each for node in nodes if node for each in self.members(self.see(node, activation))]
+        return [each for node in nodes if node for each in self.members(self.see(node, activation), node, activation)]
 
-    def members(self, value: Value | None) -> list[TensorValue]:
-        """Return the tensors of a value; items of a live list by the definitions of the list."""
+    def members(
+        self, value: Value | None, node: ast.expr | None = None, activation: Activation | None = None
+    ) -> list[TensorValue]:
+        """Return the tensors of a value; items of a live list by what put them there, if its code is given.
+
+        Else by the definitions of the list.
+        """
         is_tuple = isinstance(value, KnownValue) and issubclass(type(value.value), tuple)  # a named one, too
         if not isinstance(value, KnownValue) or not (is_tuple or type(value.value) in (list, dict)):
             return list(tensors_of(value))
         whole, find = value.value, partial(_of_item, value)
         parts = enumerate(tuple.__iter__(whole) if is_tuple else whole)
         items = islice(whole.items() if type(whole) is dict else parts, MOST_ITEMS)
-        return [self.live(each, partial(find, (index,))) for index, each in items if is_tensor(each)]
+        tensors = {index: each for index, each in items if is_tensor(each)}
+        if node is not None and activation is not None:
+            for index in tensors:
+                self.see(item_of(node, index), activation)
+        return [self.live(each, partial(find, (index,))) for index, each in tensors.items()]
 
     def value(self, value: Any, definitions: Definitions = tuple) -> Value:
         """Return a live object as a value."""
@@ -377,6 +390,11 @@ class Reader:
         """Return the `dtype=` of a call."""
         given = keyword(node, "dtype") if self.of_dtypes and isinstance(node, ast.Call) else None
         return dtypes_of.named(self.see(given, activation)) if given is not None else None
+
+
+def item_of(owner: ast.expr, key: Any) -> ast.expr:
+    """Return the code of an item: `owner[key]`."""
+    return ast.copy_location(ast.Subscript(value=owner, slice=ast.Constant(key), ctx=ast.Load()), owner)
 
 
 def _of_item(whole: KnownValue, position: Position) -> Iterator[Definition]:

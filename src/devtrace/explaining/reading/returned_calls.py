@@ -81,7 +81,7 @@ def run_around(reader: Reader, node: ast.AST, activation: Activation) -> Activat
     """Return a run of the function around a node of a file; only its globals are known."""
     source = activation.source
     body: ast.AST = next((each for each in source.ancestors(node) if isinstance(each, FUNCTIONS)), source.tree)
-    for live in reader.user_activations():
+    for live in reader.live_activations():
         if live.source is source and live.body is body:
             return live.at_node(node)
     owner = source.nearest(ast.ClassDef, body)
