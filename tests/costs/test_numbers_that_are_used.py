@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import cast
 
 import pytest
 import torch
@@ -117,7 +118,7 @@ def _a_loss_that_changes_its_form() -> None:
 
 
 def _a_step_by_a_rate_of_the_device() -> None:
-    weight, rate = torch.zeros(8, device=GPU), torch.tensor(0.1, device=GPU)
+    weight, rate = torch.zeros(8, device=GPU), cast(float, torch.tensor(0.1, device=GPU))
     for x in torch.rand(14, 16, 8, device=GPU):
         weight.sub_(x.mean(0), alpha=rate)
 
