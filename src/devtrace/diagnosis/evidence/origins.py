@@ -22,7 +22,6 @@ from devtrace.source.matching import (
     nodes_of,
     owner_of,
     same_code,
-    variable,
 )
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import LIKE_DATA, MAKES, MAKES_ON_HOST, full_name, is_move
@@ -175,41 +174,37 @@ def _follows_what_its_function_made(found: SourceNode, trait: Trait) -> bool:
 
 
 def followed(queries: TraceQueries, op: OpId) -> TensorId:
-    """Return the tensor whose device a factory's result takes: `t` of `torch.arange(n, device=t.device)`; -1 for none.
+    """Return the tensor whose device a factory asked for: `t` of `torch.arange(n, device=t.device)`; -1 for none.
 
-    Of a function that has returned, its nearest op that took the variable tells which tensor that was.
+    Or to which its result was moved: `torch.arange(n).to(t)`. Of a function that has returned, its nearest op that took
+    the variable tells which tensor that was.
     """
     found = queries.op_node(op) if op >= 0 and queries.kind(op) == "create" and not queries.inputs(op) else None
-    leader = _leader(found, queries.of) if found is not None else None
-    path = path_of(leader) if leader is not None else ""
+    asked = match_code(f"$x.{queries.of}", trait_argument(found, queries.of)) if found is not None else None
+    asked = asked or (_moved_to(found) if found is not None else None)
+    path = path_of(asked["x"]) if asked is not None else ""
     if found is None or not path or path == own_name(found.source, found.node):
         return NO_TENSOR
     ops, made = queries.trace.ops, queries.trait(queries.outputs(op)[0])
     for near in map(OpId, (*range(op + 1, min(op + _NEAR, len(ops))), *range(op - 1, max(op - _NEAR, -1), -1))):
         taken = queries.op_node(near) if ops.number("thread", near) == ops.number("thread", op) else None
         if taken is not None and taken.function is found.function:
-            for node, row in zip(_taken_by(taken), queries.inputs(near), strict=False):
+            for node, row in zip(taken_by(taken), queries.inputs(near), strict=False):
                 if path_of(node) == path and queries.trait(row) == made:
                     return row
     return NO_TENSOR
 
 
-def _leader(found: SourceNode, trait: Trait) -> ast.expr | None:
-    """Return `t` of `torch.arange(n, device=t.device)`, and of `torch.zeros(n).to(t)` or `.type_as(t)`."""
-    given = trait_argument(found, trait)
-    if given is not None:
-        asked = match_code(f"$x.{trait}", given)
-        return asked["x"] if asked is not None else None
+def _moved_to(found: SourceNode) -> dict[str, ast.expr] | None:
+    """Match `.to(x)` or `.type_as(x)` right behind a factory's call."""
     call = factory_call(found)
-    for around in list(found.source.ancestors(call))[2:3] if call is not None else ():
-        moved = match_code("$made.to($x)", around) or match_code("$made.type_as($x)", around)
-        if moved is not None and moved["made"] is call and variable(moved["x"]):
-            leader: ast.expr = moved["x"]
-            return leader
-    return None
+    method = found.source.parent(call) if call is not None else None
+    behind = found.source.parent(method) if method is not None else None
+    moved = match_code("$made.to($x)", behind) or match_code("$made.type_as($x)", behind)
+    return moved if moved is not None and moved["made"] is call else None
 
 
-def _taken_by(found: SourceNode) -> list[ast.expr]:
+def taken_by(found: SourceNode) -> list[ast.expr]:
     """Return the operands that are an op's first inputs: `x` of `x.sum(0)`, all of `torch.outer(x, y)` and `x * y`."""
     node = found.node
     if isinstance(node, ast.Call):

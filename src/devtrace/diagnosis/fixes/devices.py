@@ -15,7 +15,7 @@ from typing import Final
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
-from devtrace.diagnosis.evidence.origins import trait_argument
+from devtrace.diagnosis.evidence.origins import taken_by, trait_argument
 from devtrace.diagnosis.evidence.source_text import newest_first
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.fix import frame_at
@@ -23,7 +23,7 @@ from devtrace.source import kinds
 from devtrace.source.flow import binds, own_name, parameters
 from devtrace.source.kinds import names_trait
 from devtrace.source.live_objects import CellText
-from devtrace.source.matching import assigned_names, chain, first_operands, names_in, variable
+from devtrace.source.matching import assigned_names, chain, names_in, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.parsing import NamedFunction, Source
 from devtrace.source.safe_values import Scope, classes_of, evaluate, full_name_of, instance_dict
@@ -114,11 +114,11 @@ def _of_parameter(case: MismatchCase, function: NamedFunction) -> str:
         taken = queries.op_node(op)
         if taken is None or function not in taken.source.ancestors(taken.node):
             continue
-        given, name = trait_argument(taken, queries.of), next(filter(kept.__contains__, first_operands(taken.node)), "")
+        given, name = trait_argument(taken, queries.of), next(map(variable, taken_by(taken)), "")
         rows = queries.outputs(op) if given is not None else queries.inputs(op)[:1]
         is_there = any(queries.trait(row) == case.expected_device for row in rows)
         if is_there and given is not None and names_in(given) <= kept:
             return taken.code.text(given)
-        if is_there and given is None and name:
+        if is_there and given is None and name in kept:
             return f"{name}.{queries.of}"
     return ""
