@@ -42,7 +42,6 @@ Point = Literal[
     "function",  # a public name of `devtrace`
     "command",  # of the command line: `cli.parser.Command`
     "way",  # another way to run a program: adds its flag to `devtrace run`
-    "run",  # goes with a program under recording: begins and ends with it
     "trial",  # of the edits of a report where it was made: a test that runs again
     "ranks",  # of a job that was launched: the report of all
     "inventory",  # of a notebook's names, with what devices hold beside

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -17,16 +17,14 @@ import pytest
 
 from devtrace.cli.main import main
 from devtrace.diagnosis.findings import Culprit, Edit, Finding, Grade, Site
-from devtrace.fixing import values
+from devtrace.fixing import script
 from devtrace.fixing.patch import unified_diff, write_all
-from devtrace.fixing.program import MOST_OUTPUT, Printed, ProgramRunner, run_of, started
+from devtrace.fixing.program import MOST_OUTPUT
 from devtrace.fixing.rounds import ProgramRun, Rounds
+from devtrace.fixing.runner import Runner
 from devtrace.fixing.source_text import SourceText
-from devtrace.runtime import overlay
-from devtrace.runtime.device_spec import ONE_DEVICE
-from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.errors import UsageError
-from warm import LIMIT, Warm
+from warm import LIMIT
 
 TWO_BUGS = """import torch
 
@@ -270,36 +268,46 @@ def test_a_file_with_two_names_keeps_both(tmp_path: Path) -> None:
     assert (tmp_path / "also.py").read_bytes() == (tmp_path / "a.py").read_bytes() == b"x = 2\n"
 
 
-def test_a_run_beyond_its_time_limit_ends_with_what_it_started() -> None:
-    process = started(("sh", "-c", "sleep 1000 & echo begun; wait"), os.environ, subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"begun\n"
-    assert ProgramRunner(("a.py",), "cuda:1", timeout=0.0).wait(process)
-    assert process.stdout.read() == b""  # which ends when nobody has it open
+ENDLESS = """import os, subprocess
+import torch
+x = torch.ones(1 << 20, device="cuda:0")
+said = open("said", "w")
+subprocess.Popen(["sleep", "1000"], stdout=said)
+print("begun", file=said, flush=True)
+os.wait()
+"""
 
 
-def test_a_run_beyond_its_time_limit_may_save_before_it_is_killed() -> None:
-    script = "trap 'echo saved; exit' TERM; echo begun; while :; do sleep 0.01; done"
-    process = started(("sh", "-c", script), os.environ, subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"begun\n"
-    assert ProgramRunner(("a.py",), "cuda:1", timeout=0.0).wait(process)
-    assert process.stdout.read() == b"saved\n"
+def test_a_run_beyond_its_time_limit_saves_what_was_seen_and_ends_with_what_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.py").write_text(ENDLESS)
+    os.mkfifo("said")
+    said = os.open("said", os.O_RDONLY | os.O_NONBLOCK)
+    runner = Runner(("a.py",), "cuda:1", timeout=0.0)
+    runner.begin({})
+    assert select.select([said], [], [], LIMIT)[0]
+    run = runner.result()
+    runner.close()
+    assert (run.ending, set(run.peaks)) == ("time", {"cuda:0"})
+    os.set_blocking(said, True)
+    assert os.read(said, 99) == b"begun\n"
+    assert os.read(said, 99) == b""  # which comes when nobody has it open
 
 
 def test_of_endless_output_the_beginning_is_kept(capfd: pytest.CaptureFixture[str]) -> None:
-    process = started((sys.executable, "-c", f"print('x' * {MOST_OUTPUT + 9})"), os.environ, subprocess.PIPE)
-    assert process.stdout is not None
-    assert Printed(process.stdout).text() == "x" * MOST_OUTPUT
-    assert capfd.readouterr().err == "x" * (MOST_OUTPUT + 9) + "\n"
-    process.wait()
+    printed = script.Printed()
+    printed.write(b"x" * (MOST_OUTPUT + 9))
+    assert printed.kept == b"x" * MOST_OUTPUT
+    assert capfd.readouterr().out == "x" * (MOST_OUTPUT + 9)
 
 
 def test_a_run_sees_no_real_device_whatever_the_machine_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "asks.py"
     script.write_text("import os\n\nimport torch\n\nprint(repr(os.environ['CUDA_VISIBLE_DEVICES']))\ntorch.ones(1)\n")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-    run = ProgramRunner((str(script),), "cuda:1").run({})
+    run = Runner((str(script),), "cuda:1").run({})
     assert run.output.splitlines()[0] == "''"
 
 
@@ -308,27 +316,14 @@ def test_a_patch_that_cannot_be_written_is_refused_before_the_program_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.py").write_text("x = 1\n")
-    monkeypatch.setattr(ProgramRunner, "run", interrupted)
+    monkeypatch.setattr(Runner, "run", interrupted)
     assert main(["fix", "--patch", "missing/a.patch", "a.py"]) == 2
     assert "devtrace: not-written" in capfd.readouterr().err
 
 
 @pytest.fixture
-def folder(tmp_path: Path, warm: Warm, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory in which `devtrace fix` runs each round in a fork."""
-
-    def run_in_a_fork(runner: ProgramRunner, texts: Mapping[str, SourceText], own: frozenset[str]) -> ProgramRun:
-        overlay.write(tmp_path / "texts", {file: text.data for file, text in texts.items()})
-        variables = {overlay.VARIABLE: str(tmp_path / "texts"), OWN_PACKAGES: ",".join(own)}
-        variables |= {values.VARIABLE: str(tmp_path / "values")} | ({ONE_DEVICE: "1"} if runner.one_device else {})
-        flags = ("--simulate", runner.simulate, "--json", "found")
-        ended = warm.devtrace(tmp_path, "run", *flags, *runner.words, environment=variables)
-        sys.stderr.write(ended.stderr)
-        left = json.loads((tmp_path / "values").read_text())
-        return replace(run_of(tmp_path / "found", ended.returncode), values=left, output=ended.stdout)
-
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ProgramRunner, "run", run_in_a_fork)
     return tmp_path
 
 
@@ -516,7 +511,7 @@ def test_a_time_limit_is_named_and_what_was_seen_counts(
     (tmp_path / "a.py").write_text("x = 1\n")
     first = error(str(tmp_path / "a.py"), 1, "x", replaced(str(tmp_path / "a.py"), 1, "x = 1", "x = 10"))
     runs = iter((ProgramRun("raised", (first,)), ProgramRun("time", ())))
-    monkeypatch.setattr(ProgramRunner, "run", lambda *_: next(runs))
+    monkeypatch.setattr(Runner, "run", lambda *_: next(runs))
     assert main(["fix", "--timeout", "20", "a.py"]) == 0
     printed = capfd.readouterr()
     assert "seen until the time limit of 20 s on 1 simulated device" in printed.err

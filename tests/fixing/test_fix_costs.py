@@ -22,8 +22,8 @@ from devtrace.diagnosis.findings import Edit, Finding, Holder, Site
 from devtrace.diagnosis.slugs import Severity
 from devtrace.fixing import values
 from devtrace.fixing.costs import Costs
-from devtrace.fixing.program import ProgramRunner
 from devtrace.fixing.rounds import ProgramRun, Rounds
+from devtrace.fixing.runner import Runner
 from devtrace.fixing.source_text import SourceText
 from fix_rounds import cheaper, story
 from programs import Program
@@ -255,7 +255,7 @@ def test_costs_of_a_program_that_does_not_end_stay_as_they_are(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.py").write_text("x = 1\n")
-    monkeypatch.setattr(ProgramRunner, "run", lambda *_: replace(run_with(cost(9)), ending="time"))
+    monkeypatch.setattr(Runner, "run", lambda *_: replace(run_with(cost(9)), ending="time"))
     assert main(["fix", "--costs", "--timeout", "5", "a.py"]) == 0
     printed = capfd.readouterr()
     assert (printed.out, "costs were left as they are" in printed.err) == ("", True)

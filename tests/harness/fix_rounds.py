@@ -24,7 +24,7 @@ from devtrace.fixing.rounds import ProgramRun, Rounds
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.values import values_of
 from devtrace.runtime import overlay
-from devtrace.runtime.device_spec import ONE_DEVICE, with_room
+from devtrace.runtime.device_spec import ONE_DEVICE, count_of
 from devtrace.source.user_code import OWN_PACKAGES
 from loaded import loaded
 from programs import Program
@@ -73,7 +73,7 @@ def outcome(
     asked = {
         "path": str(program.path),
         "arguments": program.arguments,
-        "simulate": with_room(program.simulate) if one_device else program.simulate,
+        "simulate": f"cuda:{count_of(program.simulate)}" if one_device else program.simulate,
         "packages": [str(path) for path in program.packages],
         "imported_before": program.imported_before,
         "texts": {file: text.data.decode("latin-1") for file, text in texts.items()},

@@ -12,7 +12,6 @@ import pytest
 import devtrace
 from devtrace.api.results import Report
 from devtrace.contract import findings_json
-from devtrace.fixing import values
 from devtrace.runtime import overlay, whole_files
 
 
@@ -28,7 +27,6 @@ WRITERS: dict[str, Callable[[Report, Path], object]] = {
     "page": lambda report, path: report.to_html(path),
     "perfetto": lambda report, path: report.trace.to_perfetto(path),
     "json": lambda report, path: findings_json.write(findings_json.findings_json(report), path),
-    "values": lambda _, path: values.write(path, {"x": 1}),
     "texts": lambda _, path: overlay.write(path, {}),
 }
 

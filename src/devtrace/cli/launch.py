@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, Final
 from devtrace.api.options import Options
 from devtrace.cli.output import FOUND, begin, print_line
 from devtrace.cli.run_program import Program, print_as_its_own
-from devtrace.features import find, offered
-from devtrace.runtime import observers, overlay  # noqa: F401 (it registers ahead of the program and the report)
+from devtrace.features import find
+from devtrace.runtime import forks, observers  # noqa: F401 (the latter registers ahead of the program and the report)
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.rank import ENDING, rank_of_job, ranked_path
 from devtrace.runtime.requirements import sentence_of_fault
@@ -47,22 +47,21 @@ SAVING: Final = 20.0
 class Launch:
     """One program under recording."""
 
+    has_threads = True  # beside the main one, which may hang in C: one that saves then
+
     def __init__(self, program: Program, options: Options) -> None:
         self.program = program
         self.options = options
         self.rank = rank_of_job()
-        self.process = os.getpid()
+        self.process = forks.origin()
         self.folder = Path.cwd()  # to which paths are relative, wherever the program goes
         self.recording: record | None = None
         self.error: BaseException | None = None
-        self.print_error: Callable[[], None] = lambda: None
-        """What prints the exception of a round of `devtrace fix`, which prints none that it may mend."""
         self.reported = threading.Event()
         self._reporting = threading.Lock()
         self._reporter = 0  # the thread that makes the report
         self._postponed = 0  # the signal that came to that thread meanwhile
         self._namespace: dict[str, Any] = {}
-        self._companions: list[Any] = []
         self._ended_by = ""
         self._has_torch = False
         self._is_over_limit = False
@@ -75,7 +74,6 @@ class Launch:
         self._warn_of_bad_paths()
         main, run = self.program.prepare()
         self._namespace = main.__dict__
-        self._companions += (kind(self._namespace) for kind in offered("run").values())
         atexit.register(self._at_exit)
         self._watch_signals()
         try:
@@ -83,12 +81,14 @@ class Launch:
             run()
         except BaseException as error:
             self.error = error
-            is_of_a_round = overlay.is_in_use() and not isinstance(error, SystemExit)
-            self.print_error = print_as_its_own(error, later=is_of_a_round)
+            self._leave_error(error)
             if type(error) is SystemExit and not error.code:
                 self._fail_if_asked()
             raise
         self._fail_if_asked()
+
+    def _leave_error(self, error: BaseException) -> None:
+        print_as_its_own(error)
 
     def _begin(self) -> None:
         self._has_torch = True
@@ -97,8 +97,6 @@ class Launch:
     def _start(self) -> None:
         from devtrace.api.recording import record
 
-        for companion in self._companions:
-            companion.begin()
         asked = self.options.of_recording
         recording = record(self.options.simulate, name=self.program.name, namespace=self._namespace, **asked)
         recording.__enter__()
@@ -106,7 +104,7 @@ class Launch:
 
     def _at_exit(self) -> None:
         """End the recording and report it. Whatever happens, the interpreter goes on to exit as it would."""
-        if os.getpid() != self.process:
+        if forks.origin() != self.process:
             return
         self._report(self._end)
         if type(self.error) is KeyboardInterrupt:
@@ -116,8 +114,6 @@ class Launch:
         if self.recording is not None:
             error = self.error if isinstance(self.error, Exception) else None
             self.recording.stop(self.error)
-            for companion in self._companions:
-                companion.end()
             self.recording.end(error)
 
     def _conclude(self) -> None:
@@ -140,8 +136,6 @@ class Launch:
         except KeyboardInterrupt:
             print_line(sentence("run.interrupted"))
         finally:
-            with contextlib.suppress(Exception):  # an exception hook of the program's own
-                self.print_error()
             self._reporter = 0
             self.reported.set()
             if self._postponed:
@@ -162,7 +156,7 @@ class Launch:
         if self._is_saved:
             self._write(self._plain_path, sentence("cli.trace"), self.options.saver(trace))
         self._give(report, is_whole=is_whole)
-        if self._job is not None and self.rank == 0 and not is_whole and not overlay.is_in_use():
+        if self._job is not None and self.rank == 0 and not is_whole:
             how = "stopped" if self._ended_by else "failed" if self.error is not None else "ended"
             of_job = self._job.report(how, lambda: self._postponed != 0)
             if of_job is not None:
@@ -173,10 +167,6 @@ class Launch:
     def _print(self, report: ReportData) -> None:
         from devtrace.report.text import terminal_width, text
 
-        if overlay.is_in_use():
-            if any(finding.severity == "error" for finding in report.findings):
-                self.print_error = lambda: None  # `devtrace fix` says what became of a device error
-            return
         of_rank = "" if self.rank is None else sentence("run.rank", rank=self.rank)
         above = of_rank or (sentence("run.job") if self._ranks > 1 else "")
         print_line("\n".join(["", *filter(None, [above]), text(report, terminal_width(sys.stderr))]))
@@ -197,7 +187,7 @@ class Launch:
             self._write(self.options.html, sentence("cli.report"), lambda path: to_html(report, path))
         for form in forms.files(self.options.json, self.options.sarif):
             self._write(form.path, sentence(form.what), form.write)
-        if is_whole and not overlay.is_in_use():
+        if is_whole:
             self._is_over_limit = any(entry.limit for entry in entries)
             print_line(forms.annotations(), but_not_empty=True)
             print_line(forms.line(self.options.json), sys.stdout, but_not_empty=True)
@@ -210,7 +200,7 @@ class Launch:
 
     def _fail_if_asked(self) -> None:
         """Give the exit code of `--fail-on`, which Python picks before anything runs at exit: so that runs now."""
-        if self.options.fail_on is not None and os.getpid() == self.process:
+        if self.options.fail_on is not None and forks.origin() == self.process:
             threading._shutdown()  # type: ignore[attr-defined]
             atexit._run_exitfuncs()
             if self._is_over_limit:
@@ -226,9 +216,7 @@ class Launch:
         return self.options.save or f"{Path(self.program.name).stem}.devtrace"
 
     def _write(self, path: str, what: str, write: Callable[[Path], object]) -> None:
-        as_asked, written = write_somewhere(self.folder, ranked_path(path, self.rank), what, write)
-        if not (as_asked and overlay.is_in_use()):
-            print_line(written)
+        print_line(write_somewhere(self.folder, ranked_path(path, self.rank), what, write)[1])
 
     def _warn_of_bad_paths(self) -> None:
         """Warn before hours of training, not after."""
@@ -240,23 +228,25 @@ class Launch:
 
     def _watch_signals(self) -> None:
         """Save before dying of a signal that the program leaves to the system."""
-        receive, send = socket.socketpair()
-        receive.setblocking(True)
-        send.setblocking(False)
         for number in ENDING:
             if signal.getsignal(number) == signal.SIG_DFL:
                 signal.signal(number, self._on_signal)
-        signal.set_wakeup_fd(send.fileno(), warn_on_full_buffer=False)
-        self._sockets = receive, send
         if hasattr(os, "register_at_fork"):  # none on Windows, which has no forks
             os.register_at_fork(after_in_child=self._leave_child)
+        if not self.has_threads:
+            return
+        receive, send = socket.socketpair()
+        receive.setblocking(True)
+        send.setblocking(False)
+        signal.set_wakeup_fd(send.fileno(), warn_on_full_buffer=False)
+        self._sockets = receive, send
         _thread.start_new_thread(self._wait_for_signal, (receive,))
 
     def _on_signal(self, number: int, _frame: object) -> None:
         if self._reporter == threading.get_ident() and not self._postponed:
             self._postponed = number  # in the middle of the report, which would wait for itself
             return
-        if os.getpid() == self.process:
+        if forks.origin() == self.process:
             self._end_by(number)
         _die_of(number)
 
@@ -274,7 +264,9 @@ class Launch:
                     _die_of(number)
 
     def _leave_child(self) -> None:
-        """A forked child is not recorded, and dies of signals as it would."""
+        """A forked child of the program's is not recorded, and dies of signals as it would."""
+        if forks.is_ours():
+            return
         for number in ENDING:
             if signal.getsignal(number) == self._on_signal:
                 signal.signal(number, signal.SIG_DFL)

@@ -10,9 +10,10 @@ import os
 import shlex
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import ModuleType, TracebackType
+from functools import partial
+from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
 from devtrace.runtime import overlay
@@ -20,13 +21,21 @@ from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.words.errors import UsageError
 
 
+def whole_file(file: str) -> Iterator[CodeType]:
+    yield compile(overlay.read(file), file, "exec", dont_inherit=True)
+
+
 @dataclass(frozen=True)
 class Program:
-    """A script (also a folder or zip with a `__main__.py`), or a module by name, and its arguments."""
+    """A script (also a folder or zip with a `__main__.py`), or a module by name, and its arguments.
+
+    `codes` yields what runs of a script's file, in order.
+    """
 
     target: str
     arguments: tuple[str, ...] = ()
     is_module: bool = False
+    codes: Callable[[str], Iterator[CodeType]] = whole_file
 
     @property
     def name(self) -> str:
@@ -54,24 +63,20 @@ class Program:
             _set_first_path(self.target)
             return main, lambda: _run_module("__main__", rename=False)
         _set_first_path(os.path.dirname(os.path.realpath(self.target)))
-        return main, _script(self.target, main)
+        file = os.path.abspath(self.target)
+        main.__dict__.update(__file__=file, __cached__=None)
+        main.__loader__ = importlib.machinery.SourceFileLoader("__main__", file)
+        return main, partial(self._run_script, file, main)
+
+    def _run_script(self, file: str, main: ModuleType) -> None:
+        for code in self.codes(file):
+            exec(code, main.__dict__)
 
 
 def _set_first_path(folder: str) -> None:
     """Our own first entry (the folder of the `devtrace` command, or the current one) becomes the script's."""
     if not sys.flags.safe_path:
         sys.path[0] = folder
-
-
-def _script(path: str, main: ModuleType) -> Callable[[], None]:
-    file = os.path.abspath(path)
-    main.__dict__.update(__file__=file, __cached__=None)
-    main.__loader__ = importlib.machinery.SourceFileLoader("__main__", file)
-
-    def run() -> None:
-        exec(compile(overlay.read(path), file, "exec", dont_inherit=True), main.__dict__)
-
-    return run
 
 
 def _run_module(name: str, *, rename: bool) -> None:

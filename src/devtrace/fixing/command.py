@@ -4,7 +4,6 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from errno import EACCES
 from functools import partial
 from pathlib import Path
@@ -14,13 +13,11 @@ from devtrace.cli.parser import Command
 from devtrace.contract import findings_json
 from devtrace.fixing.compared import ReferenceRun
 from devtrace.fixing.costs import Costs
-from devtrace.fixing.notebooks.runner import NotebookRunner
-from devtrace.fixing.notebooks.text import NotebookText
 from devtrace.fixing.patch import relative, unified_diff, write_all
-from devtrace.fixing.program import ProgramRunner
 from devtrace.fixing.rounds import MOST_ROUNDS, Change, ProgramRun, Rounds, changed_blocks, lines_after
+from devtrace.fixing.runner import Runner, text_of
 from devtrace.fixing.source_text import SourceText
-from devtrace.runtime.device_spec import count_of, with_room
+from devtrace.runtime.device_spec import count_of
 from devtrace.runtime.whole_files import put, write_as_asked
 from devtrace.source.user_code import folder_of_packages, owner_of, package_of
 from devtrace.words.catalogue import comma, sentence
@@ -28,7 +25,6 @@ from devtrace.words.errors import UsageError
 from devtrace.words.text_format import one_line
 
 CLEAN, LEFT = 0, 1
-Runner = ProgramRunner | NotebookRunner
 
 
 def _add_to(commands: Any) -> None:
@@ -69,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         if path is not None and not os.access(path.parent, os.W_OK):  # before the runs, not after
             raise UsageError.of("not-written", file=path, reason=os.strerror(EACCES), what=sentence(what))
     reference = ReferenceRun(partial(_of_reference, runner))
-    rounds = Rounds(runner.run, _read, options.rounds, reference, announce=_announce)
+    rounds = Rounds(runner.run, text_of, options.rounds, reference, announce=_announce)
     rounds.go()
     costs = Costs(rounds)
     if options.costs and rounds.is_proven and rounds.last.ending == "ended":
@@ -123,11 +119,7 @@ def _announce(rounds: Rounds, own: frozenset[str]) -> None:
 
 def _of_reference(runner: Runner) -> ProgramRun:
     _print([sentence("fix.run-reference")])
-    reference = replace(runner, one_device=True, simulate=with_room(runner.simulate))
-    try:
-        return reference.run({}, frozenset())
-    finally:
-        reference.close()
+    return runner.run({}, one_device=True)
 
 
 def _runner(options: argparse.Namespace) -> Runner:
@@ -136,15 +128,7 @@ def _runner(options: argparse.Namespace) -> Runner:
         raise UsageError.of("program-missing.fix")
     if options.module is None and not os.path.exists(words[0]):
         raise UsageError.of("script-missing.fix", script=repr(words[0]), folder=os.getcwd())
-    if options.module is None and words[0].endswith(".ipynb"):
-        path = os.path.abspath(words[0])
-        return NotebookRunner(path, options.simulate, options.timeout)
-    return ProgramRunner(tuple(words), options.simulate, options.timeout)
-
-
-def _read(file: str) -> SourceText:
-    kind = NotebookText if file.endswith(".ipynb") else SourceText
-    return kind(file, Path(file).read_bytes())
+    return Runner(tuple(words), options.simulate, options.timeout)
 
 
 def _by_owner(rounds: Rounds) -> tuple[dict[str, SourceText], dict[tuple[str, str], dict[str, SourceText]]]:

@@ -6,7 +6,6 @@ from devtrace.features import Feature
 
 FEATURE: Final[Feature] = {
     "command": {"fix": "devtrace.fixing.command:COMMAND"},
-    "run": {"values": "devtrace.fixing.values:ValuesOfRun"},
     "trial": {"test": "devtrace.fixing.pytest_trial:tried"},
     "notebook": {"fix": "devtrace.fixing.notebooks.session:FixOfSession"},
 }

@@ -6,19 +6,27 @@ import ast
 import io
 import sys
 import tokenize
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypedDict
 
 from devtrace.diagnosis.findings import Edit
 from devtrace.runtime import overlay
-from devtrace.source.parsing import lines_of
+from devtrace.source.parsing import lines_of, lines_of_statement
 from devtrace.source.user_code import import_name_of, owner_of
 from devtrace.words.errors import UsageError
 
 _MARK: Final = "\ufeff"
 """Byte order mark, as text."""
 _ENDS: Final = ("\r\n", "\n", "\r")
+
+
+class Cell(TypedDict):
+    """Cell of a notebook, or statement of a script, whose `id` is its first line."""
+
+    id: str
+    source: str
+    may_fail: bool
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,15 @@ class SourceText:
     @property
     def cell_numbers(self) -> Sequence[int | None]:
         return (None,)
+
+    def cells(self) -> Iterator[Cell]:
+        """Yield the statements of a script; none of what is no text of Python."""
+        try:
+            tree, lines = ast.parse(self.data), lines_of(self.data.decode(self.encoding))
+        except (SyntaxError, ValueError):
+            return
+        for first, last in map(lines_of_statement, tree.body):
+            yield {"id": str(first), "source": "".join(lines[first - 1 : last]), "may_fail": False}
 
     def lines_in(self, _: int | None) -> list[str]:
         """Return the lines of a cell, where the text has any."""

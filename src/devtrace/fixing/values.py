@@ -13,24 +13,19 @@ from __future__ import annotations
 import inspect
 import json
 import math
-import os
 import random
 import re
 import sys
 from collections import Counter
 from collections.abc import Mapping
 from itertools import islice
-from pathlib import Path
-from types import FrameType, FunctionType, MappingProxyType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
-from devtrace.runtime.whole_files import put
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import instance_dict
 from devtrace.source.user_code import owner_of
 
-VARIABLE: Final = "DEVTRACE_FIX_VALUES"
-"""Environment variable that names the file for the values of a run."""
 DEEPEST: Final = 6
 MOST_ITEMS: Final = 1000
 MOST_NUMBERS: Final = 4096
@@ -57,10 +52,6 @@ def seed() -> None:
     for name, function in (("numpy.random", "seed"), ("torch", "manual_seed")):
         if name in sys.modules:
             getattr(sys.modules[name], function)(0)
-
-
-def write(path: Path, namespace: Mapping[str, object], returned: Values = MappingProxyType({})) -> None:
-    put(path, json.dumps({**returned, **values_of(namespace)}))
 
 
 def values_of(namespace: Mapping[str, object]) -> dict[str, Any]:
@@ -161,29 +152,25 @@ def _is_close_text(one: str, other: str) -> bool:
 
 
 class ValuesOfRun:
-    """Values that a round of `devtrace fix` leaves; any other run is left alone.
+    """Values that a script leaves.
 
     Of many calls of a function it looks at the first, second, fourth, eighth ...
     """
 
-    def __init__(self, namespace: Mapping[str, object]) -> None:
-        self._returned: dict[str, Any] = {}
-        self._namespace = namespace
-        path = os.environ.pop(VARIABLE, "")  # processes that this one starts leave none
-        self._path = Path(path) if path else None
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self._namespace: Mapping[str, object] = {}
         self._calls = Counter[str]()
 
-    def begin(self) -> None:
-        if self._path is not None:
-            seed()
-            if sys.gettrace() is None:  # a debugger or coverage is there first
-                sys.settrace(self._called)
+    def begin(self, namespace: Mapping[str, object]) -> None:
+        self._namespace = namespace
+        seed()
+        if sys.gettrace() is None:  # a debugger or coverage is there first
+            sys.settrace(self._called)
 
     def end(self) -> None:
-        """Write them while the tensors still have their simulated devices."""
-        if self._path is not None:
-            sys.settrace(None)
-            write(self._path, self._namespace, self._returned)
+        sys.settrace(None)
+        self.values |= values_of(self._namespace)
 
     def _called(self, frame: FrameType, event: str, _: Any) -> Any:
         caller, code = frame.f_back, frame.f_code
@@ -201,7 +188,7 @@ class ValuesOfRun:
             self._calls[name] += 1
             if self._calls[name].bit_count() == 1:
                 found = _read(frame.f_locals)
-                self._returned.update((f"{name}: {path}", value) for path, value in found.items())
+                self.values.update((f"{name}: {path}", value) for path, value in found.items())
         return self._returns
 
 

@@ -46,11 +46,6 @@ def limit_of(spec: object) -> int | None:
     return _parted(spec)[1]
 
 
-def with_room(spec: object) -> str:
-    """Return `cuda:2` for `cuda:2,24GB`: as many devices, with as much memory as a program asks for."""
-    return f"cuda:{count_of(spec)}"
-
-
 def names_of(spec: object) -> str:
     """Name the devices: "cuda:0, cuda:1 and cuda:2" for `cuda:3`."""
     names = [f"cuda:{index}" for index in range(count_of(spec))]

@@ -5,16 +5,21 @@ A program's own fork may use none of that, as with CUDA (`simulation/children.py
 
 import ctypes
 import os
+import random
+import re
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 CAN_FORK: Final = sys.platform == "linux"
 """Elsewhere what a library has begun in another thread does not outlive a fork."""
 _DIE_WITH_PARENT: Final = 1
 """PR_SET_PDEATHSIG."""
+_OPENMP: Final = re.compile(r"/lib[gi]?omp\d?[.-]")
+_HARD: Final = 2
+"""omp_pause_hard."""
 
 
 class _Line:
@@ -25,7 +30,8 @@ class _Line:
 
 
 def fork() -> int:
-    """Fork this process; the child ends with it, and computes in one thread."""
+    """Fork this process; the child ends with it, and draws the random numbers that it would have drawn."""
+    drawn, have_ended = random.getstate(), _end_threads_of_openmp()
     _Line.is_ours = True
     try:
         pid = os.fork()
@@ -33,9 +39,43 @@ def fork() -> int:
         _Line.is_ours = False
     if not pid:
         end_with_parent()
-        if "torch" in sys.modules:
-            sys.modules["torch"].set_num_threads(1)  # OpenMP's other threads are not here, and would be waited for
+        random.setstate(drawn)  # Python draws a new seed in a fork
+        if "torch" in sys.modules and not have_ended:
+            sys.modules["torch"].set_num_threads(1)
     return pid
+
+
+def _end_threads_of_openmp() -> bool:
+    """Let each OpenMP end its threads, which a fork would wait for and has not; it begins new ones when it needs them.
+
+    Return whether there is one, and all did.
+    """
+    with open("/proc/self/maps") as maps:
+        libraries = {line.split(maxsplit=5)[5].strip() for line in maps if _OPENMP.search(line)}
+    try:
+        left = [ctypes.CDLL(path).omp_pause_resource_all(_HARD) for path in libraries]
+    except (OSError, AttributeError):  # a file that is gone, a library that is older than this function
+        return False
+    return bool(left) and not any(left)
+
+
+def could_go_on() -> bool:
+    """Return whether a fork could go on as this process would: it has no child, shares no memory and has one thread.
+
+    Libraries that know of forks end their threads at one.
+    """
+    with suppress(ChildProcessError):
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return False
+    with open("/proc/self/maps") as maps:
+        if any(" rw-s " in line and "/sem." not in line for line in maps):  # a lock is free between two statements
+            return False
+    _end_threads_of_openmp()
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return len(os.listdir("/proc/self/task")) == 1
 
 
 def end_with_parent() -> None:

@@ -39,11 +39,6 @@ def files() -> list[str]:
     return [*_TEXTS]
 
 
-def is_in_use() -> bool:
-    """Return whether this process is a round of `devtrace fix`."""
-    return VARIABLE in os.environ
-
-
 def use(texts: Mapping[str, bytes]) -> None:
     for file, text in texts.items():
         real = os.path.realpath(file)

@@ -15,13 +15,13 @@ from typing import Any, Final
 
 from devtrace.diagnosis.findings import Finding
 from devtrace.fixing.compared import Compared, ReferenceRun
-from devtrace.fixing.notebooks.runner import NotebookRunner
 from devtrace.fixing.notebooks.state import Beginning, Bug, Changed, Fixing, Hunk, Job, PageCell, first_state
 from devtrace.fixing.notebooks.text import NotebookText
 from devtrace.fixing.program import ProgramRun
 from devtrace.fixing.rounds import Change, Refusal, Rounds, opcodes
+from devtrace.fixing.runner import Runner
 from devtrace.fixing.source_text import SourceText
-from devtrace.runtime.device_spec import count_of, with_room
+from devtrace.runtime.device_spec import count_of
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -41,10 +41,9 @@ class NotebookJob:
         self._ids, self._took = [each["cell"] for each in cells], [each["took"] for each in cells]
         self._state: Fixing = {**first_state(), "cells": self._ids}
         runner = partial(
-            NotebookRunner, self._path, timeout=beginning.limit, start=beginning.start, position=beginning.position
+            Runner, (self._path,), asked["devices"], beginning.limit, start=beginning.start, position=beginning.position
         )
-        self._runner = runner(simulate=asked["devices"], cell_begins=self._cell_begins)
-        self._reference = runner(simulate=with_room(asked["devices"]), one_device=True)
+        self._runner, self._reference = runner(cell_begins=self._cell_begins), runner()
         if beginning.start is not None:  # what a fork has is what is there now
             self._runner.host()
             self._reference.host()
@@ -87,7 +86,7 @@ class NotebookJob:
 
     def _begin_reference(self) -> None:
         """Let the notebook run as it was, on one memory, beside the rounds."""
-        self._reference.begin({self._path: self._text}, again=self._runner.again)
+        self._reference.begin({self._path: self._text}, again=self._runner.again, one_device=True)
 
     def close(self) -> None:
         self._runner.close()

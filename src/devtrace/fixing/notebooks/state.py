@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 from devtrace.fixing.rounds import Refusal
 
 if TYPE_CHECKING:
-    from devtrace.fixing.notebooks.running import Running
+    from devtrace.fixing.running import Running
 
 
 class PageCell(TypedDict):
@@ -37,25 +37,6 @@ class Beginning:
     start: Callable[[Mapping[str, str], str], Running] | None = None
     position: int = 0
     limit: float | None = None
-
-
-class AskedCell(TypedDict):
-    id: str
-    source: str
-    may_fail: bool
-
-
-class Asked(TypedDict):
-    """A run: `first` is the index of the first cell that changed, `until` when it ends, by the clock of all processes.
-
-    `again` are the cells that the first host, if it is asked, runs before those that it has not run yet.
-    """
-
-    cells: list[AskedCell]
-    first: int
-    again: list[int]
-    own: str
-    until: float | None
 
 
 class Hunk(TypedDict):

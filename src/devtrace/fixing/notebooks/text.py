@@ -13,8 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from devtrace.diagnosis.evidence.error_origins import is_known
 from devtrace.diagnosis.findings import Edit
-from devtrace.fixing.notebooks.state import AskedCell
-from devtrace.fixing.source_text import SourceText, with_edits
+from devtrace.fixing.source_text import Cell, SourceText, with_edits
 from devtrace.source.parsing import lines_of, parse
 from devtrace.words.errors import UsageError
 
@@ -68,11 +67,12 @@ class NotebookText(SourceText):
         """Yield the texts of the cells that run, in order."""
         return (_joined(self._text, span) for span in self._sources())
 
-    def cells(self) -> Iterator[AskedCell]:
+    def cells(self) -> Iterator[Cell]:
         """Yield the cells that run. One that raised for its author, who went on below it, may do so again.
 
         A device error is what the rounds end.
         """
+        self.check()
         for cell in json.loads(self.data)["cells"]:
             if runs(cell):
                 failed = [each["evalue"] for each in cell.get("outputs", ()) if each["output_type"] == "error"]

@@ -23,14 +23,13 @@ from typing import TYPE_CHECKING, Any, Final
 from devtrace.diagnosis.evidence.error_origins import is_known
 from devtrace.diagnosis.findings import from_json, to_json
 from devtrace.fixing.confined import confine
-from devtrace.fixing.notebooks.host import Host, numbers_of_cells
+from devtrace.fixing.notebooks.host import NotebookHost, numbers_of_cells
 from devtrace.fixing.notebooks.run_again import texts_of
-from devtrace.fixing.notebooks.running import Running, of_fork
 from devtrace.fixing.notebooks.state import Beginning, Job, PageCell
+from devtrace.fixing.running import Running, of_fork
 from devtrace.notebook.magic import extensions
 from devtrace.notebook.quiet_shell import quieten
 from devtrace.runtime import forks
-from devtrace.runtime.device_spec import ONE_DEVICE
 from devtrace.runtime.tracebacks import text_of
 
 if TYPE_CHECKING:
@@ -79,10 +78,8 @@ def _start(tracing: Tracing, cells: Sequence[PageCell], ran: int, own: Mapping[s
             before = numbers_of_cells()
             sites.number_cells({each["cell"]: number for number, each in enumerate(cells[: ran + 1], 1)})
             shell = _shell_of(tracing)
-            host = Host(shell, os.fdopen(asks[0]), os.fdopen(answers[1], "w"), ran)
-            if ONE_DEVICE in own:
-                tracing.join_devices()
-            elif failed := _as_it_failed(tracing, shell, cells[ran], before):
+            host = NotebookHost(shell, os.fdopen(asks[0]), os.fdopen(answers[1], "w"), ran)
+            if failed := _as_it_failed(tracing, shell, cells[ran], before):
                 host.traced[ran + 1], host.failed = failed
             quieten(shell)
             tracing.switch(on=True)
