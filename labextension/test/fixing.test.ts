@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { difference, have, renumbered, type IFixShown } from '../src/model/fixing';
+import { cellLabels, difference, have, renumbered, type IFixShown } from '../src/model/fixing';
 
 const CHANGED = [
   { cell: 'a', before: 'x = 1', after: 'x = 2' },
@@ -31,6 +31,18 @@ test('a cell that a bug speaks of has the number that it has now, not that of th
     since: 0
   });
   assert.equal(text, '`x` is used at In[10] line 3, made in cell 2; In[3] is none');
+});
+
+test('a cell without a number is counted from the last one above that has one', () => {
+  const labels = (...counts: Array<number | null>): string[] =>
+    Object.values(
+      cellLabels(
+        counts.map((count, i) => ({ id: `c${i}`, count })),
+        'en'
+      )
+    );
+  assert.deepEqual(labels(13, null, null), ['In[13]', 'cell 1 below In[13]', 'cell 2 below In[13]']);
+  assert.deepEqual(labels(null, null), ['cell 1', 'cell 2']);
 });
 
 test('what a fix replaces is the least that makes one text the other', () => {

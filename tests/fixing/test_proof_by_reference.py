@@ -225,6 +225,7 @@ def test_a_reference_that_ends_otherwise_than_the_patched_program_is_run_once() 
 
     compared = ReferenceRun(run).compared(ProgramRun("ended", (), values={"loss": 2.0}))
     assert (compared.is_alike, len(made)) == (False, 1)
+    assert "the program ends early with RuntimeError even if all devices are one" in str(compared)
 
 
 KEPT = """

@@ -6,6 +6,7 @@ import { Notification } from '@jupyterlab/apputils';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import {
   BEGINNING,
+  cellLabels,
   difference,
   have,
   holds,
@@ -195,13 +196,8 @@ export class NotebookFix {
     return codeCells(this._widget).map(({ id, sharedModel }) => ({ cell: id, source: sharedModel.getSource() }));
   }
 
-  /** `In[5]`, or which of the code cells it is where it has not run. */
   private _labels(): Record<string, string> {
-    return Object.fromEntries(
-      codeCells(this._widget).map(({ id, executionCount: count }, i) => [
-        id,
-        count === null ? sentence(this._language, 'fix-all.cell', { number: i + 1 }) : `In[${count}]`
-      ])
-    );
+    const cells = codeCells(this._widget).map(({ id, executionCount }) => ({ id, count: executionCount ?? null }));
+    return cellLabels(cells, this._language);
   }
 }

@@ -2,6 +2,7 @@
  * The notebook's fix as the panel shows it: what the kernel has said, and what became of it in the page.
  */
 import type { IChangedCell, IFixing } from './messages';
+import { sentence, type Language } from './words/catalogue';
 
 /** `applied`: the cells have the changes. The others: what had to run again runs, or has run. */
 export type Applied = 'no' | 'applied' | Rerun;
@@ -55,6 +56,21 @@ export function isRunning({ fixing: { state } }: IFixShown): boolean {
 export function renumbered(text: string, { fixing, labels }: IFixShown): string {
   const now = (known: string, number: string): string => labels[fixing.cells[Number(number) - 1]] ?? known;
   return text.replace(/\bIn\[(\d+)\]/g, now);
+}
+
+/** By their ids what code cells are called: `In[5]`; one that has not run by how far it is below one that has. */
+export function cellLabels(
+  cells: ReadonlyArray<{ readonly id: string; readonly count: number | null }>,
+  language: Language
+): Record<string, string> {
+  let cell = '';
+  let number = 0;
+  const label = (count: number | null): string => {
+    [cell, number] = count === null ? [cell, number + 1] : [`In[${count}]`, 0];
+    const key = cell === '' ? 'fix-all.cell' : 'fix-all.cell-below';
+    return number === 0 ? cell : sentence(language, key, { number, cell });
+  };
+  return Object.fromEntries(cells.map(({ id, count }) => [id, label(count)]));
 }
 
 /** A code cell's id and text. */

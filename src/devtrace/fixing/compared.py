@@ -57,7 +57,8 @@ class ReferenceRun:
             differing = self.unsteady.differing(self.first, patched)
         more = patched.crossings - self.first.crossings
         peak = ComparedPeak.of(self.first, patched) if of_memory else None
-        return Compared(is_alike, tuple(differing), self.first.comparable, more, peak)
+        raised = "" if is_alike else ended[1] or self.first.ending
+        return Compared(raised, tuple(differing), self.first.comparable, more, peak)
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,15 @@ class Compared:
     `peak` is of a fix of memory: its proof is that this falls, too.
     """
 
-    is_alike: bool
+    raised: str  # by the reference alone, if it ends otherwise
     differing: tuple[str, ...]
     count: int
     more: int
     peak: ComparedPeak | None = None
+
+    @property
+    def is_alike(self) -> bool:
+        return not self.raised
 
     @property
     def is_proof(self) -> bool:
@@ -109,7 +114,7 @@ class Compared:
 
     def __str__(self) -> str:
         if not self.is_alike:
-            return sentence("fix.compared-ends")
+            return sentence("fix.compared-ends", raised=self.raised)
         if self.differing:
             return sentence("fix.compared-values", names=comma().join(self.differing[:MOST_NAMES]))
         if not self.count:
@@ -117,4 +122,4 @@ class Compared:
         if self.peak is not None:
             key = "fix.compared-memory" if self.peak.falls else "fix.compared-peak"
             return sentence(key, count=self.count, more=max(self.more, 0), **self.peak.sizes)
-        return sentence("fix.compared", count=self.count, more=max(self.more, 0))
+        return sentence("fix.compared", count=self.count)
