@@ -26,6 +26,7 @@ from devtrace.explaining.reading.values import (
     Several,
     TensorValue,
     Value,
+    item_of,
     run_at,
     tensors_of,
 )
@@ -390,11 +391,6 @@ class Reader:
         """Return the `dtype=` of a call."""
         given = keyword(node, "dtype") if self.of_dtypes and isinstance(node, ast.Call) else None
         return dtypes_of.named(self.see(given, activation)) if given is not None else None
-
-
-def item_of(owner: ast.expr, key: Any) -> ast.expr:
-    """Return the code of an item: `owner[key]`."""
-    return ast.copy_location(ast.Subscript(value=owner, slice=ast.Constant(key), ctx=ast.Load()), owner)
 
 
 def _of_item(whole: KnownValue, position: Position) -> Iterator[Definition]:

@@ -178,3 +178,8 @@ class Definition(NamedTuple):
     is_one_of_many: bool = False
     takes_former: bool = False
     is_of_repetition: bool = False
+
+
+def item_of(owner: ast.expr, key: Any) -> ast.expr:
+    """Return the code of an item: `owner[key]`."""
+    return ast.copy_location(ast.Subscript(value=owner, slice=ast.Constant(key), ctx=ast.Load()), owner)
