@@ -9,7 +9,7 @@ from devtrace.explaining.reading import hooks
 from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.returned_calls import run_around
-from devtrace.explaining.reading.values import Activation, Definition, KnownValue, item_of, item_of
+from devtrace.explaining.reading.values import Activation, Definition, KnownValue, item_of
 from devtrace.explaining.stack import CALLS_OF_MODULES, HOOKED_CALL
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source.flow import defaults, parameters
