@@ -160,3 +160,17 @@ def test_what_is_made_on_the_device_of_a_moved_tensor_moves_with_it(embed: Calla
     for step in range(3):
         steps = torch.full((2,), step)
         head(embed(steps))
+
+
+@fails(*BOTH, edits=["total = total + (rows * weight).sum()"])
+def test_what_is_only_computed_with_stays_where_it_is_without_a_copy() -> None:
+    weight, total = torch.ones(4, device="cuda:0"), torch.zeros((), device="cuda:0")
+    for rows in torch.ones(2, 3, 4, device="cuda:0"):
+        total = total + (rows.cpu() * weight).sum()
+
+
+@fails(*BOTH, edits=["rows.clone().add_(weight)"])
+def test_what_is_written_into_stays_where_it_is_as_a_copy() -> None:
+    weight = torch.ones(4, device="cuda:0")
+    for rows in torch.ones(2, 3, 4, device="cuda:0"):
+        rows.cpu().add_(weight)

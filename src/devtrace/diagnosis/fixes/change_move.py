@@ -82,14 +82,18 @@ def _is_loop_variable(found: SourceNode, node: ast.expr, frame: FailingFrame | N
 
 
 def leave_out_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
-    """Turn `[p.clone().cpu() for p in params]` into `[p.clone() for p in params]`: it stays a copy, where it was."""
+    """Turn `x.cpu() * w` into `x * w`, and `[p.cpu() for p in params]` into `[p.clone() for p in params]`.
+
+    What is kept or written into stays a copy, where it was.
+    """
     move, found = verdict.sent_by, _sending(case, verdict)
     call = match_code("$x.cpu()", found.node) or match_code('$x.to("cpu")', found.node) if found is not None else None
     if found is None or move is None or call is None or case.origin.row != case.row:
         return
     if case.is_expected(move.source):
-        is_copy = called_name(call["x"]) == "clone"
-        new = found.code.text(call["x"]) if is_copy else found.code.called_on(call["x"], "clone()")
+        is_operand = isinstance(found.source.parent(found.node), ast.BinOp | ast.UnaryOp | ast.Compare | ast.AugAssign)
+        needs_none = is_operand or called_name(call["x"]) == "clone"
+        new = found.code.text(call["x"]) if needs_none else found.code.called_on(call["x"], "clone()")
         yield from rewritten(found.code, {found.node: new}, "fixed.left-there", [Moved(move.result, move.op)])
 
 
