@@ -106,7 +106,7 @@ def mention(path: str) -> re.Pattern[str]:
         package, _, last = module.rpartition(".")
         names = rf"(?:\([^)]*|[^(\n]*)\b{last}\b"
         return re.compile(rf"\b{re.escape(module)}\b|from {re.escape(package or module)} import {names}")
-    imports = rf"^\s*(?:from|import) (?:[\w.]*\.)?{stem}\b|from \. import .*\b{stem}\b"
+    imports = rf"^\s*(?:from|import) (?:[\w.]*\.)?{stem}\b|^\s*from [\w.]+ import .*\b{stem}\b"
     top = parts[1] if parts[0] == "tests" else parts[0]
     folder = [rf'"{top}"'] if len(parts) > 1 and top not in ("data", "harness", "tools") else []
     of_file = imports if path.endswith(".py") and not folder else re.escape(parts[-1] if Path(path).suffix else path)
