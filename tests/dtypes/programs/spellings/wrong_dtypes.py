@@ -169,7 +169,6 @@ def scaler_unscale(device):
 
 
 # wrong-dtype, rope.freqs, float64
-# untraced: never-cast
 class Rope(nn.Module):
     def __init__(self, dim):
         super().__init__()
