@@ -204,7 +204,7 @@ def test_displaying_a_report_again_adds_no_findings(lab: Lab) -> None:
     expect(sidebar.traces).to_have_count(2)
     expect(sidebar.findings.filter(visible=True)).to_have_count(1)
     notebook.run(2)
-    notebook.wait_ready("report", 3)
+    notebook.wait_ready("report", 2)
     notebook.run(1)
     expect(sidebar.traces).to_have_count(3)
     expect(sidebar.findings.filter(visible=True)).to_have_count(1)
