@@ -87,12 +87,6 @@ def owner_of(call: ast.AST | None) -> ast.expr | None:
     return function.value if isinstance(function, ast.Attribute) else None
 
 
-def first_operands(node: ast.AST) -> list[str]:
-    """Return `x` of `x[:, 0]`, of `x.sum(0)` and of `torch.sum(x)`: the variables that may be the first input."""
-    owner = owner_of(node) or getattr(node, "value", None)
-    return list(filter(None, map(variable, (owner, *getattr(node, "args", ())[:1]))))
-
-
 def variable(node: object) -> str:
     """Return the name of code that is a variable; empty for any other."""
     return node.id if isinstance(node, ast.Name) else ""
