@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 
+from devtrace.diagnosis.findings import Finding
 from dispatching import dispatch, offload
-from failing import culprit_of, edits_of, explained, report_of
+from failing import both, culprit_of, edits_of, explained, report_of
 
 
 class Net(nn.Module):
@@ -89,3 +92,36 @@ def test_a_parameter_whose_data_a_hook_has_is_read_while_its_module_runs() -> No
         "`with align_module_device(net.head):` of accelerate.utils"
     )
     assert not found.edits
+
+
+class Lend:
+    """A hook as diffusers has it: the module waits on the CPU, and computes on a GPU."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.execution_device, self.module, self.forward = torch.device("cuda:0"), module, module.forward
+
+    def __call__(self, *given: torch.Tensor) -> torch.Tensor:
+        self.module.to("cuda:0")
+        out: torch.Tensor = self.forward(*(each.to("cuda:0") for each in given))
+        self.module.to("cpu")
+        return out
+
+
+def lent(module: nn.Module) -> nn.Module:
+    hook = Lend(module)
+    vars(module).update(_hf_hook=hook, forward=hook)
+    return module
+
+
+def a_module_that_only_waits_on_the_cpu() -> None:
+    encoder = lent(nn.Linear(8, 8))
+    device = next(encoder.parameters()).device
+    noise = torch.randn(2, 8, device=device)
+    torch.add(encoder(torch.ones(2, 8)), noise)
+
+
+@both
+def test_where_a_module_waits_is_not_where_its_hook_computes(found: Callable[[Callable[[], None]], Finding]) -> None:
+    error = found(a_module_that_only_waits_on_the_cpu)
+    assert culprit_of(error).name == "noise"
+    assert "parameters()" not in "".join((error.message, error.help, *edits_of(error)))

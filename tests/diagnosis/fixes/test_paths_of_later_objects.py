@@ -139,5 +139,4 @@ def test_no_edit_is_above_what_makes_its_path(
 ) -> None:
     lines = edits_of(found(program))
     assert lines
-    print("LINES", found(program).cause, lines)
     assert not [line for line in lines if path in line], lines

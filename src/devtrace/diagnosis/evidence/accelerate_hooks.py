@@ -26,9 +26,24 @@ def is_dispatched(module: object) -> bool:
 
 def owner_with_hook(case: MismatchCase) -> AccessPath | None:
     """Return the module that owns the odd tensor and whose inputs a hook brings to the expected device."""
-    given = ((owner, hook.get("execution_device")) for owner, hook in _hooked(case))
-    named = ((owner, f"cuda:{to}" if type(to) is int else device_named_by(to)) for owner, to in given)
-    return next((owner for owner, device in named if device == case.expected_device), None)
+    return next((owner for owner, hook in _hooked(case) if _device_of(hook) == case.expected_device), None)
+
+
+def waits_elsewhere(module: object, here: str) -> bool:
+    """Return whether a module's parameters only wait on a device, and a hook computes with them on another."""
+    return any(_device_of(hook) not in ("", here) for hook in _hooks_of(module))
+
+
+def _device_of(hook: Any) -> str:
+    to = hook.get("execution_device")
+    return f"cuda:{to}" if type(to) is int else device_named_by(to)
+
+
+def _hooks_of(module: object) -> Iterator[Any]:
+    """Yield the attributes of a module's hooks, those in a sequence of hooks one by one."""
+    hook = instance_dict(module).get("_hf_hook") if is_module(module) else None
+    parts: Any = instance_dict(hook).get("hooks")
+    yield from map(instance_dict, parts if type(parts) in (list, tuple) else [hook])
 
 
 def owner_without_data(case: MismatchCase) -> AccessPath | None:
@@ -41,8 +56,4 @@ def _hooked(case: MismatchCase) -> Iterator[tuple[AccessPath, Any]]:
     computed_from = case.queries.ancestors(case.odd_tensor, _MOST_ANCESTORS)
     for name in (*case.names, *(name for row in computed_from for name in case.moment.names(row))):
         owner = name.prefix(len(name.references) - 1)
-        is_of_a_module = bool(owner.references) and is_module(owner.last.value)
-        hook = instance_dict(owner.last.value).get("_hf_hook") if is_of_a_module else None
-        parts: Any = instance_dict(hook).get("hooks")
-        for each in parts if type(parts) in (list, tuple) else [hook]:
-            yield owner, instance_dict(each)
+        yield from ((owner, hook) for hook in (_hooks_of(owner.last.value) if owner.references else ()))

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from devtrace.diagnosis.edits import Edited
+from devtrace.diagnosis.evidence.accelerate_hooks import waits_elsewhere
 from devtrace.diagnosis.evidence.execution_order import led_to, run_by
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
@@ -58,7 +59,8 @@ def unwritable(moment: FailingMoment, edit: Edit, since: OpId) -> str:
     if any(_is_given_later(moment, edited, path, Scope(running, namespace)) for path in new):
         return "an attribute has no value at its line"
     asked = filter(None, (match_code("next($x.parameters()).$device", path) for path in new))
-    if any(_moves_later(moment, evaluate(each["x"], Scope(running, namespace)), since) for each in asked):
+    modules = [evaluate(each["x"], Scope(running, namespace)) for each in asked]
+    if any(_moves_later(moment, each, since) or waits_elsewhere(each, moment.trait_of(each)) for each in modules):
         return "the device that it reads is another one yet"
     moves = moment.queries.move_methods
     found = (match_code("$target = $x.$move(...)", statement) for statement in edited.statements())
