@@ -25,7 +25,7 @@ from devtrace.source.matching import (
 )
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import LIKE_DATA, MAKES, MAKES_ON_HOST, full_name, is_move
-from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
+from devtrace.trace.ids import NO_TENSOR, OpId, SiteId, TensorId
 from devtrace.trace.op_kinds import INDEXED
 
 MOST: Final = 64
@@ -173,17 +173,27 @@ def _follows_what_its_function_made(found: SourceNode, trait: Trait) -> bool:
     return bool(made) and calls == made
 
 
-def followed(queries: TraceQueries, op: OpId) -> TensorId:
-    """Return the tensor whose device a factory asked for: `t` of `torch.arange(n, device=t.device)`; -1 for none.
+def leader(queries: TraceQueries, site: SiteId) -> str:
+    """Return the path to the tensor whose device a factory asks for: `t` of `torch.arange(n, device=t.device)`.
 
-    Or to which its result was moved: `torch.arange(n).to(t)`. Of a function that has returned, its nearest op that took
-    the variable tells which tensor that was.
+    Or to which its result is moved: `torch.arange(n).to(t)`. Empty for none.
     """
-    found = queries.op_node(op) if op >= 0 and queries.kind(op) == "create" and not queries.inputs(op) else None
-    asked = match_code(f"$x.{queries.of}", trait_argument(found, queries.of)) if found is not None else None
-    asked = asked or (_moved_to(found) if found is not None else None)
+    found = queries.source_node(site)
+    if found is None:
+        return ""
+    asked = match_code(f"$x.{queries.of}", trait_argument(found, queries.of)) or _moved_to(found)
     path = path_of(asked["x"]) if asked is not None else ""
-    if found is None or not path or path == own_name(found.source, found.node):
+    return path if path != own_name(found.source, found.node) else ""
+
+
+def followed(queries: TraceQueries, op: OpId) -> TensorId:
+    """Return the tensor that is the leader of a factory; -1 for none.
+
+    Of a function that has returned, its nearest op that took the variable tells which tensor that was.
+    """
+    is_factory = op >= 0 and queries.kind(op) == "create" and not queries.inputs(op)
+    path, found = leader(queries, queries.op_site(op)) if is_factory else "", queries.op_node(op)
+    if found is None or not path:
         return NO_TENSOR
     ops, made = queries.trace.ops, queries.trait(queries.outputs(op)[0])
     for near in map(OpId, (*range(op + 1, min(op + _NEAR, len(ops))), *range(op - 1, max(op - _NEAR, -1), -1))):

@@ -29,7 +29,7 @@ from devtrace.source.matching import called_name
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import evaluate, values
 from devtrace.source.vocabulary import FACTS, TAKES_VALUES, leaves_device
-from devtrace.trace.ids import OpId, TensorId
+from devtrace.trace.ids import OpId, SiteId, TensorId
 
 _KINDS: Final = {LENGTHS_ON_HOST: "lengths", PINNING: "pinned"}
 
@@ -74,10 +74,13 @@ class RecordedSteps:
 
     @cached_property
     def followers(self) -> dict[TensorId, list[OpId]]:
-        """Ops of factories by the tensor whose device they ask for, which they then follow."""
-        found = dict[TensorId, list[OpId]]()
-        for op in map(OpId, np.flatnonzero(self.queries.is_kind("create")[: self.queries.failed]).tolist()):
-            row = origins.followed(self.queries, op)
+        """Ops of factories by the tensor whose device they ask for, which they then follow. Most lines ask for none."""
+        queries, found = self.queries, dict[TensorId, list[OpId]]()
+        created = np.flatnonzero(queries.is_kind("create")[: queries.failed])
+        sites = queries.trace.ops.ints("site")[created]
+        asking = [site for site in np.unique(sites).tolist() if origins.leader(queries, SiteId(site))]
+        for op in map(OpId, created[np.isin(sites, asking)].tolist()):
+            row = origins.followed(queries, op)
             if row >= 0:
                 found.setdefault(row, []).append(op)
         return found
