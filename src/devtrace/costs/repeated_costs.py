@@ -159,16 +159,17 @@ class Cost:
         return brief(self.found.source.segment(self.moved) if self.moved is not None else self.text)
 
     def whole_of(self, part: ast.expr) -> ast.expr:
-        """Return the code of the tensor of which the line copies a part: `x` of `x[:n]`, but all of `tables[n]`.
-
-        Of a tensor an op takes the part, there in the code.
-        """
-        queries, row = self.queries, next(iter(self.carried), NO_TENSOR)
-        made = (queries.op_node(queries.producer(past)) for past in (queries.ancestors(row) if row >= 0 else ()))
-        nodes = {id(each.node) for each in made if each is not None}
-        while isinstance(part, ast.Subscript) and id(part) in nodes:
+        """Return the code of the tensor of which the line copies a part: `x` of `x[:n]`, but all of `tables[n]`."""
+        while isinstance(part, ast.Subscript) and id(part) in self._made_on_the_way:
             part = part.value
         return part
+
+    @cached_property
+    def _made_on_the_way(self) -> set[int]:
+        """Code of the ops that made what the line copies: of a tensor an op takes the part, there in the code."""
+        queries, row = self.queries, next(iter(self.carried), NO_TENSOR)
+        made = (queries.op_node(queries.producer(past)) for past in (queries.ancestors(row) if row >= 0 else ()))
+        return {id(each.node) for each in made if each is not None}
 
     # Of copies.
 
