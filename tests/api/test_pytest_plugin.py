@@ -98,9 +98,8 @@ def test_marked_tests_fail_on_what_their_marker_forbids_and_others_are_left_alon
     assert "model(torch.zeros(3, 4))" in got.stdout
 
 
-def test_what_a_fixture_attached_and_moved_is_known_to_the_report(warm: Warm, tmp_path: Path) -> None:
-    text = """
-import pytest, torch
+HELPERS = """
+import torch
 from torch import nn
 
 class Net(nn.Module):
@@ -109,7 +108,11 @@ class Net(nn.Module):
         self.head = nn.Linear(4, 2)
         self.scale = torch.ones(2)
     def forward(self, x): return self.head(x) * self.scale
+"""
 
+
+def test_what_a_fixture_attached_and_moved_is_known_to_the_report(warm: Warm, tmp_path: Path) -> None:
+    text = f"""import pytest{HELPERS}
 @pytest.fixture
 def model(): return Net().to("cuda")
 
@@ -285,17 +288,6 @@ def test_what_broke_a_limit_is_an_error_for_ci_and_notes_come_on_request(warm: W
     assert "raise error.with_tensors" not in ran.stdout
 
 
-HELPERS = """
-import torch
-from torch import nn
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.head = nn.Linear(4, 2)
-        self.scale = torch.ones(2)
-    def forward(self, x): return self.head(x) * self.scale
-"""
 FAILING = """
 import os, time, pytest, torch
 from helpers import Net

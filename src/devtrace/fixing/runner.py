@@ -148,7 +148,7 @@ class Runner:
                     break
             else:
                 self._end_host()
-            return self._run_of(told)
+            return self._ended(told)
         except BaseException:
             self.close()
             raise
@@ -163,7 +163,7 @@ class Runner:
             if not has_ended.wait(PATIENCE):
                 host.end()
 
-    def _run_of(self, told: Mapping[str, Any]) -> ProgramRun:
+    def _ended(self, told: Mapping[str, Any]) -> ProgramRun:
         self._has_branched = told.get("has_branched", False)
         if "fault" in told:
             raise UsageError.of("fix-no-run.fault", fault=told["fault"])

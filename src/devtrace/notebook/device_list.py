@@ -70,8 +70,9 @@ def _last_of_each_cell(history: Iterable[Traced]) -> list[Traced]:
     """Return the traces that the last run of each cell left, as the sidebar does."""
     last: dict[str, Traced] = {}
     for traced in history:
-        last.pop(traced.cell.id, None)
-        last[traced.cell.id or traced.label] = traced
+        key = traced.cell.id or traced.label
+        last.pop(key, None)
+        last[key] = traced
     return list(last.values())
 
 

@@ -49,8 +49,8 @@ def intended(queries: TraceQueries, moment: FailingMoment, mismatch: Mismatch) -
         words = named[-1][1]
     running = [each for frame in frames if kinds.is_module(each := frame.variables.get(frame.own))]
     is_elsewhere = any(moment.trait_of(each) == mismatch.expected_device for each in running)
-    if words is None and not is_elsewhere and _is_there_by_default(queries, mismatch):
-        words = queries.site(queries.op_site(find_origin(queries, mismatch.odd_tensor).op))
+    if words is None and not is_elsewhere:
+        words = _asks_beside_a_default(queries, mismatch)
     if words is not None or (not is_elsewhere and _is_alone_on_its_device(queries, mismatch)):
         return turned(queries, mismatch, words)
     return replace(mismatch, is_undecided=bool(frames))
@@ -115,8 +115,8 @@ def _names(node: ast.AST, device: str) -> bool:
     return isinstance(node, ast.Constant) and node.value == device
 
 
-def _is_there_by_default(queries: TraceQueries, mismatch: Mismatch) -> bool:
-    """Return whether only a default device put tensors on the accelerator, while a line asks for the CPU.
+def _asks_beside_a_default(queries: TraceQueries, mismatch: Mismatch) -> Site | None:
+    """Return the line that asks for the CPU, where only a default device put tensors on the accelerator.
 
     torch.set_default_device("cuda")
     shift = torch.tensor(angles)                    # nothing asked for that
@@ -125,7 +125,9 @@ def _is_there_by_default(queries: TraceQueries, mismatch: Mismatch) -> bool:
     rows = [row for row in queries.inputs(mismatch.op) if queries.device(row) == mismatch.expected_device]
     arrivals = {find_origin(queries, row).arrival for row in rows}
     owned = any(queries.is_of_a_module(past) for row in rows for past in queries.ancestors(row))
-    return arrivals == {"made"} and not owned and find_origin(queries, mismatch.odd_tensor).arrival == "made-there"
+    asked = find_origin(queries, mismatch.odd_tensor)
+    is_by_default = arrivals == {"made"} and not owned and asked.arrival == "made-there"
+    return queries.site(queries.op_site(asked.op)) if is_by_default else None
 
 
 def _is_alone_on_its_device(queries: TraceQueries, mismatch: Mismatch) -> bool:

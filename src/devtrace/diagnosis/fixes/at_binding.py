@@ -11,12 +11,7 @@ from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
-from devtrace.diagnosis.evidence.source_text import (
-    given_in_cells,
-    makes_another_dtype,
-    newest_first,
-    site_in_cell,
-)
+from devtrace.diagnosis.evidence.source_text import given_in_cells, makes_another_dtype, site_in_cell
 from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, of_binding, that_ran
 from devtrace.diagnosis.fixes.fix import Fix, is_assignable, reads, registering_root, siblings_on_odd_device
@@ -26,6 +21,7 @@ from devtrace.source import kinds
 from devtrace.source.flow import LOOPS, targets, values_given
 from devtrace.source.matching import assigned_names, called_name, match_code, nodes_of
 from devtrace.source.object_walk import items_of
+from devtrace.source.parsing import parse
 from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import MAKES, full_name, is_move
 
@@ -140,9 +136,9 @@ def move_where_made(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
             if _is_made_anew(anchor):
                 yield from pass_device_to_factory(case, verdict)
             line = frame.source.span(anchor.statement).line
-            devices = tuple(frame.device_code(line, node) for node in nodes)
-            change = Within(tuple(nodes), devices) if all(devices) else Within(tuple(nodes[:1]))
-            proposal = Proposal(anchor, change, devices[0], given=f"{name.text} = ")
+            spelled = tuple(frame.device_code(line, node) for node in nodes)
+            change = Within(tuple(nodes), spelled) if all(spelled) else Within(tuple(nodes[:1]))
+            proposal = Proposal(anchor, change, spelled[0], given=f"{name.text} = ")
             yield from proposal.fixes("fixed.where-made", anchor.moved(case, *names[: len(change.nodes)]))
         elif isinstance(anchor.node, ast.Assign) and not nodes and len(names) > 1:
             device = frame.device_code(anchor.line + 1, anchor.node) or anchor.device
@@ -174,7 +170,7 @@ def move_in_its_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 def _is_only_computed_with(case: MismatchCase, variable: str) -> bool:
     """Return whether the notebook's cells only compute with a variable: nothing else of them needs it on the CPU."""
     namespace = case.moment.namespace
-    for source in {id(source): source for _, source, _ in newest_first(case.queries.snapshot.cells)}.values():
+    for source in filter(None, (parse(each.text, each.file, each.first) for each in case.queries.snapshot.cells)):
         for node in reads(source.tree, variable):
             around = (each for each in source.ancestors(node) if isinstance(each, ast.Call))
             taking = (each for each in around if not any(inner is node for inner in ast.walk(each.func)))
