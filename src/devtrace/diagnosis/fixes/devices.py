@@ -110,7 +110,8 @@ def _of_parameter(case: MismatchCase, function: NamedFunction) -> str:
     queries, ops, made = case.queries, case.queries.trace.ops, max(case.origin.op, 0)
     kept = set(parameters(function)) - set(assigned_names(function))
     near = map(OpId, (*range(made, case.op), *range(made - 1, max(made - _NEAR, -1), -1)))
-    for op in (each for each in near if ops.number("thread", each) == ops.number("thread", case.op)):
+    of_call = ops.number("thread", OpId(made))  # a GPU's backward pass, which fails, has a thread of its own
+    for op in (each for each in near if ops.number("thread", each) == of_call):
         taken = queries.op_node(op)
         if taken is None or function not in taken.source.ancestors(taken.node):
             continue
