@@ -54,13 +54,13 @@ def cast_for_numpy(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
 
 def _written(case: MismatchCase, code: Code) -> str:
-    return torch_dtype(code.source, case.expected_device)
+    return torch_dtype(code.source, case.expected_trait)
 
 
 def fill_with_what_fits(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `scores.masked_fill(mask, -1e9)` into one with `torch.finfo(scores.dtype).min`."""
     for frame, node in odd_expression(case):
-        yield from numbers_that_fit(frame, case.odd_device, [Moved(case.odd_tensor, case.op)], node)
+        yield from numbers_that_fit(frame, case.odd_trait, [Moved(case.odd_tensor, case.op)], node)
 
 
 def numbers_that_fit(
@@ -155,8 +155,8 @@ def compute_under_autocast(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
     found, entered = block
     function = found.source.function(entered)
     header = f"with {found.source.segment(manager)}:"
-    rows = (case.odd_tensor, *case.mismatch.others_on_odd_device)
-    for frame in FailingFrame.all_of(case.moment, case.expected_device):
+    rows = (case.odd_tensor, *case.mismatch.others_of_odd_trait)
+    for frame in FailingFrame.all_of(case.moment, case.expected_trait):
         line, statement = frame.code.site, frame.source_node.statement
         is_there = frame.source.text == found.source.text and frame.function is function
         if is_there and _is_for_promoting_ops(frame, statement):

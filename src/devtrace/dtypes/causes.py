@@ -44,9 +44,9 @@ def region_was_left(case: MismatchCase) -> Verdict | None:
     """An op under autocast made it, and the failing op is outside."""
     origin, found = case.origin, case.queries.source_node(case.born) or case.queries.op_node(case.op)
     if case.queries.evidence.saw_ops:
-        is_left = autocast_regions.made_it(case.queries, origin, case.odd_device)
+        is_left = autocast_regions.made_it(case.queries, origin, case.odd_trait)
     else:
-        is_half = case.odd_device in ("float16", "bfloat16") and origin.arrival != "copied"
+        is_half = case.odd_trait in ("float16", "bfloat16") and origin.arrival != "copied"
         is_left = is_half and found is not None and "autocast" in found.source.text
     return Verdict("autocast-off", case.born, case.name) if is_left else None
 
@@ -55,7 +55,7 @@ def model_was_cast_later(case: MismatchCase) -> Verdict | None:
     """A model computed it before the model was cast."""
     queries = case.queries
     weights = {queries.base(row) for row in case.queries.ancestors(case.row) if queries.is_of_a_module(row)}
-    moves = moves_from(queries, weights, case.expected_device, case.op)
+    moves = moves_from(queries, weights, case.expected_trait, case.op)
     later = next((move for move in moves if move.op > case.birth), None)
     return Verdict("stale-copy", case.born, case.name, move=later) if later is not None else None
 
@@ -71,7 +71,7 @@ def came_from_numpy(case: MismatchCase) -> Verdict | None:
 
 def _is_collated(case: MismatchCase) -> bool:
     """Return whether a loop gets it in float64 from a loader, in a program with arrays: these have that dtype."""
-    bound = case.binding_of(case.name) if case.odd_device == "float64" else None
+    bound = case.binding_of(case.name) if case.odd_trait == "float64" else None
     if bound is None or not isinstance(bound[1], ast.For):
         return False
     return not {each.partition(".")[0] for each in bound[0].source.imports.values()}.isdisjoint(("numpy", "pandas"))
@@ -79,7 +79,7 @@ def _is_collated(case: MismatchCase) -> bool:
 
 def array_was_float64(case: MismatchCase) -> Verdict | None:
     """It has numpy's float64, while all else is float32."""
-    is_usual = case.odd_device == "float64" and case.expected_device == "float32"
+    is_usual = case.odd_trait == "float64" and case.expected_trait == "float32"
     return came_from_numpy(case) if is_usual else None
 
 
@@ -121,25 +121,25 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
     if verdict.cause == "autocast-off":
         return _of_autocast(case)
     key = "numpy-boundary.reason" if verdict.cause == "numpy-boundary" else "python-number.reason"
-    return sentence(key, odd=case.odd_device, expected=case.expected_device)
+    return sentence(key, odd=case.odd_trait, expected=case.expected_trait)
 
 
 def _of_autocast(case: MismatchCase) -> str:
     """Say what autocast did to the tensor, and why it did nothing for the op that failed."""
     queries, origin = case.queries, case.origin
     made, here = (autocast_regions.region_of(queries, op) for op in (origin.op, case.op))
-    listed = autocast_regions.by_list(queries, origin, case.odd_device)
+    listed = autocast_regions.by_list(queries, origin, case.odd_trait)
     if listed >= 0:
         op = short_op_name(queries.op_name(listed))
-        return sentence("autocast-off.reason-list", op=op, odd=case.odd_device)
+        return sentence("autocast-off.reason-list", op=op, odd=case.odd_trait)
     if here is not None and here.enabled:
-        return sentence("autocast-off.reason-inside", odd=case.odd_device)
+        return sentence("autocast-off.reason-inside", odd=case.odd_trait)
     entered = Site.of(here.site) if here is not None and here.site is not None else None
     line = entered if here else autocast_regions.left(queries, made) if made else None
     if line is None:
-        return sentence("autocast-off.reason", odd=case.odd_device)
+        return sentence("autocast-off.reason", odd=case.odd_trait)
     key = "autocast-off.reason-disabled" if here else "autocast-off.reason-left"
-    return sentence(key, odd=case.odd_device, line=line)
+    return sentence(key, odd=case.odd_trait, line=line)
 
 
 PREDICATES: Final[tuple[Predicate, ...]] = (

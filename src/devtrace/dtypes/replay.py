@@ -16,7 +16,7 @@ class ReplayOfDtypes(Replay):
 
     def failing_inputs(self) -> list[TensorId]:
         mismatch = self.case.mismatch
-        return [mismatch.odd_tensor, *mismatch.others_on_odd_device]
+        return [mismatch.odd_tensor, *mismatch.others_of_odd_trait]
 
     def make_for_the_failing_op(self) -> None:
         """Give views that torch's own code takes for the failing op the dtype of their base."""
@@ -31,7 +31,7 @@ class ReplayOfDtypes(Replay):
         before, now = {self.queries.trait(row) for row in rows}, {self.trait_now(row) for row in rows}
         if len(now) < 2 or len(before) > 1:
             return ()
-        return tuple(row for row in rows if self.trait_now(row) != self.case.expected_device)
+        return tuple(row for row in rows if self.trait_now(row) != self.case.expected_trait)
 
     def _autocast_casts(self, step: Step) -> bool:
         """Return whether autocast casts what an op takes; a backward pass has the dtypes of the forward one."""
@@ -44,7 +44,7 @@ class ReplayOfDtypes(Replay):
         """Return the odd outputs whose odd inputs were all cast."""
         if step.name == OF_WEIGHTS or self._autocast_casts(step):
             return []
-        made = [row for row in step.outputs if self.queries.trait(row) == self.case.odd_device]
+        made = [row for row in step.outputs if self.queries.trait(row) == self.case.odd_trait]
         inputs = step.inputs[:1] if step.name.startswith(NORMS) else step.rows or step.inputs
-        odd = [row for row in inputs if self.queries.trait(row) == self.case.odd_device]
+        odd = [row for row in inputs if self.queries.trait(row) == self.case.odd_trait]
         return made if odd and all(row in self.there for row in odd) else []

@@ -58,7 +58,7 @@ def test_a_bias_is_named_only_if_nothing_else_is_odd() -> None:
     op = sample.op("aten.addmm.default", FIRST, inputs=(bias, sample.tensor(FIRST, 2, 4), weight))
     found = find_mismatch(queries(sample), op)
     assert found is not None
-    assert (found.odd_tensor, found.others_on_odd_device) == (weight, (bias,))
+    assert (found.odd_tensor, found.others_of_odd_trait) == (weight, (bias,))
 
 
 def test_an_index_on_the_cpu_is_legal() -> None:
@@ -84,7 +84,7 @@ def test_of_two_accelerators_the_odd_one_is_where_the_fewest_ops_computed() -> N
     op = sample.op("aten.add.Tensor", FIRST, inputs=(x, y))
     found = find_mismatch(queries(sample), op)
     assert found is not None
-    assert (found.odd_device, found.expected_device) == (FIRST, SECOND)
+    assert (found.odd_trait, found.expected_trait) == (FIRST, SECOND)
 
 
 def test_where_one_input_was_copied_from_the_others_device_the_other_was_left_behind() -> None:
@@ -97,7 +97,7 @@ def test_where_one_input_was_copied_from_the_others_device_the_other_was_left_be
     op = sample.op("aten.add.Tensor", SECOND, inputs=(sample.tensor(FIRST, 4), moved))
     found = find_mismatch(queries(sample), op)
     assert found is not None
-    assert (found.odd_device, found.expected_device) == (FIRST, SECOND)
+    assert (found.odd_trait, found.expected_trait) == (FIRST, SECOND)
 
 
 # How a tensor came to its device.

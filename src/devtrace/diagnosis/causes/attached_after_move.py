@@ -31,7 +31,7 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
         module=verdict.module_text,
         probably=verdict.probably,
         part=f"`{part}`" if part else sentence("attached-after-move.this-part"),
-        odd=case.odd_device,
+        odd=case.odd_trait,
     )
 
 

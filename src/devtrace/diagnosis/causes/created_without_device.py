@@ -49,7 +49,7 @@ def _ran_during_the_computation(case: MismatchCase, op: OpId) -> bool:
 
     A function does by an argument that is there.
     """
-    queries, snapshot, device = case.queries, case.moment, case.expected_device
+    queries, snapshot, device = case.queries, case.moment, case.expected_trait
     ops = queries.trace.ops
     if ops.number("call", op) >= 0 or ops.raw("phase", op) in ("backward", "optimizer"):
         return True
@@ -67,7 +67,7 @@ def _ran_during_the_computation(case: MismatchCase, op: OpId) -> bool:
 
 def _knew_the_device(case: MismatchCase, owner: object, site: Site, op: OpId) -> bool:
     """Return whether what keeps a tensor has the device as an attribute, or its method had computed there before."""
-    queries, device = case.queries, case.expected_device
+    queries, device = case.queries, case.expected_trait
     if kinds.is_module(owner):
         return False  # its own move says where it is
     if any(kinds.attributes_that_name(device, owner)):
@@ -91,6 +91,6 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
     found = case.queries.source_node(case.queries.born(case.origin.row))
     call = factory_call(found) if found is not None else None
     if found is None or call is None:
-        return sentence("created-without-device.reason-unnamed", odd=case.odd_device)
+        return sentence("created-without-device.reason-unnamed", odd=case.odd_trait)
     factory = f"{found.source.segment(call.func)}(...)"
-    return sentence("created-without-device.reason", call=factory, odd=case.odd_device)
+    return sentence("created-without-device.reason", call=factory, odd=case.odd_trait)

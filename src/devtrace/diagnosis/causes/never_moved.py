@@ -66,7 +66,7 @@ def _came_from_numpy_past_the_default_device(case: MismatchCase) -> bool:
 
 
 def reason(case: MismatchCase, verdict: Verdict) -> str:
-    odd, expected = case.odd_device, case.expected_device
+    odd, expected = case.odd_trait, case.expected_trait
     if verdict.dropped:
         return sentence("never-moved.reason-dropped", odd=odd)
     if _came_from_numpy_past_the_default_device(case):

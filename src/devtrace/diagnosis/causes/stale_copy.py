@@ -25,7 +25,7 @@ def owner_was_made_of_what_moved_below(case: MismatchCase) -> Verdict | None:
     kind, root = type(owner.module.last.value).__name__, owner.name.texts[0]
     for move in case.queries.trace.moves:
         found = case.queries.own_node(move.site.id) if move.op < 0 and move.site is not None else None
-        made = bound_above(found, root) if found is not None and str(move.device) == case.expected_device else None
+        made = bound_above(found, root) if found is not None and str(move.device) == case.expected_trait else None
         if made is not None and move.module.type == kind and move.module.path in paths_in(made) - {root}:
             missed = Move(move.op, move.site.id, NO_TENSOR, NO_TENSOR)
             return Verdict("stale-copy", case.born, owner.name, owner.module, missed, certainty="inferred")
@@ -59,5 +59,5 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
     site, name, move = case.queries.site(verdict.moved), verdict.name, verdict.move
     is_the_original = name is not None and move is not None and case.moment.row(name.last.value) == move.source
     if site is not None and is_the_original:  # of a copy that another line moved for its own use
-        return sentence("stale-copy.reason-itself", line=site, odd=case.odd_device, expected=case.expected_device)
-    return sentence("stale-copy.reason", odd=case.odd_device, expected=case.expected_device)
+        return sentence("stale-copy.reason-itself", line=site, odd=case.odd_trait, expected=case.expected_trait)
+    return sentence("stale-copy.reason", odd=case.odd_trait, expected=case.expected_trait)

@@ -50,24 +50,24 @@ def it_was_put_on_this_device(case: MismatchCase) -> Verdict | None:
 def reason(case: MismatchCase, verdict: Verdict) -> str:
     if case.in_a_replica:
         return ""
-    if case.odd_device == META:
+    if case.odd_trait == META:
         owner = owner_without_data(case)
         if owner is None:
             return sentence("wrong-device.reason-meta")
         return sentence("wrong-device.reason-offloaded", module=owner.text)
     if case.mismatch.of == "gradient":
-        return sentence("wrong-device.reason-gradient", odd=case.odd_device)
+        return sentence("wrong-device.reason-gradient", odd=case.odd_trait)
     if case.mismatch.of == "gradients":
-        return sentence("wrong-dtype.reason-gradients", odd=case.odd_device)
+        return sentence("wrong-dtype.reason-gradients", odd=case.odd_trait)
     if was_made_by_default(case):
-        return sentence("wrong-dtype.reason-default", odd=case.odd_device)
+        return sentence("wrong-dtype.reason-default", odd=case.odd_trait)
     base = case.queries.base
     if not case.begins_so and base(case.origin.row) != base(case.row) and not case.mismatch.is_meant:
-        return sentence("wrong-device.reason-stayed", odd=case.odd_device, expected=case.expected_device)
+        return sentence("wrong-device.reason-stayed", odd=case.odd_trait, expected=case.expected_trait)
     kept = _attribute_that_stayed(case)
     if kept:
-        return sentence("wrong-device.reason-attribute", name=kept, odd=case.odd_device, expected=case.expected_device)
-    return sentence("wrong-device.reason", odd=case.odd_device)
+        return sentence("wrong-device.reason-attribute", name=kept, odd=case.odd_trait, expected=case.expected_trait)
+    return sentence("wrong-device.reason", odd=case.odd_trait)
 
 
 def _attribute_that_stayed(case: MismatchCase) -> str:
@@ -81,5 +81,5 @@ def _attribute_that_stayed(case: MismatchCase) -> str:
     owner = evaluate(asked.value, scope) if isinstance(asked, ast.Attribute) else None
     if asked is None or not kinds.is_module(owner):
         return ""
-    is_named = kinds.device_named_by(evaluate(asked, scope)) == case.odd_device
-    return found.source.segment(asked) if is_named and case.moment.trait_of(owner) == case.expected_device else ""
+    is_named = kinds.device_named_by(evaluate(asked, scope)) == case.odd_trait
+    return found.source.segment(asked) if is_named and case.moment.trait_of(owner) == case.expected_trait else ""

@@ -26,7 +26,7 @@ def is_dispatched(module: object) -> bool:
 
 def owner_with_hook(case: MismatchCase) -> AccessPath | None:
     """Return the module that owns the odd tensor and whose inputs a hook brings to the expected device."""
-    return next((owner for owner, hook in _hooked(case) if _device_of(hook) == case.expected_device), None)
+    return next((owner for owner, hook in _hooked(case) if _device_of(hook) == case.expected_trait), None)
 
 
 def waits_elsewhere(module: object, here: str) -> bool:

@@ -43,28 +43,28 @@ class FailingFrame:
 
     moment: FailingMoment
     number: int
-    expected_device: str
+    expected_trait: str
     source_node: SourceNode
 
     @classmethod
-    def of(cls, moment: FailingMoment, number: int, expected_device: str) -> FailingFrame | None:
+    def of(cls, moment: FailingMoment, number: int, expected_trait: str) -> FailingFrame | None:
         """Return a frame of the user's own code, which a fix may change."""
-        frame = cls.reading(moment, number, expected_device)
+        frame = cls.reading(moment, number, expected_trait)
         return None if frame is None or moment.queries.package(moment.queries.frame_sites[number]) else frame
 
     @classmethod
-    def reading(cls, moment: FailingMoment, number: int, expected_device: str) -> FailingFrame | None:
+    def reading(cls, moment: FailingMoment, number: int, expected_trait: str) -> FailingFrame | None:
         """Return a frame of anybody's code, to be read."""
         if not 0 <= number < len(moment.frames):
             return None
         found = moment.queries.source_node(moment.queries.frame_sites[number])
-        return cls(moment, number, expected_device, found) if found is not None else None
+        return cls(moment, number, expected_trait, found) if found is not None else None
 
     @classmethod
-    def all_of(cls, moment: FailingMoment, expected_device: str, *, to_read: bool = False) -> list[FailingFrame]:
+    def all_of(cls, moment: FailingMoment, expected_trait: str, *, to_read: bool = False) -> list[FailingFrame]:
         """Return the frames of the user's own code, innermost first; those of anybody's only to be read."""
         find = cls.reading if to_read else cls.of
-        found = (find(moment, number, expected_device) for number in range(len(moment.frames)))
+        found = (find(moment, number, expected_trait) for number in range(len(moment.frames)))
         return [frame for frame in found if frame is not None]
 
     def has(self, edit: Edit) -> bool:
@@ -151,14 +151,14 @@ class FailingFrame:
             self._device_of_any((name for name in known if name in beside), is_tensor)
             or self._device_attribute(self.own)
             or next((self.code.text(each) for each in given if not isinstance(each, ast.Constant)), "")
-            or next((name for name in known if names_trait(self.variables.get(name), self.expected_device)), "")
+            or next((name for name in known if names_trait(self.variables.get(name), self.expected_trait)), "")
             or next(filter(None, map(self._device_attribute, known)), "")
             or self._device_global()
         )
         others = (name for name in known if name != self.own)
         asked = named or self._device_of_any(known, is_tensor) or self._device_of_self()
         asked = asked or self._device_of_any(others, kinds.is_module)
-        is_plain = self._trait == "dtype" or self.expected_device == HOST  # there is one CPU
+        is_plain = self._trait == "dtype" or self.expected_trait == HOST  # there is one CPU
         written = next(map(self.code.text, given), "") or (self._literal if is_plain else "")
         if near is None:
             return named or written or asked or self._literal
@@ -171,14 +171,14 @@ class FailingFrame:
     @property
     def _is_usual(self) -> bool:
         """False for a dtype that an op demands, whatever the others have: of an index, of a mask."""
-        return self._trait == "device" or is_floating(self.expected_device)
+        return self._trait == "device" or is_floating(self.expected_trait)
 
     @property
     def _literal(self) -> str:
         """Return `"cuda"`, or `torch.float16` where code knows torch by a name."""
         if self._trait == "device":
-            return f'"{self.expected_device.removesuffix(":0")}"'
-        return torch_dtype(self.source, self.expected_device)
+            return f'"{self.expected_trait.removesuffix(":0")}"'
+        return torch_dtype(self.source, self.expected_trait)
 
     def is_itself(self, name: str, before: int) -> bool:
         """Return whether a variable has the same value above a line as now, or a source of that value."""
@@ -190,21 +190,21 @@ class FailingFrame:
         values = ((name, self.variables.get(name)) for name in names)
         return next(filter(None, (self.device_of(*each) for each in values if is_such(each[1]))), "")
 
-    def _on_expected_device(self, value: object) -> bool:
-        return is_tensor(value) and self.moment.trait_of(value) == self.expected_device
+    def _has_expected_trait(self, value: object) -> bool:
+        return is_tensor(value) and self.moment.trait_of(value) == self.expected_trait
 
     def _device_of_self(self) -> str:
         module = self.variables.get(self.own)
         for path, tensor in registered(module, depth=0) if kinds.is_module(module) else ():
-            if self._on_expected_device(tensor):
+            if self._has_expected_trait(tensor):
                 return f"{self.own}.{path}.{self._trait}"
         return self.device_of(self.own, module)
 
     def device_of(self, code: str, value: object) -> str:
         """Return `x.device` for a live tensor or module on the expected device; empty for any other."""
-        if self._on_expected_device(value):
+        if self._has_expected_trait(value):
             return f"{code}.{self._trait}"
-        is_there = kinds.is_module(value) and self.moment.trait_of(value) == self.expected_device
+        is_there = kinds.is_module(value) and self.moment.trait_of(value) == self.expected_trait
         return f"next({code}.parameters()).{self._trait}" if is_there and not self._may_have_none(code) else ""
 
     def _may_have_none(self, variable: str) -> bool:
@@ -237,28 +237,28 @@ class FailingFrame:
         namespace = self.moment.frames[self.number].f_globals
         of_notebook = (self._trait, self._trait.upper()) if self.code.site.cell is not None else ()
         others = (name for name in (*read, *of_notebook) if name not in own)
-        return next((name for name in others if names_trait(namespace.get(name), self.expected_device)), "")
+        return next((name for name in others if names_trait(namespace.get(name), self.expected_trait)), "")
 
     def _device_attribute(self, variable: str) -> str:
         """Return `self.device`, if the attribute of a variable's object names the expected device."""
-        named = kinds.attributes_that_name(self.expected_device, self.variables.get(variable))
+        named = kinds.attributes_that_name(self.expected_trait, self.variables.get(variable))
         return next((path for key, own in named if self._may_write(path := f"{variable}.{key}", own)), "")
 
     def _may_write(self, path: str, is_own: bool) -> bool:
         return not is_own or any(flow.path_of(each) == path for each in nodes_of(ast.Attribute, self.source.tree))
 
-    def names_expected_device(self, node: ast.expr) -> bool:
+    def names_expected_trait(self, node: ast.expr) -> bool:
         """Return whether an expression, as far as look-ups and literals tell, names the expected device."""
         named = (match_code("torch.device($name)", node) or {"name": node})["name"]
         value = named.value if isinstance(named, ast.Constant) else evaluate(named, self.scope())
-        return names_trait(value, self.expected_device)
+        return names_trait(value, self.expected_trait)
 
     def _given_to_calls(self, before: int, near: ast.AST | None) -> Iterator[ast.expr]:
         """Yield the expected device as other calls of the function are given it, if it has a value above a line."""
         later = self._later(before)
         given = (given_trait(call, self._trait) for call in calls_in(self.body) if call is not near)
         known = (each for each in given if each is not None and later.isdisjoint(names_in(each)))
-        return filter(self.names_expected_device, known)
+        return filter(self.names_expected_trait, known)
 
     def device_beside(self, node: ast.AST) -> str:
         """Return `deep.device`: the device of another tensor in the frame's line, else in its scope."""
@@ -267,7 +267,7 @@ class FailingFrame:
             return self._literal
         for value in values(self.source_node.node, self.source, self.scope()):
             runs = [*calls_in(value.node), *nodes_of(ast.NamedExpr, value.node)]
-            if id(value.node) not in taken and self._on_expected_device(value.value) and not runs:
+            if id(value.node) not in taken and self._has_expected_trait(value.value) and not runs:
                 return f"{value.text}.{self._trait}"
         return self.device_code(self.line, self.source_node.statement) or self._device_of_called(node, self.line)
 

@@ -32,9 +32,9 @@ from devtrace.trace.ids import TensorId
 
 def intended(queries: TraceQueries, moment: FailingMoment, mismatch: Mismatch) -> Mismatch:
     """Return the mismatch with the accelerator as the odd device, if the user's code asks for the CPU and no other."""
-    if HOST not in (mismatch.odd_device, mismatch.expected_device) and mismatch.odd_device != META:
+    if HOST not in (mismatch.odd_trait, mismatch.expected_trait) and mismatch.odd_trait != META:
         return _among_accelerators(queries, moment, mismatch)
-    if mismatch.odd_device != HOST or move_of(queries, mismatch.odd_tensor) is not None:
+    if mismatch.odd_trait != HOST or move_of(queries, mismatch.odd_tensor) is not None:
         return mismatch
     if any(waits_elsewhere(each, HOST) for each in moment.walk.objects.values()):
         return mismatch  # modules that hooks take to the accelerator only wait on the CPU
@@ -48,7 +48,7 @@ def intended(queries: TraceQueries, moment: FailingMoment, mismatch: Mismatch) -
     if words is None and named:
         words = named[-1][1]
     running = [each for frame in frames if kinds.is_module(each := frame.variables.get(frame.own))]
-    is_elsewhere = any(moment.trait_of(each) == mismatch.expected_device for each in running)
+    is_elsewhere = any(moment.trait_of(each) == mismatch.expected_trait for each in running)
     if words is None and not is_elsewhere:
         words = _asks_beside_a_default(queries, mismatch)
     if words is not None or (not is_elsewhere and _is_alone_on_its_device(queries, mismatch)):
@@ -63,14 +63,14 @@ def _among_accelerators(queries: TraceQueries, moment: FailingMoment, mismatch: 
     """
     frames = FailingFrame.all_of(moment, "")
     named = {device for frame in frames for device, _ in _named_by_variables(frame) if ":" in device}
-    if named not in ({mismatch.odd_device}, {mismatch.expected_device}):
+    if named not in ({mismatch.odd_trait}, {mismatch.expected_trait}):
         return mismatch
     meant, files = named.pop(), [frame.code.site.file for frame in frames]
     rows = [row for row in combined(queries, mismatch.op) if queries.device(row) != meant]
     without_a_word = all(_came_without_a_word(queries, row, meant, files[-1]) for row in rows)
     if not without_a_word and not _came_by_one_word(queries, rows, files):
         return mismatch
-    return replace(turned(queries, mismatch, None) if meant == mismatch.odd_device else mismatch, is_meant=True)
+    return replace(turned(queries, mismatch, None) if meant == mismatch.odd_trait else mismatch, is_meant=True)
 
 
 def _came_without_a_word(queries: TraceQueries, row: TensorId, meant: str, program: str) -> bool:
@@ -122,7 +122,7 @@ def _asks_beside_a_default(queries: TraceQueries, mismatch: Mismatch) -> Site | 
     shift = torch.tensor(angles)                    # nothing asked for that
     frame = torch.zeros(3, device=self.device)      # and this says cpu
     """
-    rows = [row for row in queries.inputs(mismatch.op) if queries.device(row) == mismatch.expected_device]
+    rows = [row for row in queries.inputs(mismatch.op) if queries.device(row) == mismatch.expected_trait]
     arrivals = {find_origin(queries, row).arrival for row in rows}
     owned = any(queries.is_of_a_module(past) for row in rows for past in queries.ancestors(row))
     asked = find_origin(queries, mismatch.odd_tensor)
@@ -132,7 +132,7 @@ def _asks_beside_a_default(queries: TraceQueries, mismatch: Mismatch) -> Site | 
 
 def _is_alone_on_its_device(queries: TraceQueries, mismatch: Mismatch) -> bool:
     """Return whether a module put the accelerator's tensor there itself, and works mostly on the CPU."""
-    here = mismatch.expected_device
+    here = mismatch.expected_trait
     rows = [row for row in queries.inputs(mismatch.op) if queries.device(row) == here]
     origins = [find_origin(queries, row) for row in rows]
     calls = (queries.trace.ops.number("call", origin.op) for origin in origins if origin.op >= 0)
@@ -158,7 +158,7 @@ def _asked_for(moment: FailingMoment, mismatch: Mismatch) -> Iterator[Site]:
             continue
         for statement in frame.bindings(name.references[0].text)[-1:]:
             given = filter(None, map(given_trait, calls_in(statement)))
-            if isinstance(statement, ast.Assign) and any(map(frame.names_expected_device, given)):
+            if isinstance(statement, ast.Assign) and any(map(frame.names_expected_trait, given)):
                 yield frame.code.site_of(statement)
 
 

@@ -32,9 +32,9 @@ class Mismatch:
 
     op: OpId
     odd_tensor: TensorId
-    odd_device: str
-    expected_device: str
-    others_on_odd_device: tuple[TensorId, ...] = ()
+    odd_trait: str
+    expected_trait: str
+    others_of_odd_trait: tuple[TensorId, ...] = ()
     words: Site | None = None  # what says that the CPU is meant, where the odd tensor is on an accelerator
     is_undecided: bool = False  # True if nothing says which device is meant
     is_meant: bool = False  # True if the program's variables name the expected one of two accelerators
@@ -54,7 +54,7 @@ def find_mismatch(queries: TraceQueries, op: OpId) -> Mismatch | None:
 def turned(queries: TraceQueries, mismatch: Mismatch, words: Site | None) -> Mismatch:
     """Return a mismatch in which the expected device is the odd one."""
     rows = combined(queries, mismatch.op)
-    return replace(of_inputs(queries, mismatch.op, rows, mismatch.expected_device), words=words)
+    return replace(of_inputs(queries, mismatch.op, rows, mismatch.expected_trait), words=words)
 
 
 def of_inputs(queries: TraceQueries, op: OpId, rows: list[TensorId], odd: str) -> Mismatch:

@@ -67,7 +67,7 @@ class MismatchCase(Subject):
         preferred = frozenset(moment.by_row or queries.rows_of_modules())
         odd = mismatch.odd_tensor
         origin = find_origin(queries, odd, preferred)
-        followed = origin.path if queries.of == "dtype" or mismatch.odd_device == HOST else (odd, queries.base(odd))
+        followed = origin.path if queries.of == "dtype" or mismatch.odd_trait == HOST else (odd, queries.base(odd))
         named = [row for row in followed if moment.names(row)]
         row = named[0] if named else origin.row if queries.of == "dtype" else odd
         roots = {root: list(filter(outlives_the_call, moment.names(root))) for root in named[1:]}

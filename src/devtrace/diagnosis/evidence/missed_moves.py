@@ -196,7 +196,7 @@ def _moves_of_unused(subject: Subject, module: AccessPath) -> list[Move]:
 
 def _sent_to(moves: Iterable[MoveRow], subject: Subject) -> list[Move]:
     """Return the moves of modules to the expected device as moves of a tensor that they missed, the last one first."""
-    sent = (move for move in moves if move.device is not None and str(move.device) == subject.expected_device)
+    sent = (move for move in moves if move.device is not None and str(move.device) == subject.expected_trait)
     sites = ((move.op, move.site.id if move.site is not None else NO_SITE) for move in sent)
     return sorted((Move(op, site, subject.row, subject.row) for op, site in sites), key=lambda move: -move.op)
 
@@ -224,7 +224,7 @@ def moves_of_lineage(subject: Subject, first: int = 0) -> Iterator[Move]:
     `first`: the first of these that counts, 0 for the tensor itself.
     """
     bases = {subject.queries.base(row) for row in lineage(subject.queries, subject.row)[first:]}
-    return moves_from(subject.queries, bases, subject.expected_device, subject.op)
+    return moves_from(subject.queries, bases, subject.expected_trait, subject.op)
 
 
 def move_of_the_original(subject: Subject) -> Move | None:

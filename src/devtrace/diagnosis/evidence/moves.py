@@ -40,12 +40,12 @@ def moves_of(queries: TraceQueries, rows: Iterable[TensorId]) -> list[Move]:
     return sorted(found, key=lambda move: -move.op)
 
 
-def moves_from(queries: TraceQueries, bases: set[TensorId], expected_device: str, before: OpId) -> Iterator[Move]:
+def moves_from(queries: TraceQueries, bases: set[TensorId], expected_trait: str, before: OpId) -> Iterator[Move]:
     """Yield the copies to a device, before an op, of the given tensors or of views of them."""
     sources, made = queries.trace.tensors.ints("source"), queries.trace.tensors.ints("producer")
     copied = (sources >= 0) & (made < before) & np.isin(queries.bases[sources], list(bases))
     for row in map(TensorId, np.flatnonzero(copied).tolist()):
-        if queries.trait(row) == expected_device and crossed(queries, row):
+        if queries.trait(row) == expected_trait and crossed(queries, row):
             yield Move(queries.producer(row), queries.born(row), queries.source(row), row)
 
 

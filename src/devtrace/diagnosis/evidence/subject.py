@@ -35,17 +35,17 @@ class Subject:
         return self.mismatch.odd_tensor
 
     @property
-    def odd_device(self) -> str:
-        return self.mismatch.odd_device
+    def odd_trait(self) -> str:
+        return self.mismatch.odd_trait
 
     @property
-    def expected_device(self) -> str:
-        return self.mismatch.expected_device
+    def expected_trait(self) -> str:
+        return self.mismatch.expected_trait
 
     @property
     def begins_so(self) -> bool:
         """True if tensors are odd until something moves them: those on the CPU; of a dtype those of any."""
-        return self.queries.of == "dtype" or self.odd_device == HOST
+        return self.queries.of == "dtype" or self.odd_trait == HOST
 
     @property
     def base(self) -> TensorId:
@@ -73,7 +73,7 @@ class Subject:
 
     def frame_of(self, name: AccessPath | None) -> FailingFrame | None:
         """Return the frame of the user's whose variable an access path starts from."""
-        return FailingFrame.of(self.moment, name.frame, self.expected_device) if name is not None else None
+        return FailingFrame.of(self.moment, name.frame, self.expected_trait) if name is not None else None
 
     def binding_of(self, name: AccessPath | None) -> tuple[FailingFrame, ast.stmt] | None:
         """Return the last assignment of that variable, with its frame."""
@@ -84,8 +84,8 @@ class Subject:
     def odd_row(self, value: object) -> TensorId | None:
         """Return the row of a live tensor that is on the odd device; None for anything else."""
         row = self.moment.row(value)
-        return row if row is not None and self.queries.trait(row) == self.odd_device else None
+        return row if row is not None and self.queries.trait(row) == self.odd_trait else None
 
     def is_expected(self, row: TensorId | None) -> bool:
         """Return whether a tensor is on the expected device."""
-        return row is not None and self.queries.trait(row) == self.expected_device
+        return row is not None and self.queries.trait(row) == self.expected_trait

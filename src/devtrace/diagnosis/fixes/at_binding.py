@@ -14,7 +14,7 @@ from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.source_text import given_in_cells, makes_another_dtype, site_in_cell
 from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, of_binding, that_ran
-from devtrace.diagnosis.fixes.fix import Fix, is_assignable, reads, registering_root, siblings_on_odd_device
+from devtrace.diagnosis.fixes.fix import Fix, is_assignable, reads, registering_root, siblings_of_odd_trait
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.diagnosis.fixes.replay import is_combined
 from devtrace.source import kinds
@@ -37,7 +37,7 @@ def move_below_binding(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
             continue
         if verdict.kind == "attached-after-move" and _binds_where_it_moves(case, verdict, name):
             continue
-        for kin in ([name, *siblings_on_odd_device(case, name)], [name]):
+        for kin in ([name, *siblings_of_odd_trait(case, name)], [name]):
             yield from _moved_with(case, name, _moved_names(kin))
 
 

@@ -19,7 +19,7 @@ from devtrace.diagnosis.fixes.fix import (
     odd_expression,
     odd_rows,
     registering_root,
-    siblings_on_odd_device,
+    siblings_of_odd_trait,
 )
 from devtrace.diagnosis.fixes.replay import is_combined
 from devtrace.source.element_types import is_floating
@@ -33,7 +33,7 @@ from devtrace.source.safe_values import evaluate, values
 def move_at_use(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `deep + stem` into `deep + stem.to(deep.device)`; above the line, if the function reads it again."""
     is_lost = written_into(case.queries, case.op) == case.odd_tensor  # what is written would be of a moved copy
-    may_go = case.queries.of == "device" or is_floating(case.odd_device)  # a cast of a module skips whole numbers
+    may_go = case.queries.of == "device" or is_floating(case.odd_trait)  # a cast of a module skips whole numbers
     is_of_a_module = may_go and case.moment.is_registered(case.odd_tensor)
     if not is_lost and not is_of_a_module and not _takes_the_work_away(case):
         for frame, node in odd_expression(case):
@@ -99,7 +99,7 @@ def _returns_a_new_tensor(call: ast.Call, frame: FailingFrame) -> bool:
 def _takes_the_work_away(case: MismatchCase) -> bool:
     """Return whether the edit would bring the last tensor from the accelerator to an unintended CPU."""
     words, frame = case.mismatch.words, failing_frame(case)
-    return case.expected_device == HOST and (words is None or frame is None or words.file != frame.code.site.file)
+    return case.expected_trait == HOST and (words is None or frame is None or words.file != frame.code.site.file)
 
 
 def _gets_an_item(statement: ast.stmt, node: ast.expr) -> bool:
@@ -117,7 +117,7 @@ def move_before_update(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         here = [name for name in case.names if name.frame == 0]
         is_one = isinstance(getattr(node, "slice", None), ast.Constant | None)  # of `means[name]` each has its round
         beside = here[:1] if is_one and here and len(here[0].references) > 1 else []
-        siblings = (each.code for name in beside for each in siblings_on_odd_device(case, name))
+        siblings = (each.code for name in beside for each in siblings_of_odd_trait(case, name))
         paths = dict.fromkeys([frame.code.text(node), *filter(None, siblings)])
         proposal = Proposal(_above(frame), OwnLines(tuple(paths)), frame.device_beside(node))
         yield from proposal.fixes("fixed.before-update", [Moved(case.odd_tensor, case.op)])
@@ -143,7 +143,7 @@ def move_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
     That cell may come before the one that has the device.
     """
-    frames = FailingFrame.all_of(case.moment, case.expected_device)
+    frames = FailingFrame.all_of(case.moment, case.expected_trait)
     cells = [frame for frame in frames if frame.function is None and frame.code.site.cell is not None]
     for name, frame in itertools.product(case.names, cells):
         root, text = registering_root(name), name.texts[0]

@@ -97,7 +97,7 @@ def leave_out_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         yield from rewritten(found.code, {found.node: new}, "fixed.left-there", [Moved(move.result, move.op)])
 
 
-def move_to_expected_device(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
+def move_to_expected_trait(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `y = x.to(first)`, which sent the tensor away, into `y = x.to(second)`; so `.cuda()` and `.cpu()`."""
     move, found = verdict.sent_by, _sending(case, verdict)
     frame = frame_at(case, move.site) if move is not None else None
@@ -120,7 +120,7 @@ def change_the_word(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn the one `"cuda:1"` of a program whose variables name `cuda:0` into their variable."""
     found = case.queries.own_node(verdict.born) if case.mismatch.is_meant else None
     frame = frame_at(case, verdict.born) if found is not None else None
-    words = [each for each in nodes_of(ast.Constant, found.node) if each.value == case.odd_device] if found else []
+    words = [each for each in nodes_of(ast.Constant, found.node) if each.value == case.odd_trait] if found else []
     if found is not None and frame is not None and len(words) == 1:
         device = frame.device_code(found.source.span(found.node).line)
         moved = made_at(case, lambda made: made.source is found.source and made.node is found.node)
@@ -137,7 +137,7 @@ def copy_after_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
             continue
         moving, code = found.statement, found.code
         constants = {node.value for node in nodes_of(ast.Constant, early)}
-        asks_for_it = case.odd_device in constants | called_names(early)  # `Average(model, device="cpu")`
+        asks_for_it = case.odd_trait in constants | called_names(early)  # `Average(model, device="cpu")`
         if _may_swap(found, early) and not asks_for_it and not _gives_another_name(early):
             text = code.text(early)
             edits = (code.removed(early), code.below(moving, *text.split("\n")))
@@ -151,7 +151,7 @@ def _made_at(case: MismatchCase, frame: FailingFrame | None, early: ast.stmt) ->
     """Yield the tensors that a variable of the statement leads to and that are on the odd device."""
     names = set(assigned_names(early))
     for row in case.moment.by_row:
-        paths = case.moment.names(row) if case.queries.trait(row) == case.odd_device else []
+        paths = case.moment.names(row) if case.queries.trait(row) == case.odd_trait else []
         theirs = (path for path in paths if frame is None or path.frame == frame.number)
         if any(path.references[0].key in names for path in theirs):
             yield row

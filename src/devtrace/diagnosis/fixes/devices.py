@@ -39,7 +39,7 @@ def of_earlier_cell(case: MismatchCase, verdict: Verdict, born: SourceNode) -> s
         return ""
     in_cells = all(each.code.site.cell is not None and each.function is None for each in (moved, born))
     given = moved.node.args[0]
-    return variable(given) if in_cells and frame.names_expected_device(given) else ""
+    return variable(given) if in_cells and frame.names_expected_trait(given) else ""
 
 
 def in_cell(case: MismatchCase, cell: CellText, line: int) -> str:
@@ -48,11 +48,11 @@ def in_cell(case: MismatchCase, cell: CellText, line: int) -> str:
     Empty where the notebook's name for it gets its value only later.
     """
     cells, namespace = case.queries.snapshot.cells, case.moment.namespace
-    named = {name for name, value in namespace.items() if names_trait(value, case.expected_device)}
+    named = {name for name, value in namespace.items() if names_trait(value, case.expected_trait)}
     for each, source, statement in newest_first(cells[: cells.index(cell) + 1]):
         if named & binds(statement) and (each is not cell or source.span(statement).line < line):
             return next(iter(named & binds(statement)))
-    return "" if named else f'"{case.expected_device.removesuffix(":0")}"'
+    return "" if named else f'"{case.expected_trait.removesuffix(":0")}"'
 
 
 def of_owner(case: MismatchCase, owner: ast.expr, code: Code) -> str:
@@ -95,9 +95,9 @@ def _of_self(case: MismatchCase, site: SiteId, source: Source, function: NamedFu
         return ""
     classes = ((each, classes_of(type(each))) for each in case.moment.walk.objects.values())
     value = next((each for each, of in classes if class_name in {full_name_of(kind)[1] for kind in of}), None)
-    named = (key for key, device in instance_dict(value).items() if names_trait(device, case.expected_device))
+    named = (key for key, device in instance_dict(value).items() if names_trait(device, case.expected_trait))
     attribute = next((f"{own}.{key}" for key in named if str(key).isidentifier()), "")
-    is_there = kinds.is_module(value) and case.moment.trait_of(value) == case.expected_device
+    is_there = kinds.is_module(value) and case.moment.trait_of(value) == case.expected_trait
     return attribute or (f"next({own}.parameters()).{case.queries.of}" if is_there else "")
 
 
@@ -117,7 +117,7 @@ def _of_parameter(case: MismatchCase, function: NamedFunction) -> str:
             continue
         given, name = trait_argument(taken, queries.of), next(map(variable, taken_by(taken)), "")
         rows = queries.outputs(op) if given is not None else queries.inputs(op)[:1]
-        is_there = any(queries.trait(row) == case.expected_device for row in rows)
+        is_there = any(queries.trait(row) == case.expected_trait for row in rows)
         if is_there and given is not None and names_in(given) <= kept:
             return taken.code.text(given)
         if is_there and given is None and name in kept:

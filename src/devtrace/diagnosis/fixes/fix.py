@@ -62,7 +62,7 @@ def failing_frame(case: MismatchCase) -> FailingFrame | None:
     ops, frames = case.queries.trace.ops, case.queries.frames
     if ops.number("thread", case.op) > 0 and not (frames and frames[0][0] == ops.number("site", case.op)):
         return None
-    frame, ran = FailingFrame.of(case.moment, 0, case.expected_device), case.queries.op_user(case.op)
+    frame, ran = FailingFrame.of(case.moment, 0, case.expected_trait), case.queries.op_user(case.op)
     found = case.queries.source_node(ran) if case.op != case.queries.failed else None  # of the same statement, before
     is_its = found is not None and frame is not None and found.statement is frame.source_node.statement
     return frame if is_its or case.op == case.queries.failed else None
@@ -80,10 +80,10 @@ def frame_at(case: MismatchCase, site: SiteId) -> FailingFrame | None:
     """Return the frame that is still running the function of a site; of a package's code only to be read."""
     row = case.queries.site(site)
     number = case.moment.frame_of(row) if row is not None else None
-    return None if number is None else FailingFrame.reading(case.moment, number, case.expected_device)
+    return None if number is None else FailingFrame.reading(case.moment, number, case.expected_trait)
 
 
-def siblings_on_odd_device(case: MismatchCase, name: AccessPath) -> Iterator[AccessPath]:
+def siblings_of_odd_trait(case: MismatchCase, name: AccessPath) -> Iterator[AccessPath]:
     """Yield the tensors beside a named one, on the same wrong device, that the failing function or its caller names."""
     mentioned = {name for frame in case.moment.frames[:2] for name in frame.f_code.co_names}
     for sibling in case.moment.beside(name):
@@ -123,7 +123,7 @@ def reads(node: ast.AST, variable: str) -> list[ast.Name]:
 
 def odd_rows(case: MismatchCase, value: object) -> list[TensorId]:
     """Return the odd tensors of a value: itself, or those registered on it as a module."""
-    if kinds.is_module(value) and case.queries.of == "dtype" and not is_floating(case.odd_device):
+    if kinds.is_module(value) and case.queries.of == "dtype" and not is_floating(case.odd_trait):
         return []  # a module casts numbers with a point alone
     tensors = [tensor for _, tensor in registered(value)] if kinds.is_module(value) else [value]
     return [row for tensor in tensors if (row := case.odd_row(tensor)) is not None]
@@ -138,7 +138,7 @@ def made_at(case: MismatchCase, chosen: Callable[[SourceNode], bool]) -> Iterato
     if threads[case.origin.op] == threads[case.op]:  # another replica has its tensors where its own inputs are
         made &= threads[:-1] == threads[case.op]
     for op in map(OpId, np.flatnonzero(made).tolist()):
-        yield from (Moved(row, OpId(op + 1)) for row in queries.outputs(op) if queries.trait(row) == case.odd_device)
+        yield from (Moved(row, OpId(op + 1)) for row in queries.outputs(op) if queries.trait(row) == case.odd_trait)
 
 
 Strategy = Callable[[MismatchCase, Verdict], Iterator[Fix]]

@@ -30,7 +30,7 @@ _OF_DEVICES: Final = (
     Ranked(at_move.bring_module_back, ("wrong-device",), "a module was sent away for a while, perhaps on purpose"),
     Ranked(change_move.change_the_word, ("wrong-device",), "one word differs from what the program says elsewhere"),
     Ranked(change_move.leave_out_move, ("wrong-device",), "a copy needs no trip to the CPU"),
-    Ranked(change_move.move_to_expected_device, ("wrong-device",), "a move that is there gets the right device"),
+    Ranked(change_move.move_to_expected_trait, ("wrong-device",), "a move that is there gets the right device"),
     Ranked(at_move.move_optimizer_state, ("never-moved", "stale-copy"), "it goes where its parameters went"),
     Ranked(at_move.move_with_others, ("never-moved",), "in that very expression another part of it is moved"),
     Ranked(at_move.move_beside_neighbour, ("never-moved",), "the line above moves what came with it"),

@@ -22,8 +22,8 @@ def pass_device_to_factory(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
     found = case.queries.source_node(site)
     call = origins.factory_call(found) if found is not None else None
     device = devices.at(case, site, call) if call is not None else ""
-    if found is not None and not device and case.queries.of == "dtype" and case.expected_device:
-        device = torch_dtype(found.source, case.expected_device)
+    if found is not None and not device and case.queries.of == "dtype" and case.expected_trait:
+        device = torch_dtype(found.source, case.expected_trait)
     if found is None or call is None or not device or _makes_no_such(case, call):
         return
     code, package = found.code, case.queries.package(site)
@@ -49,7 +49,7 @@ def _makes_no_such(case: MismatchCase, call: ast.Call) -> bool:
 
     Nor does it help an op that refuses a dtype as such, `1 - mask`, if the factory's result is only a source.
     """
-    has_floats_only = called_name(call) in FLOATS_ONLY and not is_floating(case.expected_device)
+    has_floats_only = called_name(call) in FLOATS_ONLY and not is_floating(case.expected_trait)
     is_of_another = case.mismatch.of != "inputs" and case.queries.base(case.odd_tensor) != case.base
     return case.queries.of == "dtype" and (case.origin.arrival == "copied" or has_floats_only or is_of_another)
 

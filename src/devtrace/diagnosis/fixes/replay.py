@@ -133,7 +133,7 @@ class Replay:
                 self._arrive(row, OpId(op + 1))
         self.there.update(each.row for each in waiting if each.since <= self.case.op)
         self.make_for_the_failing_op()
-        left = tuple(row for row in self.failing_inputs() if self.trait_now(row) != self.case.expected_device)
+        left = tuple(row for row in self.failing_inputs() if self.trait_now(row) != self.case.expected_trait)
         return Conflict(self.case.op, left) if left else None
 
     def _arrive(self, row: TensorId, op: OpId) -> None:
@@ -169,14 +169,14 @@ class Replay:
         return [row for row in combined(self.queries, self.case.op, self.trait_now) if self.queries.dims[row] != 0]
 
     def trait_now(self, row: TensorId) -> str:
-        return self.case.expected_device if row in self.there else self.queries.trait(row)
+        return self.case.expected_trait if row in self.there else self.queries.trait(row)
 
     def mixed(self, step: Step) -> tuple[TensorId, ...]:
         """Return the odd inputs of an op that would mix devices after the move.
 
         And moved inputs that the op takes only on their old device.
         """
-        if step.kind in ("lengths", "pinned") and self.case.expected_device != HOST:
+        if step.kind in ("lengths", "pinned") and self.case.expected_trait != HOST:
             on_host = step.inputs[1:] if step.kind == "lengths" else step.inputs
             return tuple(row for row in on_host if row in self.there)
         if step.kind in ("copy", "pinned"):
@@ -184,7 +184,7 @@ class Replay:
         rows = [row for row in without_indexes(step.name, step.inputs, self.trait_now) if row in step.rows]
         if len({self.trait_now(row) for row in rows}) < 2 or len({self.queries.trait(row) for row in rows}) > 1:
             return ()
-        return tuple(row for row in rows if self.trait_now(row) != self.case.expected_device)
+        return tuple(row for row in rows if self.trait_now(row) != self.case.expected_trait)
 
     def follow(self, step: Step) -> list[TensorId]:
         """Return the outputs that follow their inputs to the expected device."""
@@ -194,7 +194,7 @@ class Replay:
 def rows_of_the_line(case: MismatchCase, moved: set[TensorId]) -> tuple[TensorId, ...]:
     """Return the tensors that the failing expression reads and that would still be on the odd device."""
     frame = failing_frame(case)
-    if frame is None or case.odd_device != HOST:
+    if frame is None or case.odd_trait != HOST:
         return ()
     read = [(each, case.odd_row(each.value)) for each in values(frame.expression, frame.source, frame.scope())]
     times = Counter(row for _, row in read)
@@ -212,7 +212,7 @@ def rows_of_the_line(case: MismatchCase, moved: set[TensorId]) -> tuple[TensorId
 def rows_of_callers(case: MismatchCase, moved: set[TensorId]) -> tuple[TensorId, ...]:
     """Return the odd tensors to which lines that still run would add the result: `total` of `total += layer(x)`."""
     first, rows = failing_frame(case), list[TensorId | None]()
-    frames = FailingFrame.all_of(case.moment, case.expected_device) if first is not None else []
+    frames = FailingFrame.all_of(case.moment, case.expected_trait) if first is not None else []
     for each in (frame for frame in frames if first is not None and frame.number >= first.number):
         node, around = each.source_node.node, each.source.parent(each.source_node.node)
         if isinstance(around, ast.BinOp | ast.AugAssign):

@@ -59,15 +59,15 @@ class Search:
         if case.in_a_replica:
             return Fix(sentence("fixed.for-replicas"))
         if case.mismatch.of == "gradient":
-            return Fix(sentence("fixed.for-gradient", expected=case.expected_device))
-        if case.odd_device == META:
+            return Fix(sentence("fixed.for-gradient", expected=case.expected_trait))
+        if case.odd_trait == META:
             owner = owner_without_data(case)  # while it runs, its hook has its data
             for_offloaded = sentence("fixed.for-offloaded", module=owner.code or "") if owner is not None else ""
             there = next(pass_device_to_factory(case, self.verdict), None)
             return there or Fix(for_offloaded or sentence("fixed.for-meta"))
-        if "complex" in case.odd_device and "complex" not in case.expected_device:
+        if "complex" in case.odd_trait and "complex" not in case.expected_trait:
             return Fix(sentence("fixed.for-complex"))
-        advice = sentence(ADVICE[self.verdict.cause], expected=case.expected_device)
+        advice = sentence(ADVICE[self.verdict.cause], expected=case.expected_trait)
         most = MOST_CHOICES if OWN_PACKAGES in os.environ else 1  # which a round of `devtrace fix` has, and may need
         found = {fix.edits: fix for fix in itertools.islice(self._whole(), most)}
         first, *others = found.values() or [Fix(advice)]
@@ -138,7 +138,7 @@ class Search:
         return kind(self._recorded, case, proof.all_moved(parts))
 
     def _about(self, op: OpId, rows: tuple[TensorId, ...]) -> MismatchCase:
-        mismatch = replace(self.case.mismatch, op=op, odd_tensor=rows[0], others_on_odd_device=rows[1:])
+        mismatch = replace(self.case.mismatch, op=op, odd_tensor=rows[0], others_of_odd_trait=rows[1:])
         return MismatchCase.of(self.case.queries, self.case.moment, mismatch)
 
     def _next_part(self, left: MismatchCase, parts: list[Fix]) -> Fix | None:
@@ -159,8 +159,8 @@ class Search:
         name = next((each.text for each in named if each is not None), "")
         site = statement_site(self.case.queries, self.case.queries.op_user(left.op))
         if left.op == self.case.op or site is None:
-            return sentence("fixed.too", name=name, odd=left.odd_device)
-        return sentence("fixed.too-at", name=name, odd=left.odd_device, site=site)
+            return sentence("fixed.too", name=name, odd=left.odd_trait)
+        return sentence("fixed.too-at", name=name, odd=left.odd_trait, site=site)
 
     def _joined(self, parts: list[Fix]) -> Fix | None:
         edits = merged([edit for part in parts for edit in part.edits])

@@ -46,13 +46,13 @@ def _blame_the_input(queries: TraceQueries, moment: FailingMoment, mismatch: Mis
     places = [(ops.number("site", op), ops.number("call", op)) for op in (made, mismatch.op) if op >= 0]
     if not is_made_in_a_call or places[0] != places[-1]:  # not by the layer that failed
         return mismatch
-    frame = FailingFrame.reading(moment, 0, mismatch.expected_device)
+    frame = FailingFrame.reading(moment, 0, mismatch.expected_trait)
     found = queries.op_node(mismatch.op)
     if frame is None or found is None or not isinstance(found.node, ast.Call) or factory_call(found) is not None:
         return mismatch
     rows = [moment.row(value.value) for value in values(found.node, found.source, frame.scope())]
-    on_odd_device = [row for row in rows if row is not None and queries.device(row) == mismatch.odd_device]
-    tensor = next((row for row in on_odd_device if queries.dims[row] > 0), mismatch.odd_tensor)
+    of_odd_trait = [row for row in rows if row is not None and queries.device(row) == mismatch.odd_trait]
+    tensor = next((row for row in of_odd_trait if queries.dims[row] > 0), mismatch.odd_tensor)
     return replace(mismatch, odd_tensor=tensor)
 
 

@@ -57,7 +57,7 @@ def explained(case: MismatchCase, rule: RuleSlug) -> Finding:
 def _devices(case: MismatchCase) -> tuple[str, ...]:
     """Return the devices that the op mixed; of dtypes those of its inputs."""
     if case.queries.of == "device":
-        return tuple(filter(None, (case.expected_device, case.odd_device)))
+        return tuple(filter(None, (case.expected_trait, case.odd_trait)))
     rows = (case.odd_tensor, *case.queries.inputs(case.op))
     return tuple(dict.fromkeys(case.queries.device(row) for row in rows))
 
@@ -154,7 +154,7 @@ def _culprit(case: MismatchCase, verdict: Verdict, names: list[str], guessed: Si
         moved=statement_site(queries, verdict.moved),
         chain=_chain(case),
         certainty=verdict.certainty,
-        **{queries.of: case.odd_device},
+        **{queries.of: case.odd_trait},
     )
 
 
@@ -189,7 +189,7 @@ def message(case: MismatchCase, verdict: Verdict, name: str, operand: str | None
 
     `name` is of the tensor that the cause is about. `operand` is of the odd one, if that was computed from it.
     """
-    siblings, where = _siblings(case, verdict, name), {"odd": case.odd_device}
+    siblings, where = _siblings(case, verdict, name), {"odd": case.odd_trait}
     rest = _others(case, verdict, 1 + len(siblings))
     if operand is not None:
         first = sentence("mismatch.computed", operand=operand, name=name, rest=_other_inputs(case), **where)
@@ -213,7 +213,7 @@ def _reason(case: MismatchCase, verdict: Verdict) -> str:
 def _siblings(case: MismatchCase, verdict: Verdict, name: str) -> list[str]:
     """Return the last steps to other odd inputs that the same owner holds: `.bias` beside `model.head.weight`."""
     path = next((path for path in (verdict.name, *case.names) if path is not None and path.text == name), None)
-    named = [names[0] for row in case.mismatch.others_on_odd_device if (names := case.moment.names(row))]
+    named = [names[0] for row in case.mismatch.others_of_odd_trait if (names := case.moment.names(row))]
     if path is None:
         return []
     owner, _ = _split(path)
@@ -234,7 +234,7 @@ def _others(case: MismatchCase, verdict: Verdict, named: int) -> str:
         return _other_inputs(case)
     elsewhere = sum(1 for _ in registered(verdict.module.last.value)) - count
     key = "mismatch.module-in-part" if elsewhere > named else "mismatch.module"
-    return sentence(key, count=count, module=verdict.module.text, expected=case.expected_device)
+    return sentence(key, count=count, module=verdict.module.text, expected=case.expected_trait)
 
 
 _REFUSED: Final = family(
@@ -247,18 +247,18 @@ _REFUSED: Final = family(
 def _other_inputs(case: MismatchCase) -> str:
     """Say where the other inputs are, or what else torch refused."""
     if case.mismatch.of != "inputs":
-        if not case.expected_device or case.mismatch.of == "number":
+        if not case.expected_trait or case.mismatch.of == "number":
             return sentence(_REFUSED[f"{case.mismatch.of}-somewhere"])
-        return sentence(_REFUSED[case.mismatch.of], expected=case.expected_device)
+        return sentence(_REFUSED[case.mismatch.of], expected=case.expected_trait)
     expected = [row for row in case.queries.inputs(case.op) if case.is_expected(row)]
-    return sentence("mismatch.inputs", count=len(set(expected)), expected=case.expected_device)
+    return sentence("mismatch.inputs", count=len(set(expected)), expected=case.expected_trait)
 
 
 def _intent(case: MismatchCase, verdict: Verdict) -> str:
     """Quote what says that the CPU is meant; where nothing says which device is, say what put the others elsewhere."""
     words = case.mismatch.words
     if words is not None:
-        return sentence("mismatch.asked", expected=case.expected_device, line=words, text=one_line(words.text))
+        return sentence("mismatch.asked", expected=case.expected_trait, line=words, text=one_line(words.text))
     whole = verdict.kind == "never-moved" and verdict.module is not None and not verdict.others
     if not case.mismatch.is_undecided or not whole:
         return ""
@@ -269,20 +269,20 @@ def _intent(case: MismatchCase, verdict: Verdict) -> str:
     if site is None:
         return ""
     text = one_line(site.text)
-    return sentence("mismatch.either", odd=case.odd_device, line=site, expected=case.expected_device, text=text)
+    return sentence("mismatch.either", odd=case.odd_trait, line=site, expected=case.expected_trait, text=text)
 
 
 def _hook(case: MismatchCase) -> str:
     """Say that a hook of the module that owns the tensor brought the others to where they are."""
-    owner = owner_with_hook(case) if case.mismatch.of == "inputs" and case.odd_device != META else None
-    return sentence("mismatch.hook", module=owner.text, expected=case.expected_device) if owner is not None else ""
+    owner = owner_with_hook(case) if case.mismatch.of == "inputs" and case.odd_trait != META else None
+    return sentence("mismatch.hook", module=owner.text, expected=case.expected_trait) if owner is not None else ""
 
 
 def _replica(case: MismatchCase) -> str:
     """Say that all replicas of DataParallel share the tensor, if the op failed in one."""
     if not case.in_a_replica:
         return ""
-    where = {"expected": case.expected_device, "thread": case.queries.trace.ops[case.op].thread.name}
+    where = {"expected": case.expected_trait, "thread": case.queries.trace.ops[case.op].thread.name}
     holders = (name.last.owner for name in case.names if name.last.kind == "attribute")  # of which there is one
     kind = next((type(each).__name__ for each in holders), "")
     return sentence("mismatch.replica-object", kind=kind, **where) if kind else sentence("mismatch.replica", **where)

@@ -117,7 +117,7 @@ def _fix(frame: FailingFrame, made: SourceNode | None, name: AccessPath | None) 
 
 def _make_on_the_device(frame: FailingFrame, made: SourceNode, name: AccessPath) -> Iterator[Fix]:
     """`torch.Generator()` in the same frame becomes `torch.Generator(device)`."""
-    outer = FailingFrame.of(frame.moment, name.frame, frame.expected_device)
+    outer = FailingFrame.of(frame.moment, name.frame, frame.expected_trait)
     if outer is None or name.last.owner is not None or made.source is not outer.source:
         return
     device = outer.device_code(outer.source.span(made.node).line)

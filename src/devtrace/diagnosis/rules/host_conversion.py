@@ -215,7 +215,7 @@ class _Conversion:
         if self.frame is None or not isinstance(node, ast.Call):
             return False
         device = given_trait(node)
-        is_named = device is not None and self.frame.names_expected_device(device)
+        is_named = device is not None and self.frame.names_expected_trait(device)
         return is_named or (owner_of(node) is not None and called_name(node) in ("cpu", *READS))
 
     # The tensor.
