@@ -57,8 +57,6 @@ CASTS: Final[Mapping[CauseSlug, CauseSlug]] = {
 }
 """What the causes of a device are called for a dtype; the others are called alike."""
 MOVES: Final[Mapping[CauseSlug, CauseSlug]] = {cast: move for move, cast in CASTS.items()}
-Trait = Literal["device", "dtype"]
-"""What tensors are compared by."""
 
 Severity = Literal["error", "warning", "note"]
 Certainty = Literal["seen", "inferred"]

@@ -97,7 +97,7 @@ def cast_what_a_hook_returns(case: MismatchCase, verdict: Verdict) -> Iterator[F
     """Turn a hook's `return out` into `return out.bfloat16()`: no line hands it over to the layer that failed."""
     queries, frame = case.queries, failing_frame(case)
     op = queries.producer(queries.base(case.odd_tensor))
-    found = queries.own_node(queries.op_site(op)) if queries.of == "dtype" else None
+    found = queries.own_node(queries.op_site(op))
     if frame is None or found is None or found.function in (None, frame.function) or any(odd_expression(case)):
         return
     given = [each.value for each in nodes_of(ast.Return, found.function)]
@@ -106,11 +106,6 @@ def cast_what_a_hook_returns(case: MismatchCase, verdict: Verdict) -> Iterator[F
         if variable(part) in names or found.node in ast.walk(part):
             proposal = Proposal(Anchor(found.code, part, "at"), Within((part,)), _written(case, found.code))
             yield from proposal.fixes("fixed.where-made", [Moved(case.odd_tensor, OpId(op + 1))])
-
-
-def cast_below(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
-    """Write `head.float()` below `head = build(...)`, whose layers a default dtype or an argument made otherwise."""
-    return at_binding.move_below_binding(case, verdict) if case.queries.of == "dtype" else iter(())
 
 
 def _number(node: ast.expr, scope: object) -> float | None:
@@ -189,6 +184,6 @@ FIRST: Final = (
     Ranked(cast_what_numpy_gives, ("numpy-boundary",), "all that is computed of it has the dtype then"),
 )
 BELOW_WHERE_IT_IS_MADE: Final = (
-    Ranked(cast_what_a_hook_returns, ("wrong-device", "never-moved"), "no line hands over what a hook gives"),
-    Ranked(cast_below, ("wrong-device",), "no line casts it, and one below what made it can"),
+    Ranked(cast_what_a_hook_returns, ("wrong-device", "never-moved"), "no line hands over what a hook gives", "dtype"),
+    Ranked(at_binding.move_below_binding, ("wrong-device",), "one below what made it casts the whole", "dtype"),
 )

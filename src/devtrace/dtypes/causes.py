@@ -4,17 +4,20 @@ import ast
 from typing import Final
 
 from devtrace.diagnosis.causes import created_without_device, ordered
-from devtrace.diagnosis.causes.default_device import was_made_by_default
 from devtrace.diagnosis.causes.ordered import Causes
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Predicate, Verdict
 from devtrace.diagnosis.evidence.moves import move_of, moves_from
 from devtrace.diagnosis.evidence.origins import factory_call, is_like_data, is_of_an_array
 from devtrace.diagnosis.findings import Site
+from devtrace.diagnosis.slugs import CASTS
 from devtrace.dtypes import autocast_regions
 from devtrace.source.element_types import COLLECTS
 from devtrace.trace.ids import TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
+
+_NOT_BY_TORCH: Final = ("float64", "float16", "bfloat16")
+"""Dtypes that torch makes by default only where a program says so."""
 
 
 def torch_refused_it(case: MismatchCase) -> Verdict | None:
@@ -85,7 +88,14 @@ def array_was_float64(case: MismatchCase) -> Verdict | None:
 
 def default_dtype_was_set(case: MismatchCase) -> Verdict | None:
     """A factory without a dtype, or a layer, made it in another dtype than torch's own default."""
-    return Verdict("wrong-device", case.born, case.name) if was_made_by_default(case) else None
+    return Verdict("wrong-device", case.born, case.name) if _was_made_by_default(case) else None
+
+
+def _was_made_by_default(case: MismatchCase) -> bool:
+    """Return whether a tensor of no usual dtype was made without being asked, in a program that sets the default."""
+    is_made = case.origin.arrival == ("made" if case.queries.evidence.saw_ops else "given")
+    found = case.queries.source_node(case.born) if is_made and case.odd_trait in _NOT_BY_TORCH else None
+    return found is not None and "set_default_" in found.source.text
 
 
 def number_became_a_tensor(case: MismatchCase) -> Verdict | None:
@@ -116,12 +126,19 @@ def another_dtype_was_computed(case: MismatchCase) -> Verdict | None:
 
 
 def reason(case: MismatchCase, verdict: Verdict) -> str:
-    if case.mismatch.of == "number":
-        return ""
-    if verdict.cause == "autocast-off":
-        return _of_autocast(case)
-    key = "numpy-boundary.reason" if verdict.cause == "numpy-boundary" else "python-number.reason"
-    return sentence(key, odd=case.odd_trait, expected=case.expected_trait)
+    where = {"odd": case.odd_trait, "expected": case.expected_trait}
+    match verdict.kind:
+        case "autocast-off":
+            return _of_autocast(case)
+        case "numpy-boundary":
+            return sentence("numpy-boundary.reason", **where)
+        case "python-number":
+            return sentence("python-number.reason", **where) if case.mismatch.of != "number" else ""
+        case "wrong-device" if case.mismatch.of == "gradients":
+            return sentence("wrong-dtype.reason-gradients", **where)
+        case "wrong-device" if _was_made_by_default(case) and not case.in_a_replica:
+            return sentence("wrong-dtype.reason-default", **where)
+    return ordered.reason_of_device(case, verdict)
 
 
 def _of_autocast(case: MismatchCase) -> str:
@@ -156,4 +173,4 @@ PREDICATES: Final[tuple[Predicate, ...]] = (
     another_dtype_was_computed,
     *ordered.STAYED,
 )
-CAUSES: Final = Causes(PREDICATES, reason, ("numpy-boundary", "autocast-off", "python-number"))
+CAUSES: Final = Causes(PREDICATES, reason, CASTS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from dataclasses import replace
 from typing import Final
 
 from devtrace.diagnosis.evidence import mismatch
@@ -47,7 +48,16 @@ def find_dtype_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, 
     if len(dtypes) < 2:
         return _only_one(queries, op, rows, error)
     odd = _of_the_argument(queries, op, error) or _odd(queries, moment, op, rows, dtypes)
-    return mismatch.of_inputs(queries, op, rows, odd)
+    return _of_inputs(queries, op, rows, odd)
+
+
+def _of_inputs(queries: TraceQueries, op: OpId, rows: list[TensorId], odd: str) -> Mismatch:
+    """Return the mismatch of inputs that differ: a parameter's dtype is expected, and all others are to be cast."""
+    rest = [row for row in rows if queries.trait(row) != odd]
+    expected = queries.trait(next((row for row in rest if mismatch.is_owned(queries, row)), rest[0]))
+    found = mismatch.of_inputs(queries, op, rows, odd)
+    others = tuple(row for row in rows if row != found.odd_tensor and queries.trait(row) != expected)
+    return replace(found, expected_trait=expected, others_of_odd_trait=others)
 
 
 def _of_the_argument(queries: TraceQueries, op: OpId, error: DtypeError) -> str:

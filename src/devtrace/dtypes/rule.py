@@ -5,31 +5,51 @@ model.head = nn.Linear(8, 2)            # bad: attached after the cast
 model.head = nn.Linear(8, 2).half()     # good
 """
 
+from dataclasses import replace
+
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.finding_parts import of_error
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
-from devtrace.diagnosis.evidence.source_text import assigned_names
+from devtrace.diagnosis.evidence.source_text import assigned_names, only_assignment
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.diagnosis.findings import Culprit, Finding
+from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.rules.explained_mismatch import explained
 from devtrace.dtypes.cast_edits import numbers_that_fit
 from devtrace.dtypes.mismatch import find_dtype_mismatch
 from devtrace.dtypes.sentences import dtype_error
+from devtrace.dtypes.trait import DTYPE
 from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence, speaking_of
 from devtrace.words.text_format import one_line
 
 
 def dtype_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Finding | None:
-    of_dtypes = queries.of_dtypes
+    of_dtypes = queries.compared_by(DTYPE)
     moment = moment.of(of_dtypes)
     mismatch = find_dtype_mismatch(of_dtypes, moment, op, text)
     if mismatch is None:
         return _in_a_new_tensor(of_dtypes, moment, op, text)
     with speaking_of("dtype"):
-        return explained(MismatchCase.of(of_dtypes, moment, mismatch), "dtype-mismatch")
+        found = explained(MismatchCase.of(of_dtypes, moment, mismatch), "dtype-mismatch", _birth_by_name)
+    devices = map(queries.device, (mismatch.odd_tensor, *queries.inputs(op)))
+    return replace(found, devices=tuple(dict.fromkeys(devices)))
+
+
+def _birth_by_name(case: MismatchCase) -> Site | None:
+    """Return the line that assigned a tensor's name, as `x = load(file)`, if nobody recorded its creation."""
+    if case.queries.evidence.saw_ops:
+        return None
+    for name in sorted(case.names, key=lambda each: len(each.references)):
+        is_own = name.last.kind == "attribute"
+        given = only_assignment(case.queries, name.last.owner, name.last.key) if is_own else None
+        if given is not None:
+            return given.code.site_of(given.statement)
+        bound = case.binding_of(name) if not is_own else None
+        if bound is not None:
+            return bound[0].code.site_of(bound[1])
+    return None
 
 
 def _in_a_new_tensor(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Finding | None:

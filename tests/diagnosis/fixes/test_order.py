@@ -72,8 +72,11 @@ def test_the_first_candidate_that_is_proven_is_taken(
 
 
 @pytest.mark.parametrize("cause", get_args(CauseSlug))
-def test_no_strategy_is_tried_twice_for_a_cause_and_those_for_every_cause_come_last(cause: CauseSlug) -> None:
-    own = [ranked.strategy for ranked in of_cause(cause)]
+@pytest.mark.parametrize("trait", ["device", "dtype"])
+def test_no_strategy_is_tried_twice_for_a_cause_and_those_for_every_cause_come_last(
+    cause: CauseSlug, trait: str
+) -> None:
+    own = [ranked.strategy for ranked in of_cause(cause, trait)]
     every = [ranked.strategy for ranked in FOR_EVERY_CAUSE]
     assert len({*own, *every}) == len(own) + len(every)
     assert [ranked.causes == EVERY for ranked in ORDER] == [False] * (len(ORDER) - len(every)) + [True] * len(every)

@@ -13,11 +13,3 @@ def factory_made_it_on_an_accelerator(case: MismatchCase) -> Verdict | None:
 
 def reason(case: MismatchCase, verdict: Verdict) -> str:
     return sentence("default-device.reason", odd=case.odd_trait)
-
-
-def was_made_by_default(case: MismatchCase) -> bool:
-    """Return whether a tensor of no usual dtype was made without being asked, in a program that sets the default."""
-    is_odd = case.queries.of == "dtype" and case.odd_trait in ("float64", "float16", "bfloat16")
-    is_made = case.origin.arrival == ("made" if case.queries.evidence.saw_ops else "given")
-    found = case.queries.source_node(case.born) if is_odd and is_made else None
-    return found is not None and "set_default_" in found.source.text

@@ -58,8 +58,8 @@ def nothing_moved_it(case: MismatchCase) -> Verdict | None:
 
 
 def _came_from_numpy_past_the_default_device(case: MismatchCase) -> bool:
-    found = case.queries.source_node(case.born) if case.queries.of == "device" else None
-    if found is None or not called_names(found.node) & {"from_numpy", "frombuffer"}:
+    found = case.queries.source_node(case.born)
+    if found is None or called_names(found.node).isdisjoint(case.queries.by.past_default):
         return False
     others = (row for row in case.queries.inputs(case.op) if case.is_expected(row))
     return any(find_origin(case.queries, row).arrival == "made" for row in others)

@@ -18,7 +18,7 @@ from devtrace.diagnosis.causes import (
     wrong_device,
 )
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Predicate, Verdict
-from devtrace.diagnosis.slugs import CASTS, CauseSlug
+from devtrace.diagnosis.slugs import CauseSlug
 from devtrace.features import find
 
 _REASONS: Final[Mapping[CauseSlug, Callable[[MismatchCase, Verdict], str]]] = {
@@ -84,12 +84,20 @@ PREDICATES: Final[tuple[Predicate, ...]] = (
 )
 
 
+def reason_of_device(case: MismatchCase, verdict: Verdict) -> str:
+    words = _REASONS.get(verdict.kind)
+    return words(case, verdict) if words is not None else ""
+
+
 class Causes(NamedTuple):
-    """Causes of another trait than the device, in their order, and the sentence on those that it alone has."""
+    """Causes of a trait in their order, the sentence on why, and what they are called if not as those of a device."""
 
     predicates: tuple[Predicate, ...]
     reason: Callable[[MismatchCase, Verdict], str]
-    own: tuple[CauseSlug, ...]
+    called: Mapping[CauseSlug, CauseSlug]
+
+
+OF_DEVICE: Final = Causes(PREDICATES, reason_of_device, {})
 
 
 WITHOUT_BIRTHS: Final[tuple[Predicate, ...]] = (attached_after_move.part_was_attached_after_the_move,)
@@ -97,9 +105,14 @@ WITHOUT_BIRTHS: Final[tuple[Predicate, ...]] = (attached_after_move.part_was_att
 
 
 def find_verdict(case: MismatchCase) -> Verdict:
-    """Return the verdict of the first predicate with evidence, for a dtype under the cause's name there."""
+    """Return the verdict of the first predicate with evidence, under the cause's name for the trait."""
     found = _first(_predicates(case), case) or Verdict("unknown", born=case.born, name=case.name)
-    return replace(found, cause=CASTS.get(found.cause, found.cause)) if case.queries.of == "dtype" else found
+    return replace(found, cause=_causes(case).called.get(found.cause, found.cause))
+
+
+def _causes(case: MismatchCase) -> Causes:
+    of_trait: Causes | None = find("cause", case.queries.by.name)
+    return of_trait or OF_DEVICE
 
 
 def _predicates(case: MismatchCase) -> tuple[Predicate, ...]:
@@ -108,8 +121,7 @@ def _predicates(case: MismatchCase) -> tuple[Predicate, ...]:
         return WITHOUT_BIRTHS
     if case.was_registered_late:
         return A_MODULE_OWNS_IT
-    found: Causes | None = find("cause", case.queries.of)
-    return PREDICATES if found is None else found.predicates
+    return _causes(case).predicates
 
 
 def _first(predicates: Iterable[Predicate], case: MismatchCase) -> Verdict | None:
@@ -118,7 +130,4 @@ def _first(predicates: Iterable[Predicate], case: MismatchCase) -> Verdict | Non
 
 def reason(case: MismatchCase, verdict: Verdict) -> str:
     """Return the sentence on why; empty where there is none."""
-    of_trait: Causes | None = find("cause", case.queries.of)
-    is_own = of_trait is not None and verdict.kind in of_trait.own
-    words = of_trait.reason if is_own and of_trait is not None else _REASONS.get(verdict.kind)
-    return words(case, verdict) if words is not None else ""
+    return _causes(case).reason(case, verdict)

@@ -2,7 +2,6 @@
 
 import ast
 
-from devtrace.diagnosis.causes.default_device import was_made_by_default
 from devtrace.diagnosis.evidence.accelerate_hooks import owner_without_data
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.moves import move_of
@@ -57,10 +56,6 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
         return sentence("wrong-device.reason-offloaded", module=owner.text)
     if case.mismatch.of == "gradient":
         return sentence("wrong-device.reason-gradient", odd=case.odd_trait)
-    if case.mismatch.of == "gradients":
-        return sentence("wrong-dtype.reason-gradients", odd=case.odd_trait)
-    if was_made_by_default(case):
-        return sentence("wrong-dtype.reason-default", odd=case.odd_trait)
     base = case.queries.base
     if not case.begins_so and base(case.origin.row) != base(case.row) and not case.mismatch.is_meant:
         return sentence("wrong-device.reason-stayed", odd=case.odd_trait, expected=case.expected_trait)
@@ -76,7 +71,7 @@ def _attribute_that_stayed(case: MismatchCase) -> str:
     frame = case.moment.frame_of(found.code.site) if found is not None else None
     if found is None or frame is None:
         return ""
-    asked = trait_argument(found, "device") or next(filter(None, map(given_trait, calls_in(found.node))), None)
+    asked = trait_argument(found, case.queries.by) or next(filter(None, map(given_trait, calls_in(found.node))), None)
     scope = Scope.of(case.moment.frames[frame])
     owner = evaluate(asked.value, scope) if isinstance(asked, ast.Attribute) else None
     if asked is None or not kinds.is_module(owner):

@@ -105,7 +105,7 @@ class FailingMoment:
             return self.queries.trait(row)
         if type(tensor) is not Parameter:
             return ""  # else no op has used it: a model of an earlier cell, whose first layer comes later
-        return tensor._device if self.queries.of == "device" else tensor._dtype
+        return tensor._device if self.queries.by.name == "device" else tensor._dtype
 
     def is_in(self, value: object, row: TensorId) -> bool:
         """Return whether a container has a tensor: `h` in `(h, c)` of `self.rnn(self.embed(x), (h, c))`."""

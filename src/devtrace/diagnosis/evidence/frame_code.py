@@ -11,13 +11,12 @@ from typing import Any
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
-from devtrace.diagnosis.evidence.source_text import makes_another_dtype, stays_there
-from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode
+from devtrace.diagnosis.evidence.source_text import stays_there
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.diagnosis.findings import Edit
-from devtrace.diagnosis.slugs import Trait
 from devtrace.source import flow, kinds
 from devtrace.source.branches import was_passed_by
-from devtrace.source.element_types import is_floating, torch_dtype
 from devtrace.source.kinds import names_trait
 from devtrace.source.matching import (
     assigned_names,
@@ -34,7 +33,7 @@ from devtrace.source.multi_value_expr import means_several
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope, evaluate, is_around, returned_by_call, values
-from devtrace.trace.ids import NO_OP, CallId, TensorId
+from devtrace.trace.ids import CallId, TensorId
 
 
 @dataclass(frozen=True)
@@ -158,32 +157,29 @@ class FailingFrame:
         others = (name for name in known if name != self.own)
         asked = named or self._device_of_any(known, is_tensor) or self._device_of_self()
         asked = asked or self._device_of_any(others, kinds.is_module)
-        is_plain = self._trait == "dtype" or self.expected_trait == HOST  # there is one CPU
+        is_plain = self._by.is_plain(self.expected_trait)
         written = next(map(self.code.text, given), "") or (self._literal if is_plain else "")
         if near is None:
             return named or written or asked or self._literal
         return asked or self._device_of_called(near, before) or written
 
     @property
-    def _trait(self) -> Trait:
-        return self.moment.queries.of
+    def _by(self) -> Trait:
+        return self.moment.queries.by
 
     @property
     def _is_usual(self) -> bool:
         """False for a dtype that an op demands, whatever the others have: of an index, of a mask."""
-        return self._trait == "device" or is_floating(self.expected_trait)
+        return self._by.goes_through_modules(self.expected_trait)
 
     @property
     def _literal(self) -> str:
-        """Return `"cuda"`, or `torch.float16` where code knows torch by a name."""
-        if self._trait == "device":
-            return f'"{self.expected_trait.removesuffix(":0")}"'
-        return torch_dtype(self.source, self.expected_trait)
+        return self._by.literal(self.source, self.expected_trait)
 
     def is_itself(self, name: str, before: int) -> bool:
         """Return whether a variable has the same value above a line as now, or a source of that value."""
         later = (each for each in self.bindings(name) if self.source.span(each).line >= before)
-        return all(stays_there(name, each, self._trait) for each in later)
+        return all(stays_there(name, each, self._by) for each in later)
 
     def _device_of_any(self, names: Iterable[str], is_such: Callable[[object], bool]) -> str:
         """Return `x.device` of the first variable that is a tensor, or a module, on the expected device."""
@@ -197,15 +193,15 @@ class FailingFrame:
         module = self.variables.get(self.own)
         for path, tensor in registered(module, depth=0) if kinds.is_module(module) else ():
             if self._has_expected_trait(tensor):
-                return f"{self.own}.{path}.{self._trait}"
+                return f"{self.own}.{path}.{self._by.name}"
         return self.device_of(self.own, module)
 
     def device_of(self, code: str, value: object) -> str:
         """Return `x.device` for a live tensor or module on the expected device; empty for any other."""
         if self._has_expected_trait(value):
-            return f"{code}.{self._trait}"
+            return f"{code}.{self._by.name}"
         is_there = kinds.is_module(value) and self.moment.trait_of(value) == self.expected_trait
-        return f"next({code}.parameters()).{self._trait}" if is_there and not self._may_have_none(code) else ""
+        return f"next({code}.parameters()).{self._by.name}" if is_there and not self._may_have_none(code) else ""
 
     def _may_have_none(self, variable: str) -> bool:
         """Return whether another module of a loop has no parameters: an activation in `for layer in net`."""
@@ -235,7 +231,7 @@ class FailingFrame:
         own = {name for each in flow.statements(self.body) for name in flow.binds(each)} | set(self.bound(0))
         read = (name.id for name in nodes_of(ast.Name, self.body) if is_read(name))
         namespace = self.moment.frames[self.number].f_globals
-        of_notebook = (self._trait, self._trait.upper()) if self.code.site.cell is not None else ()
+        of_notebook = (self._by.name, self._by.name.upper()) if self.code.site.cell is not None else ()
         others = (name for name in (*read, *of_notebook) if name not in own)
         return next((name for name in others if names_trait(namespace.get(name), self.expected_trait)), "")
 
@@ -256,7 +252,7 @@ class FailingFrame:
     def _given_to_calls(self, before: int, near: ast.AST | None) -> Iterator[ast.expr]:
         """Yield the expected device as other calls of the function are given it, if it has a value above a line."""
         later = self._later(before)
-        given = (given_trait(call, self._trait) for call in calls_in(self.body) if call is not near)
+        given = (given_trait(call, self._by.name) for call in calls_in(self.body) if call is not near)
         known = (each for each in given if each is not None and later.isdisjoint(names_in(each)))
         return filter(self.names_expected_trait, known)
 
@@ -268,7 +264,7 @@ class FailingFrame:
         for value in values(self.source_node.node, self.source, self.scope()):
             runs = [*calls_in(value.node), *nodes_of(ast.NamedExpr, value.node)]
             if id(value.node) not in taken and self._has_expected_trait(value.value) and not runs:
-                return f"{value.text}.{self._trait}"
+                return f"{value.text}.{self._by.name}"
         return self.device_code(self.line, self.source_node.statement) or self._device_of_called(node, self.line)
 
     # The failing expression.
@@ -304,7 +300,7 @@ class FailingFrame:
     def _made_within(self, row: TensorId) -> bool:
         """Return whether a module within the failing call made it, or a hook: the line does not pass it."""
         queries = self.moment.queries
-        op = queries.producer(queries.base(row)) if self._trait == "dtype" else NO_OP
+        op = queries.producer(queries.base(row))
         return op >= 0 and not self._calls_below.isdisjoint(queries.calls_around(op))
 
     @cached_property
@@ -339,7 +335,7 @@ class FailingFrame:
         read = [(each, self._found(each)) for each in self._operands()]
         is_part = any(self.moment.is_in(value, row) for _, value in read)
         left = [x for x, value in read if value is MISSING and not isinstance(getattr(x, "operand", x), ast.Constant)]
-        is_other = is_part or len(left) != 1 or makes_another_dtype(left[0], self.scope(), queries, row)
+        is_other = is_part or len(left) != 1 or self._by.excludes(left[0], self.scope(), queries.trait(row))
         return None if is_other else left[0]
 
     def _found(self, node: ast.expr) -> Any:

@@ -58,14 +58,12 @@ def turned(queries: TraceQueries, mismatch: Mismatch, words: Site | None) -> Mis
 
 
 def of_inputs(queries: TraceQueries, op: OpId, rows: list[TensorId], odd: str) -> Mismatch:
-    """Return the mismatch of inputs that differ; of several dtypes that are not odd a parameter's is expected."""
-    is_of_dtypes, rest = queries.of == "dtype", [row for row in rows if queries.trait(row) != odd]
-    expected = queries.trait(next((row for row in rest if is_of_dtypes and is_owned(queries, row)), rest[0]))
-    wrong = [row for row in rows if row not in rest]
+    """Return the mismatch of inputs that differ."""
+    wrong = [row for row in rows if queries.trait(row) == odd]
+    rest = [row for row in rows if row not in wrong]
     names = ((row, str(queries.trace.tensors.raw("name", row))) for row in wrong)
     tensor = next((row for row, name in names if not name.endswith(".bias")), wrong[0])
-    others = [row for row in (rows if is_of_dtypes else wrong) if row != tensor and queries.trait(row) != expected]
-    return Mismatch(op, tensor, odd, expected, tuple(others))
+    return Mismatch(op, tensor, odd, queries.trait(rest[0]), tuple(row for row in wrong if row != tensor))
 
 
 def is_owned(queries: TraceQueries, row: TensorId) -> bool:

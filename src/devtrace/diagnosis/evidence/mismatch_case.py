@@ -14,7 +14,7 @@ from devtrace.diagnosis.evidence.missed_moves import Ownership, PassingMove, fin
 from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import Origin, find_origin
 from devtrace.diagnosis.evidence.subject import Subject
-from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.slugs import MOVES, CauseSlug, Certainty
 from devtrace.source.matching import called_names, is_given, nodes_of
 from devtrace.source.vocabulary import MAKES
@@ -67,9 +67,9 @@ class MismatchCase(Subject):
         preferred = frozenset(moment.by_row or queries.rows_of_modules())
         odd = mismatch.odd_tensor
         origin = find_origin(queries, odd, preferred)
-        followed = origin.path if queries.of == "dtype" or mismatch.odd_trait == HOST else (odd, queries.base(odd))
-        named = [row for row in followed if moment.names(row)]
-        row = named[0] if named else origin.row if queries.of == "dtype" else odd
+        begins_so = queries.by.is_plain(mismatch.odd_trait)
+        named = [row for row in (origin.path if begins_so else (odd, queries.base(odd))) if moment.names(row)]
+        row = named[0] if named else origin.row if begins_so else odd
         roots = {root: list(filter(outlives_the_call, moment.names(root))) for root in named[1:]}
         lasting = {root: names for root, names in roots.items() if names}
         return cls(queries, moment, mismatch, row, moment.names(row), origin, lasting)
@@ -88,9 +88,7 @@ class MismatchCase(Subject):
         Not for one of a module that a line cast away from the expected dtype: its output needs the cast.
         """
         found = [replace(self, row=row, names=names, roots={}) for row, names in self.roots.items()]
-        owners = [each.ownership if self.queries.of == "dtype" else None for each in found]
-        pairs = zip(found, owners, strict=True)
-        return [each for each, owner in pairs if owner is None or owner.sent_away is None]
+        return [each for each in found if each.ownership is None or each.ownership.sent_away is None]
 
     @cached_property
     def ownership(self) -> Ownership | None:

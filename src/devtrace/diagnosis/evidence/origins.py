@@ -8,8 +8,9 @@ from typing import Final
 
 from devtrace.diagnosis.evidence.moves import crossed
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
-from devtrace.diagnosis.slugs import Arrival, Trait
-from devtrace.source.element_types import FROM_ARRAYS, NORMS
+from devtrace.diagnosis.evidence.trait import Trait
+from devtrace.diagnosis.slugs import Arrival
+from devtrace.source.element_types import FROM_ARRAYS
 from devtrace.source.flow import operands, own_name, path_of
 from devtrace.source.matching import (
     called_name,
@@ -26,14 +27,12 @@ from devtrace.source.matching import (
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import LIKE_DATA, MAKES, MAKES_ON_HOST, full_name, is_move
 from devtrace.trace.ids import NO_TENSOR, OpId, SiteId, TensorId
-from devtrace.trace.op_kinds import INDEXED
 
 MOST: Final = 64
 _NEAR: Final = 50
 _MOST_COPIES: Final = 20
 _LIKE: Final = ("_like", "aten.new_")
 """In names of factories that take their device from their input."""
-_LED_BY_FIRST: Final = {"device": INDEXED, "dtype": (*INDEXED, *NORMS)}
 FROM_DATA: Final = ("lift_fresh", "set_")
 """Ops that take over data of Python: torch.tensor([1, 2])."""
 
@@ -59,7 +58,7 @@ def find_origin(queries: TraceQueries, row: TensorId, preferred_parents: frozens
         if arrival is not None:
             return Origin(arrival, path[-1], queries.producer(path[-1]), tuple(path))
         beside = [parent for parent in parents if _is_alike(queries, parent, path[-1])]
-        if queries.op_name(queries.producer(path[-1])).startswith(_LED_BY_FIRST[queries.of]) and parents[0] in beside:
+        if queries.op_name(queries.producer(path[-1])).startswith(queries.by.led_by_first) and parents[0] in beside:
             beside = parents[:1]
         path.append(max(beside, key=lambda parent: (parent in preferred_parents, *_weight(queries, parent))))
     return Origin("given", path[-1], queries.producer(path[-1]), tuple(path))
@@ -70,7 +69,7 @@ def _arrival(queries: TraceQueries, row: TensorId, parents: list[TensorId]) -> A
     op = queries.producer(row)
     if op >= 0 and crossed(queries, row):
         made = queries.op_node(op)  # `torch.tensor(rows)` makes it on the CPU, and copies it to a default device
-        is_default = made is not None and factory_call(made) is made.node and trait_argument(made, queries.of) is None
+        is_default = made is not None and factory_call(made) is made.node and trait_argument(made, queries.by) is None
         return "made" if is_default else "copied"
     is_led = op >= 0 and bool(parents) and not queries.inputs(op)
     is_like = is_led or (op >= 0 and bool(queries.inputs(op)) and any(part in queries.op_name(op) for part in _LIKE))
@@ -78,8 +77,7 @@ def _arrival(queries: TraceQueries, row: TensorId, parents: list[TensorId]) -> A
         return _made_by(queries, op)
     if not parents:
         return "given"
-    other: Arrival = "computed" if queries.of == "dtype" else "copied"
-    return None if any(_is_alike(queries, parent, row) for parent in parents) else other
+    return None if any(_is_alike(queries, parent, row) for parent in parents) else queries.by.elsewhere
 
 
 def _is_alike(queries: TraceQueries, one: TensorId, other: TensorId) -> bool:
@@ -89,7 +87,7 @@ def _is_alike(queries: TraceQueries, one: TensorId, other: TensorId) -> bool:
 def _weight(queries: TraceQueries, row: TensorId) -> tuple[bool, bool, int]:
     """Return the rank of an input as the preferred parent: a layer first, then the largest."""
     tensors = queries.trace.tensors
-    stays = queries.of == "device" and tensors.raw("role", row) == "parameter"
+    stays = queries.by.heeds_weights and tensors.raw("role", row) == "parameter"
     return stays, bool(queries.dims[row] > 0), tensors.number("bytes", row)
 
 
@@ -98,9 +96,9 @@ def _made_by(queries: TraceQueries, op: OpId) -> Arrival:
     is_from_data = any(part in queries.op_name(op) for part in FROM_DATA)
     if is_from_data and (found is None or factory_call(found) is None):
         return "given"
-    if found is not None and _follows_what_its_function_made(found, queries.of):
+    if found is not None and _follows_what_its_function_made(found, queries.by):
         return "given"
-    return "made-there" if found is not None and trait_argument(found, queries.of) is not None else "made"
+    return "made-there" if found is not None and trait_argument(found, queries.by) is not None else "made"
 
 
 def factory_call(found: SourceNode) -> ast.Call | None:
@@ -118,10 +116,10 @@ def was_materialized(queries: TraceQueries, row: TensorId) -> bool:
     return found is not None and factory_call(found) is None
 
 
-def is_factory_without(trait: Trait, call: ast.Call, source: Source) -> bool:
+def is_factory_without(by: Trait, call: ast.Call, source: Source) -> bool:
     """Return whether a call is of a factory as `torch.zeros(n)` is, without a device= or dtype=."""
     module, _, name = full_name(call.func, source).rpartition(".")
-    return module == "torch" and name in MAKES and keyword(call, trait) is None
+    return module == "torch" and name in MAKES and keyword(call, by.name) is None
 
 
 def is_of_an_array(queries: TraceQueries, origin: Origin) -> bool:
@@ -141,35 +139,34 @@ def is_like_data(queries: TraceQueries, origin: Origin) -> bool:
     return not called.isdisjoint(LIKE_DATA) and queries.trace.ops.number("call", origin.op) < 0
 
 
-def trait_argument(found: SourceNode, trait: Trait) -> ast.expr | None:
+def trait_argument(found: SourceNode, by: Trait) -> ast.expr | None:
     """Return the `device=` or `dtype=` of the factory's call, or the device of a move behind it, if it is not None."""
     call = factory_call(found)
-    given = keyword(call, trait) if call is not None else None
-    if call is not None and given is None and trait == "device":
-        return _device_of_a_move_behind(call, found.source)
+    given = keyword(call, by.name) if call is not None else None
+    if call is not None and given is None:
+        behind = _given_to_a_move_behind(call, found.source)
+        return behind if behind is not None and by.is_word(behind) else None
     return given if match_code("None", given) is None else None
 
 
-def _device_of_a_move_behind(call: ast.Call, source: Source) -> ast.expr | None:
+def _given_to_a_move_behind(call: ast.Call, source: Source) -> ast.expr | None:
     """Return `self.device` of `torch.zeros(n).to(self.device)`, a move that copies nothing on the same device."""
     method = source.parent(call)
     match source.parent(method) if method is not None else None:
         case ast.Call(func=ast.Attribute(value=inner)) as move if inner is call and is_move(called_name(move)):
-            given = given_trait(move)
-            last = path_of(given).rpartition(".")[2] if given is not None else ""
-            return given if "dev" in last.lower() or match_code("torch.device(...)", given) is not None else None
+            return given_trait(move)
     return None
 
 
-def _follows_what_its_function_made(found: SourceNode, trait: Trait) -> bool:
+def _follows_what_its_function_made(found: SourceNode, by: Trait) -> bool:
     """Return whether the device is `x.device` of a tensor that the same function made without `device=`."""
-    followed = match_code(f"$x.{trait}", trait_argument(found, trait))
+    followed = match_code(f"$x.{by.name}", trait_argument(found, by))
     function = found.source.function(found.node)
     if followed is None or function is None:
         return False
     assignments = nodes_of(ast.Assign, function)
     made = [node.value for node in assignments if any(same_code(target, followed["x"]) for target in node.targets)]
-    calls = [each for each in made if isinstance(each, ast.Call) and is_factory_without(trait, each, found.source)]
+    calls = [each for each in made if isinstance(each, ast.Call) and is_factory_without(by, each, found.source)]
     return bool(made) and calls == made
 
 
@@ -181,7 +178,7 @@ def leader(queries: TraceQueries, site: SiteId) -> str:
     found = queries.source_node(site)
     if found is None:
         return ""
-    asked = match_code(f"$x.{queries.of}", trait_argument(found, queries.of)) or _moved_to(found)
+    asked = match_code(f"$x.{queries.by.name}", trait_argument(found, queries.by)) or _moved_to(found)
     path = path_of(asked["x"]) if asked is not None else ""
     return path if path != own_name(found.source, found.node) else ""
 

@@ -10,17 +10,14 @@ from typing import Any, Final
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.slugs import Trait
-from devtrace.source.element_types import CASTS, is_cast
 from devtrace.source.flow import Binding, bindings, binds, given_by, parameters, statements, targets
-from devtrace.source.kinds import dtype_named_by
 from devtrace.source.live_objects import CellText
-from devtrace.source.matching import called_name, called_names, calls_in, given_trait, listed, names_in, nodes_of
+from devtrace.source.matching import called_names, listed, names_in, nodes_of
 from devtrace.source.parsing import Source, parse, read
-from devtrace.source.safe_values import Scope, classes_of, code_in, evaluate
+from devtrace.source.safe_values import classes_of, code_in
 from devtrace.source.user_code import owner_of
-from devtrace.source.vocabulary import HOST, JOINS, is_factory, is_move
 from devtrace.trace.ids import SiteId, TensorId
 from devtrace.words.text_format import one_line, shorten
 
@@ -109,28 +106,10 @@ def only_assignment(queries: TraceQueries, owner: Any, attribute: object) -> Sou
     return given[0] if len(given) == 1 else None
 
 
-def stays_there(variable: str, statement: ast.stmt, trait: Trait) -> bool:
+def stays_there(variable: str, statement: ast.stmt, by: Trait) -> bool:
     """Return whether a statement computes a variable from itself (`x = self.layer(x)`), and does not bring it there."""
     value = getattr(statement, "value", None)
-    return value is not None and variable in names_in(value) and not any(_brings(n, trait) for n in called_names(value))
-
-
-def _brings(name: str, trait: Trait) -> bool:
-    """Return whether a function may give a tensor on another device than its arguments are on, or of another dtype."""
-    moves = is_cast(name) if trait == "dtype" else is_move(name) and name != HOST
-    return is_factory(name) or name in JOINS or moves
-
-
-def makes_another_dtype(node: ast.expr, scope: Scope, queries: TraceQueries, row: TensorId) -> bool:
-    """Return whether a call itself says that it makes another dtype than a row's: `torch.zeros(3, dtype=torch.half)`.
-
-    Where devices are compared it may make any.
-    """
-    call = next(calls_in(node), None) if queries.of == "dtype" else None
-    if call is None:
-        return False
-    given = dtype_named_by(evaluate(given_trait(call, "dtype") or call, scope))
-    return (CASTS.get(called_name(call), "") or given) not in ("", queries.trait(row))
+    return value is not None and variable in names_in(value) and not any(map(by.is_given_by, called_names(value)))
 
 
 # Births in cells without a recording.

@@ -7,7 +7,7 @@ from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import Mismatch
-from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.trace.ids import OpId, SiteId, TensorId
 
 
@@ -45,7 +45,7 @@ class Subject:
     @property
     def begins_so(self) -> bool:
         """True if tensors are odd until something moves them: those on the CPU; of a dtype those of any."""
-        return self.queries.of == "dtype" or self.odd_trait == HOST
+        return self.queries.by.is_plain(self.odd_trait)
 
     @property
     def base(self) -> TensorId:

@@ -5,7 +5,7 @@ Rules over many ops read columns; rows are followed one by one only around a fin
 
 import ast
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, NamedTuple, Self, cast
@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.evidence.trait import DEVICE, Trait
 from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.slugs import Certainty, Trait
+from devtrace.diagnosis.slugs import Certainty
 from devtrace.source import parsing
-from devtrace.source.element_types import CASTS
 from devtrace.source.live_objects import Evidence
 from devtrace.source.parsing import FunctionNode, Source, Span
 from devtrace.source.snapshot import Snapshot
@@ -56,17 +56,16 @@ class SourceNode(NamedTuple):
 class TraceQueries:
     """One trace, and what was there where its program was frozen.
 
-    `of` is the trait by which tensors are compared: their device, or their dtype.
+    `by` is the trait by which tensors are compared: their device, or their dtype.
     """
 
     trace: TraceData
     snapshot: Snapshot = field(default_factory=Snapshot)
     _source_nodes: dict[SiteId, SourceNode | None] = field(default_factory=dict)
-    of: Trait = "device"
+    by: Trait = DEVICE
 
-    @property
-    def of_dtypes(self) -> Self:
-        return replace(self, of="dtype")
+    def compared_by(self, trait: Trait) -> Self:
+        return replace(self, by=trait)
 
     # Columns.
 
@@ -77,8 +76,7 @@ class TraceQueries:
     @cached_property
     def move_methods(self) -> frozenset[str]:
         """Names of a tensor's methods that move or cast it: `to`, and one for each kind of device, or each dtype."""
-        kinds = CASTS if self.of == "dtype" else (HOST, *(name.partition(":")[0] for name in self.device_names))
-        return frozenset(("to", *kinds))
+        return self.by.methods(self.device_names)
 
     @cached_property
     def host(self) -> int:
@@ -146,7 +144,11 @@ class TraceQueries:
 
     def trait(self, tensor: TensorId) -> str:
         """Return a tensor's device, or its dtype if these are compared."""
-        return self.device(tensor) if self.of == "device" else str(self.trace.tensors.raw("dtype", tensor))
+        return self._traits[self.trace.tensors.number(self.by.name, tensor)]
+
+    @cached_property
+    def _traits(self) -> Sequence[str]:
+        return self.by.all_of(self.trace)
 
     def calls_around(self, op: OpId) -> list[CallId]:
         """Return the calls of modules that an op ran in, the innermost first; none for -1."""

@@ -11,7 +11,7 @@ from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
-from devtrace.diagnosis.evidence.source_text import given_in_cells, makes_another_dtype, site_in_cell
+from devtrace.diagnosis.evidence.source_text import given_in_cells, site_in_cell
 from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, of_binding, that_ran
 from devtrace.diagnosis.fixes.fix import Fix, is_assignable, reads, registering_root, siblings_of_odd_trait
@@ -89,15 +89,13 @@ def _is_of_each(anchor: Anchor, name: AccessPath) -> bool:
 def _filling(case: MismatchCase, name: AccessPath, anchor: Anchor) -> Anchor | None:
     """Return the later statement of the same block that put the tensor there, itself or by a call.
 
-    `optimizer.load_state_dict(saved)`; of a dtype also `model.head = restored`.
+    `optimizer.load_state_dict(saved)`.
     """
     row, frame, source = case.moment.row(name.last.value), anchor.frame, anchor.code.source
     born = case.queries.site(case.queries.born(case.queries.base(row))) if row is not None else None
     if frame is None or born is None:
         return None
-    given = [each for n in range(2, len(name.texts) + 1) for each in frame.bindings(name.prefix(n).text)]
-    calls = (each for each in that_ran(frame, born) if isinstance(each, ast.Expr))
-    for each in (*(reversed(given) if case.queries.of == "dtype" else ()), *calls):
+    for each in (each for each in that_ran(frame, born) if isinstance(each, ast.Expr)):
         is_after = source.span(anchor.node).end_line < source.span(each).line < frame.line
         if is_after and source.parent(each) is source.parent(anchor.node):
             return Anchor(anchor.code, each, "below", frame)
@@ -132,7 +130,8 @@ def move_where_made(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     for name, frame, anchor in _bound(case, case.names[::-1]):
         names, values = _given_together(case, name, frame, anchor), values_given(frame.source, anchor.statement)
         nodes = [values[each.text] for each in names if each.text in values]
-        if anchor.kind == "at" and not makes_another_dtype(nodes[0], frame.scope(), case.queries, case.odd_tensor):
+        odd = case.queries.trait(case.odd_tensor)
+        if anchor.kind == "at" and not case.queries.by.excludes(nodes[0], frame.scope(), odd):
             if _is_made_anew(anchor):
                 yield from pass_device_to_factory(case, verdict)
             line = frame.source.span(anchor.statement).line
@@ -149,7 +148,7 @@ def move_where_made(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 def move_in_its_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Write `target = QNet().to(device)` in the cell that made it. No frame runs that any more."""
     cells, running = case.queries.snapshot.cells, [frame.f_code.co_filename for frame in case.moment.frames[-1:]]
-    for name in case.names if case.queries.of == "device" else ():
+    for name in case.names:
         text, kin = name.texts[0], _moved_names([name])
         found = given_in_cells(cells, text) if case.moment.namespace.get(text) is name.objects[0] and kin else None
         if found is None or found[0].file in running:

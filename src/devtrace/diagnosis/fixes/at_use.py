@@ -22,7 +22,6 @@ from devtrace.diagnosis.fixes.fix import (
     siblings_of_odd_trait,
 )
 from devtrace.diagnosis.fixes.replay import is_combined
-from devtrace.source.element_types import is_floating
 from devtrace.source.flow import COMPREHENSIONS
 from devtrace.source.matching import calls_in, match_code, nodes_of, same_code, variable
 from devtrace.source.multi_value_expr import code_run_by, returned_by
@@ -33,8 +32,7 @@ from devtrace.source.safe_values import evaluate, values
 def move_at_use(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `deep + stem` into `deep + stem.to(deep.device)`; above the line, if the function reads it again."""
     is_lost = written_into(case.queries, case.op) == case.odd_tensor  # what is written would be of a moved copy
-    may_go = case.queries.of == "device" or is_floating(case.odd_trait)  # a cast of a module skips whole numbers
-    is_of_a_module = may_go and case.moment.is_registered(case.odd_tensor)
+    is_of_a_module = case.queries.by.goes_through_modules(case.odd_trait) and case.moment.is_registered(case.odd_tensor)
     if not is_lost and not is_of_a_module and not _takes_the_work_away(case):
         for frame, node in odd_expression(case):
             if not _gets_an_item(frame.source_node.statement, node):
@@ -89,10 +87,10 @@ def _made_alike(frame: FailingFrame, node: ast.expr) -> Iterator[ast.Call]:
 
 
 def _returns_a_new_tensor(call: ast.Call, frame: FailingFrame) -> bool:
-    code, trait = code_run_by(call.func, frame.scope()), frame.moment.queries.of
+    code, by = code_run_by(call.func, frame.scope()), frame.moment.queries.by
     returned = list(returned_by(code)) if code is not None else []
     made = [(calls_in(value) if value is not None else (), source) for source, value in returned]
-    are_new = (any(origins.is_factory_without(trait, x, source) for x in calls) for calls, source in made)
+    are_new = (any(origins.is_factory_without(by, x, source) for x in calls) for calls, source in made)
     return bool(made) and all(are_new)
 
 

@@ -65,7 +65,7 @@ def of_owner(case: MismatchCase, owner: ast.expr, code: Code) -> str:
     for around in chain(owner):
         modules = [each for each in (evaluate(around, scope) for scope in scopes) if id(each) in owners]
         if not modules or any(case.is_expected(case.moment.row(tensor)) for _, tensor in registered(modules[0])):
-            return f"next({code.text(around)}.parameters()).{case.queries.of}"
+            return f"next({code.text(around)}.parameters()).{case.queries.by.name}"
     return ""
 
 
@@ -98,7 +98,7 @@ def _of_self(case: MismatchCase, site: SiteId, source: Source, function: NamedFu
     named = (key for key, device in instance_dict(value).items() if names_trait(device, case.expected_trait))
     attribute = next((f"{own}.{key}" for key in named if str(key).isidentifier()), "")
     is_there = kinds.is_module(value) and case.moment.trait_of(value) == case.expected_trait
-    return attribute or (f"next({own}.parameters()).{case.queries.of}" if is_there else "")
+    return attribute or (f"next({own}.parameters()).{case.queries.by.name}" if is_there else "")
 
 
 def _of_parameter(case: MismatchCase, function: NamedFunction) -> str:
@@ -115,11 +115,11 @@ def _of_parameter(case: MismatchCase, function: NamedFunction) -> str:
         taken = queries.op_node(op)
         if taken is None or function not in taken.source.ancestors(taken.node):
             continue
-        given, name = trait_argument(taken, queries.of), next(map(variable, taken_by(taken)), "")
+        given, name = trait_argument(taken, queries.by), next(map(variable, taken_by(taken)), "")
         rows = queries.outputs(op) if given is not None else queries.inputs(op)[:1]
         is_there = any(queries.trait(row) == case.expected_trait for row in rows)
         if is_there and given is not None and names_in(given) <= kept:
             return taken.code.text(given)
         if is_there and given is None and name in kept:
-            return f"{name}.{queries.of}"
+            return f"{name}.{queries.by.name}"
     return ""

@@ -17,7 +17,6 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Choice, Edit
 from devtrace.diagnosis.slugs import CauseSlug
 from devtrace.source import kinds
-from devtrace.source.element_types import is_floating
 from devtrace.source.matching import called_name, calls_in, is_read, keyword, nodes_of, owner_of
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import class_dict, classes_of
@@ -123,8 +122,8 @@ def reads(node: ast.AST, variable: str) -> list[ast.Name]:
 
 def odd_rows(case: MismatchCase, value: object) -> list[TensorId]:
     """Return the odd tensors of a value: itself, or those registered on it as a module."""
-    if kinds.is_module(value) and case.queries.of == "dtype" and not is_floating(case.odd_trait):
-        return []  # a module casts numbers with a point alone
+    if kinds.is_module(value) and not case.queries.by.goes_through_modules(case.odd_trait):
+        return []
     tensors = [tensor for _, tensor in registered(value)] if kinds.is_module(value) else [value]
     return [row for tensor in tensors if (row := case.odd_row(tensor)) is not None]
 
@@ -145,8 +144,9 @@ Strategy = Callable[[MismatchCase, Verdict], Iterator[Fix]]
 
 
 class Ranked(NamedTuple):
-    """A strategy at its rank: the causes that it is for, and why it comes no later."""
+    """A strategy at its rank: the causes that it is for, why it comes no later, and the one trait that it is for."""
 
     strategy: Strategy
     causes: tuple[CauseSlug, ...]
     why: str
+    trait: str = ""

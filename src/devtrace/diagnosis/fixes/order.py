@@ -47,7 +47,7 @@ _OF_DEVICES: Final = (
         "the function that made it knows no device, but the one that called that does",
     ),
     Ranked(move_what_a_package_keeps, ("not-registered",), "the class is a package's, so nothing can be registered"),
-    Ranked(at_binding.move_in_its_cell, ("never-moved",), "another cell made it, and it is used in others too"),
+    Ranked(at_binding.move_in_its_cell, ("never-moved",), "another cell made it, and others use it too", "device"),
     Ranked(at_use.move_above_in_cell, ("attached-after-move", "never-moved"), "another cell made it, without a device"),
     Ranked(
         pass_device_to_factory,
@@ -89,7 +89,7 @@ ORDER: Final = tuple(_with_features())
 FOR_EVERY_CAUSE: Final = tuple(ranked for ranked in ORDER if ranked.causes == EVERY)
 
 
-def of_cause(cause: CauseSlug) -> Iterator[Ranked]:
+def of_cause(cause: CauseSlug, trait: str) -> Iterator[Ranked]:
     """Yield the strategies that are a cause's own."""
-    kind = MOVES.get(cause, cause)
-    return (ranked for ranked in ORDER if kind in ranked.causes and ranked.causes != EVERY)
+    kind, of_trait = MOVES.get(cause, cause), (each for each in ORDER if each.trait in ("", trait))
+    return (ranked for ranked in of_trait if kind in ranked.causes and ranked.causes != EVERY)

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
+from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.changes import rewritten
 from devtrace.diagnosis.fixes.fix import Fix, made_at
-from devtrace.diagnosis.slugs import Trait
-from devtrace.source.element_types import FLOATS_ONLY, is_floating, torch_dtype
 from devtrace.source.matching import called_name, calls_in, keyword
 from devtrace.source.parsing import Source
 from devtrace.words.catalogue import sentence
@@ -18,47 +17,48 @@ from devtrace.words.text_format import one_line
 
 def pass_device_to_factory(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Pass the expected device to the factory's call; in a package's code, say so."""
-    site = case.queries.op_site(case.origin.op)
+    site, by = case.queries.op_site(case.origin.op), case.queries.by
     found = case.queries.source_node(site)
     call = origins.factory_call(found) if found is not None else None
     device = devices.at(case, site, call) if call is not None else ""
-    if found is not None and not device and case.queries.of == "dtype" and case.expected_trait:
-        device = torch_dtype(found.source, case.expected_trait)
-    if found is None or call is None or not device or _makes_no_such(case, call):
+    if found is not None and not device and case.expected_trait and by.is_plain(case.expected_trait):
+        device = by.literal(found.source, case.expected_trait)
+    if found is None or call is None or not device:
         return
     code, package = found.code, case.queries.package(site)
-    named = keyword(call, case.queries.of)
-    given = named or origins.trait_argument(found, case.queries.of)
+    named = keyword(call, by.name)
+    given = named or origins.trait_argument(found, by)
     move = code.source.nearest(ast.Call, given) if named is None and given is not None else None  # one behind the call
+    if _makes_no_such(case, call) or (move is None and case.origin.arrival == "copied"):
+        return
     in_move = code.text_with(move, (given, device)) if move is not None and given is not None else ""
-    new = one_line(in_move or code.with_argument(call, case.queries.of, device))
+    new = one_line(in_move or code.with_argument(call, by.name, device))
     calls = [call]
-    if given is None and not (case.queries.of == "dtype" and case.mismatch.of != "inputs"):  # else it alone is refused
-        calls = _without_device(case.queries.of, found.statement, call, code.source)
+    if given is None and case.mismatch.of == "inputs":  # else it alone is refused
+        calls = _without_device(by, found.statement, call, code.source)
     moved = made_at(case, lambda made: origins.factory_call(made) in calls)
     if package:
         yield Fix(sentence("fixed.package-factory", package=package, site=case.queries.site(site), code=new))
         return
-    changes: dict[ast.AST, str] = {each: code.with_argument(each, case.queries.of, device) for each in calls}
-    key, shown = ("fixed.create-with", f"{case.queries.of}={device}") if named else ("fixed.give-device", new)
+    changes: dict[ast.AST, str] = {each: code.with_argument(each, by.name, device) for each in calls}
+    key, shown = ("fixed.create-with", f"{by.name}={device}") if named else ("fixed.give-device", new)
     yield from rewritten(code, {given: device} if given is not None else changes, key, moved, shown=shown)
 
 
 def _makes_no_such(case: MismatchCase, call: ast.Call) -> bool:
-    """Return whether `dtype=` cannot help: the result is cast (`torch.zeros(n).double()`), or can have no other.
+    """Return whether an argument cannot help: the result can have no other dtype.
 
     Nor does it help an op that refuses a dtype as such, `1 - mask`, if the factory's result is only a source.
     """
-    has_floats_only = called_name(call) in FLOATS_ONLY and not is_floating(case.expected_trait)
     is_of_another = case.mismatch.of != "inputs" and case.queries.base(case.odd_tensor) != case.base
-    return case.queries.of == "dtype" and (case.origin.arrival == "copied" or has_floats_only or is_of_another)
+    return is_of_another or not case.queries.by.may_be_made_by(called_name(call), case.expected_trait)
 
 
-def _without_device(trait: Trait, statement: ast.stmt, call: ast.Call, source: Source) -> list[ast.Call]:
+def _without_device(by: Trait, statement: ast.stmt, call: ast.Call, source: Source) -> list[ast.Call]:
     """Return a factory's call, and the others of its statement that have no device either."""
     found = [call]
     for node in calls_in(statement):
-        if node is not call and origins.is_factory_without(trait, node, source):
+        if node is not call and origins.is_factory_without(by, node, source):
             inside = any(node in ast.walk(other) or other in ast.walk(node) for other in found)
             found += [] if inside else [node]
     return found

@@ -90,7 +90,7 @@ class Search:
         is_state = any(reference.kind == "state" for name in case.names for reference in name.references)
         roots = case.cases_of_roots if not is_state else []  # a restored state is cast to where its parameter is
         about = [(case, verdict), *((root, self.find_verdict(root)) for root in roots)]
-        tried = [(ranked, *each) for each in about for ranked in of_cause(each[1].cause)]
+        tried = [(ranked, *each) for each in about for ranked in of_cause(each[1].cause, case.queries.by.name)]
         known = set[Fix]()
         for ranked, each, why in (*tried, *((ranked, case, verdict) for ranked in FOR_EVERY_CAUSE)):
             for fix in ranked.strategy(each, why):
@@ -134,7 +134,7 @@ class Search:
         return self._about(self.case.op, rows) if rows else None
 
     def _replay(self, case: MismatchCase, parts: list[Fix]) -> Replay:
-        kind: type[Replay] = find("replay", case.queries.of) or Replay
+        kind: type[Replay] = find("replay", case.queries.by.name) or Replay
         return kind(self._recorded, case, proof.all_moved(parts))
 
     def _about(self, op: OpId, rows: tuple[TensorId, ...]) -> MismatchCase:

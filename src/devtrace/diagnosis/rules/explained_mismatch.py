@@ -1,6 +1,7 @@
 """The finding of a mismatch: the odd tensor by name, where it came from, why it is odd, and a fix."""
 
 import ast
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -8,12 +9,13 @@ import numpy as np
 
 from devtrace.diagnosis.causes import ordered
 from devtrace.diagnosis.causes.ordered import find_verdict
+from devtrace.diagnosis.evidence import source_text
 from devtrace.diagnosis.evidence.accelerate_hooks import owner_with_hook
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.finding_parts import as_culprit, of_error
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.origins import find_origin
-from devtrace.diagnosis.evidence.source_text import assigned_names, birth, only_assignment, statement_site
+from devtrace.diagnosis.evidence.source_text import assigned_names, statement_site
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import failing_frame, frame_at
@@ -26,16 +28,18 @@ from devtrace.words.catalogue import family, one_after_another, sentence, unname
 from devtrace.words.text_format import one_line
 
 LONGEST_CHAIN: Final = 8
+Birth = Callable[[MismatchCase], Site | None]
 _BY_HOOKS: Final[tuple[CauseSlug, ...]] = ("attached-after-move", "not-registered")
 """Causes whose moves and attachments the hooks see, recorded or not."""
 
 
-def explained(case: MismatchCase, rule: RuleSlug) -> Finding:
+def explained(case: MismatchCase, rule: RuleSlug, birth: Birth = lambda case: None) -> Finding:
+    """Return the finding; `birth` may tell where a tensor was made whose creation nobody recorded."""
     queries, mismatch = case.queries, case.mismatch
     verdict = find_verdict(case)
     expressions = list(map(one_line, _expressions(case)))
     names = candidate_names(case, verdict, expressions)
-    guessed = (_birth_in_an_untraced_cell(case, names) or _birth_by_name(case)) if verdict.born < 0 else None
+    guessed = (_birth_in_an_untraced_cell(case, names) or birth(case)) if verdict.born < 0 else None
     is_by_hooks = verdict.kind in _BY_HOOKS and queries.certainty(case.row) == "seen"
     if guessed is not None or not (queries.evidence.saw_ops or is_by_hooks):
         verdict = replace(verdict, certainty="inferred")
@@ -44,7 +48,7 @@ def explained(case: MismatchCase, rule: RuleSlug) -> Finding:
         rule=rule,
         **of_error(queries, case.op),
         cause=verdict.cause,
-        devices=_devices(case),
+        devices=tuple(filter(None, (case.expected_trait, case.odd_trait))),
         culprit=_culprit(case, verdict, names, guessed),
         bytes=queries.trace.tensors.number("bytes", mismatch.odd_tensor),
         message=message(case, verdict, names[0] if names else "", _operand_name(case, verdict, expressions)),
@@ -52,14 +56,6 @@ def explained(case: MismatchCase, rule: RuleSlug) -> Finding:
         edits=fix.edits,
         others=fix.others,
     )
-
-
-def _devices(case: MismatchCase) -> tuple[str, ...]:
-    """Return the devices that the op mixed; of dtypes those of its inputs."""
-    if case.queries.of == "device":
-        return tuple(filter(None, (case.expected_trait, case.odd_trait)))
-    rows = (case.odd_tensor, *case.queries.inputs(case.op))
-    return tuple(dict.fromkeys(case.queries.device(row) for row in rows))
 
 
 def candidate_names(case: MismatchCase, verdict: Verdict, expressions: list[str]) -> list[str]:
@@ -80,7 +76,7 @@ def candidate_names(case: MismatchCase, verdict: Verdict, expressions: list[str]
 
 def _made_as(case: MismatchCase) -> list[str]:
     """Return the tensor's name on the line that cast it, if the failing line, as of a hook, has none."""
-    made = case.queries.op_node(case.origin.op) if case.queries.of == "dtype" else None
+    made = case.queries.op_node(case.origin.op) if case.begins_so else None
     match made.statement if made is not None else None:
         case ast.Return(value=ast.expr() as value) if made is not None:
             return [one_line(made.source.segment(value))]
@@ -125,22 +121,7 @@ def _birth_in_an_untraced_cell(case: MismatchCase, names: list[str]) -> Site | N
     kind = next((module.type for module in case.queries.trace.modules if module.path == owner), "")
     plain = (name.last for name in case.names if name.text == names[0] and name.last.kind == "attribute")
     kind = kind or next((type(reference.owner).__name__ for reference in plain), "")  # that of no module
-    return birth(case.queries.snapshot.cells, frames[-1].f_code.co_filename, names[0], kind)
-
-
-def _birth_by_name(case: MismatchCase) -> Site | None:
-    """Return the line that assigned a tensor's name, as `x = load(file)`, if nobody recorded its creation."""
-    if case.queries.of == "device" or case.queries.evidence.saw_ops:
-        return None
-    for name in sorted(case.names, key=lambda each: len(each.references)):
-        is_own = name.last.kind == "attribute"
-        given = only_assignment(case.queries, name.last.owner, name.last.key) if is_own else None
-        if given is not None:
-            return given.code.site_of(given.statement)
-        bound = case.binding_of(name) if not is_own else None
-        if bound is not None:
-            return bound[0].code.site_of(bound[1])
-    return None
+    return source_text.birth(case.queries.snapshot.cells, frames[-1].f_code.co_filename, names[0], kind)
 
 
 def _culprit(case: MismatchCase, verdict: Verdict, names: list[str], guessed: Site | None) -> Culprit:
@@ -154,7 +135,7 @@ def _culprit(case: MismatchCase, verdict: Verdict, names: list[str], guessed: Si
         moved=statement_site(queries, verdict.moved),
         chain=_chain(case),
         certainty=verdict.certainty,
-        **{queries.of: case.odd_trait},
+        **{queries.by.name: case.odd_trait},
     )
 
 
