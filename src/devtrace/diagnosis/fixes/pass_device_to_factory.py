@@ -55,9 +55,13 @@ def _makes_no_such(case: MismatchCase, call: ast.Call) -> bool:
 
 
 def _without_device(trait: Trait, statement: ast.stmt, call: ast.Call, source: Source) -> list[ast.Call]:
-    """Return a factory's call, and the others of its statement that have no device either."""
-    found = [call]
-    for node in calls_in(statement):
+    """Return a factory's call, and the others of its statement that have no device either.
+
+    For a dtype also its twins: the same words in the same function, `k = zeros(n, d)` and `v = zeros(n, d)` of a cache.
+    """
+    found, around = [call], source.function(call) if trait == "dtype" else None
+    twins = (node for node in calls_in(around or statement) if ast.unparse(node) == ast.unparse(call))
+    for node in (*calls_in(statement), *twins):
         if node is not call and origins.is_factory_without(trait, node, source):
             inside = any(node in ast.walk(other) or other in ast.walk(node) for other in found)
             found += [] if inside else [node]
