@@ -55,10 +55,11 @@ def _makes_no_such(case: MismatchCase, call: ast.Call) -> bool:
 
 
 def _without_device(by: Trait, statement: ast.stmt, call: ast.Call, source: Source) -> list[ast.Call]:
-    """Return a factory's call, and the others of its statement that have no device either."""
-    found = [call]
-    for node in calls_in(statement):
-        if node is not call and origins.is_factory_without(by, node, source):
+    """Return a factory's call, and the others of its statement that have no device either.
+
+    Also its twins: the same words in the same function, `k = zeros(n, d)` and `v = zeros(n, d)` of a cache.
+    """
+    found, around = [call], source.function(call)
             inside = any(node in ast.walk(other) or other in ast.walk(node) for other in found)
             found += [] if inside else [node]
     return found

@@ -261,3 +261,11 @@ def sinus(device):
     model = Tagger().half().eval()
     ids = torch.randint(0, 10, (2, 5))
     return model(ids).float().square().mean().item()
+
+
+# created-without-dtype, rows, float32
+def two_tables(device):
+    net = nn.Linear(3, 3).half()
+    rows = torch.ones(2, 3)  # born
+    more = torch.ones(2, 3)
+    return net(rows).sum() + net(more).sum()  # failed
