@@ -44,9 +44,6 @@ class Dtype(Trait):
     def literal(self, source: Source, value: str) -> str:
         return torch_dtype(source, value)
 
-    def is_word(self, node: ast.expr) -> bool:
-        return False  # a cast behind a factory is an op of its own
-
     def excludes(self, node: ast.expr, scope: Scope, value: str) -> bool:
         call = next(calls_in(node), None)
         if call is None:

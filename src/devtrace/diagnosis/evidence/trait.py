@@ -63,7 +63,8 @@ class Trait:
 
     def is_word(self, node: ast.expr) -> bool:
         """Return whether code says by itself that it is one: `device`, `self.dev`, `torch.device("cuda")`."""
-        return "dev" in path_of(node).rpartition(".")[2].lower() or match_code("torch.device(...)", node) is not None
+        last = path_of(node).rpartition(".")[2].lower()
+        return self.name[:3] in last or match_code(f"torch.{self.name}(...)", node) is not None
 
     def excludes(self, node: ast.expr, scope: Scope, value: str) -> bool:
         """Return whether a call itself says that its result has another one: of devices it may have any."""

@@ -59,7 +59,10 @@ def _without_device(by: Trait, statement: ast.stmt, call: ast.Call, source: Sour
 
     Also its twins: the same words in the same function, `k = zeros(n, d)` and `v = zeros(n, d)` of a cache.
     """
-    found, around = [call], source.function(call)
+    found, function = [call], source.function(call)
+    twins = (node for node in calls_in(function or statement) if ast.unparse(node) == ast.unparse(call))
+    for node in (*calls_in(statement), *twins):
+        if node is not call and origins.is_factory_without(by, node, source):
             inside = any(node in ast.walk(other) or other in ast.walk(node) for other in found)
             found += [] if inside else [node]
     return found
