@@ -30,14 +30,13 @@ def split_modules(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
 
 
 def _finding(queries: TraceQueries, path: str, rows: dict[str, TensorId]) -> Finding:
-    last = max(rows.values())
     devices = tuple(sorted(rows))
     return Finding(
         rule="split-module",
         severity="warning",
         devices=devices,
-        site=queries.site(queries.user(queries.born(last))),
-        op=queries.producer(last),
+        site=queries.site(modules.born(queries, modules.named(queries, path))),
+        op=queries.producer(max(rows.values())),
         message=sentence("split-module.message", module=path, devices=devices),
         help=sentence("split-module.help", module=path),
     )

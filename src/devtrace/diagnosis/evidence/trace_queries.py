@@ -131,12 +131,6 @@ class TraceQueries:
         return np.where(shapes >= 0, lengths[shapes], -1) if len(lengths) else np.full(len(shapes), -1)
 
     @cached_property
-    def uses_device(self) -> bool:
-        """True if any op ran on an accelerator."""
-        devices = self.trace.ops.ints("device")
-        return bool(((devices >= 0) & (devices != self.host)).any())
-
-    @cached_property
     def on_a_device(self) -> Mask:
         """Ops that ran on an accelerator."""
         rows = [row for row, name in enumerate(self.device_names) if name not in (HOST, META, "")]
