@@ -28,8 +28,8 @@ OF_NOTEBOOKS := tests/project/test_notebooks.py
 OF_WHEEL := tests/project/test_wheel.py
 # What holds of all code and all sentences, in seconds: no program is run.
 QUICK := tests/project/test_layers.py tests/project/test_named_in_docs.py tests/project/test_near.py \
-	tests/project/test_vocabulary.py tests/recording/test_one_liners.py tests/words/test_catalogue.py \
-	tests/words/test_messages.py tests/words/test_prose.py tests/words/test_text_format.py
+	tests/project/test_readme.py tests/project/test_vocabulary.py tests/recording/test_one_liners.py \
+	tests/words/test_catalogue.py tests/words/test_messages.py tests/words/test_prose.py tests/words/test_text_format.py
 JLPM := YARN_ENABLE_TELEMETRY=0 $(BIN)/jlpm
 export PATH := $(BIN):$(PATH)
 # The sources of this folder, also where the environment belongs to another checkout.

@@ -26,6 +26,12 @@ from near_record import MAP, ROOT, UNIT, named, numbers
 # A function has as much for all who run it, so that one that few run says most of each.
 CHANGED, MENTIONS, BESIDE, RUNS = 1_000_000, 1_000, 100, 1_000
 UNKNOWN = 10  # seconds of a file that was not recorded
+APART = {
+    "`make notebooks`": ("src/", "notebooks/", "tools/make_notebooks.py", "tests/project/test_notebooks.py"),
+    "`make e2e`": ("src/", "labextension/", "tests/e2e/"),
+    "`make breadth`": ("src/", "tests/"),
+}
+"""What is never run here, by the target that runs it, and the folders of which a change can reach it."""
 
 
 class Near:
@@ -134,11 +140,18 @@ def nearest(near: Near, weights: Counter[str], limit: float) -> tuple[list[str],
     return order[:count], order[count:]
 
 
+def not_run(left: Iterable[str], changed: Iterable[str], limit: float) -> Iterator[str]:
+    """Yield in a line each what a change can reach and nobody asked: green says nothing of these."""
+    yield from (f"not run: {test}, beyond {limit:.0f} s" for test in left)
+    paths = tuple(changed)
+    yield from (f"not run: {target}" for target, of in APART.items() if any(path.startswith(of) for path in paths))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", help="what is changed; without: what differs from --since")
     parser.add_argument("--since", default="HEAD", metavar="REVISION")
-    parser.add_argument("--seconds", type=float, default=300, help="of tests that are run; the others are only named")
+    parser.add_argument("--seconds", type=float, default=300, help="of tests that are run; others are named at the end")
     parser.add_argument("--list", action="store_true", help="run nothing")
     asked = parser.parse_args()
     near = Near(ROOT)
@@ -146,14 +159,12 @@ def main() -> int:
     weights = sum((near.reached(path, lines) for path, lines in changed.items()), Counter[str]())
     run, left = nearest(near, weights, asked.seconds)
     print(*(f"{near.seconds.get(test, UNKNOWN):6.0f} s  {test}" for test in run), sep="\n")
-    print(*(f"  left out  {test}" for test in left), sep="\n")
     commands = [[sys.executable, "-m", "pytest", "-q", "-m", UNIT, *run]] if run else []
-    if any(path.startswith(("labextension/", "tests/e2e/")) for path in changed):
+    if any(path.startswith("labextension/") for path in changed):
         commands.append(["jlpm", "test"])
-        print("`make e2e` runs what needs a browser")
-    return max(
-        (subprocess.run(each, cwd=ROOT, check=False).returncode for each in commands if not asked.list), default=0
-    )
+    codes = [subprocess.run(each, cwd=ROOT, check=False).returncode for each in commands if not asked.list]
+    print(*not_run(left, changed, asked.seconds), sep="\n")  # last, where it is seen
+    return max(codes, default=0)
 
 
 if __name__ == "__main__":

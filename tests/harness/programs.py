@@ -43,7 +43,6 @@ from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.findings import Edit, Finding
 from devtrace.diagnosis.saved_case import of_json
 from devtrace.recording.context import hooks
-from devtrace.report import parts
 from devtrace.trace.format import decode
 from devtrace.words import language
 from folders import TESTS
@@ -353,8 +352,8 @@ def pseudo_report_of(path: str) -> list[tuple[str, str, tuple[str, ...]]]:
 
 
 def facts_in(of: language.Language, file: str) -> tuple[str, list[str]]:
-    """Return the text of what `report()` of a file gives, and the rules and causes of what it shows."""
+    """Return the text of what `report()` of a file gives, and the rules and causes of what it says, notes included."""
     language.CHOICE.user = of
     report: Report = program_of(file).report()
-    shown = [finding for _, finding in parts.shown(report)]
-    return report.text, [slug for finding in shown for slug in (finding.rule, finding.cause)]
+    said = [finding for finding in report.findings if finding.severity != "note" or finding.holders or finding.help]
+    return report.text, [slug for finding in said for slug in (finding.rule, finding.cause)]

@@ -37,6 +37,23 @@ def test_a_program_whose_lines_were_swapped_runs_as_it_is_now(
     assert seen == [2, 1]
 
 
+NOTE = """
+import torch, devtrace
+def report():
+    with devtrace.record("cuda:1") as recording:
+        for _ in range(4):
+            torch.ones(3, device="cuda:0").sum().item()
+    return recording.report
+"""
+
+
+def test_a_rule_that_only_makes_notes_can_have_a_golden(warm: Warm, tmp_path: Path) -> None:
+    (tmp_path / "note.py").write_text(NOTE)
+    text, slugs = warm.call("programs", "facts_in", "en", str(tmp_path / "note.py"))
+    assert "i note.py line 6" in text
+    assert slugs == ["host-sync", ""]
+
+
 def test_a_shell_leaves_no_cell_to_the_next() -> None:
     before = sites.cells_so_far()
     with new_shell() as shell:

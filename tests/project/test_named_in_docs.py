@@ -20,7 +20,7 @@ import pytest
 from documents import PAGES
 from folders import ROOT
 
-FOLDERS: Final = tuple(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("src/devtrace/*/README.md")))
+FOLDERS: Final = tuple(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("src/devtrace/**/README.md")))
 FOR_CONTRIBUTORS: Final = ("CONTRIBUTING.md", "docs/recipes.md", "docs/accessibility.md", *FOLDERS)
 CODE: Final = (".py", ".ts", ".mjs", ".cpp", ".toml", ".json", ".tsv", ".yml", "Makefile")
 BUILT: Final = re.compile(r"build/|\.venv|\.home|tests/e2e/pictures/|notebooks/yours/")

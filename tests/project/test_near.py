@@ -104,6 +104,14 @@ def test_what_few_run_comes_first_and_a_limit_leaves_out_the_rest(tests: near.Ne
     assert near.nearest(tests, weights | Counter({D: near.CHANGED}), 600)[0][0] == D
 
 
+def test_what_was_not_run_is_named_with_the_reason() -> None:
+    beyond = [f"not run: {A}, beyond 5 s", f"not run: {B}, beyond 5 s"]
+    assert [*near.not_run([A, B], ["docs/limits.md"], 5)] == beyond
+    apart = ["not run: `make notebooks`", "not run: `make e2e`", "not run: `make breadth`"]
+    assert [*near.not_run([A, B], [WAITS], 5)] == beyond + apart
+    assert [*near.not_run([], ["labextension/src/view/lines.ts"], 5)] == apart[1:2]
+
+
 def test_lines_have_functions_and_what_ran_is_more_than_the_import() -> None:
     text = FILES[WAITS]
     assert named(text, {2, 5, 12, 15}) == {"waits", "Wait.seconds"}

@@ -139,12 +139,10 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         self._recording = None
         self.end()
 
-    def _repr_mimebundle_(
-        self, include: object = None, exclude: object = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(self, **asked: object) -> tuple[dict[str, Any], dict[str, Any]]:
         """A recording that a cell ends with shows its report."""
         if self._report is not None:
-            return self._report._repr_mimebundle_(include, exclude)
+            return self._report._repr_mimebundle_(**asked)
         return {"text/plain": str(self)}, {}
 
     def __str__(self) -> str:

@@ -25,7 +25,7 @@ def is_made_of_factories(cost: Cost) -> dict[str, Any] | None:
     if not made or not all(made):
         return None
     first, is_drawn = made[0][0], are_drawn(queries, [op for ops in made for op in ops])
-    is_of_a_layer = int(queries.trace.ops.ints("call")[first]) >= 0
+    is_of_a_layer = queries.module(first) >= 0
     is_of_weights = is_drawn and bool(queries.inputs(first))
     is_noise = (
         is_of_weights or is_of_a_layer or 2 * sum(_joins_data(queries, op, since) for since, op in pairs) > len(pairs)

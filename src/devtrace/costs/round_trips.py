@@ -58,12 +58,12 @@ def _gives_a_number(cost: Cost) -> bool:
 
 def _used_at_once(cost: Cost) -> Site | None:
     """Return where a device computes with the value in the very statement that reads it: `y / y.max().item()`."""
-    names = list[str]()
+    names = list[str]()  # of ops that may be it: `div`
     for use in uses(cost.found.source, cost.node) if _gives_a_number(cost) else ():
         if isinstance(use.outer, ast.BinOp):
-            other = use.outer.right if use.inner is use.outer.left else use.outer.left
-            is_number = isinstance(other, ast.Constant) or called_name(other) in GIVES_NUMBERS
-            names += _COMPUTES.get(type(use.outer.op).__name__, ()) if not is_number else ()
+            sides = {use.outer.left, use.outer.right} - {use.inner}
+            if not any(isinstance(other, ast.Constant) or called_name(other) in GIVES_NUMBERS for other in sides):
+                names += _COMPUTES.get(type(use.outer.op).__name__, ())
         elif use.role == "tensor":
             names.append(called_name(use.outer).removesuffix("_"))
     return _site_of_most(cost, cost.found.statement, names) if names else None

@@ -62,7 +62,7 @@ def _has_a_detour(queries: TraceQueries) -> bool:
     there = there[(devices[there] == queries.host) & (queries.producers[there] >= 0) & (queries.dims[there] > 0)]
     left = sources[there]
     made = queries.producers[queries.bases[left[(left >= 0) & (devices[left] != queries.host)]]]
-    return bool((queries.is_kind("compute") & model_on_host.on_a_device(queries))[made[made >= 0]].any())
+    return bool((queries.is_kind("compute") & queries.on_a_device)[made[made >= 0]].any())
 
 
 def _copies_within_a_model(queries: TraceQueries) -> bool:
@@ -72,7 +72,7 @@ def _copies_within_a_model(queries: TraceQueries) -> bool:
     sites = ops.ints("site")
     forward = ~queries.is_phase("backward")
     rows = copies.ints("op")
-    outermost = model_on_host.outermost_calls(queries)
+    outermost = queries.outermost_calls
     seen: set[int] = set()
     source, target = copies.ints("from"), copies.ints("to")  # between devices a model that is split copies on purpose
     with_the_host = (source != target) & ((source == queries.host) | (target == queries.host))

@@ -25,7 +25,7 @@ def waits(queries: TraceQueries) -> Mask:
 
 def on_host(queries: TraceQueries) -> Mask:
     """Return the ops that compute on the CPU while the program has a device."""
-    return counting.on_host(_ops(queries), queries.host, uses_device=queries.uses_device)
+    return counting.on_host(_ops(queries), queries.host)
 
 
 def _ops(queries: TraceQueries) -> counting.Ops:
@@ -75,7 +75,6 @@ def tally(queries: TraceQueries) -> Tally:
         sites=len(queries.trace.sites),
         devices=len(queries.trace.devices),
         host=queries.host,
-        uses_device=queries.uses_device,
     )
     _add_folded(queries, by_device, counts)
     return Tally(by_device, counts)
@@ -96,9 +95,7 @@ def _add_folded(queries: TraceQueries, by_device: Ints, counts: dict[str, Ints])
 def rows(queries: TraceQueries, tally: Tally) -> tuple[LedgerRow, ...]:
     """Return a row for each line that did anything."""
     by_device, counts = tally.by_device, tally.counts
-    busy = by_device.any(axis=1)
-    for column in counts.values():
-        busy |= column > 0
+    busy = by_device.any(axis=1) | np.any(list(counts.values()), axis=0)
     names = queries.device_names
     return tuple(
         LedgerRow(

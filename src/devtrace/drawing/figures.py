@@ -19,7 +19,7 @@ from devtrace.trace.columns import PHASES
 from devtrace.trace.memory_curves import lives_until_use
 from devtrace.trace.subset import Mask
 from devtrace.trace.tables import Ints, TraceData
-from devtrace.trace.views import Whole, durations
+from devtrace.trace.views import Whole, durations, modules_of_ops
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 from devtrace.words.text_format import escape_markup, format_memory, format_time, safe_line
@@ -200,10 +200,9 @@ def _overlapping(ids: Sequence[int], parents: Sequence[int], time: Whole) -> boo
 def _module_times(trace: TraceData) -> Whole:
     """Return the ns of ops in each module with its children, by device."""
     by_device = np.zeros((len(trace.modules), len(trace.devices)), np.int64)
-    calls, device = trace.ops.ints("call"), trace.ops.ints("device")
-    inside = (calls >= 0) & (device >= 0)
-    modules = trace.calls.ints("module")[calls[inside]]
-    np.add.at(by_device, (modules, device[inside]), durations(trace)[inside])
+    module, device = modules_of_ops(trace), trace.ops.ints("device")
+    inside = (module >= 0) & (device >= 0)
+    np.add.at(by_device, (module[inside], device[inside]), durations(trace)[inside])
     parents = trace.modules.ints("parent").tolist()
     for id in reversed(range(len(parents))):  # a parent comes before its children
         if 0 <= parents[id] < id:

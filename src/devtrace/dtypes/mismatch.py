@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final
 
-from devtrace.diagnosis.evidence import mismatch
+from devtrace.diagnosis.evidence import mismatch, modules
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.moves import moves_from, moves_of
@@ -281,12 +281,11 @@ def _is_left_among_models(
     return others[queries.trait(given[0])] > others[queries.trait(owned[0])]
 
 
-def _outside_the_layer(queries: TraceQueries, row: TensorId, root: str | None = None) -> list[TensorId]:
+def _outside_the_layer(queries: TraceQueries, row: TensorId, root: str = "") -> list[TensorId]:
     """Return the tensors of modules, those of one root if it is given, that are not of a tensor's layer by name."""
-    names = queries.trace.tensors
-    layer = str(names.raw("name", queries.base(row))).rpartition(".")[0]
-    paths = ((str(names.raw("name", each)), each) for each in queries.rows_of_modules())
-    return [each for path, each in paths if root in (None, path.split(".")[0]) and path.rpartition(".")[0] != layer]
+    layer = str(queries.trace.tensors.raw("name", queries.base(row))).rpartition(".")[0]
+    named = modules.tensors(queries, below=root)
+    return [each for name, each in named if name.rpartition(".")[0] != layer]
 
 
 def _is_an_early_copy(queries: TraceQueries, op: OpId, row: TensorId, dtype: str) -> bool:

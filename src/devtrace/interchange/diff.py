@@ -24,6 +24,7 @@ from devtrace.notebook.kept_traces import kept
 from devtrace.report import parts
 from devtrace.trace.rows import Failure
 from devtrace.trace.tables import TraceData
+from devtrace.trace.views import modules_of_ops
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import expect_kind
 from devtrace.words.text_format import one_line
@@ -212,10 +213,10 @@ def _compute(sides: _Sides) -> Iterable[Change]:
 def _computing_devices(trace: TraceData) -> dict[str, str]:
     ops = trace.ops
     kind = trace.string_id("compute")
-    chosen = (ops.ints("kind") == kind) & (ops.ints("call") >= 0) & (ops.ints("device") >= 0)
-    modules = trace.calls.ints("module")[ops.ints("call")[chosen]]
+    modules, devices = modules_of_ops(trace), ops.ints("device")
+    chosen = (ops.ints("kind") == kind) & (modules >= 0) & (devices >= 0)
     found: dict[str, set[str]] = defaultdict(set)
-    for module, device in set(zip(modules.tolist(), ops.ints("device")[chosen].tolist(), strict=True)):
+    for module, device in set(zip(modules[chosen].tolist(), devices[chosen].tolist(), strict=True)):
         found[trace.modules[module].path].add(trace.devices[device].name)
     return {path: " + ".join(sorted(devices)) for path, devices in found.items()}
 

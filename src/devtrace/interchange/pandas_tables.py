@@ -7,6 +7,7 @@ import pandas as pd
 
 from devtrace.trace.columns import TABLES, Column
 from devtrace.trace.tables import Ints, Table, TraceData
+from devtrace.trace.views import modules_of_ops
 
 _YES_NO: Final = {"simulated", "ran", "training", "grad", "pinned", "non_blocking"}
 _TIMES: Final = {"start", "duration"}
@@ -22,9 +23,8 @@ def to_pandas(trace: TraceData) -> dict[str, pd.DataFrame]:
     timedelta (NaT: it never ended). `ops` also has `module`, `ledger` a column of ops for each device.
     """
     frames = {name: _frame(trace, trace.table(name)) for name in TABLES}
-    paths = [trace.modules[id].path for id in trace.calls.ints("module").tolist()]
-    calls = trace.ops.ints("call").tolist()
-    frames["ops"]["module"] = pd.Categorical([paths[call] if call >= 0 else None for call in calls])
+    paths = [*(module.path for module in trace.modules), None]
+    frames["ops"]["module"] = pd.Categorical([paths[module] for module in modules_of_ops(trace).tolist()])
     frames["ledger"] = _ledger(trace, frames["ledger"])
     frames["findings"] = _findings(trace)
     return frames

@@ -5,7 +5,6 @@ from functools import cached_property
 
 import numpy as np
 
-from devtrace.diagnosis.evidence.model_on_host import on_a_device
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, ReportData, sites_of_errors, worst_first
 from devtrace.diagnosis.rules.run_rule import run_rule
@@ -37,7 +36,7 @@ class Ranks:
     @cached_property
     def own_device(self) -> dict[int, int]:
         """Return for each rank the accelerator on which it ran most ops."""
-        devices, there = self.queries.trace.ops.ints("device"), on_a_device(self.queries)
+        devices, there = self.queries.trace.ops.ints("device"), self.queries.on_a_device
         ranks = [rank for rank in np.unique(self.of_op).tolist() if rank >= 0]
         known = {rank: np.bincount(devices[(self.of_op == rank) & there]) for rank in ranks}
         return {rank: int(counts.argmax()) for rank, counts in known.items() if len(counts)}

@@ -213,8 +213,8 @@ class Memory:
 
     def outermost(self, holding: Holding) -> CallId:
         """Return the outermost call of a module that made a storage, -1 where none did."""
-        around = self.queries.calls_around(self.queries.producer(holding.tensor))
-        return around[-1] if around else NO_CALL
+        op = self.queries.producer(holding.tensor)
+        return CallId(int(self.queries.outermost_calls[op])) if op >= 0 else NO_CALL
 
     def _module(self, holding: Holding) -> str:
         """Return the variable that a storage's module was called by."""

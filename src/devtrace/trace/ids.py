@@ -19,5 +19,6 @@ ModuleId = NewType("ModuleId", int)
 
 NO_OP: Final = OpId(-1)
 NO_CALL: Final = CallId(-1)
+NO_MODULE: Final = ModuleId(-1)
 NO_SITE: Final = SiteId(-1)
 NO_TENSOR: Final = TensorId(-1)

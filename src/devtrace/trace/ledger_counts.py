@@ -70,19 +70,18 @@ def waits(sync: Mask, device: Array, host: int) -> Mask:
     return found
 
 
-def on_host(ops: Ops, host: int, *, uses_device: bool) -> Mask:
+def on_host(ops: Ops, host: int) -> Mask:
     """Mark the ops that compute on the CPU while the program uses a device. Arithmetic on single numbers is not."""
+    uses_device = bool(((ops.device >= 0) & (ops.device != host)).any())
     found: Mask = ops.compute & (ops.device == host) & ops.has_dimensions & uses_device
     return found
 
 
-def count(
-    ops: Ops, copies: Copies, *, sites: int, devices: int, host: int, uses_device: bool
-) -> tuple[Array, dict[str, Array]]:
+def count(ops: Ops, copies: Copies, *, sites: int, devices: int, host: int) -> tuple[Array, dict[str, Array]]:
     """Return by site: ops by device, and the rest by name."""
     counts = {
         "syncs": _sum(ops.paid_at, ops.times * waits(ops.sync, ops.device, host), sites),
-        "cpu_compute": _sum(ops.site, ops.times * on_host(ops, host, uses_device=uses_device), sites),
+        "cpu_compute": _sum(ops.site, ops.times * on_host(ops, host), sites),
     }
     at = ops.paid_at[copies.op]
     for name, chosen in directions(copies, host).items():

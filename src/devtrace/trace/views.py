@@ -1,4 +1,4 @@
-"""What follows from a trace's rows: whose memory a tensor uses, when an op ran, which ranks are alike."""
+"""What follows from a trace's rows: whose memory a tensor uses, in which module an op ran, which ranks are alike."""
 
 from collections.abc import Collection
 
@@ -39,6 +39,20 @@ def autocasts_of_ops(trace: TraceData) -> Ints:
         is_in = (threads[ops] == regions.number("thread", row)) & (kinds[devices[ops]] == regions.raw("device", row))
         found[ops[is_in]] = row
     return found
+
+
+def modules_of_ops(trace: TraceData) -> Ints:
+    """Return for each op the module in whose call it ran, the innermost; -1 outside of all."""
+    return np.append(trace.calls.ints("module"), -1)[trace.ops.ints("call")]
+
+
+def outermost_calls(trace: TraceData) -> Ints:
+    """Return for each op the outermost call of a module around it; -1 outside of all."""
+    parents = np.append(trace.calls.ints("parent"), -1)
+    outermost = trace.ops.ints("call")
+    while (parents[outermost] >= 0).any():
+        outermost = np.where(parents[outermost] >= 0, parents[outermost], outermost)
+    return outermost
 
 
 def durations(trace: TraceData) -> Whole:

@@ -12,10 +12,10 @@ import numpy as np
 
 from devtrace.costs.advice import Needless
 from devtrace.costs.cost_findings import finding
-from devtrace.costs.repeated_costs import STEPS, costs
+from devtrace.costs.repeated_costs import STEPS, Cost, costs
 from devtrace.diagnosis import ledger
-from devtrace.diagnosis.evidence import model_on_host
-from devtrace.diagnosis.evidence.moves import crossed, is_within
+from devtrace.diagnosis.evidence import model_on_host, modules
+from devtrace.diagnosis.evidence.moves import crossed
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, Rows, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
@@ -30,36 +30,36 @@ _SAMPLE: Final = 200
 
 
 def left_on_host(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
+    """Find layers that no move reached, as a head attached too late; then lines whose work on the CPU repeats."""
     left = model_on_host.left_behind(queries) if queries.failed < 0 else np.array([], dtype=np.int64)
     if len(left):
         yield _left_behind(queries, left)
     for cost in costs(queries, tally, "cpu_compute"):
-        if len(left) and cost.line == queries.op_users[left[0]]:
-            continue
-        module = _module_between_copies(queries, cost.ops)
-        before = (move for move in reversed(queries.trace.moves) if module is not None and move.op <= cost.ops[0])
-        moved = next((move for move in before if module is not None and is_within(module, move.module)), None)
-        if moved is not None and (moved.site is None or str(moved.device) != HOST):
-            moved = None  # one that was moved to the CPU at last is meant to be there
-        needless: Needless | None = None
-        if module is None:
-            message = sentence("cpu-compute.message", count=cost.count)
-        elif moved is not None:
-            path, site = str(moved.module.path), queries.site(moved.site.id) if moved.site is not None else None
-            message = sentence("cpu-compute.moved", count=cost.count, module=path, site=site)
-        else:
-            message = sentence("cpu-compute.module", count=cost.count, module=str(module.path))
-            needless = Needless(cost, message, sentence("cpu-compute.help", module=str(module.path)))
-        yield finding("cpu-compute", cost, needless, message)
+        if not len(left) or cost.line != queries.op_users[left[0]]:
+            yield _of_line(queries, cost)
+
+
+def _of_line(queries: TraceQueries, cost: Cost) -> Finding:
+    """Advise to move the module that a line's copies go around, unless a line sent that to the CPU."""
+    module = _module_between_copies(queries, cost.ops)
+    if module is None:
+        return finding("cpu-compute", cost, None, sentence("cpu-compute.message", count=cost.count))
+    last = next((move for move in modules.moves(queries, module.id) if move.op <= cost.ops[0]), None)
+    if last is not None and last.site is not None and str(last.device) == HOST:
+        path, site = str(last.module.path), queries.site(last.site.id)
+        message = sentence("cpu-compute.moved", count=cost.count, module=path, site=site)
+        return finding("cpu-compute", cost, None, message)
+    message = sentence("cpu-compute.module", count=cost.count, module=str(module.path))
+    help = sentence("cpu-compute.help", module=str(module.path))
+    return finding("cpu-compute", cost, Needless(cost, message, help), message)
 
 
 def _left_behind(queries: TraceQueries, left: Rows) -> Finding:
     """Name the layers that no move reached; of those that their model has not registered, say that."""
-    modules, calls = model_on_host.modules_of(queries), queries.trace.ops.ints("call")
-    rows = list(dict.fromkeys(modules[left].tolist()))
-    called = queries.trace.calls[calls[left[0]]]
+    rows = list(dict.fromkeys(queries.module_of_ops[left].tolist()))
+    called = queries.trace.ops[left[0]].call
     is_registered = called.module.parent is not None or called.parent is None
-    ops = np.flatnonzero(np.isin(modules, rows) & ledger.on_host(queries)).tolist()
+    ops = np.flatnonzero(np.isin(queries.module_of_ops, rows) & ledger.on_host(queries)).tolist()
     names = list(dict.fromkeys(f"`{_SAME_NAME.sub('', str(queries.trace.modules[row].path))}`" for row in rows))[:MOST]
     device = next(name for name in queries.device_names if name not in (HOST, META))
     values = {"modules": names, "count": len(names), "layers": len(rows), "device": device}
@@ -82,7 +82,7 @@ def _module_between_copies(queries: TraceQueries, ops: list[OpId]) -> Module | N
 
     It has weights, and not only lengths and masks that a module keeps on the host.
     """
-    inside = [op for op in ops if queries.trace.ops.number("call", op) >= 0][:_SAMPLE]
+    inside = [op for op in ops if queries.module(op) >= 0][:_SAMPLE]
     fed = [op for op in inside if any(crossed(queries, row) for row in queries.inputs(op))]
     roles = queries.trace.tensors.raw
     has_weights = any(roles("role", row) == "parameter" for op in fed for row in queries.inputs(op))

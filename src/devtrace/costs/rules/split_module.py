@@ -7,6 +7,7 @@ layer.to(device)                                        # good
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from devtrace.diagnosis.evidence import modules
 from devtrace.diagnosis.evidence.trace_queries import META, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
@@ -17,29 +18,25 @@ from devtrace.words.catalogue import sentence
 def split_modules(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     """Find leaf modules with parameters on two devices, which cannot run; a model split by layers can."""
     devices_of: dict[str, dict[str, TensorId]] = defaultdict(dict)
-    tensors = queries.trace.tensors
-    rows = queries.rows_of_modules("parameter", "buffer")
-    last = {str(tensors.raw("name", row)): row for row in rows}  # one that moved has a row for each device
+    last = dict(modules.tensors(queries, "parameter", "buffer"))  # one that moved is there once for each device
     for name, row in last.items():
         if queries.dims[row] > 0 and queries.device(row) != META:
             devices_of[name.rpartition(".")[0]].setdefault(queries.device(row), row)
     # A replaced module and its successor have one path.
-    modules = Counter(str(module.path) for module in queries.trace.modules)
+    known = Counter(str(module.path) for module in queries.trace.modules)
     for path, devices in devices_of.items():
-        if len(devices) > 1 and path and modules[path] == 1:
+        if len(devices) > 1 and path and known[path] == 1:
             yield _finding(queries, path, devices)
 
 
 def _finding(queries: TraceQueries, path: str, rows: dict[str, TensorId]) -> Finding:
-    last = max(rows.values())
-    born = queries.born(last)
     devices = tuple(sorted(rows))
     return Finding(
         rule="split-module",
         severity="warning",
         devices=devices,
-        site=queries.site(queries.user(born)) if born >= 0 else None,
-        op=queries.producer(last),
+        site=queries.site(modules.born(queries, modules.named(queries, path))),
+        op=queries.producer(max(rows.values())),
         message=sentence("split-module.message", module=path, devices=devices),
         help=sentence("split-module.help", module=path),
     )

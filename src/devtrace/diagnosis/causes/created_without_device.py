@@ -51,7 +51,7 @@ def _ran_during_the_computation(case: MismatchCase, op: OpId) -> bool:
     """
     queries, snapshot, device = case.queries, case.moment, case.expected_trait
     ops = queries.trace.ops
-    if ops.number("call", op) >= 0 or ops.raw("phase", op) in ("backward", "optimizer"):
+    if queries.module(op) >= 0 or ops.raw("phase", op) in ("backward", "optimizer"):
         return True
     site = queries.site(queries.op_site(op))
     if site is None:

@@ -44,7 +44,7 @@ def module_kept_a_cache(case: MismatchCase) -> Verdict | None:
     birth = case.queries.producer(case.former_state) if case.former_state >= 0 else case.birth
     if passing is None or not case.was_made_in_a_call or birth >= passing.moves[-1].op:
         return None
-    if case.queries.trace.ops.number("call", birth) < 0:
+    if case.queries.module(birth) < 0:
         return None  # made where the module is built
     return passed_by("stale-copy", case, passing)
 

@@ -158,14 +158,17 @@ def who_asked(asked: AskedDevice, failing: FailingFrame) -> tuple[Line, ...]:
 
 
 def _giver(asked: AskedDevice, node: ast.AST, steps: int) -> _Origin | None:
-    """Return the code that gives what asks for the device its value, the first giver of all."""
+    """Return the code that first named the device: of `device` in `x.to(device)` the `"cuda:1"` of `gpu = "cuda:1"`.
+
+    It goes back from name to name: `device = args.device`, then what `args.device` was given.
+    """
     given = _of_attribute(asked, node.value, node.attr) if type(node) is ast.Attribute else _of_variable(asked, node)
     origin = next(given, None) if steps else None
     if origin is None:
         return None
-    paths = (each for each in nodes_of(ast.expr, origin[1]) if type(each) in (ast.Name, ast.Attribute))
-    inner = (each for each in paths if not same_code(each, node) and asked.is_named_by(each))
-    return next(filter(None, (_giver(asked, each, steps - 1) for each in inner)), origin)
+    names = (each for each in nodes_of(ast.expr, origin[1]) if type(each) in (ast.Name, ast.Attribute))
+    earlier = (each for each in names if not same_code(each, node) and asked.is_named_by(each))
+    return next(filter(None, (_giver(asked, each, steps - 1) for each in earlier)), origin)
 
 
 def _of_variable(asked: AskedDevice, node: ast.AST) -> Iterator[_Origin]:

@@ -94,18 +94,16 @@ class FailingMoment:
         return TensorId(row) if 0 <= row < len(self.queries.bases) else None
 
     def trait_of(self, value: object) -> str:
-        """Return the device, or dtype, of a tensor or a module's first parameter, as the recording ended.
+        """Return the device, or dtype, that a tensor had as the recording ended: "cuda:0" of `x`, "" of `3`.
 
-        Empty for anything else.
+        A module has that of its first parameter, one that no op has used what the parameter itself says.
         """
         parameters = (each for _, each in registered(value) if kinds.is_parameter(each))
         tensor = next(parameters, None) if kinds.is_module(value) else value
         row = self.row(tensor)
-        if row is not None:
-            return self.queries.trait(row)
-        if type(tensor) is not Parameter:
-            return ""  # else no op has used it: a model of an earlier cell, whose first layer comes later
-        return tensor._device if self.queries.by.name == "device" else tensor._dtype
+        if row is None and type(tensor) is Parameter:  # a model of an earlier cell
+            return tensor._device if self.queries.by.name == "device" else tensor._dtype
+        return self.queries.trait(row) if row is not None else ""
 
     def is_in(self, value: object, row: TensorId) -> bool:
         """Return whether a container has a tensor: `h` in `(h, c)` of `self.rnn(self.embed(x), (h, c))`."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from devtrace.diagnosis.evidence import modules
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.mismatch import Mismatch
@@ -64,7 +65,7 @@ class MismatchCase(Subject):
 
     @classmethod
     def of(cls, queries: TraceQueries, moment: FailingMoment, mismatch: Mismatch) -> MismatchCase:
-        preferred = frozenset(moment.by_row or queries.rows_of_modules())
+        preferred = frozenset(moment.by_row or [row for _, row in modules.tensors(queries)])
         odd = mismatch.odd_tensor
         origin = find_origin(queries, odd, preferred)
         begins_so = queries.by.is_plain(mismatch.odd_trait)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from devtrace.diagnosis.evidence import modules
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.moves import Move, move_of, moves_from, moves_of, name_of
@@ -46,9 +47,9 @@ class Ownership:
         """Last move of the module's other tensors to the expected device."""
         moves = moves_of(self.subject.queries, (row for _, row in self.others))
         if self.is_live:
-            moved = ((move, self._modules_moved_by(move)) for move in moves)
+            pairs = ((move, self._modules_moved_by(move)) for move in moves)
             holders = set(self._holders)  # a move outside any module's move is of them, too
-            moves = [move for move, modules in moved if not (holders and modules) or not holders.isdisjoint(modules)]
+            moves = [move for move, moved in pairs if not (holders and moved) or not holders.isdisjoint(moved)]
             moves = moves or self._moves_of_former
         return moves[0] if moves else None
 
@@ -79,10 +80,10 @@ class Ownership:
 
     def _was_attached_after(self, move: Move) -> bool:
         """Return whether a module that holds the tensor became part of the moved one only after the move."""
-        modules, moved = self.subject.queries.trace.modules, self._modules_moved_by(move)
+        table, moved = self.subject.queries.trace.modules, self._modules_moved_by(move)
         top = next((depth for depth, module in enumerate(self._holders) if module in moved), 0)
-        below = (module for module in self._holders[:top] if modules.number("site", module) >= 0)
-        return any(modules.number("op", module) > moved[self._holders[top]] for module in below)
+        below = (module for module in self._holders[:top] if table.number("site", module) >= 0)
+        return any(table.number("op", module) > moved[self._holders[top]] for module in below)
 
     def _modules_moved_by(self, move: Move) -> dict[ModuleId, OpId]:
         """Return the modules that were moved where a tensor was, each with the op of its last move."""
@@ -92,17 +93,10 @@ class Ownership:
 
     @cached_property
     def _holders(self) -> list[ModuleId]:
-        """Module that owns the tensor, by the recorder's names, then the modules around it.
-
-        Of several that had its name one after the other it is the last.
-        """
-        queries, found = self.subject.queries, list[ModuleId]()
-        path, modules = name_of(queries, self.subject.base).rpartition(".")[0], queries.trace.modules
-        module = next((at for at in reversed(range(len(modules))) if path and modules.raw("path", at) == path), -1)
-        while module >= 0:
-            found.append(ModuleId(module))
-            module = modules.number("parent", module)
-        return found
+        """Module that owns the tensor, by the recorder's names, then the modules around it."""
+        queries = self.subject.queries
+        owner = name_of(queries, self.subject.base).rpartition(".")[0]
+        return modules.around(queries, modules.named(queries, owner))
 
     @cached_property
     def was_moved_as_a_whole(self) -> bool:
@@ -148,8 +142,8 @@ def _recorded_ownership(subject: Subject) -> Ownership | None:
     if role not in ("parameter", "buffer", "attribute"):
         return None
     root = str(tensors.raw("name", subject.base)).split(".")[0]
-    paths = [(str(tensors.raw("name", row)), row) for row in subject.queries.rows_of_modules()]
-    others = tuple((path, row) for path, row in paths if path.split(".")[0] == root and subject.is_expected(row))
+    below = modules.tensors(subject.queries, below=root)
+    others = tuple((path, row) for path, row in below if subject.is_expected(row))
     return Ownership(subject, (), None, others, is_registered=role != "attribute")
 
 

@@ -1,13 +1,8 @@
 """Layers that compute on the CPU while other layers are on a device."""
 
-from typing import Final
-
 import numpy as np
 
-from devtrace.diagnosis.evidence.trace_queries import HOST, META, Mask, Rows, TraceQueries
-from devtrace.trace.tables import Ints
-
-_NOWHERE: Final = -1
+from devtrace.diagnosis.evidence.trace_queries import Mask, Rows, TraceQueries
 
 
 def ops(queries: TraceQueries) -> Rows:
@@ -24,18 +19,18 @@ def computes(queries: TraceQueries) -> bool:
 def _of_layers(queries: TraceQueries) -> tuple[bool, Rows]:
     """Return whether layers computed on a device, and the ops of those that only did on the CPU."""
     reading = _reads_a_parameter(queries) & queries.is_kind("compute") & (queries.trace.ops.ints("call") >= 0)
-    there = np.flatnonzero(reading & on_a_device(queries))
+    there = np.flatnonzero(reading & queries.on_a_device)
     here = np.flatnonzero(reading & (queries.trace.ops.ints("device") == queries.host))
-    modules = modules_of(queries)
+    modules = queries.module_of_ops
     return bool(len(there)), here[~np.isin(modules[here], modules[there])]
 
 
 def _is_mixed(queries: TraceQueries) -> bool:
     """Return whether a device's op took a CPU result of the same model without a copy, as an index or mask."""
-    compute, outermost = queries.is_kind("compute"), outermost_calls(queries)
+    compute, outermost = queries.is_kind("compute"), queries.outermost_calls
     inputs = queries.trace.ops.lists("inputs")
     users, taken = inputs.rows, queries.bases[inputs.flat]
-    fits = (compute & on_a_device(queries) & (outermost >= 0))[users] & (queries.dims[taken] > 0)
+    fits = (compute & queries.on_a_device & (outermost >= 0))[users] & (queries.dims[taken] > 0)
     makers = queries.producers[taken[fits]]
     made = makers >= 0
     makers, users = makers[made], users[fits][made]
@@ -46,40 +41,17 @@ def _is_mixed(queries: TraceQueries) -> bool:
 def left_behind(queries: TraceQueries) -> Rows:
     """Return the ops of models with other layers on a device in the same call."""
     found = ops(queries)
-    modules, outermost = modules_of(queries), outermost_calls(queries)
-    there = (modules >= 0) & on_a_device(queries)
+    modules, outermost = queries.module_of_ops, queries.outermost_calls
+    there = (modules >= 0) & queries.on_a_device
     theirs = np.isin(modules, modules[found]) & ~there
     together = theirs & np.isin(outermost, outermost[there])
     return found[np.isin(modules[found], modules[together])]
 
 
-def modules_of(queries: TraceQueries) -> Ints:
-    """Return for each op its module's row."""
-    calls = queries.trace.ops.ints("call")
-    modules = queries.trace.calls.ints("module")
-    return np.where(calls >= 0, modules[calls], _NOWHERE) if len(modules) else calls
-
-
-def outermost_calls(queries: TraceQueries) -> Ints:
-    """Return for each op the outermost module call around it."""
-    calls, parents = queries.trace.ops.ints("call"), queries.trace.calls.ints("parent")
-    if not len(parents):
-        return calls
-    top = np.arange(len(parents))
-    while (parents[top] >= 0).any():
-        top = np.where(parents[top] >= 0, parents[top], top)
-    return np.where(calls >= 0, top[calls], _NOWHERE)
-
-
-def on_a_device(queries: TraceQueries) -> Mask:
-    rows = [row for row, name in enumerate(queries.device_names) if name not in (HOST, META, "")]
-    return np.isin(queries.trace.ops.ints("device"), rows)
-
-
 def _reads_a_parameter(queries: TraceQueries) -> Mask:
     """Return the ops, of the forward and of the backward pass, that have a parameter or a view of one as an input."""
     inputs = queries.trace.ops.lists("inputs")
-    roles = queries.trace.tensors.ints("role") == queries.strings.get("parameter", _NOWHERE)
+    roles = queries.trace.tensors.ints("role") == queries.strings.get("parameter", -1)
     source, made = queries.trace.tensors.ints("source"), queries.trace.tensors.ints("producer")
     moved = (source >= 0) & (made >= 0)  # of a model that is gone what a move made has no role
     moved[moved] = roles[source[moved]] & (queries.trace.ops.ints("call")[made[moved]] < 0)

@@ -7,7 +7,6 @@ import numpy as np
 
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.trace.ids import OpId, SiteId, TensorId
-from devtrace.trace.rows import Module
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,6 @@ def moves_from(queries: TraceQueries, bases: set[TensorId], expected_trait: str,
     for row in map(TensorId, np.flatnonzero(copied).tolist()):
         if queries.trait(row) == expected_trait and crossed(queries, row):
             yield Move(queries.producer(row), queries.born(row), queries.source(row), row)
-
-
-def is_within(module: Module, around: Module) -> bool:
-    return module.id == around.id or (module.parent is not None and is_within(module.parent, around))
 
 
 def name_of(queries: TraceQueries, base: TensorId) -> str:

@@ -110,7 +110,7 @@ def factory_call(found: SourceNode) -> ast.Call | None:
 def was_materialized(queries: TraceQueries, row: TensorId) -> bool:
     """Return whether torch made a lazy module's parameter in its first call, on the device of its empty stand-in."""
     op = queries.producer(queries.base(row))
-    if op < 0 or queries.trace.ops.number("call", op) < 0 or "empty" not in queries.op_name(op):
+    if queries.module(op) < 0 or "empty" not in queries.op_name(op):
         return False
     found = queries.op_node(op)
     return found is not None and factory_call(found) is None
@@ -136,7 +136,7 @@ def is_like_data(queries: TraceQueries, origin: Origin) -> bool:
     """Return whether a factory made a tensor of data, such as `torch.rand(...)`, outside any module."""
     found = queries.op_node(origin.op)
     called = called_names(found.node) if found is not None else set[str]()
-    return not called.isdisjoint(LIKE_DATA) and queries.trace.ops.number("call", origin.op) < 0
+    return not called.isdisjoint(LIKE_DATA) and queries.module(origin.op) < 0
 
 
 def trait_argument(found: SourceNode, by: Trait) -> ast.expr | None:

@@ -65,7 +65,7 @@ class Subject:
     @property
     def was_made_in_a_call(self) -> bool:
         """True if a module at work made it, as a cache is made."""
-        return self.birth >= 0 and self.queries.trace.ops.number("call", self.birth) >= 0
+        return self.queries.module(self.birth) >= 0
 
     def was_made_after(self, op: OpId) -> bool:
         """Return whether it was made after an op; False if its time is only inferred."""

@@ -22,10 +22,10 @@ from devtrace.source.live_objects import Evidence
 from devtrace.source.parsing import FunctionNode, Source, Span
 from devtrace.source.snapshot import Snapshot
 from devtrace.source.stand_ins import Frame
-from devtrace.trace.ids import NO_CALL, NO_OP, NO_SITE, CallId, OpId, SiteId, TensorId
+from devtrace.trace.ids import NO_CALL, NO_MODULE, NO_OP, NO_SITE, CallId, ModuleId, OpId, SiteId, TensorId
 from devtrace.trace.ledger_counts import callers_of_backward
 from devtrace.trace.tables import Ints, TraceData
-from devtrace.trace.views import autocasts_of_ops, storage_owners
+from devtrace.trace.views import autocasts_of_ops, modules_of_ops, outermost_calls, storage_owners
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -108,7 +108,8 @@ class TraceQueries:
         return np.where(op_sites >= 0, self.users[op_sites], -1)
 
     def user(self, site: SiteId) -> SiteId:
-        return SiteId(int(self.users[site]))
+        """Return the user's own line of a site: itself, or who called the package that it is in; -1 for -1."""
+        return SiteId(int(self.users[site])) if site >= 0 else NO_SITE
 
     def op_user(self, op: OpId) -> SiteId:
         return SiteId(int(self.op_users[op]))
@@ -128,10 +129,24 @@ class TraceQueries:
         return np.where(shapes >= 0, lengths[shapes], -1) if len(lengths) else np.full(len(shapes), -1)
 
     @cached_property
-    def uses_device(self) -> bool:
-        """True if any op ran on an accelerator."""
-        devices = self.trace.ops.ints("device")
-        return bool(((devices >= 0) & (devices != self.host)).any())
+    def on_a_device(self) -> Mask:
+        """Ops that ran on an accelerator."""
+        rows = [row for row, name in enumerate(self.device_names) if name not in (HOST, META, "")]
+        return np.isin(self.trace.ops.ints("device"), rows)
+
+    # Modules: `modules.py` has what is asked of one.
+
+    @cached_property
+    def module_of_ops(self) -> Ints:
+        return modules_of_ops(self.trace)
+
+    @cached_property
+    def outermost_calls(self) -> Ints:
+        return outermost_calls(self.trace)
+
+    def module(self, op: OpId) -> ModuleId:
+        """Return the module in whose call an op ran; -1 for one outside of all, and for -1."""
+        return ModuleId(int(self.module_of_ops[op])) if op >= 0 else NO_MODULE
 
     # Tensors.
 
@@ -260,11 +275,6 @@ class TraceQueries:
     def is_of_a_module(self, tensor: TensorId) -> bool:
         """Return whether a tensor is a parameter or a buffer."""
         return self.trace.tensors.raw("role", tensor) in ("parameter", "buffer")
-
-    def rows_of_modules(self, *roles: str) -> list[TensorId]:
-        """Return the tensors that are parameters, buffers or attributes of modules, by their recorded roles."""
-        ids = {self.strings.get(role, -2) for role in roles or ("parameter", "buffer", "attribute")}
-        return [TensorId(row) for row, role in enumerate(self.trace.tensors.ints("role").tolist()) if role in ids]
 
     @property
     def evidence(self) -> Evidence:

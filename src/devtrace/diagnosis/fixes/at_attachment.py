@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import itertools
 from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
@@ -106,13 +105,12 @@ def move_where_it_is_built(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
     if born is None or made is None:
         return
     for name in case.names:
-        frame, part = case.frame_of(name), _part_attached(name, str(made["name"]))
-        if frame is None or part is None or not kinds.is_module(part.last.value):
-            continue
-        for statement in itertools.islice(that_ran(frame, born), 1):
-            anchor = Anchor(frame.code, statement, "below", frame)
-            proposal = Proposal(anchor, OwnLines.of(part), frame.device_code(anchor.line + 1, statement))
-            yield from proposal.fixes("fixed.below-line", anchor.moved(case, part))
+        frame, layer = case.frame_of(name), _part_attached(name, str(made["name"]))
+        call = next(that_ran(frame, born), None) if frame is not None else None
+        if frame is not None and call is not None and layer is not None and kinds.is_module(layer.last.value):
+            anchor = Anchor(frame.code, call, "below", frame)
+            proposal = Proposal(anchor, OwnLines.of(layer), frame.device_code(anchor.line + 1, call))
+            yield from proposal.fixes("fixed.below-line", anchor.moved(case, layer))
 
 
 def _parts_attached(case: MismatchCase, target: str) -> Iterator[AccessPath]:

@@ -68,8 +68,7 @@ def _made_in_a_call(case: MismatchCase, name: AccessPath) -> bool:
     row = case.moment.row(name.last.value)
     if row is None or (name.last.kind in ("parameter", "buffer") and origins.was_materialized(case.queries, row)):
         return False
-    op = case.queries.producer(case.queries.base(row))
-    return op >= 0 and case.queries.trace.ops.number("call", op) >= 0
+    return case.queries.module(case.queries.producer(case.queries.base(row))) >= 0
 
 
 def _is_of_each(anchor: Anchor, name: AccessPath) -> bool:

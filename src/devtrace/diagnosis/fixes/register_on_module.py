@@ -138,7 +138,7 @@ def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> 
         new = _contained(code, value, reference.value, torch_nn)
         key = "fixed.container-of-parameters" if container.startswith("Parameter") else "fixed.container"
         help = sentence(key, container=container, code=f"{left} = {one_line(new)}")
-        changes = [(value, new), *_put_in(code, statement, left, reference.value, torch_nn)]
+        changes = [(value, new), *_lists_added(code, statement, left, reference.value, torch_nn)]
         if _is_nested(reference.value) and len(changes) == 1 and not _parts(value):
             return
     elif not is_tensor(reference.value) or (isinstance(value, ast.Constant) and right != "None"):
@@ -197,16 +197,20 @@ def _parts(node: ast.expr) -> list[ast.expr]:
     return written_out(node)
 
 
-def _put_in(code: Code, statement: ast.stmt, left: str, layers: Any, torch_nn: str) -> Iterator[tuple[ast.AST, str]]:
-    """Yield the lists of layers that the function appends to its list, each as a torch container."""
-    inner, function = next(iter(items_of(layers)), None), code.source.function(statement)
-    if function is None or not _is_nested(layers):
-        return
-    for node in ast.walk(function):
-        found = match_code(f"{left}.append($x)", node) or match_code(f"{left}[$key] = $x", node) or {}
-        given = bindings(code.source, function, variable(found.get("x")))
-        for value in [each.value for each in given] if given else [found[each] for each in found if each == "x"]:
-            yield value, _contained(code, value, inner, torch_nn)
+def _lists_added(
+    code: Code, statement: ast.stmt, left: str, layers: Any, torch_nn: str
+) -> Iterator[tuple[ast.AST, str]]:
+    """Yield each list of layers that the constructor adds to its list, and how it reads as a container of torch's.
+
+    Of `self.blocks.append([conv, norm])` that is `[conv, norm]`; of `self.blocks.append(block)` what `block` was given.
+    """
+    function = code.source.function(statement)
+    for node in ast.walk(function) if function is not None and _is_nested(layers) else ():
+        added = match_code(f"{left}.append($x)", node) or match_code(f"{left}[$key] = $x", node)
+        if function is not None and added is not None:
+            given = [each.value for each in bindings(code.source, function, variable(added["x"]))]
+            for value in given or [added["x"]]:
+                yield value, _contained(code, value, items_of(layers)[0], torch_nn)
 
 
 def _is_nested(value: Any) -> bool:
@@ -214,14 +218,14 @@ def _is_nested(value: Any) -> bool:
 
 
 def _container_of(value: Any) -> str:
-    """Return the container of torch's for a list, tuple or dict of modules or parameters, or of such lists of them."""
+    """Return torch's container for modules or parameters: "ModuleList" for `[[conv, norm], [conv]]`, "" for `3`."""
     parts = items_of(value)
-    kind = "Parameter" if parts and all(map(kinds.is_parameter, parts)) else "Module"
-    if not parts or not (kind == "Parameter" or all(kinds.is_module(each) or _container_of(each) for each in parts)):
+    of_parameters = all(map(kinds.is_parameter, parts))
+    of_modules = all(kinds.is_module(each) or _container_of(each) for each in parts)
+    is_dict = type(value) is dict
+    if not parts or not (of_parameters or of_modules) or (is_dict and any(type(key) is not str for key in value)):
         return ""
-    if type(value) is not dict:
-        return f"{kind}List"
-    return f"{kind}Dict" if all(type(key) is str for key in value) else ""
+    return ("Parameter" if of_parameters else "Module") + ("Dict" if is_dict else "List")
 
 
 def _torch_nn(code: Code, owner: Any) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from devtrace.diagnosis.causes import ordered
 from devtrace.diagnosis.causes.ordered import find_verdict
-from devtrace.diagnosis.evidence import source_text
+from devtrace.diagnosis.evidence import modules, source_text
 from devtrace.diagnosis.evidence.accelerate_hooks import owner_with_hook
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.finding_parts import as_culprit, of_error
@@ -118,9 +118,10 @@ def _birth_in_an_untraced_cell(case: MismatchCase, names: list[str]) -> Site | N
     if not frames or not names or case.origin.arrival != "given":
         return None
     owner = names[0].rpartition(".")[0]
-    kind = next((module.type for module in case.queries.trace.modules if module.path == owner), "")
+    known = modules.named(case.queries, owner)
     plain = (name.last for name in case.names if name.text == names[0] and name.last.kind == "attribute")
-    kind = kind or next((type(reference.owner).__name__ for reference in plain), "")  # that of no module
+    of_plain = next((type(reference.owner).__name__ for reference in plain), "")
+    kind = str(case.queries.trace.modules.raw("type", known)) if known >= 0 else of_plain
     return source_text.birth(case.queries.snapshot.cells, frames[-1].f_code.co_filename, names[0], kind)
 
 

@@ -281,23 +281,26 @@ def _call_sequence(reader: Reader, node: ast.Call, activation: Activation) -> Va
 def _call_container(
     reader: Reader, owner: Several | KnownValue, name: str, node: ast.Call, activation: Activation
 ) -> Value | None:
-    """Return `batch.get("mask")`, `batch.values()` and the like of a dictionary."""
+    """Return `batch.get("mask")`, `batch.values()` and the like of a dictionary, which may be gone."""
     if name in ("get", "pop", "setdefault") and node.args:
-        key = reader.see(node.args[0], activation)
-        fallback = reader.see(node.args[1], activation) if len(node.args) > 1 else None
-        if not isinstance(key, KnownValue) or type(key.value) not in (str, int):
-            return None
-        if isinstance(owner, Several):
-            return owner.item(key.value) or fallback
-        found = dict.get(owner.value, key.value)
-        return reader.value(found) if found is not None else fallback
-    if name in ("values", "items", "copy"):
-        values = list(owner.value.values())[:32] if isinstance(owner, KnownValue) else owner.items
-        seen = [reader.value(each) if isinstance(owner, KnownValue) else each for each in values]
-        if name == "items":
-            return Several(tuple(Several((None, each)) for each in seen))
-        return Several(tuple(seen), owner.keys if isinstance(owner, Several) and name == "copy" else ())
-    return None
+        return _item(reader, owner, *(reader.see(each, activation) for each in node.args[:2]))
+    if name not in ("values", "items", "copy"):
+        return None
+    if isinstance(owner, KnownValue):
+        owner = Several(tuple(map(reader.value, list(owner.value.values())[:32])))
+    if name == "items":
+        return Several(tuple(Several((None, each)) for each in owner.items))
+    return owner if name == "copy" else Several(owner.items)
+
+
+def _item(reader: Reader, owner: Several | KnownValue, key: Value | None, given: Value | None = None) -> Value | None:
+    """Return `batch["mask"]`; without such a key what was given as `x` in `batch.get("mask", x)`."""
+    if not isinstance(key, KnownValue) or type(key.value) not in (str, int):
+        return None
+    if isinstance(owner, Several):
+        return owner.item(key.value) or given
+    found = dict.get(owner.value, key.value)
+    return reader.value(found) if found is not None else given
 
 
 def _of_module(reader: Reader, owner: KnownValue, name: str) -> Value:

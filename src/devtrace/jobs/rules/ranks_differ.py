@@ -7,6 +7,7 @@ net.head = nn.Linear(8, 2); net.to(device)              # good: in each rank, an
 from collections import defaultdict
 from collections.abc import Iterator
 
+from devtrace.diagnosis.evidence import modules
 from devtrace.diagnosis.evidence.finding_parts import as_culprit
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Finding
@@ -16,11 +17,10 @@ from devtrace.words.catalogue import sentence
 
 
 def differing_tensors(queries: TraceQueries, ranks: Ranks) -> Iterator[Finding]:
-    tensors = queries.trace.tensors
     last: dict[str, dict[int, TensorId]] = defaultdict(dict)  # one that moved has a row for each device
-    for row in queries.rows_of_modules("parameter", "buffer"):
+    for name, row in modules.tensors(queries, "parameter", "buffer"):
         if queries.device(row) != META and queries.dims[row] > 0 and ranks.of_tensor[row] >= 0:
-            last[str(tensors.raw("name", row))][int(ranks.of_tensor[row])] = row
+            last[name][int(ranks.of_tensor[row])] = row
     for name, rows in last.items():
         odd = {rank: row for rank, row in rows.items() if queries.device(row) == HOST}
         if name and odd and len(odd) < len(rows):
@@ -29,13 +29,11 @@ def differing_tensors(queries: TraceQueries, ranks: Ranks) -> Iterator[Finding]:
 
 def _finding(queries: TraceQueries, name: str, odd: dict[int, TensorId], rest: dict[int, TensorId]) -> Finding:
     row = next(iter(odd.values()))
-    born = queries.born(row)
-    site = queries.site(queries.user(born)) if born >= 0 else None
     return Finding(
         rule="ranks-differ",
         severity="warning",
         devices=tuple(sorted({HOST, *(queries.device(each) for each in rest.values())})),
-        site=site,
+        site=queries.site(queries.user(queries.born(row))),
         op=queries.producer(row),
         culprit=as_culprit(queries, row, [name]),
         count=len(odd),

@@ -29,7 +29,7 @@ from devtrace.runtime.quiet import (
 
 ROW_FIELDS: Final = ("row", "layout", "producer", "source", "site")
 SETTLING: Final = 64
-"""Ops, and rows, among which those of a tensor are whose device its first use settles: torch fills what it makes."""
+"""So many of the last ops, and extra rows, may be of a tensor whose device its first use settles."""
 _NO_STORAGE: Final = (NotImplementedError, RuntimeError)
 Layout = tuple[Any, Any, int]
 """The latest layout of a shape: (dtype, device, layout id)."""
@@ -194,13 +194,14 @@ class Rows:
         epoch, views, _, _ = stamps.get(tensor)
         return set(views.values()) if epoch == self.epoch else set()
 
-    def correct(self, rows: set[int], device: Any) -> None:
-        """Give those of some rows that are no op's one output another device."""
+    def settle(self, rows: set[int], device: Any) -> None:
+        """Put those of some rows that are among the last extra ones on a device: `torch.cuda.FloatTensor(2, 3)[0]`."""
+        row, layout, width = ROW_FIELDS.index("row"), ROW_FIELDS.index("layout"), len(ROW_FIELDS)
         with self.lock:
-            width, end = len(ROW_FIELDS), len(self.extra_rows)
+            end = len(self.extra_rows)
             for at in range(max(end - SETTLING * width, 0), end, width):
-                if self.extra_rows[at] in rows:
-                    self.extra_rows[at + 1] = self.on_device(self.extra_rows[at + 1], device)
+                if self.extra_rows[at + row] in rows:
+                    self.extra_rows[at + layout] = self.on_device(self.extra_rows[at + layout], device)
 
     def on_device(self, layout: int, device: Any, dtype: Any = None) -> int:
         """Return a layout's like on another device, or of another dtype."""

@@ -282,7 +282,6 @@ class Assembly:
             sites=self.builder.count("sites"),
             devices=self.builder.count("devices"),
             host=self.host,
-            uses_device=bool(np.any((self.device >= 0) & (self.device != self.host))),
         )
         busy = by_device.any(axis=1) | np.any(list(counts.values()), axis=0)
         for row in np.flatnonzero(busy).tolist():

@@ -95,7 +95,7 @@ class Recorder(RecordedOps, Observer):
             return
         with Quiet():
             rows, device = self.rows.of_storage(tensor), device_of(tensor)
-            self.rows.correct(rows, device)
+            self.rows.settle(rows, device)
             heads = state.heads
             for at in range(len(heads) - WIDTH, max(len(heads) - SETTLING * WIDTH, 0) - 1, -WIDTH):
                 head, row, layout = heads[at], heads[at + WIDTH - 2], heads[at + WIDTH - 1]

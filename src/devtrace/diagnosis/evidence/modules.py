@@ -1,0 +1,52 @@
+"""What a rule asks of modules: which line made `model.head`, which moved it, where are its tensors?
+
+head = modules.named(queries, "model.head")
+queries.site(modules.born(queries, head))       # `model.head = nn.Linear(768, 2)`
+modules.moves(queries, head)                    # `model.to(device)`: of it, or of a module around it
+modules.tensors(queries, below="model.head")    # its weight and bias, before and after each move
+queries.module_of_ops == head                   # the ops that ran in its own calls, as a mask
+"""
+
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.trace.ids import NO_MODULE, ModuleId, SiteId, TensorId
+from devtrace.trace.rows import Move
+
+
+def named(queries: TraceQueries, path: str) -> ModuleId:
+    """Return the module of a path, the last of several that had it one after the other; -1 for none."""
+    modules = queries.trace.modules
+    found = (row for row in reversed(range(len(modules))) if path and modules.raw("path", row) == path)
+    return ModuleId(next(found, NO_MODULE))
+
+
+def around(queries: TraceQueries, module: ModuleId) -> list[ModuleId]:
+    """Return a module and those around it, outermost last: of `model.head` also `model`; none for -1."""
+    found = list[ModuleId]()
+    while module >= 0:
+        found.append(module)
+        module = ModuleId(queries.trace.modules.number("parent", module))
+    return found
+
+
+def born(queries: TraceQueries, module: ModuleId) -> SiteId:
+    """Return the user's line that made a module's first tensor, else that attached the module; -1 if none was seen."""
+    path, attached = queries.trace.modules.raw("path", module), queries.trace.modules.number("site", module)
+    own = tensors(queries, "parameter", "buffer", below=path)
+    return queries.user(next((site for _, row in own if (site := queries.born(row)) >= 0), SiteId(attached)))
+
+
+def moves(queries: TraceQueries, module: ModuleId) -> list[Move]:
+    """Return the `.to()` and its kin of a module, or of one around it, the last one first."""
+    movable = around(queries, module)
+    return [move for move in reversed(queries.trace.moves) if move.module.id in movable]
+
+
+def tensors(queries: TraceQueries, *roles: str, below: str = "") -> list[tuple[str, TensorId]]:
+    """Return parameters, buffers and attributes of modules by the names that the recorder noted.
+
+    One that moved is there once for each device, in order. `roles` and `below`, a module's path, leave out others.
+    """
+    ids = {queries.strings.get(role, -2) for role in roles or ("parameter", "buffer", "attribute")}
+    rows = (TensorId(row) for row, role in enumerate(queries.trace.tensors.ints("role").tolist()) if role in ids)
+    named = ((str(queries.trace.tensors.raw("name", row)), row) for row in rows)
+    return [(name, row) for name, row in named if f"{name}.".startswith(f"{below}." if below else "")]
