@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.diagnosis.slugs import Arrival
-from devtrace.source.element_types import CASTS, FLOATS_ONLY, NORMS, is_cast, is_floating, torch_dtype
+from devtrace.source.element_types import CASTS, FLOATS_ONLY, NORMS, is_cast, is_floating
 from devtrace.source.kinds import dtype_named_by
 from devtrace.source.matching import called_name, calls_in, given_trait
 from devtrace.source.parsing import Source
@@ -42,7 +42,8 @@ class Dtype(Trait):
         return True
 
     def literal(self, source: Source, value: str) -> str:
-        return torch_dtype(source, value)
+        """Return `torch.float16` by the name that a source has for torch."""
+        return f"{source.known_as('torch') or 'torch'}.{value}"
 
     def excludes(self, node: ast.expr, scope: Scope, value: str) -> bool:
         call = next(calls_in(node), None)

@@ -13,7 +13,7 @@ from types import CodeType
 from typing import Final
 
 from devtrace.source.flow import statements
-from devtrace.source.matching import called_name, match_code
+from devtrace.source.matching import called_name, match_code, only
 from devtrace.source.parsing import Source, read
 from devtrace.source.safe_values import Scope, class_dict, classes_of, evaluate, run_by
 from devtrace.source.vocabulary import TAKES_ITEMS
@@ -57,4 +57,4 @@ def returned_by(code: CodeType) -> Iterator[tuple[Source, ast.expr | None]]:
     source = read(code.co_filename)
     body = source.body_of(code) if source is not None else None
     if source is not None and body is not None:
-        yield from ((source, each.value) for each in statements(body) if isinstance(each, ast.Return))
+        yield from ((source, each.value) for each in only(ast.Return, statements(body)))

@@ -32,7 +32,7 @@ from devtrace.source.matching import (
 from devtrace.source.multi_value_expr import means_several
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
-from devtrace.source.safe_values import MISSING, Scope, evaluate, is_around, returned_by_call, values
+from devtrace.source.safe_values import MISSING, Scope, evaluate, is_around, returned_by_call, values, worth
 from devtrace.trace.ids import CallId, TensorId
 
 
@@ -246,8 +246,7 @@ class FailingFrame:
     def names_expected_trait(self, node: ast.expr) -> bool:
         """Return whether an expression, as far as look-ups and literals tell, names the expected device."""
         named = (match_code("torch.device($name)", node) or {"name": node})["name"]
-        value = named.value if isinstance(named, ast.Constant) else evaluate(named, self.scope())
-        return names_trait(value, self.expected_trait)
+        return names_trait(worth(named, self.scope()), self.expected_trait)
 
     def _given_to_calls(self, before: int, near: ast.AST | None) -> Iterator[ast.expr]:
         """Yield the expected device as other calls of the function are given it, if it has a value above a line."""

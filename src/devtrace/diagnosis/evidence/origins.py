@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +25,7 @@ from devtrace.source.matching import (
     owner_of,
     same_code,
 )
-from devtrace.source.parsing import Source
+from devtrace.source.parsing import Source, kept_with_source
 from devtrace.source.vocabulary import LIKE_DATA, MAKES, MAKES_ON_HOST, full_name, is_move
 from devtrace.trace.ids import NO_TENSOR, OpId, SiteId, TensorId
 
@@ -176,11 +177,14 @@ def leader(queries: TraceQueries, site: SiteId) -> str:
     Or to which its result is moved: `torch.arange(n).to(t)`. Empty for none.
     """
     found = queries.source_node(site)
-    if found is None:
-        return ""
-    asked = match_code(f"$x.{queries.by.name}", trait_argument(found, queries.by)) or _moved_to(found)
+    return _leader(found.source, found, queries.by) if found is not None else ""
+
+
+@kept_with_source
+def _leader(source: Source, found: SourceNode, by: Trait) -> str:
+    asked = match_code(f"$x.{by.name}", trait_argument(found, by)) or _moved_to(found)
     path = path_of(asked["x"]) if asked is not None else ""
-    return path if path != own_name(found.source, found.node) else ""
+    return path if path != own_name(source, found.node) else ""
 
 
 def followed(queries: TraceQueries, op: OpId) -> TensorId:
@@ -192,14 +196,21 @@ def followed(queries: TraceQueries, op: OpId) -> TensorId:
     path, found = leader(queries, queries.op_site(op)) if is_factory else "", queries.op_node(op)
     if found is None or not path:
         return NO_TENSOR
-    ops, made = queries.trace.ops, queries.trait(queries.outputs(op)[0])
-    for near in map(OpId, (*range(op + 1, min(op + _NEAR, len(ops))), *range(op - 1, max(op - _NEAR, -1), -1))):
-        taken = queries.op_node(near) if ops.number("thread", near) == ops.number("thread", op) else None
-        if taken is not None and taken.function is found.function:
-            for node, row in zip(taken_by(taken), queries.inputs(near), strict=False):
-                if path_of(node) == path and queries.trait(row) == made:
-                    return row
+    made = queries.trait(queries.outputs(op)[0])
+    for near, taken in near_ops(queries, op, op + _NEAR):
+        for given, row in zip(_paths_taken(taken.source, taken), queries.inputs(near), strict=False):
+            if given == path and queries.trait(row) == made and taken.function is found.function:
+                return row
     return NO_TENSOR
+
+
+def near_ops(queries: TraceQueries, op: OpId, end: int) -> Iterator[tuple[OpId, SourceNode]]:
+    """Yield the ops around one in its thread, each with its code: from it on up to an end, then those before."""
+    ops = queries.trace.ops
+    for near in map(OpId, (*range(op, min(end, len(ops))), *range(op - 1, max(op - _NEAR, -1), -1))):
+        found = queries.op_node(near) if ops.number("thread", near) == ops.number("thread", op) else None
+        if found is not None:
+            yield near, found
 
 
 def _moved_to(found: SourceNode) -> dict[str, ast.expr] | None:
@@ -209,6 +220,11 @@ def _moved_to(found: SourceNode) -> dict[str, ast.expr] | None:
     behind = found.source.parent(method) if method is not None else None
     moved = match_code("$made.to($x)", behind) or match_code("$made.type_as($x)", behind)
     return moved if moved is not None and moved["made"] is call else None
+
+
+@kept_with_source
+def _paths_taken(source: Source, found: SourceNode) -> list[str]:
+    return [*map(path_of, taken_by(found))]
 
 
 def taken_by(found: SourceNode) -> list[ast.expr]:
