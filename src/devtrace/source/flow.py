@@ -5,8 +5,6 @@
 A target inside a tuple has a position: `b` of `a, (b, c) = f()` is (1, 0), `z` of `x, *y, z = f()` is (-1,).
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 from collections.abc import Container, Iterable, Iterator
@@ -32,9 +30,11 @@ from devtrace.source.vocabulary import changes_itself, is_move
 
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 DEFINED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+ASSIGNMENTS: Final = (ast.Assign, ast.AnnAssign)
 LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Position = tuple[int, ...]
+Round = ast.For | ast.AsyncFor | ast.comprehension
 
 
 def statements(body: ast.AST) -> Iterator[ast.stmt]:
@@ -73,8 +73,8 @@ def targets(statement: ast.stmt) -> Iterator[Target]:
 def binds(statement: ast.stmt) -> set[str]:
     """Return the variables that a statement assigns, without those of statements inside it."""
     match statement:
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            return {name}
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return {statement.name}
         case ast.Import(names=names) | ast.ImportFrom(names=names):
             return {(alias.asname or alias.name).partition(".")[0] for alias in names}
     found = {each.name for each in getattr(statement, "handlers", ())}
@@ -174,7 +174,7 @@ def nearest_first(found: list[Binding], line: int) -> list[Binding]:
 
 def is_above(source: Source, found: Binding, line: int) -> bool:
     """Return whether a binding is complete above a line: a multi-line `x = (` is not, for lines inside it."""
-    spans = isinstance(found.statement, ast.Assign | ast.AnnAssign)
+    spans = isinstance(found.statement, ASSIGNMENTS)
     return (source.span(found.statement).end_line if spans else found.line) < line
 
 
@@ -184,10 +184,12 @@ def comes_round(source: Source, found: Binding, line: int) -> bool:
     return any(span.line <= line <= span.end_line for span in around)
 
 
-def rounds(source: Source, node: ast.AST) -> Iterator[ast.For | ast.AsyncFor | ast.comprehension]:
+def rounds(source: Source, node: ast.AST) -> Iterator[Round]:
     """Yield the loops and comprehension parts around a node, innermost first."""
     for outer in source.ancestors(node):
-        yield from only((ast.For, ast.AsyncFor, ast.comprehension), (outer, *getattr(outer, "generators", ())))
+        for each in (outer, *getattr(outer, "generators", ())):
+            if isinstance(each, Round):
+                yield each
 
 
 def of_comprehensions(source: Source, node: ast.AST) -> list[str]:
@@ -338,8 +340,8 @@ def _reaches(bound: list[ast.stmt], source: Source, at: ast.AST) -> bool:
 
 def _precedes(statement: ast.stmt, source: Source, at: ast.AST, around: list[ast.AST]) -> bool:
     if statement in around:  # a loop or `with` binds its names for its own body
-        inside = only((ast.For, ast.AsyncFor, ast.With, ast.AsyncWith), [statement])
-        return any(part in around for each in inside for part in each.body)
+        inside = isinstance(statement, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith)
+        return inside and any(part in around for part in getattr(statement, "body", ()))
     if isinstance(statement, (*LOOPS, ast.If, ast.Try, ast.Match)):
         return False  # its body may not have run
     block = source.block(statement)

@@ -3,8 +3,6 @@
 match_code("$x.to($device)", node)        # {"x": <Name>, "device": <Attribute>}, None if the node is something else
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import deque

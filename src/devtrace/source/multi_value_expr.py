@@ -4,8 +4,6 @@ torch.cat(parts(x))      f(*parts(x))      sum(losses(x).values())
 def parts(x): return x, x + 1
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from inspect import CO_GENERATOR

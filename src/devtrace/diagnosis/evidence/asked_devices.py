@@ -3,8 +3,6 @@
 And who gave that code its value: a variable, an attribute, a loop, a default, a flag (`who_asked`).
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial

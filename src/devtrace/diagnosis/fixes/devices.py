@@ -8,8 +8,6 @@
 A frame that runs the code knows it itself: `FailingFrame.device_code`, `.device_beside`.
 """
 
-from __future__ import annotations
-
 import ast
 
 from devtrace.diagnosis.edits import Code
@@ -109,7 +107,7 @@ def _of_parameter(case: MismatchCase, function: NamedFunction) -> str:
     for op, taken in near_ops(queries, made, case.op):  # a GPU's backward pass, which fails, has a thread of its own
         if function not in taken.source.ancestors(taken.node):
             continue
-        given, name = trait_argument(taken, queries.by), next(map(variable, taken_by(taken)), "")
+        given, name = trait_argument(taken, queries.by), next(iter(taken_by(taken.source, taken.node)), "")
         rows = queries.outputs(op) if given is not None else queries.inputs(op)[:1]
         is_there = any(queries.trait(row) == case.expected_trait for row in rows)
         if is_there and given is not None and names_in(given) <= kept:

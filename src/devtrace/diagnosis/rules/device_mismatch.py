@@ -5,8 +5,6 @@ model.head = nn.Linear(8, 2)                # bad: attached after the move
 model.head = nn.Linear(8, 2).to(device)     # good
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
