@@ -1,7 +1,5 @@
 """The command line: run a program under devtrace, look at its trace, compare two, check the environment."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

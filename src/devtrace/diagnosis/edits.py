@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from devtrace.diagnosis.findings import Edit, Site
-from devtrace.source.matching import called_name, keyword, nodes_of, owner_of
+from devtrace.source.matching import keyword, nodes_of
 from devtrace.source.parsing import Source, parse
 
 _TIGHT = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant, ast.List, ast.Tuple, ast.Dict)
@@ -102,9 +102,10 @@ class Code:
 
     def method_call(self, call: ast.AST) -> str:
         """Return `to(d)` of `x.to(d)`; empty for what is no call of a method."""
-        if not isinstance(call, ast.Call) or owner_of(call) is None:
-            return ""
-        return f"{called_name(call)}({', '.join(self.text(part) for part in (*call.args, *call.keywords))})"
+        match call:
+            case ast.Call(func=ast.Attribute(attr=name), args=given, keywords=words):
+                return f"{name}({', '.join(map(self.text, (*given, *words)))})"
+        return ""
 
     def called_on(self, node: ast.expr, call: str) -> str:
         """Return `x.call()` or `(a + b).call()`."""

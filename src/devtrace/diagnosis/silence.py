@@ -5,8 +5,6 @@ total += loss.item()    # devtrace: ignore[host-sync]
 [tool.devtrace]         ignore = ["host-sync"], baseline = "known.json" (which `devtrace run --json` wrote before)
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -12,7 +12,8 @@ from devtrace.diagnosis.fixes import at_binding
 from devtrace.diagnosis.fixes.changes import Anchor, Proposal, Within, rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, Ranked, failing_frame, odd_expression, suggested
 from devtrace.dtypes import autocast_regions
-from devtrace.source.element_types import CAST_BY_AUTOCAST, NUMBERS, TAKES_NUMBER, is_floating, torch_dtype
+from devtrace.dtypes.trait import DTYPE
+from devtrace.source.element_types import CAST_BY_AUTOCAST, NUMBERS, TAKES_NUMBER, is_floating
 from devtrace.source.kinds import is_module
 from devtrace.source.matching import (
     alone,
@@ -54,7 +55,7 @@ def cast_for_numpy(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
 
 def _written(case: MismatchCase, code: Code) -> str:
-    return torch_dtype(code.source, case.expected_trait)
+    return DTYPE.literal(code.source, case.expected_trait)
 
 
 def fill_with_what_fits(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -68,7 +69,7 @@ def numbers_that_fit(
 ) -> Iterator[Fix]:
     """Yield the largest, or smallest, number of a dtype in place of one that overflows it."""
     code = f"{frame.code.text(tensor)}.dtype" if tensor is not None else ""
-    root = torch_dtype(frame.source, "").removesuffix(".")
+    root = DTYPE.literal(frame.source, "").removesuffix(".")
     for call in calls_in(frame.expression):
         words = [keyword(call, word) for word in NUMBERS]
         given = next(filter(None, words), call.args[-1] if call.args else None)
@@ -76,7 +77,7 @@ def numbers_that_fit(
         if given is None or value is None or (isinf(value) and not is_floating(dtype)):
             continue
         asked = keyword(call, "dtype")
-        named = code or (frame.code.text(asked) if asked is not None else torch_dtype(frame.source, dtype))
+        named = code or (frame.code.text(asked) if asked is not None else DTYPE.literal(frame.source, dtype))
         info = "finfo" if is_floating(dtype) else "iinfo"
         new = f"{root}.{info}({named}).{'min' if value < 0 else 'max'}"
         yield from rewritten(frame.code, {given: new}, "fixed.number", moved)

@@ -74,10 +74,10 @@ def came_from_numpy(case: MismatchCase) -> Verdict | None:
 
 def _is_collated(case: MismatchCase) -> bool:
     """Return whether a loop gets it in float64 from a loader, in a program with arrays: these have that dtype."""
-    bound = case.binding_of(case.name) if case.odd_trait == "float64" else None
-    if bound is None or not isinstance(bound[1], ast.For):
-        return False
-    return not {each.partition(".")[0] for each in bound[0].source.imports.values()}.isdisjoint(("numpy", "pandas"))
+    match case.binding_of(case.name):
+        case frame, ast.For() if case.odd_trait == "float64":
+            return any(each.partition(".")[0] in ("numpy", "pandas") for each in frame.source.imports.values())
+    return False
 
 
 def array_was_float64(case: MismatchCase) -> Verdict | None:

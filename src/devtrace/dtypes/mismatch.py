@@ -3,8 +3,6 @@
 A layer that no cast reached is odd in a model that was cast; else the model's dtype is what its inputs have to have.
 """
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from dataclasses import replace

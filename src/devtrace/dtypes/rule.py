@@ -31,10 +31,9 @@ def dtype_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, text:
     mismatch = find_dtype_mismatch(of_dtypes, moment, op, text)
     if mismatch is None:
         return _in_a_new_tensor(of_dtypes, moment, op, text)
-    with speaking_of("dtype"):
+    with speaking_of(DTYPE.name):
         found = explained(MismatchCase.of(of_dtypes, moment, mismatch), "dtype-mismatch", _birth_by_name)
-    devices = map(queries.device, (mismatch.odd_tensor, *queries.inputs(op)))
-    return replace(found, devices=tuple(dict.fromkeys(devices)))
+    return replace(found, devices=queries.devices_of(mismatch.odd_tensor, *queries.inputs(op)))
 
 
 def _birth_by_name(case: MismatchCase) -> Site | None:

@@ -5,8 +5,6 @@ stream. So a device whose state equals the host's *is* the host's stream: after 
 checkpointing puts both states back. Only a device that was seeded or set to something else draws from its own.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ operators need one read of a storage tag per tensor and, for a new tensor, one w
 lists of lists, odd layouts) leaves the hot path.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any

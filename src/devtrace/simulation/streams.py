@@ -1,7 +1,5 @@
 """Streams and events: work on a simulated device is done when the call returns, so there is nothing to wait for."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 import time

@@ -3,8 +3,6 @@
 They are on the class, so they work in every thread, and calls that ask for no device cost what they always did.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Branches that a program did not take, by the lines that ran and by look-ups."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Container, Iterator, Sequence
 from itertools import takewhile

@@ -5,8 +5,6 @@ goes through is there still: the turn that failed is one of which the frame belo
 first whose expression mixes traits (devices, or dtypes). Where several are left and none mixes, it may be any.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Callable, Iterable, Iterator

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from devtrace.source.parsing import Source
-
 CASTS: Final[Mapping[str, str]] = {
     "bfloat16": "bfloat16", "bool": "bool", "byte": "uint8", "cdouble": "complex128", "cfloat": "complex64",
     "char": "int8", "double": "float64", "float": "float32", "half": "float16", "int": "int32", "long": "int64",
@@ -77,8 +75,3 @@ def is_cast(method: str) -> bool:
 
 def is_floating(dtype: str) -> bool:
     return dtype.startswith(("float", "bfloat", "complex"))
-
-
-def torch_dtype(source: Source, dtype: str) -> str:
-    """Return `torch.float16` by the name that a source has for torch."""
-    return f"{source.known_as('torch') or 'torch'}.{dtype}"

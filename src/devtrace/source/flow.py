@@ -5,8 +5,6 @@
 A target inside a tuple has a position: `b` of `a, (b, c) = f()` is (1, 0), `z` of `x, *y, z = f()` is (-1,).
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 from collections.abc import Container, Iterable, Iterator
@@ -14,14 +12,17 @@ from typing import Final, NamedTuple
 
 from devtrace.source.branches import is_on_every_way
 from devtrace.source.matching import (
+    assigned_names,
     blocks_of,
     called_name,
     chain,
     listed,
     names_in,
     nodes_of,
+    only,
     owner_of,
     same_code,
+    star_at,
     variable,
 )
 from devtrace.source.parsing import FunctionNode, Source, kept_with_source
@@ -29,9 +30,11 @@ from devtrace.source.vocabulary import changes_itself, is_move
 
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 DEFINED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+ASSIGNMENTS: Final = (ast.Assign, ast.AnnAssign)
 LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Position = tuple[int, ...]
+Round = ast.For | ast.AsyncFor | ast.comprehension
 
 
 def statements(body: ast.AST) -> Iterator[ast.stmt]:
@@ -63,17 +66,17 @@ def targets(statement: ast.stmt) -> Iterator[Target]:
             yield from (Target(each.optional_vars, each.context_expr) for each in items if each.optional_vars)
         case ast.For(target=target, iter=value) | ast.AsyncFor(target=target, iter=value):
             yield Target(target, value, loops=True)
-    for node in ast.iter_child_nodes(statement):
-        for inner in nodes_of(ast.NamedExpr, node) if isinstance(node, ast.expr) else ():
-            yield Target(inner.target, inner.value, is_inner=True)
+    for inner in nodes_of(ast.NamedExpr, *only(ast.expr, ast.iter_child_nodes(statement))):
+        yield Target(inner.target, inner.value, is_inner=True)
 
 
 def binds(statement: ast.stmt) -> set[str]:
     """Return the variables that a statement assigns, without those of statements inside it."""
-    if isinstance(statement, DEFINED):
-        return {statement.name}
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return {(alias.asname or alias.name).partition(".")[0] for alias in statement.names}
+    match statement:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return {statement.name}
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            return {(alias.asname or alias.name).partition(".")[0] for alias in names}
     found = {each.name for each in getattr(statement, "handlers", ())}
     parts = [each.pattern for each in getattr(statement, "cases", ())]
     parts += [part for part in ast.iter_child_nodes(statement) if not isinstance(part, ast.stmt | ast.match_case)]
@@ -102,7 +105,7 @@ class Binding(NamedTuple):
         value: ast.expr | None = None if self.loops else self.value
         for index in self.position:
             parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
-            is_written = -len(parts) <= index < len(parts) and not any(isinstance(each, ast.Starred) for each in parts)
+            is_written = -len(parts) <= index < len(parts) == star_at(parts)
             value = parts[index] if is_written else None
         return value
 
@@ -139,7 +142,7 @@ def values_given(source: Source, statement: ast.stmt) -> dict[str, ast.expr]:
 
 def _paths(target: ast.expr, position: Position) -> Iterator[tuple[str, Position]]:
     if isinstance(target, ast.Tuple | ast.List):
-        star = next((at for at, part in enumerate(target.elts) if isinstance(part, ast.Starred)), len(target.elts))
+        star = star_at(target.elts)
         for index, part in enumerate(target.elts):
             yield from _paths(part, (*position, index if index <= star else index - len(target.elts)))
     elif path := path_of(target):
@@ -171,33 +174,36 @@ def nearest_first(found: list[Binding], line: int) -> list[Binding]:
 
 def is_above(source: Source, found: Binding, line: int) -> bool:
     """Return whether a binding is complete above a line: a multi-line `x = (` is not, for lines inside it."""
-    spans = isinstance(found.statement, ast.Assign | ast.AnnAssign)
+    spans = isinstance(found.statement, ASSIGNMENTS)
     return (source.span(found.statement).end_line if spans else found.line) < line
 
 
 def comes_round(source: Source, found: Binding, line: int) -> bool:
     """Return whether one loop is around a binding and a line: a binding below may have run before."""
-    around = (source.span(each) for each in source.ancestors(found.statement) if isinstance(each, LOOPS))
+    around = map(source.span, only(LOOPS, source.ancestors(found.statement)))
     return any(span.line <= line <= span.end_line for span in around)
 
 
-def rounds(source: Source, node: ast.AST) -> Iterator[ast.For | ast.AsyncFor | ast.comprehension]:
+def rounds(source: Source, node: ast.AST) -> Iterator[Round]:
     """Yield the loops and comprehension parts around a node, innermost first."""
     for outer in source.ancestors(node):
         for each in (outer, *getattr(outer, "generators", ())):
-            if isinstance(each, ast.For | ast.AsyncFor | ast.comprehension):
+            if isinstance(each, Round):
                 yield each
+
+
+def of_comprehensions(source: Source, node: ast.AST) -> list[str]:
+    """Return the variables of the comprehensions around a node."""
+    return assigned_names(*(each.target for each in only(ast.comprehension, rounds(source, node))))
 
 
 def unpacked(iterated: ast.expr, position: Position) -> tuple[ast.expr, Position]:
     """Return the iterable of a loop's target: y for `b` of `for a, b in zip(x, y)`."""
-    if not isinstance(iterated, ast.Call) or not iterated.args or not position:
-        return iterated, position
-    name = variable(iterated.func)
-    if name == "zip" and position[0] < len(iterated.args):
-        return unpacked(iterated.args[position[0]], position[1:])
-    if name == "enumerate" and position[0] == 1:
-        return unpacked(iterated.args[0], position[1:])
+    match iterated:
+        case ast.Call(func=ast.Name(id="zip"), args=given) if position and position[0] < len(given):
+            return unpacked(given[position[0]], position[1:])
+        case ast.Call(func=ast.Name(id="enumerate"), args=[given, *_]) if position[:1] == (1,):
+            return unpacked(given, position[1:])
     return iterated, position
 
 
@@ -239,8 +245,7 @@ def operands(node: ast.AST) -> list[ast.expr]:
     match node:
         case ast.Call(args=given, keywords=words):
             parts = [each.value if isinstance(each, ast.Starred) else each for each in given]
-            owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-            return [*owner, *parts, *(word.value for word in words)]
+            return [*filter(None, [owner_of(node)]), *parts, *(word.value for word in words)]
         case ast.BinOp(left=left, right=right):
             return [left, right]
         case ast.AugAssign(target=target, value=value):
@@ -254,7 +259,7 @@ def operands(node: ast.AST) -> list[ast.expr]:
         case ast.Assign(targets=[ast.Subscript(value=owner, slice=index)], value=value):
             return [owner, *_indexes(index), value]
         case ast.Assign(targets=given, value=value):
-            return [*(each.value for each in given if isinstance(each, ast.Attribute)), value]
+            return [*(each.value for each in only(ast.Attribute, given)), value]
     return []
 
 
@@ -276,7 +281,7 @@ def is_written(node: ast.AST, variable: str) -> bool:
         case ast.AugAssign(target=target):
             return _is_of(target, variable)
         case ast.Assign(targets=given):
-            return any(isinstance(each, ast.Subscript) and _is_of(each, variable) for each in given)
+            return any(_is_of(each, variable) for each in only(ast.Subscript, given))
     return False
 
 
@@ -309,8 +314,8 @@ def is_bound(name: str, source: Source, at: ast.AST, running: Container[str], na
         function = _running(source, function)
     bound = [each for each in statements(source.tree) if name in binds(each)]
     if bound and not isinstance(at, FunctionNode) and source.function(at) is None:
-        value = getattr(bound[0], "value", None) if isinstance(bound[0], ast.Assign) else None
-        reads_former = isinstance(bound[0], ast.AugAssign) or (value is not None and name in names_in(value))
+        reads_former = any(name in names_in(each.value) for each in only(ast.Assign, bound[:1]))
+        reads_former = reads_former or isinstance(bound[0], ast.AugAssign)
         was_there = _are_above(bound, source, at) or reads_former  # `x += 1` of a cell's former value
         return _reaches(bound, source, at) or (name in namespace and was_there)
     return name in namespace or hasattr(builtins, name)
@@ -336,7 +341,7 @@ def _reaches(bound: list[ast.stmt], source: Source, at: ast.AST) -> bool:
 def _precedes(statement: ast.stmt, source: Source, at: ast.AST, around: list[ast.AST]) -> bool:
     if statement in around:  # a loop or `with` binds its names for its own body
         inside = isinstance(statement, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith)
-        return inside and any(part in around for part in statement.body)  # type: ignore[attr-defined]
+        return inside and any(part in around for part in getattr(statement, "body", ()))
     if isinstance(statement, (*LOOPS, ast.If, ast.Try, ast.Match)):
         return False  # its body may not have run
     block = source.block(statement)

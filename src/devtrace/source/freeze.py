@@ -12,8 +12,6 @@ No code of anybody's runs, as long as the caller is quiet. Members come from dic
 methods that Python calls by itself a stand-in's class has few, and these, like all its functions, are `inert`.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

@@ -3,8 +3,6 @@
 No class is asked: what it inherits from is read, and torch is not imported.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

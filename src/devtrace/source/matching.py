@@ -3,12 +3,10 @@
 match_code("$x.to($device)", node)        # {"x": <Name>, "device": <Attribute>}, None if the node is something else
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import deque
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, Final, TypeGuard, TypeVar
 
@@ -54,8 +52,10 @@ def _fill(hole: str, code: Any, found: dict[str, Any]) -> bool:
 
 
 def _takes_any_arguments(pattern: ast.AST) -> bool:
-    arguments = pattern.args if isinstance(pattern, ast.Call) else []
-    return len(arguments) == 1 and isinstance(arguments[0], ast.Constant) and arguments[0].value is ...
+    match pattern:
+        case ast.Call(args=[ast.Constant(value=value)]):
+            return value is ...
+    return False
 
 
 def same_code(one: Any, other: Any) -> bool:
@@ -65,7 +65,7 @@ def same_code(one: Any, other: Any) -> bool:
 
 def called_name(call: ast.AST) -> str:
     """Return `c` of `a.b.c(...)` and of `c(...)`."""
-    function = call.func if isinstance(call, ast.Call) else None
+    function = getattr(call, "func", None)
     return getattr(function, "attr", "") or variable(function)
 
 
@@ -83,8 +83,10 @@ def may_be_text(node: ast.expr, text: str) -> bool:
 
 def owner_of(call: ast.AST | None) -> ast.expr | None:
     """Return `a.b` of `a.b.c(...)`; None for what is no call of a method."""
-    function = call.func if isinstance(call, ast.Call) else None
-    return function.value if isinstance(function, ast.Attribute) else None
+    match call:
+        case ast.Call(func=ast.Attribute(value=owner)):
+            return owner
+    return None
 
 
 def variable(node: object) -> str:
@@ -112,6 +114,16 @@ def listed(node: ast.expr) -> list[ast.expr]:
     return node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
 
 
+def star_at(parts: Sequence[ast.expr]) -> int:
+    """Return the place of the first starred item; how many there are where none is."""
+    return next((at for at, part in enumerate(parts) if isinstance(part, ast.Starred)), len(parts))
+
+
+def is_step(node: object) -> TypeGuard[ast.Attribute | ast.Subscript]:
+    """Return whether code is a part of something else: `x.y`, `x[0]`."""
+    return isinstance(node, ast.Attribute | ast.Subscript)
+
+
 def written_out(node: ast.AST) -> list[ast.expr]:
     """Return the items of a container display, of a dictionary its values, of a comprehension its element."""
     match node:
@@ -125,14 +137,20 @@ def written_out(node: ast.AST) -> list[ast.expr]:
 def chain(node: ast.AST) -> Iterator[ast.AST]:
     """Yield a chain from its end inwards: of `x.sum(0)[1]` that itself, `x.sum(0)`, `x.sum`, `x`."""
     yield node
-    while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
-        yield (node := node.func if isinstance(node, ast.Call) else node.value)
+    match node:
+        case ast.Call(func=inner) | ast.Attribute(value=inner) | ast.Subscript(value=inner):
+            yield from chain(inner)
+
+
+def only(kind: type[N] | tuple[type[N], ...], nodes: Iterable[object]) -> Iterator[N]:
+    """Yield the nodes that are of a kind, or of one of several."""
+    return (node for node in nodes if isinstance(node, kind))
 
 
 def nodes_of(kind: type[N], *trees: ast.AST) -> Iterator[N]:
     """Yield the nodes of one kind in pieces of code, these themselves among them."""
     found = _with_statements if issubclass(kind, ast.stmt) else nodes_in
-    return (node for tree in trees for node in found(tree) if isinstance(node, kind))
+    return only(kind, (node for tree in trees for node in found(tree)))
 
 
 def blocks_of(node: ast.AST) -> Iterator[ast.AST]:

@@ -4,8 +4,6 @@ torch.cat(parts(x))      f(*parts(x))      sum(losses(x).values())
 def parts(x): return x, x + 1
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from inspect import CO_GENERATOR
@@ -13,7 +11,7 @@ from types import CodeType
 from typing import Final
 
 from devtrace.source.flow import statements
-from devtrace.source.matching import called_name, match_code
+from devtrace.source.matching import called_name, match_code, only
 from devtrace.source.parsing import Source, read
 from devtrace.source.safe_values import Scope, class_dict, classes_of, evaluate, run_by
 from devtrace.source.vocabulary import TAKES_ITEMS
@@ -57,4 +55,4 @@ def returned_by(code: CodeType) -> Iterator[tuple[Source, ast.expr | None]]:
     source = read(code.co_filename)
     body = source.body_of(code) if source is not None else None
     if source is not None and body is not None:
-        yield from ((source, each.value) for each in statements(body) if isinstance(each, ast.Return))
+        yield from ((source, each.value) for each in only(ast.Return, statements(body)))

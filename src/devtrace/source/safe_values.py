@@ -22,7 +22,7 @@ from types import (
 )
 from typing import Any, Final, NamedTuple
 
-from devtrace.source.matching import called_name
+from devtrace.source.matching import called_name, is_step, variable
 from devtrace.source.parsing import Source, Span, read
 from devtrace.source.stand_ins import Frame
 
@@ -84,14 +84,15 @@ def is_around(function: object, name: str, file: str, line: int) -> bool:
 
 def evaluate(node: ast.AST, scope: Scope) -> Any:
     """Look up a name, an attribute path or a constant subscript; MISSING when that takes more than look-ups."""
-    if isinstance(node, ast.Name):
-        return scope.lookup(node.id)
-    if isinstance(node, ast.Attribute):
-        return attribute(evaluate(node.value, scope), node.attr)
-    if isinstance(node, ast.Subscript):
-        return item(evaluate(node.value, scope), _index(node.slice, scope))
-    if isinstance(node, ast.NamedExpr):
-        return evaluate(node.target, scope)
+    match node:
+        case ast.Name(id=name):
+            return scope.lookup(name)
+        case ast.Attribute(value=owner, attr=name):
+            return attribute(evaluate(owner, scope), name)
+        case ast.Subscript(value=owner, slice=index):
+            return item(evaluate(owner, scope), _index(index, scope))
+        case ast.NamedExpr(target=target):
+            return evaluate(target, scope)
     return MISSING
 
 
@@ -178,8 +179,9 @@ def _returned(owner: Any, function: Any) -> tuple[ast.expr, Scope] | None:
         return None
     function = source.function_at(code.co_firstlineno)
     body = function.body[ast.get_docstring(function) is not None :] if function is not None else []
-    if len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None:
-        return body[0].value, Scope({code.co_varnames[0]: owner}, {})
+    match body:
+        case [ast.Return(value=ast.expr() as value)]:
+            return value, Scope({code.co_varnames[0]: owner}, {})
     return None
 
 
@@ -269,7 +271,7 @@ def _paths(node: ast.AST) -> Iterator[ast.expr]:
     """Yield maximal chains of names, attributes and subscripts below a node, and those inside their indexes."""
     if isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.NamedExpr):
         yield node
-    inner = _chain_parts(node) if isinstance(node, ast.Attribute | ast.Subscript) else ast.iter_child_nodes(node)
+    inner = _chain_parts(node) if is_step(node) else ast.iter_child_nodes(node)
     for child in inner:
         if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             yield from _paths(child)
@@ -277,17 +279,19 @@ def _paths(node: ast.AST) -> Iterator[ast.expr]:
 
 def _chain_parts(node: ast.AST) -> Iterator[ast.AST]:
     """Yield a chain's indexes, and its first link if that is no name."""
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        if isinstance(node, ast.Subscript):
-            yield node.slice
-        node = node.value
-    if not isinstance(node, ast.Name):
-        yield node
+    match node:
+        case ast.Attribute(value=owner):
+            yield from _chain_parts(owner)
+        case ast.Subscript(value=owner, slice=index):
+            yield index
+            yield from _chain_parts(owner)
+        case _ if not variable(node):
+            yield node
 
 
 def _longest(path: ast.expr, source: Source, scope: Scope) -> Value | None:
     while (value := evaluate(path, scope)) is MISSING:
-        if not isinstance(path, ast.Attribute | ast.Subscript):
+        if not is_step(path):
             return None
         path = path.value
     return Value(path, source.segment(path), value)
@@ -311,6 +315,12 @@ def plain(node: ast.AST, scope: Scope) -> str | int | None:
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return None
     return value if type(value) in (str, int) else None
+
+
+def worth(node: ast.AST, scope: Scope) -> Any:
+    """Return the value of code that is a literal, a look-up, or computes a text or number; else MISSING."""
+    computed = plain(node, scope)
+    return evaluate(node, scope) if computed is None else computed
 
 
 def _value(node: ast.AST, scope: Scope) -> Any:

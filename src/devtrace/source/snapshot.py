@@ -4,8 +4,6 @@ snapshot.objects         # stand-ins, made when a rule first asks
 snapshot.let_go()        # from here on nothing of the program is held
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

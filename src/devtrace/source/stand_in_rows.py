@@ -8,8 +8,6 @@ of values of rows before it, and is given items and members that may lead anywhe
 functions are `inert`, and whatever a row says is made by the functions here.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields

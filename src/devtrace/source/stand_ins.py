@@ -3,8 +3,6 @@
 A class of the program that inherits from one of torch is one that inherits from its stand-in (`freeze.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import CodeType
 from typing import Any, Final

@@ -16,6 +16,7 @@ from devtrace.diagnosis.evidence.moves import move_of, moves_from, moves_of
 from devtrace.diagnosis.evidence.origins import factory_call, find_origin, lineage, trait_argument
 from devtrace.diagnosis.evidence.source_text import assigned_names
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.diagnosis.evidence.trait import DEVICE
 from devtrace.diagnosis.findings import Site
 from devtrace.trace.ids import OpId
 from samples import Sample
@@ -143,7 +144,7 @@ def test_a_computed_tensor_is_followed_to_the_preferred_parent_else_to_the_large
     ],
 )
 def test_a_factory_with_a_device_is_known_by_its_call(text: str, given: bool) -> None:
-    assert (trait_argument(code(text), "device") is not None) is given
+    assert (trait_argument(code(text), DEVICE) is not None) is given
     assert (factory_call(code(text)) is None) is text.startswith("model")
 
 

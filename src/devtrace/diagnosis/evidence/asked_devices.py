@@ -3,12 +3,10 @@
 And who gave that code its value: a variable, an attribute, a loop, a default, a flag (`who_asked`).
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
@@ -26,7 +24,7 @@ from devtrace.source.matching import (
     same_code,
     variable,
 )
-from devtrace.source.safe_values import MISSING, class_dict, evaluate, full_name_of, plain
+from devtrace.source.safe_values import MISSING, class_dict, evaluate, full_name_of, plain, worth
 from devtrace.source.vocabulary import DEVICE_LISTS, full_name, takes_number
 from devtrace.words.catalogue import sentence
 
@@ -74,8 +72,7 @@ def devices_named(frame: FailingFrame, node: ast.AST) -> list[str]:
 
     Of a `functools.partial`: its arguments.
     """
-    computed = plain(node, frame.scope())
-    value: Any = evaluate(node, frame.scope()) if computed is None else computed
+    value = worth(node, frame.scope())
     if value is MISSING:
         value = _numbers(node, frame)
     if type(value) is partial:

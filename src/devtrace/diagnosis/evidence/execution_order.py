@@ -118,6 +118,6 @@ def _bodies(source: Source) -> dict[str, set[str]]:
             called[node.name] |= {getattr(base, "attr", variable(base)) for base in node.bases}
         if isinstance(node, NamedFunction):
             around = source.parent(node)
-            name = around.name if node.name == "__init__" and isinstance(around, ast.ClassDef) else node.name
+            name = getattr(around, "name", "") if node.name == "__init__" else node.name
             called[name] |= run_names(node)
     return called

@@ -14,12 +14,10 @@ from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.source_text import stays_there
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.evidence.trait import Trait
-from devtrace.diagnosis.findings import Edit
 from devtrace.source import flow, kinds
 from devtrace.source.branches import was_passed_by
 from devtrace.source.kinds import names_trait
 from devtrace.source.matching import (
-    assigned_names,
     called_name,
     calls_in,
     given_trait,
@@ -28,11 +26,12 @@ from devtrace.source.matching import (
     match_code,
     names_in,
     nodes_of,
+    only,
 )
 from devtrace.source.multi_value_expr import means_several
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
-from devtrace.source.safe_values import MISSING, Scope, evaluate, is_around, returned_by_call, values
+from devtrace.source.safe_values import MISSING, Scope, evaluate, is_around, returned_by_call, values, worth
 from devtrace.trace.ids import CallId, TensorId
 
 
@@ -66,10 +65,6 @@ class FailingFrame:
         found = (find(moment, number, expected_trait) for number in range(len(moment.frames)))
         return [frame for frame in found if frame is not None]
 
-    def has(self, edit: Edit) -> bool:
-        """Return whether an edit is of the file or the cell that the frame runs."""
-        return (self.code.site.file, self.code.site.cell) == (edit.file, edit.cell)
-
     @property
     def variables(self) -> dict[str, Any]:
         return self.moment.variables(self.number)
@@ -95,8 +90,7 @@ class FailingFrame:
     @property
     def expression(self) -> ast.AST:
         """Return the outermost expression around what the frame runs."""
-        inside = [node for node in self.source.ancestors(self.source_node.node) if isinstance(node, ast.expr)]
-        return inside[-1] if inside else self.source_node.node
+        return [self.source_node.node, *only(ast.expr, self.source.ancestors(self.source_node.node))][-1]
 
     @property
     def line(self) -> int:
@@ -113,8 +107,7 @@ class FailingFrame:
 
     def bindings(self, variable: str) -> list[ast.stmt]:
         """Return the statements up to the frame's line that give a variable its value, in order."""
-        around = flow.rounds(self.source, self.source_node.node)
-        if variable in assigned_names(*(each.target for each in around if isinstance(each, ast.comprehension))):
+        if variable in flow.of_comprehensions(self.source, self.source_node.node):
             return []
         found = flow.bindings(self.source, self.body, variable)
         above = [each.statement for each in found if not each.is_inner and each.line <= self.line]
@@ -142,7 +135,7 @@ class FailingFrame:
 
         Code that computes with something `near` asks a tensor before it writes a literal: `x.device`, not `"cuda:0"`.
         """
-        if near is not None and not self._is_usual:
+        if near is not None and not self._by.goes_through_modules(self.expected_trait):  # an op demands it: an index
             return self._literal
         known, given = self._unchanged(before), list(self._given_to_calls(before, near))
         beside = names_in(near) if near is not None else set[str]()
@@ -166,11 +159,6 @@ class FailingFrame:
     @property
     def _by(self) -> Trait:
         return self.moment.queries.by
-
-    @property
-    def _is_usual(self) -> bool:
-        """False for a dtype that an op demands, whatever the others have: of an index, of a mask."""
-        return self._by.goes_through_modules(self.expected_trait)
 
     @property
     def _literal(self) -> str:
@@ -205,10 +193,9 @@ class FailingFrame:
 
     def _may_have_none(self, variable: str) -> bool:
         """Return whether another module of a loop has no parameters: an activation in `for layer in net`."""
-        around = self.source.ancestors(self.source_node.statement)
-        loops = [each for each in around if type(each) is ast.For and variable in flow.binds(each)]
-        items = kinds.modules_in(evaluate(loops[0].iter, self.scope())) if loops else []
-        return any(not any(registered(each)) for each in items)
+        around = only(ast.For, self.source.ancestors(self.source_node.statement))
+        loops = (evaluate(each.iter, self.scope()) for each in around if variable in flow.binds(each))
+        return any(not any(registered(each)) for each in kinds.modules_in(next(loops, None)))
 
     def _device_of_called(self, near: ast.AST, before: int) -> str:
         """Return `next(self.net.parameters()).device` for an argument of `self.net(zeros(2))`."""
@@ -246,8 +233,7 @@ class FailingFrame:
     def names_expected_trait(self, node: ast.expr) -> bool:
         """Return whether an expression, as far as look-ups and literals tell, names the expected device."""
         named = (match_code("torch.device($name)", node) or {"name": node})["name"]
-        value = named.value if isinstance(named, ast.Constant) else evaluate(named, self.scope())
-        return names_trait(value, self.expected_trait)
+        return names_trait(worth(named, self.scope()), self.expected_trait)
 
     def _given_to_calls(self, before: int, near: ast.AST | None) -> Iterator[ast.expr]:
         """Yield the expected device as other calls of the function are given it, if it has a value above a line."""
@@ -259,7 +245,7 @@ class FailingFrame:
     def device_beside(self, node: ast.AST) -> str:
         """Return `deep.device`: the device of another tensor in the frame's line, else in its scope."""
         taken = {id(inner) for inner in ast.walk(node)}
-        if not self._is_usual:
+        if not self._by.goes_through_modules(self.expected_trait):
             return self._literal
         for value in values(self.source_node.node, self.source, self.scope()):
             runs = [*calls_in(value.node), *nodes_of(ast.NamedExpr, value.node)]
@@ -295,7 +281,7 @@ class FailingFrame:
         made = queries.op_node(queries.producer(row))
         if made is None or made.statement is not self.source_node.statement or made.node is self.source_node.node:
             return None  # a call within which the op failed, too
-        return made.node if isinstance(made.node, ast.expr) else None
+        return next(only(ast.expr, [made.node]), None)
 
     def _made_within(self, row: TensorId) -> bool:
         """Return whether a module within the failing call made it, or a hook: the line does not pass it."""
@@ -328,15 +314,15 @@ class FailingFrame:
 
     def _operand(self, row: TensorId) -> ast.expr | None:
         """Return the side of a binary operation by its inputs, else the one operand that look-ups cannot tell."""
-        node, queries = self.source_node.node, self.moment.queries
-        inputs = queries.inputs(queries.failed)
-        if isinstance(node, ast.BinOp) and len(inputs) == 2 and inputs[0] != inputs[1]:
-            return {inputs[0]: node.left, inputs[1]: node.right}.get(row)
+        queries = self.moment.queries
+        match self.source_node.node, queries.inputs(queries.failed):
+            case ast.BinOp(left=left, right=right), [one, other] if one != other:
+                return {one: left, other: right}.get(row)
         read = [(each, self._found(each)) for each in self._operands()]
         is_part = any(self.moment.is_in(value, row) for _, value in read)
-        left = [x for x, value in read if value is MISSING and not isinstance(getattr(x, "operand", x), ast.Constant)]
-        is_other = is_part or len(left) != 1 or self._by.excludes(left[0], self.scope(), queries.trait(row))
-        return None if is_other else left[0]
+        unknown = [x for x, value in read if value is MISSING and type(getattr(x, "operand", x)) is not ast.Constant]
+        is_other = is_part or len(unknown) != 1 or self._by.excludes(unknown[0], self.scope(), queries.trait(row))
+        return None if is_other else unknown[0]
 
     def _found(self, node: ast.expr) -> Any:
         """Look up an operand; a slice of a list or tuple is no tensor, and stands for the whole."""

@@ -23,7 +23,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source import kinds
 from devtrace.source.flow import defaults, path_of
-from devtrace.source.matching import called_name, calls_in, given_trait, keyword, match_code, owner_of
+from devtrace.source.matching import called_name, calls_in, given_trait, keyword, match_code, only, owner_of
 from devtrace.source.parsing import NamedFunction
 from devtrace.source.safe_values import evaluate, instance_dict
 from devtrace.source.vocabulary import BY_NUMBER, is_move
@@ -109,10 +109,12 @@ def _came_by_one_word(queries: TraceQueries, rows: list[TensorId], files: list[s
 
 def _names(node: ast.AST, device: str) -> bool:
     """Return whether code is the literal of a device: `"cuda:1"`, or the number in `.cuda(1)`."""
-    if isinstance(node, ast.Call) and called_name(node) in BY_NUMBER and node.args:
-        value = getattr(node.args[0], "value", None)
-        return type(value) is int and f"cuda:{value}" == device
-    return isinstance(node, ast.Constant) and node.value == device
+    match node:
+        case ast.Call(args=[ast.Constant(value=int() as number), *_]) if called_name(node) in BY_NUMBER:
+            return f"cuda:{number}" == device
+        case ast.Constant(value=text):
+            return bool(text == device)
+    return False
 
 
 def _asks_beside_a_default(queries: TraceQueries, mismatch: Mismatch) -> Site | None:
@@ -156,9 +158,8 @@ def _asked_for(moment: FailingMoment, mismatch: Mismatch) -> Iterator[Site]:
         frame = FailingFrame.of(moment, name.frame, HOST)
         if frame is None or name.last.kind not in ("parameter", "buffer"):
             continue
-        for statement in frame.bindings(name.references[0].text)[-1:]:
-            given = filter(None, map(given_trait, calls_in(statement)))
-            if isinstance(statement, ast.Assign) and any(map(frame.names_expected_trait, given)):
+        for statement in only(ast.Assign, frame.bindings(name.references[0].text)[-1:]):
+            if any(map(frame.names_expected_trait, filter(None, map(given_trait, calls_in(statement))))):
                 yield frame.code.site_of(statement)
 
 

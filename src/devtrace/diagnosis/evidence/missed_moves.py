@@ -17,7 +17,7 @@ from devtrace.diagnosis.evidence.origins import factory_call, lineage
 from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.source import kinds
 from devtrace.source.flow import LOOPS
-from devtrace.source.matching import alone, match_code, variable
+from devtrace.source.matching import alone, match_code, only, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import kept_defaults
 from devtrace.trace.ids import NO_SITE, ModuleId, OpId, TensorId
@@ -274,8 +274,7 @@ def _is_of_each_round(subject: Subject, move: Move) -> bool:
     for frame, statement in filter(None, map(subject.binding_of, subject.names)):
         if moved is not None and moved.source is frame.source and moved.function is frame.function:
             around = {id(each) for each in frame.source.ancestors(statement)}
-            loops = (each for each in frame.source.ancestors(moved.node) if isinstance(each, LOOPS))
-            return any(id(each) not in around for each in loops)
+            return any(id(each) not in around for each in only(LOOPS, frame.source.ancestors(moved.node)))
     return False
 
 

@@ -1,8 +1,7 @@
 """How a tensor came to its device: by a factory, by a copy, or from outside the trace."""
 
-from __future__ import annotations
-
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,10 +20,11 @@ from devtrace.source.matching import (
     keyword,
     match_code,
     nodes_of,
+    only,
     owner_of,
     same_code,
 )
-from devtrace.source.parsing import Source
+from devtrace.source.parsing import Source, kept_with_source
 from devtrace.source.vocabulary import LIKE_DATA, MAKES, MAKES_ON_HOST, full_name, is_move
 from devtrace.trace.ids import NO_TENSOR, OpId, SiteId, TensorId
 
@@ -103,8 +103,7 @@ def _made_by(queries: TraceQueries, op: OpId) -> Arrival:
 
 def factory_call(found: SourceNode) -> ast.Call | None:
     """Return the call of a torch factory: `torch.zeros(n)`, or the one inside `torch.ones(n, n).triu(1)`."""
-    calls = (each for each in chain(found.node) if called_name(each) in MAKES)
-    return next((call for call in calls if isinstance(call, ast.Call)), None)
+    return next((call for call in only(ast.Call, chain(found.node)) if called_name(call) in MAKES), None)
 
 
 def was_materialized(queries: TraceQueries, row: TensorId) -> bool:
@@ -144,17 +143,19 @@ def trait_argument(found: SourceNode, by: Trait) -> ast.expr | None:
     call = factory_call(found)
     given = keyword(call, by.name) if call is not None else None
     if call is not None and given is None:
-        behind = _given_to_a_move_behind(call, found.source)
+        move = _move_behind(found)
+        behind = given_trait(move) if move is not None else None
         return behind if behind is not None and by.is_word(behind) else None
     return given if match_code("None", given) is None else None
 
 
-def _given_to_a_move_behind(call: ast.Call, source: Source) -> ast.expr | None:
-    """Return `self.device` of `torch.zeros(n).to(self.device)`, a move that copies nothing on the same device."""
-    method = source.parent(call)
-    match source.parent(method) if method is not None else None:
+def _move_behind(found: SourceNode) -> ast.Call | None:
+    """Return `torch.zeros(n).to(self.device)`, a move right behind a factory that copies nothing on the same device."""
+    call = factory_call(found)
+    method = found.source.parent(call) if call is not None else None
+    match found.source.parent(method) if method is not None else None:
         case ast.Call(func=ast.Attribute(value=inner)) as move if inner is call and is_move(called_name(move)):
-            return given_trait(move)
+            return move
     return None
 
 
@@ -166,7 +167,7 @@ def _follows_what_its_function_made(found: SourceNode, by: Trait) -> bool:
         return False
     assignments = nodes_of(ast.Assign, function)
     made = [node.value for node in assignments if any(same_code(target, followed["x"]) for target in node.targets)]
-    calls = [each for each in made if isinstance(each, ast.Call) and is_factory_without(by, each, found.source)]
+    calls = [each for each in only(ast.Call, made) if is_factory_without(by, each, found.source)]
     return bool(made) and calls == made
 
 
@@ -176,11 +177,15 @@ def leader(queries: TraceQueries, site: SiteId) -> str:
     Or to which its result is moved: `torch.arange(n).to(t)`. Empty for none.
     """
     found = queries.source_node(site)
-    if found is None:
-        return ""
-    asked = match_code(f"$x.{queries.by.name}", trait_argument(found, queries.by)) or _moved_to(found)
+    return _leader(found.source, found, queries.by) if found is not None else ""
+
+
+@kept_with_source
+def _leader(source: Source, found: SourceNode, by: Trait) -> str:
+    moved = match_code("$made.$move($x)", _move_behind(found))
+    asked = match_code(f"$x.{by.name}", trait_argument(found, by)) or moved
     path = path_of(asked["x"]) if asked is not None else ""
-    return path if path != own_name(found.source, found.node) else ""
+    return path if path != own_name(source, found.node) else ""
 
 
 def followed(queries: TraceQueries, op: OpId) -> TensorId:
@@ -192,32 +197,35 @@ def followed(queries: TraceQueries, op: OpId) -> TensorId:
     path, found = leader(queries, queries.op_site(op)) if is_factory else "", queries.op_node(op)
     if found is None or not path:
         return NO_TENSOR
-    ops, made = queries.trace.ops, queries.trait(queries.outputs(op)[0])
-    for near in map(OpId, (*range(op + 1, min(op + _NEAR, len(ops))), *range(op - 1, max(op - _NEAR, -1), -1))):
-        taken = queries.op_node(near) if ops.number("thread", near) == ops.number("thread", op) else None
-        if taken is not None and taken.function is found.function:
-            for node, row in zip(taken_by(taken), queries.inputs(near), strict=False):
-                if path_of(node) == path and queries.trait(row) == made:
-                    return row
+    made = queries.trait(queries.outputs(op)[0])
+    for near, taken in near_ops(queries, op, op + _NEAR):
+        for given, row in zip(taken_by(taken.source, taken.node), queries.inputs(near), strict=False):
+            if given == path and queries.trait(row) == made and taken.function is found.function:
+                return row
     return NO_TENSOR
 
 
-def _moved_to(found: SourceNode) -> dict[str, ast.expr] | None:
-    """Match `.to(x)` or `.type_as(x)` right behind a factory's call."""
-    call = factory_call(found)
-    method = found.source.parent(call) if call is not None else None
-    behind = found.source.parent(method) if method is not None else None
-    moved = match_code("$made.to($x)", behind) or match_code("$made.type_as($x)", behind)
-    return moved if moved is not None and moved["made"] is call else None
+def near_ops(queries: TraceQueries, op: OpId, end: int) -> Iterator[tuple[OpId, SourceNode]]:
+    """Yield the ops around one in its thread, each with its code: from it on up to an end, then those before."""
+    ops = queries.trace.ops
+    for near in map(OpId, (*range(op, min(end, len(ops))), *range(op - 1, max(op - _NEAR, -1), -1))):
+        found = queries.op_node(near) if ops.number("thread", near) == ops.number("thread", op) else None
+        if found is not None:
+            yield near, found
 
 
-def taken_by(found: SourceNode) -> list[ast.expr]:
-    """Return the operands that are an op's first inputs: `x` of `x.sum(0)`, all of `torch.outer(x, y)` and `x * y`."""
-    node = found.node
-    if isinstance(node, ast.Call):
-        owner, is_torchs = owner_of(node), full_name(node.func, found.source).rpartition(".")[0] == "torch"
-        return node.args if is_torchs else [owner] if owner is not None else []
-    return [each for each in operands(node) if not isinstance(each, ast.Constant)]
+@kept_with_source
+def taken_by(source: Source, node: ast.AST) -> list[str]:
+    """Return the paths to an op's first inputs: `x` of `x.sum(0)`, both of `torch.outer(x, y)` and `x * y`.
+
+    An operand without a path, as a call, is an empty one.
+    """
+    given = [each for each in operands(node) if not isinstance(each, ast.Constant)]
+    match node:
+        case ast.Call(func=function, args=arguments):
+            is_torchs = full_name(function, source).rpartition(".")[0] == "torch"
+            given = arguments if is_torchs else [*filter(None, [owner_of(node)])]
+    return [*map(path_of, given)]
 
 
 def lineage(queries: TraceQueries, row: TensorId) -> list[TensorId]:

@@ -12,9 +12,9 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.diagnosis.findings import Site
-from devtrace.source.flow import Binding, bindings, binds, given_by, parameters, statements, targets
+from devtrace.source.flow import ASSIGNMENTS, Binding, bindings, binds, given_by, parameters, statements, targets
 from devtrace.source.live_objects import CellText
-from devtrace.source.matching import called_names, listed, names_in, nodes_of
+from devtrace.source.matching import called_names, listed, names_in, nodes_of, only
 from devtrace.source.parsing import Source, parse, read
 from devtrace.source.safe_values import classes_of, code_in
 from devtrace.source.user_code import owner_of
@@ -44,9 +44,8 @@ def assigned_names(found: SourceNode, index: int = 0) -> list[str]:
 
     `index` is the value's position where one call gives several.
     """
-    is_assignment = isinstance(found.statement, ast.Assign | ast.AnnAssign)
     names = list[ast.expr]()
-    for given in targets(found.statement) if is_assignment else ():
+    for given in (each for statement in only(ASSIGNMENTS, [found.statement]) for each in targets(statement)):
         parts, values = listed(given.node), listed(given.value)
         if parts != [given.node] and values != [given.value]:
             names += [part for part, value in zip(parts, values, strict=False) if value is found.node]
@@ -62,8 +61,9 @@ def name_by_its_line(queries: TraceQueries, site: SiteId, row: TensorId) -> str:
     if recorded or found is None:
         return recorded
     names = assigned_names(found)
-    if not names and isinstance(found.statement, ast.Assign) and len(found.statement.targets) == 1:
-        names = [found.source.segment(found.statement.targets[0])]
+    match found.statement:
+        case ast.Assign(targets=[target]) if not names:
+            return found.source.segment(target)
     return names[0] if names else ""
 
 
@@ -87,8 +87,8 @@ def assignments(queries: TraceQueries, owner: Any, attribute: object, *, to_read
         row = next((site for site in queries.trace.sites if site.file == source.file), None)
         site = Site.of(row) if row is not None else Site(source.file, 0)
         for body in nodes_of(ast.ClassDef, source.tree):
-            for node in nodes_of(ast.stmt, body) if body.name == klass.__name__ else ():
-                for path, given in given_by(source, node) if isinstance(node, ast.Assign | ast.AnnAssign) else ():
+            for node in only(ASSIGNMENTS, nodes_of(ast.stmt, body) if body.name == klass.__name__ else ()):
+                for path, given in given_by(source, node):
                     if path.partition(".")[2] == attribute:
                         yield SourceNode(Code(source, site), given.own or given.value, node)
 

@@ -157,6 +157,9 @@ class TraceQueries:
     def device(self, tensor: TensorId) -> str:
         return self.device_names[self.trace.tensors.number("device", tensor)]
 
+    def devices_of(self, *tensors: TensorId) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(map(self.device, tensors)))
+
     def trait(self, tensor: TensorId) -> str:
         """Return a tensor's device, or its dtype if these are compared."""
         return self._traits[self.trace.tensors.number(self.by.name, tensor)]

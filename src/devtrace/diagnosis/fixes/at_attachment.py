@@ -1,7 +1,5 @@
 """Moves a part of a module or an object where it was attached: `model.head = head`, `register_buffer`, `self.x = x`."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 
@@ -22,6 +20,7 @@ from devtrace.source.matching import (
     calls_in,
     match_code,
     names_in,
+    only,
     same_code,
     variable,
 )
@@ -71,7 +70,7 @@ def _attaching(case: MismatchCase, verdict: Verdict, frame: FailingFrame, born: 
 def _was_kept_first(case: MismatchCase, verdict: Verdict) -> bool:
     """Return whether a parameter's replacement came from another object's attribute: `self.shadow = {...}`."""
     found = case.queries.own_node(verdict.born) if case.ownership is not None and case.ownership.was_replaced else None
-    return found is not None and any(isinstance(each.node, ast.Attribute) for each in targets(found.statement))
+    return found is not None and any(only(ast.Attribute, (each.node for each in targets(found.statement))))
 
 
 def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:

@@ -1,7 +1,5 @@
 """Moves a variable's value where it is assigned: in the expression, below the line, at the top of the loop."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from typing import Final
@@ -19,7 +17,7 @@ from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_facto
 from devtrace.diagnosis.fixes.replay import is_combined
 from devtrace.source import kinds
 from devtrace.source.flow import LOOPS, targets, values_given
-from devtrace.source.matching import assigned_names, called_name, match_code, nodes_of
+from devtrace.source.matching import assigned_names, called_name, match_code, nodes_of, only
 from devtrace.source.object_walk import items_of
 from devtrace.source.parsing import parse
 from devtrace.source.safe_values import evaluate
@@ -94,7 +92,7 @@ def _filling(case: MismatchCase, name: AccessPath, anchor: Anchor) -> Anchor | N
     born = case.queries.site(case.queries.born(case.queries.base(row))) if row is not None else None
     if frame is None or born is None:
         return None
-    for each in (each for each in that_ran(frame, born) if isinstance(each, ast.Expr)):
+    for each in only(ast.Expr, that_ran(frame, born)):
         is_after = source.span(anchor.node).end_line < source.span(each).line < frame.line
         if is_after and source.parent(each) is source.parent(anchor.node):
             return Anchor(anchor.code, each, "below", frame)
@@ -170,7 +168,7 @@ def _is_only_computed_with(case: MismatchCase, variable: str) -> bool:
     namespace = case.moment.namespace
     for source in filter(None, (parse(each.text, each.file, each.first) for each in case.queries.snapshot.cells)):
         for node in reads(source.tree, variable):
-            around = (each for each in source.ancestors(node) if isinstance(each, ast.Call))
+            around = only(ast.Call, source.ancestors(node))
             taking = (each for each in around if not any(inner is node for inner in ast.walk(each.func)))
             is_torchs = (full_name(each.func, source, namespace).rpartition(".")[0] in _OF_TORCH for each in taking)
             is_kept = isinstance(source.parent(node), ast.stmt | ast.List | ast.Tuple | ast.Dict)
@@ -185,10 +183,9 @@ def _is_made_anew(anchor: Anchor) -> bool:
     Lines beside it may move what they make all the same.
     """
     source = anchor.code.source
-    is_in_loop = any(isinstance(each, LOOPS) for each in source.ancestors(anchor.statement))
-    is_factory = isinstance(anchor.node, ast.Call) and called_name(anchor.node) in MAKES
+    is_in_loop = any(only(LOOPS, source.ancestors(anchor.statement)))
     calls = nodes_of(ast.Call, *source.block(anchor.statement))
-    return is_in_loop and is_factory and not any(is_move(called_name(each)) for each in calls)
+    return is_in_loop and called_name(anchor.node) in MAKES and not any(is_move(called_name(each)) for each in calls)
 
 
 def _bound(case: MismatchCase, names: list[AccessPath]) -> Iterator[tuple[AccessPath, FailingFrame, Anchor]]:

@@ -1,7 +1,5 @@
 """Adds a missing move beside an existing one: in a line below it, or in the same expression."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from typing import Any
@@ -25,14 +23,7 @@ from devtrace.diagnosis.fixes.fix import (
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
 from devtrace.source import kinds
 from devtrace.source.flow import parameters, targets
-from devtrace.source.matching import (
-    called_name,
-    keyword,
-    match_code,
-    nodes_of,
-    owner_of,
-    variable,
-)
+from devtrace.source.matching import called_name, keyword, match_code, nodes_of, owner_of, star_at, variable
 from devtrace.source.object_walk import groups_of, is_tensor, items_of, members, states_of
 from devtrace.source.safe_values import MISSING, attribute, constructor_fields, evaluate
 from devtrace.trace.ids import OpId, TensorId
@@ -225,8 +216,7 @@ def _around(found: SourceNode, keys: list[Any]) -> Iterator[dict[Any, ast.expr]]
             yield {name.value: value for name, value in named if isinstance(name, ast.Constant)}
         case ast.Call(args=arguments, keywords=words):
             given: dict[Any, ast.expr] = {word.arg: word.value for word in words if word.arg is not None}
-            has_star = any(isinstance(each, ast.Starred) for each in arguments)
             has_names = all(isinstance(key, str) for key in keys)  # the items of a list are no arguments
-            plain = arguments if has_names and not has_star else []
+            plain = arguments if has_names and star_at(arguments) == len(arguments) else []
             for after_self in (keys, keys[1:]):
                 yield {**dict(zip(after_self, plain, strict=False)), **given}

@@ -1,7 +1,5 @@
 """Moves a tensor where the failing line uses it: in that line, or in a line above."""
 
-from __future__ import annotations
-
 import ast
 import itertools
 from collections.abc import Iterator
@@ -23,7 +21,7 @@ from devtrace.diagnosis.fixes.fix import (
 )
 from devtrace.diagnosis.fixes.replay import is_combined
 from devtrace.source.flow import COMPREHENSIONS
-from devtrace.source.matching import calls_in, match_code, nodes_of, same_code, variable
+from devtrace.source.matching import calls_in, is_step, match_code, nodes_of, same_code, variable
 from devtrace.source.multi_value_expr import code_run_by, returned_by
 from devtrace.source.object_walk import items_of
 from devtrace.source.safe_values import evaluate, values
@@ -110,7 +108,7 @@ def _gets_an_item(statement: ast.stmt, node: ast.expr) -> bool:
 def move_before_update(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Above `self.sum += x` write `self.sum = self.sum.to(x.device)`, and so its siblings: it does nothing later on."""
     for frame, node in odd_expression(case):
-        if not isinstance(node, ast.Attribute | ast.Subscript):
+        if not is_step(node):
             continue
         here = [name for name in case.names if name.frame == 0]
         is_one = isinstance(getattr(node, "slice", None), ast.Constant | None)  # of `means[name]` each has its round
@@ -147,7 +145,6 @@ def move_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         root, text = registering_root(name), name.texts[0]
         if frame.variables.get(text) is not name.objects[0] or frame.bindings(text) or root is None:
             continue
-        around = [each for each in frame.source.ancestors(frame.source_node.statement) if isinstance(each, ast.stmt)]
-        anchor = Anchor(frame.code, around[-1], "above", frame)
+        anchor = Anchor(frame.code, frame.source.outermost(frame.source_node.statement), "above", frame)
         site = frame.code.site_of(anchor.node)
         yield from Proposal(anchor, OwnLines.of(root)).fixes("fixed.above-line", anchor.moved(case, root), site=site)

@@ -1,7 +1,5 @@
 """Changes a line that moves: keeps what it returns, gives it another device, leaves it out, or lets it come first."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 
@@ -23,6 +21,7 @@ from devtrace.source.matching import (
     match_code,
     names_in,
     nodes_of,
+    only,
     variable,
 )
 from devtrace.source.object_walk import is_tensor
@@ -75,7 +74,7 @@ def _dropped_likewise(found: SourceNode, frame: FailingFrame) -> Iterator[tuple[
 def _is_loop_variable(found: SourceNode, node: ast.expr, frame: FailingFrame | None) -> bool:
     """Return whether it is the variable of a loop that has ended: a new value for it would not reach the list."""
     source = found.code.source
-    loops = [outer for outer in source.ancestors(found.statement) if isinstance(outer, ast.For)]
+    loops = [*only(ast.For, source.ancestors(found.statement))]
     if frame is not None and frame.source is source:
         loops = [loop for loop in loops if loop not in source.ancestors(frame.source_node.statement)]
     return any(variable(node) in assigned_names(loop.target) for loop in loops)

@@ -30,8 +30,8 @@ from devtrace.diagnosis.findings import Edit, Site
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.source import kinds
 from devtrace.source.element_types import CASTS
-from devtrace.source.flow import values_given
-from devtrace.source.matching import run_names
+from devtrace.source.flow import LOOPS, values_given
+from devtrace.source.matching import only, run_names
 from devtrace.source.object_walk import is_tensor, items_of
 from devtrace.trace.ids import OpId, TensorId
 from devtrace.words.catalogue import sentence
@@ -102,10 +102,11 @@ def of_binding(frame: FailingFrame | None, variable: str, *, before: ast.stmt | 
         values = values_given(frame.source, statement)
         if variable in values:
             yield Anchor(frame.code, values[variable], "at", frame)
-        if isinstance(statement, ast.Assign | ast.Expr):
-            yield Anchor(frame.code, statement, "below", frame)
-        elif isinstance(statement, ast.With | ast.For):
-            yield Anchor(frame.code, statement, "top", frame)
+        match statement:
+            case ast.Assign() | ast.Expr():
+                yield Anchor(frame.code, statement, "below", frame)
+            case ast.With() | ast.For():
+                yield Anchor(frame.code, statement, "top", frame)
 
 
 def statements_above(frame: FailingFrame) -> Iterator[ast.stmt]:
@@ -114,7 +115,7 @@ def statements_above(frame: FailingFrame) -> Iterator[ast.stmt]:
 
 
 def _simple(frame: FailingFrame) -> Iterator[ast.stmt]:
-    return (each for each in reversed(list(frame.statements())) if isinstance(each, _SIMPLE))
+    return only(_SIMPLE, reversed(list(frame.statements())))
 
 
 _SIMPLE: Final = (ast.Assign, ast.Expr, ast.AugAssign)
@@ -128,15 +129,12 @@ def that_ran(frame: FailingFrame, site: Site) -> Iterator[ast.stmt]:
     here, span = frame.code.site, frame.source.span
     makers = {maker_at(replace(site, function=each)) for each in site.function.split(".<locals>.")}
     is_here = (here.file, here.cell_id) == (site.file, site.cell_id)
-    around = [each for each in frame.source.ancestors(frame.source_node.node) if isinstance(each, _LOOPS)]
+    around = only(LOOPS, frame.source.ancestors(frame.source_node.node))
     in_loops = {id(each) for loop in around for each in ast.walk(loop)}
     below = (each for each in _simple(frame) if span(each).line > frame.line and id(each) in in_loops)
     for each in (*statements_above(frame), *below):
         if (is_here and span(each).line <= site.line <= span(each).end_line) or makers & run_names(each):
             yield each
-
-
-_LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 
 
 _NAMES: Final = ("each", "part")

@@ -8,14 +8,11 @@
 A frame that runs the code knows it itself: `FailingFrame.device_code`, `.device_beside`.
 """
 
-from __future__ import annotations
-
 import ast
-from typing import Final
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
-from devtrace.diagnosis.evidence.origins import taken_by, trait_argument
+from devtrace.diagnosis.evidence.origins import near_ops, taken_by, trait_argument
 from devtrace.diagnosis.evidence.source_text import newest_first
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.fix import frame_at
@@ -28,8 +25,6 @@ from devtrace.source.object_walk import registered
 from devtrace.source.parsing import NamedFunction, Source
 from devtrace.source.safe_values import Scope, classes_of, evaluate, full_name_of, instance_dict
 from devtrace.trace.ids import OpId, SiteId
-
-_NEAR: Final = 50
 
 
 def of_earlier_cell(case: MismatchCase, verdict: Verdict, born: SourceNode) -> str:
@@ -107,15 +102,12 @@ def _of_parameter(case: MismatchCase, function: NamedFunction) -> str:
     Or what a factory of the function was given: `device=x.device`. The function's frame is gone: it has returned, or
     was a replica's in another thread.
     """
-    queries, ops, made = case.queries, case.queries.trace.ops, max(case.origin.op, 0)
+    queries, made = case.queries, OpId(max(case.origin.op, 0))
     kept = set(parameters(function)) - set(assigned_names(function))
-    near = map(OpId, (*range(made, case.op), *range(made - 1, max(made - _NEAR, -1), -1)))
-    of_call = ops.number("thread", OpId(made))  # a GPU's backward pass, which fails, has a thread of its own
-    for op in (each for each in near if ops.number("thread", each) == of_call):
-        taken = queries.op_node(op)
-        if taken is None or function not in taken.source.ancestors(taken.node):
+    for op, taken in near_ops(queries, made, case.op):  # a GPU's backward pass, which fails, has a thread of its own
+        if function not in taken.source.ancestors(taken.node):
             continue
-        given, name = trait_argument(taken, queries.by), next(map(variable, taken_by(taken)), "")
+        given, name = trait_argument(taken, queries.by), next(iter(taken_by(taken.source, taken.node)), "")
         rows = queries.outputs(op) if given is not None else queries.inputs(op)[:1]
         is_there = any(queries.trait(row) == case.expected_trait for row in rows)
         if is_there and given is not None and names_in(given) <= kept:

@@ -1,7 +1,5 @@
 """The parts that every fix is made of: its words and edits, source to edit, frames that still run."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ No code of the program runs for this. Whether an edit holds in the next round of
 say (`fixing/rounds.py`).
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable
 from typing import Any
@@ -26,8 +24,26 @@ from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Fix, Moved
 from devtrace.source import kinds
-from devtrace.source.flow import bindings, is_bound, is_written_in, parameters, rounds, statements, values_given
-from devtrace.source.matching import called_name, chain, is_given, is_read, match_code, names_in, owner_of, variable
+from devtrace.source.flow import (
+    bindings,
+    is_bound,
+    is_written_in,
+    of_comprehensions,
+    parameters,
+    statements,
+    values_given,
+)
+from devtrace.source.matching import (
+    called_name,
+    chain,
+    is_given,
+    is_read,
+    is_step,
+    match_code,
+    only,
+    owner_of,
+    variable,
+)
 from devtrace.source.object_walk import registered
 from devtrace.source.parsing import Source, Span
 from devtrace.source.safe_values import Scope, evaluate
@@ -100,11 +116,9 @@ def _variables(moment: FailingMoment, edited: Edited) -> tuple[dict[str, Any], d
 
 def _has_value(path: ast.expr, after: Source, running: dict[str, Any], namespace: dict[str, Any]) -> bool:
     *inner, root = chain(path)
-    if not (name := variable(root)) or any(isinstance(each, ast.Call) for each in inner):
+    if not (name := variable(root)) or any(map(called_name, inner)):
         return True  # an attribute of what a call returns
-    generators = (each for each in rounds(after, root) if isinstance(each, ast.comprehension))
-    is_of_generator = name in names_in(*(each.target for each in generators))
-    return is_of_generator or is_bound(name, after, root, running, namespace)
+    return name in of_comprehensions(after, root) or is_bound(name, after, root, running, namespace)
 
 
 def _is_given_later(moment: FailingMoment, edited: Edited, path: ast.expr, scope: Scope) -> bool:
@@ -116,7 +130,7 @@ def _is_given_later(moment: FailingMoment, edited: Edited, path: ast.expr, scope
     source, ran = edited.source, set[str]()
     for each in statements(source.function(path) or source.tree):
         ran |= run_by(each, scope) if source.span(each).line < edited.first else set()
-    for step in (each for each in chain(path) if isinstance(each, ast.Attribute)):
+    for step in only(ast.Attribute, chain(path)):
         owner = evaluate(step.value, scope)
         given = assignments(moment.queries, owner, step.attr, to_read=True)
         values = [each for each in given if match_code("None", each.node) is None]
@@ -129,13 +143,10 @@ def _is_given_later(moment: FailingMoment, edited: Edited, path: ast.expr, scope
 
 def _is_set_below(target: ast.expr, source: Source) -> bool:
     """Return whether a later line of the function assigns the same attribute or item, other than by `+=`."""
-    if not isinstance(target, ast.Attribute | ast.Subscript):
-        return False
     body, step, line = source.function(target) or source.tree, _last_step(target), source.span(target).end_line
-    steps = (node for node in ast.walk(body) if isinstance(node, ast.Attribute | ast.Subscript))
-    stored = (node for node in steps if is_given(node) and source.span(node).line > line)
+    stored = (node for node in ast.walk(body) if is_step(node) and is_given(node) and source.span(node).line > line)
     anew = (node for node in stored if not isinstance(source.parent(node), ast.AugAssign))
-    return any(_last_step(node) == step for node in anew)
+    return is_step(target) and any(_last_step(node) == step for node in anew)
 
 
 def _changes_a_copy(edited: Edited) -> bool:
@@ -158,16 +169,17 @@ def _changes_a_copy(edited: Edited) -> bool:
 def _is_kept(source: Source, body: ast.AST, moved: ast.expr, name: str) -> bool:
     """Return whether what is moved is also an item, an attribute or the caller's."""
     if variable(moved) != name:
-        return isinstance(moved, ast.Subscript | ast.Attribute)
+        return is_step(moved)
     line = source.span(moved).line
     above = [each for each in bindings(source, body, name) if each.line < line]
     if above:
-        return above[-1].loops or isinstance(above[-1].own, ast.Subscript | ast.Attribute)
+        return above[-1].loops or is_step(above[-1].own)
     return name in parameters(body)
 
 
-def _last_step(node: ast.Attribute | ast.Subscript) -> str:
-    return f".{node.attr}" if isinstance(node, ast.Attribute) else f"[{ast.unparse(node.slice)}]"
+def _last_step(node: ast.AST) -> str:
+    """Return `.grad` of `w.grad`, and `[0]` of `rows[0]`."""
+    return f".{node.attr}" if isinstance(node, ast.Attribute) else f"[{ast.unparse(getattr(node, 'slice', node))}]"
 
 
 def all_moved(fixes: Iterable[Fix]) -> tuple[Moved, ...]:

@@ -20,7 +20,7 @@ from devtrace.diagnosis.fixes.changes import rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.source import kinds
 from devtrace.source.flow import bindings, given_by, is_written, path_of, paths_in, targets
-from devtrace.source.matching import alone, match_code, nodes_of, variable, written_out
+from devtrace.source.matching import alone, match_code, nodes_of, only, variable, written_out
 from devtrace.source.object_walk import Reference, is_tensor, items_of, members
 from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.trace.ids import OpId, TensorId
@@ -172,7 +172,7 @@ def _is_running(code: Code, statement: ast.stmt, attribute: str) -> bool:
     """Return whether another line of the class updates the attribute: `self.mean = 0.9 * self.mean`."""
     around = (each for each in nodes_of(ast.ClassDef, code.source.tree) if statement in ast.walk(each))
     for node in itertools.chain.from_iterable(map(ast.walk, around)):
-        given = targets(node) if isinstance(node, ast.Assign) and node is not statement else ()
+        given = (each for other in only(ast.Assign, [node]) if other is not statement for each in targets(other))
         new = (each.value for each in given if path_of(each.node) == attribute)
         if any(attribute in paths_in(value) for value in new) or is_written(node, attribute):
             return True

@@ -25,7 +25,7 @@ from devtrace.diagnosis.evidence.torchs_sentences import LENGTHS_ON_HOST, PINNIN
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.fixes.fix import Moved, failing_frame
 from devtrace.source.flow import operands
-from devtrace.source.matching import called_name
+from devtrace.source.matching import called_name, only, owner_of
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import evaluate, values
 from devtrace.source.vocabulary import FACTS, TAKES_VALUES, leaves_device
@@ -214,21 +214,20 @@ def rows_of_callers(case: MismatchCase, moved: set[TensorId]) -> tuple[TensorId,
     first, rows = failing_frame(case), list[TensorId | None]()
     frames = FailingFrame.all_of(case.moment, case.expected_trait) if first is not None else []
     for each in (frame for frame in frames if first is not None and frame.number >= first.number):
-        node, around = each.source_node.node, each.source.parent(each.source_node.node)
-        if isinstance(around, ast.BinOp | ast.AugAssign):
-            beside = next(operand for operand in operands(around) if operand is not node)
-            rows.append(case.odd_row(evaluate(beside, each.scope())))
-        if not isinstance(around, ast.Return | ast.Lambda):
-            break
+        match each.source.parent(each.source_node.node):
+            case ast.Return() | ast.Lambda():
+                continue
+            case ast.BinOp() | ast.AugAssign() as around:
+                beside = (operand for operand in operands(around) if operand is not each.source_node.node)
+                rows.append(case.odd_row(evaluate(next(beside), each.scope())))
+        break
     return tuple(row for row in rows if row is not None and case.queries.dims[row] > 0 and row not in moved)
 
 
 def _was_taken(node: ast.AST, frame: FailingFrame) -> bool:
     """Return whether an inner call has already taken a tensor: `lengths` of `head(net(x, lengths))`."""
-    around = list(frame.source.ancestors(node))[1:]
-    failed = frame.source_node.node
-    within = around[: around.index(failed)] if failed in around else []
-    return any(isinstance(outer, ast.Call) for outer in within)
+    around = [*frame.source.below(node, frame.source_node.node)]
+    return around[-1:] != [frame.source.tree] and any(only(ast.Call, around[1:]))
 
 
 def _inputs_of_the_moved(case: MismatchCase, frame: FailingFrame, moved: set[TensorId]) -> Iterator[TensorId]:
@@ -252,8 +251,8 @@ def is_combined(node: ast.AST, source: Source, runs: ast.AST | None = None) -> b
         if isinstance(outer, ast.stmt) or outer is runs:
             return True
         match outer:
-            case ast.Call(func=function) if leaves_device(name := called_name(outer)):
-                computes = name == "backward" or (name in TAKES_VALUES and isinstance(function, ast.Attribute))
+            case ast.Call() if leaves_device(name := called_name(outer)):
+                computes = name == "backward" or (name in TAKES_VALUES and owner_of(outer) is not None)
                 if not computes:  # `sum(x)`, but not `x.sum()`
                     return False
             case ast.Attribute(attr=fact) if fact in FACTS:

@@ -5,8 +5,6 @@ model.head = nn.Linear(8, 2)                # bad: attached after the move
 model.head = nn.Linear(8, 2).to(device)     # good
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,7 +23,7 @@ from devtrace.diagnosis.rules.explained_mismatch import explained
 from devtrace.source.kinds import device_named_by
 from devtrace.source.matching import called_name, calls_in, given_trait, listed, nodes_of, variable
 from devtrace.source.object_walk import is_tensor
-from devtrace.source.safe_values import evaluate, values
+from devtrace.source.safe_values import values, worth
 from devtrace.source.vocabulary import in_full
 from devtrace.trace.ids import OpId, TensorId
 
@@ -123,7 +121,7 @@ def _asked_for(call: ast.Call, frame: FailingFrame) -> Iterator[str]:
     """Yield the device that a call names: `"cuda:0"` of `x.to("cuda:0")`, `cpu` of `x.cpu()`."""
     method, given = called_name(call), given_trait(call)
     if given is not None:
-        value = given.value if isinstance(given, ast.Constant) else evaluate(given, frame.scope())
+        value = worth(given, frame.scope())
         yield frame.moment.trait_of(value) if is_tensor(value) else in_full(device_named_by(value))
     elif method in (HOST, "numpy"):
         yield HOST

@@ -63,7 +63,7 @@ def device_refused(queries: TraceQueries, moment: FailingMoment, op: OpId, text:
     return Finding(
         rule="device-refused",
         **of_error(queries, op),
-        devices=tuple(dict.fromkeys(queries.device(row) for row in queries.inputs(op))),
+        devices=queries.devices_of(*queries.inputs(op)),
         message=sentence(_MESSAGES[key if device else f"{key}-unknown"], plain=len(names), **values),
         help=answer.help or sentence(_HELPS[key]),
         edits=answer.edits,

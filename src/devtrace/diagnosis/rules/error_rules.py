@@ -121,6 +121,6 @@ def _in_torchs_words(queries: TraceQueries, error: Failure, why: str) -> Finding
         rule="device-mismatch",
         **of_error(queries, op),
         cause="unknown",
-        devices=tuple(dict.fromkeys(queries.device(row) for row in queries.inputs(op))),
+        devices=queries.devices_of(*queries.inputs(op)),
         message=sentence("error.in-torchs-words", type=error.type, text=first, why=why),
     )

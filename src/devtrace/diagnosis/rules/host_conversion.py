@@ -30,6 +30,7 @@ from devtrace.source.matching import (
     keyword,
     match_code,
     nodes_of,
+    only,
     owner_of,
     written_out,
 )
@@ -41,6 +42,7 @@ from devtrace.words.catalogue import sentence, unnamed
 
 MOST_PARENTS: Final = 50
 _LISTS: Final = ("list", "tuple", "sorted")
+_MAKES_ARRAYS: Final = ("array", "asarray", "ascontiguousarray")
 _PLAIN: Final = "cpu()"
 _DETACHED: Final = "detach().cpu()"
 
@@ -102,8 +104,9 @@ class _Conversion:
             owner = owner_of(call) if match_code("$x.numpy()", call) else None
             if owner is not None and not self._is_brought(owner):
                 return owner
-        if isinstance(code, ast.Call) and called_name(code) in ("array", "asarray", "ascontiguousarray") and code.args:
-            return None if written_out(code.args[0]) else code.args[0]
+        match code:
+            case ast.Call(args=[given, *_]) if called_name(code) in _MAKES_ARRAYS and not written_out(given):
+                return given
         return None
 
     @cached_property
@@ -177,7 +180,7 @@ class _Conversion:
             return {}
         parts = operands(code) if code is frame.source_node.node else [code]
         parts = parts if self.given is None else [self.given]
-        given = (each for each in parts if isinstance(each, ast.expr) and each is not owner_of(code))
+        given = (each for each in only(ast.expr, parts) if each is not owner_of(code))
         taken = dict(pair for each in given if self.taker is NUMPY for pair in self._brought(each, frame))
         return taken or ({node: frame.code.called_on(node, self._way(node, frame))} if node is not None else {})
 
@@ -202,10 +205,13 @@ class _Conversion:
         is_no_tensor = name in FACTS or (leaves_device(name) and not is_move(name) and name not in TAKES_VALUES)
         if is_no_tensor or self._is_brought(node):
             return False
-        is_own = isinstance(node, ast.Call) and package(node.func, frame.source, frame.variables) != "torch"
-        is_of_one = is_own or isinstance(node, ast.Subscript)
-        sources = [owner_of(node) or getattr(node, "value", None)] if is_of_one else operands(node)
-        return any(each is not None and self._is_there(each, frame) for each in sources)
+        sources = operands(node)
+        match node:
+            case ast.Subscript(value=owner):
+                sources = [owner]
+            case ast.Call(func=function) if package(function, frame.source, frame.variables) != "torch":
+                sources = [*filter(None, [owner_of(node)])]
+        return any(self._is_there(each, frame) for each in sources)
 
     def _is_on_a_device(self, value: object) -> bool:
         return is_tensor(value) and self.moment.trait_of(value) not in (HOST, "")

@@ -26,7 +26,7 @@ from devtrace.source import parsing, safe_values
 from devtrace.source.comprehension_iteration import lost_variables
 from devtrace.source.flow import operands
 from devtrace.source.live_objects import forget_locals
-from devtrace.source.matching import is_given, is_read
+from devtrace.source.matching import is_given, is_read, variable
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope
 from devtrace.source.user_code import is_torch_or_ours
@@ -131,17 +131,23 @@ def _called(entry: TracebackType, *, anything: bool) -> Failing | None:
 
 def _name(node: ast.AST, scope: Scope, *, anything: bool) -> str:
     """Name the torch function of a piece of code: `Tensor.numpy`, `LSTM`; empty if there is none."""
-    if isinstance(node, ast.Call):
-        return _callee(node.func, scope, anything=anything)
     match node:  # `with torch.cuda.device(7):` is refused as it is entered
+        case ast.Call(func=function):
+            return _callee(function, scope, anything=anything)
         case ast.Assign(targets=[inner]) | ast.With(items=[ast.withitem(context_expr=inner), *_]):
             return _name(inner, scope, anything=anything)
-    if isinstance(node, ast.BinOp | ast.Compare | ast.UnaryOp | ast.AugAssign):
-        return _method(type(getattr(node, "op", node)).__name__.lower(), operands(node), scope, anything=anything)
-    if isinstance(node, ast.Subscript):
-        return _method("__getitem__" if is_read(node) else "__setitem__", [node.value], scope, anything=anything)
-    if isinstance(node, ast.Attribute) and is_tensor(safe_values.evaluate(node.value, scope)):
-        return f"Tensor.{node.attr}"
+        case ast.BinOp() | ast.Compare() | ast.UnaryOp() | ast.AugAssign():
+            return _method(type(getattr(node, "op", node)).__name__.lower(), operands(node), scope, anything=anything)
+        case ast.Subscript(value=owner):
+            return _method("__getitem__" if is_read(node) else "__setitem__", [owner], scope, anything=anything)
+    return _of_a_tensor(node, scope)
+
+
+def _of_a_tensor(node: ast.AST, scope: Scope) -> str:
+    """Name what code looks up on a tensor: `Tensor.numpy`; empty for any other code."""
+    match node:
+        case ast.Attribute(value=owner, attr=name) if is_tensor(safe_values.evaluate(owner, scope)):
+            return f"Tensor.{name}"
     return ""
 
 
@@ -152,8 +158,8 @@ def _method(name: str, of: Iterable[ast.expr], scope: Scope, *, anything: bool) 
 
 
 def _callee(function: ast.expr, scope: Scope, *, anything: bool) -> str:
-    if isinstance(function, ast.Attribute) and is_tensor(safe_values.evaluate(function.value, scope)):
-        return f"Tensor.{function.attr}"
+    if named := _of_a_tensor(function, scope):
+        return named
     found = safe_values.evaluate(function, scope)
     value = _unwrapped(found)
     anything = anything or (value is not found and type(found) is FunctionType)  # ours raised, and left no frame
@@ -162,8 +168,8 @@ def _callee(function: ast.expr, scope: Scope, *, anything: bool) -> str:
     if type(value) in _C_FUNCTIONS or isinstance(value, FunctionType):
         if anything or type(value) in _C_FUNCTIONS:
             return str(value.__name__) if anything else torch_name(value)
-    elif anything and value is not MISSING and isinstance(function, ast.Attribute | ast.Name):  # `np.sin`
-        return function.attr if isinstance(function, ast.Attribute) else function.id
+    elif anything and value is not MISSING:  # `np.sin`
+        return getattr(function, "attr", variable(function))
     # `torch._VF.lstm` is found by a __getattr__ and a method by binding, which nobody runs here: the text must do.
     if value is MISSING and isinstance(function, ast.Attribute):
         by_text = anything or ast.unparse(function.value) in ("_VF", "torch._C._nn")

@@ -1,7 +1,5 @@
 """Shares of a device's memory: each storage that is alive has one, given back when its tag has died with it."""
 
-from __future__ import annotations
-
 import sys
 import weakref
 from collections import deque
