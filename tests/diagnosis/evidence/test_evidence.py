@@ -61,7 +61,9 @@ def test_of_a_module_it_is_known_who_made_and_moved_it_where_its_tensors_are_and
 def test_a_module_without_tensors_was_made_where_it_was_attached_and_the_last_of_a_path_counts() -> None:
     sample = Sample()
     line = sample.site(1, "net.act = nn.ReLU()")
-    former, last = (sample.builder.append("modules", path="net.act", parent=-1, site=site, op=-1) for site in (-1, line))
+    former, last = (
+        sample.builder.append("modules", path="net.act", parent=-1, site=site, op=-1) for site in (-1, line)
+    )
     asked = queries(sample)
     assert modules.named(asked, "net.act") == last
     assert [modules.born(asked, module) for module in (former, last)] == [-1, line]
