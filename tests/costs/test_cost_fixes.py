@@ -329,9 +329,7 @@ def test_a_sum_of_an_epoch_is_read_at_the_end_of_the_epoch(tmp_path: Path) -> No
 
 @pytest.fixture
 def shell() -> Iterator[Shell]:
-    with new_shell() as shell:
-        shell.run("%load_ext devtrace")
-        shell.run("%devtrace simulate cuda:1")
+    with new_shell("%load_ext devtrace", "%devtrace simulate cuda:1") as shell:
         yield shell
         shell.run("%devtrace simulate off")
 

@@ -83,8 +83,7 @@ def test_a_case_without_source_has_no_object_and_no_text(tmp_path: Path, warm: W
 
 
 def test_a_notebook_saves_the_case_of_its_last_trace(tmp_path: Path) -> None:
-    with new_shell() as shell:
-        shell.run("%load_ext devtrace")
+    with new_shell("%load_ext devtrace") as shell:
         shell.run("%%devtrace --simulate cuda:1\nimport torch\ntable = torch.ones(4)\ntable + table.cuda()")
         shell.run(f"%devtrace save --case {tmp_path / 'cell.devtrace'}")
         shell.run("%%devtrace\ntable = torch.ones(1) + 1")

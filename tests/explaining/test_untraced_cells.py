@@ -22,10 +22,7 @@ x = torch.ones(1, 4, device="cuda:0")
 
 @pytest.fixture
 def shell() -> Iterator[Shell]:
-    with new_shell() as shell:
-        shell.run("%load_ext devtrace")
-        shell.run("%devtrace simulate cuda:1")
-        shell.run(MODEL)
+    with new_shell("%load_ext devtrace", "%devtrace simulate cuda:1", MODEL) as shell:
         yield shell
 
 
@@ -161,9 +158,7 @@ def test_a_loop_that_gives_a_parameter_new_values_did_not_make_what_its_caller_g
 
 
 def test_a_global_of_an_earlier_cell_that_a_loop_of_a_function_takes_was_made_in_that_cell() -> None:
-    with new_shell() as shell:
-        shell.run("%load_ext devtrace")
-        shell.run("%devtrace simulate cuda:1")
+    with new_shell("%load_ext devtrace", "%devtrace simulate cuda:1") as shell:
         shell.run("import torch", "from torch import nn", "from torch.nn.functional import relu")
         shell.run(
             "class Net(nn.Module):",
@@ -226,9 +221,7 @@ def test_explain_refuses_what_is_not_about_devices(shell: Shell) -> None:
 
 def test_the_environment_switches_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEVTRACE_EXPLAIN", "off")
-    with new_shell() as shell:
-        for cell in ("%load_ext devtrace", "%devtrace simulate cuda:1", MODEL):
-            shell.run(cell)
+    with new_shell("%load_ext devtrace", "%devtrace simulate cuda:1", MODEL) as shell:
         assert shell.run("model(x)").displayed == []
 
 

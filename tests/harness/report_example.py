@@ -25,9 +25,7 @@ def shown() -> str:
 def made() -> Report:
     """Run the page's cells in a notebook's shell."""
     _, *cells = re.split(r"^# In\[\d+\]\n", _parts()[1], flags=re.M)
-    with new_shell() as shell:
-        for cell in (*BEFORE, *cells):
-            shell.run(cell.strip())
+    with new_shell(*BEFORE, *map(str.strip, cells)) as shell:
         report = shell.traced[-1].report
         assert isinstance(report, Report)
         return report

@@ -77,19 +77,21 @@ class Shell:
 
 
 @contextmanager
-def new_shell() -> Iterator[Shell]:
-    """A shell without history on disk; what it does to this process is undone, its cells are forgotten."""
+def new_shell(*cells: str) -> Iterator[Shell]:
+    """A shell that has run some cells, without history on disk; in the end it and what it did are forgotten."""
     main, hooks = sys.modules["__main__"], (sys.displayhook, sys.excepthook)
-    cells, numbers = history.cells.copy(), history.numbers.copy()
+    known, numbers = history.cells.copy(), history.numbers.copy()
     InteractiveShell.clear_instance()
     config = Config({"HistoryManager": {"enabled": False}, "InteractiveShell": {"colors": "nocolor"}})
     shell = Shell(InteractiveShell.instance(config=config))
     try:
+        for cell in cells:
+            shell.run(cell)
         yield shell
     finally:
         manager = shell.ip.extension_manager
         if manager is not None and "devtrace" in manager.loaded:
             manager.unload_extension("devtrace")
         InteractiveShell.clear_instance()
-        history.cells, history.numbers = cells, numbers
+        history.cells, history.numbers = known, numbers
         sys.modules["__main__"], (sys.displayhook, sys.excepthook) = main, hooks

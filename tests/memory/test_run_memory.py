@@ -93,8 +93,7 @@ def test_an_error_that_the_program_caught_is_a_note(warm: Warm, tmp_path: Path) 
 
 @pytest.fixture
 def shell() -> Iterator[Shell]:
-    with new_shell() as made:
-        made.run("%load_ext devtrace", "import torch")
+    with new_shell("%load_ext devtrace", "import torch") as made:
         yield made
 
 

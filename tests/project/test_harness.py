@@ -56,8 +56,6 @@ def test_a_rule_that_only_makes_notes_can_have_a_golden(warm: Warm, tmp_path: Pa
 
 def test_a_shell_leaves_no_cell_to_the_next() -> None:
     before = sites.cells_so_far()
-    with new_shell() as shell:
-        shell.run("%load_ext devtrace")
-        shell.run("import torch")
+    with new_shell("%load_ext devtrace", "import torch"):
         assert sites.cells_so_far()[-1].text == "import torch\n"
     assert sites.cells_so_far() == before

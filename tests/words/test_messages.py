@@ -50,8 +50,7 @@ def raised(call: Callable[[], object]) -> str:
 
 def typed(*cells: str) -> str:
     """Return what cells print after `%load_ext devtrace`."""
-    with new_shell() as shell:
-        shell.run("%load_ext devtrace")
+    with new_shell("%load_ext devtrace") as shell:
         return "\n".join(shell.run(cell).text for cell in cells)
 
 

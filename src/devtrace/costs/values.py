@@ -172,5 +172,5 @@ def _with_rows(
     lists = queries.trace.ops.lists(column)
     rows = lists.flat[lists.offsets[first + 1] : lists.offsets[end]]
     chosen = np.isin(queries.bases[rows], list(bases))
-    by = np.repeat(np.arange(first + 1, end), np.diff(lists.offsets)[first + 1 : end])
+    by = np.repeat(np.arange(first + 1, end), lists.lengths[first + 1 : end])
     return by[chosen], rows[chosen]

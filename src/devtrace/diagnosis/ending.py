@@ -10,6 +10,7 @@ from devtrace.diagnosis.evidence import model_on_host
 from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES, BEFORE_ITS_ERROR
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData
+from devtrace.diagnosis.ledger import directions
 from devtrace.trace.ids import NO_OP, NO_TENSOR
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DeviceError
@@ -68,14 +69,11 @@ def _has_a_detour(queries: TraceQueries) -> bool:
 def _copies_within_a_model(queries: TraceQueries) -> bool:
     """Return whether gradients crossed from or to the CPU, or calls of modules copied what they had made, or one tensor
     again and again."""
-    copies, ops = queries.trace.copies, queries.trace.ops
-    sites = ops.ints("site")
+    sites, rows = queries.trace.ops.ints("site"), queries.trace.copies.ints("op")
     forward = ~queries.is_phase("backward")
-    rows = copies.ints("op")
-    outermost = queries.outermost_calls
+    outermost, to = queries.outermost_calls, directions(queries)
     seen: set[int] = set()
-    source, target = copies.ints("from"), copies.ints("to")  # between devices a model that is split copies on purpose
-    with_the_host = (source != target) & ((source == queries.host) | (target == queries.host))
+    with_the_host = to["h2d"] | to["d2h"]  # between devices a model that is split copies on purpose
     if (with_the_host & ~forward[rows]).any():
         return True
     for op in rows[with_the_host & (outermost[rows] >= 0) & forward[rows]].tolist():

@@ -30,7 +30,7 @@ class Ranks:
         ranks = np.full(len(self.queries.trace.tensors), -1, dtype=np.int32)
         for column in ("inputs", "outputs"):
             rows = self.queries.trace.ops.lists(column)
-            ranks[rows.flat] = np.repeat(self.of_op, np.diff(rows.offsets))
+            ranks[rows.flat] = self.of_op[rows.rows]
         return ranks
 
     @cached_property

@@ -17,7 +17,6 @@ from devtrace.features import find
 from devtrace.report.html import fragment
 from devtrace.runtime.whole_files import put
 from devtrace.trace.format import encode
-from devtrace.trace.tables import TraceData
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import escape_markup, safe_line
@@ -40,7 +39,8 @@ def to_html(report: ReportData, path: str | Path) -> Path:
 
 def page(report: ReportData) -> str:
     title = escape_markup(safe_line(f"devtrace {report.trace.title}", 100))
-    shown = scripted(report, _encoded(report.trace), _at_once)
+    of_few_ranks = find("page", "ranks") or encode  # of a job that has too many ops only some
+    shown = scripted(report, cast("dict[str, Any]", of_few_ranks(report.trace)), _at_once)
     missing = "" if built() else f"<p><small>{sentence('page.no-views')}</small></p>"
     tag = TAGS[language.of_tag(report.trace.language) or "en"]
     return (
@@ -62,11 +62,6 @@ def scripted(report: ReportData, data: dict[str, Any], script: Callable[[str, st
     text = as_script(data)
     slot = f"devtrace-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     return f'<div id="{slot}">{static}</div>\n<script>{script(slot, text)}</script>'
-
-
-def _encoded(trace: TraceData) -> dict[str, Any]:
-    """Return a trace as a page takes it; of a job that has too many ops only some ranks."""
-    return cast("dict[str, Any]", (find("page", "ranks") or encode)(trace))
 
 
 def as_script(value: object) -> str:

@@ -11,7 +11,7 @@ from devtrace.runtime.observers import LEAST
 from devtrace.trace.columns import PHASES
 from devtrace.trace.curve import ENDLESS, KINDS, Curve, Lives, Part
 from devtrace.trace.tables import Ints, TraceData
-from devtrace.trace.views import storage_owners
+from devtrace.trace.views import modules_of_ops, storage_owners
 
 MOST_POINTS: Final = 240
 MOST_NAMES: Final = 5
@@ -107,10 +107,8 @@ def _next(marked: Ints) -> Ints:
 
 def _names(trace: TraceData, lives: Lives) -> tuple[list[str], Ints]:
     """Return names in their order, and which each piece has: that of a parameter's layer, or of its maker's; or ""."""
-    path = trace.modules.ints("path")
-    modules = np.append(trace.calls.ints("module"), -1)[np.append(trace.ops.ints("call"), -1)]
-    module = modules[np.minimum(lives.begin_op, len(trace.ops))]
-    called = np.where(module >= 0, np.append(path, -1)[module], -1)
+    module = np.append(modules_of_ops(trace), -1)[np.minimum(lives.begin_op, len(trace.ops))]
+    called = np.append(trace.modules.ints("path"), -1)[module]
     own = np.append(trace.tensors.ints("name"), -1)[lives.tensor]
     role = np.append(trace.tensors.ints("role"), trace.string_id(""))[lives.tensor]
     depth = np.zeros(len(own), dtype=np.int64)

@@ -8,6 +8,7 @@ import pytest
 
 from devtrace.api.results import Trace
 from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.evidence import modules
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.mismatch import Mismatch, find_mismatch
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
@@ -20,6 +21,7 @@ from devtrace.diagnosis.evidence.trait import DEVICE
 from devtrace.diagnosis.findings import Site
 from devtrace.trace.ids import OpId
 from samples import Sample
+from traces import head_trace
 from trees import parsed
 
 CPU, FIRST, SECOND = "cpu", "cuda:0", "cuda:1"
@@ -40,6 +42,33 @@ def code(text: str) -> SourceNode:
     source = parsed(text, "<test>")
     found = next(each for each in ast.walk(source.tree) if isinstance(each, ast.Call))
     return SourceNode(Code(source, Site("<test>", 1)), found, source.tree.body[0])
+
+
+# Modules.
+
+
+def test_of_a_module_it_is_known_who_made_and_moved_it_where_its_tensors_are_and_what_it_ran() -> None:
+    asked = TraceQueries(head_trace())
+    head, model = modules.named(asked, "model.out_head"), modules.named(asked, "model")
+    assert modules.around(asked, head) == [head, model]
+    assert str(asked.site(modules.born(asked, head))) == "In[5] line 1"
+    assert [str(move.site) for move in modules.moves(asked, head)] == ["In[4] line 1"]
+    below = {name: asked.device(row) for name, row in modules.tensors(asked, "parameter", below="model.out_head")}
+    assert below == {"model.out_head.bias": CPU, "model.out_head.weight": CPU}
+    assert [asked.module(OpId(op)) for op in (-1, 0, 3)] == [-1, -1, head]
+    assert asked.outermost_calls.tolist() == [-1, 0, 0, 0]
+
+
+def test_a_module_without_tensors_was_made_where_it_was_attached_and_the_last_of_a_path_counts() -> None:
+    sample = Sample()
+    line = sample.site(1, "net.act = nn.ReLU()")
+    former, last = (
+        sample.builder.append("modules", path="net.act", parent=-1, site=site, op=-1) for site in (-1, line)
+    )
+    asked = queries(sample)
+    assert modules.named(asked, "net.act") == last
+    assert [modules.born(asked, module) for module in (former, last)] == [-1, line]
+    assert modules.named(asked, "") == modules.named(asked, "net") == -1
 
 
 # The odd tensor.

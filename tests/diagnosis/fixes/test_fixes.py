@@ -261,10 +261,7 @@ model = nn.Linear(4, 3).to(device)"""
 )
 @pytest.mark.parametrize("magic", ["", "%%devtrace\n"], ids=["read", "recorded"])
 def test_a_fix_uses_the_names_of_an_earlier_cell(cell: str, fix: str, magic: str) -> None:
-    with new_shell() as shell:
-        shell.run("%load_ext devtrace")
-        shell.run("%devtrace simulate cuda:1")
-        shell.run(CELL)
+    with new_shell("%load_ext devtrace", "%devtrace simulate cuda:1", CELL) as shell:
         printed = " ".join(shell.run(magic + cell).text.split())
     _, _, shown = printed.rpartition(" Fix ")
     assert f"{fix}" in shown
@@ -347,9 +344,7 @@ net = net.to(device)"""
 def test_an_edit_is_where_an_earlier_cell_made_the_tensor(
     made: str, loop: str, edits: list[tuple[int, str]], magic: str
 ) -> None:
-    with new_shell() as shell:
-        for cell in ("%load_ext devtrace", "%devtrace simulate cuda:1", CELL, made):
-            shell.run(cell)
+    with new_shell("%load_ext devtrace", "%devtrace simulate cuda:1", CELL, made) as shell:
         shell.run(f"{magic}for _ in range(3):\n    x = torch.ones(1, 4).to(device)\n    {loop}")
         found = shell.traced[-1].report.findings[0].edits
     assert [(each.cell, each.after.strip()) for each in found] == edits
@@ -357,9 +352,7 @@ def test_an_edit_is_where_an_earlier_cell_made_the_tensor(
 
 def test_an_error_that_a_cell_caught_has_its_edit_and_says_so() -> None:
     kept = STORE.format(line="self.layers = [nn.Linear(2, 2)]", use="layers[0](x)")
-    with new_shell() as shell:
-        shell.run("%load_ext devtrace")
-        shell.run("%devtrace simulate cuda:1")
+    with new_shell("%load_ext devtrace", "%devtrace simulate cuda:1") as shell:
         shell.run(CELL, kept, "net = Net().to(device)")
         ran = shell.run("%%devtrace\ntry:\n    net(torch.ones(1, 2).cuda())\nexcept RuntimeError:\n    pass")
     shown = " ".join(ran.text.split())

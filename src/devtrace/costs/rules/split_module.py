@@ -30,13 +30,13 @@ def split_modules(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
 
 
 def _finding(queries: TraceQueries, path: str, rows: dict[str, TensorId]) -> Finding:
-    devices = tuple(sorted(rows))
+    last, devices = max(rows.values()), tuple(sorted(rows))
     return Finding(
         rule="split-module",
         severity="warning",
         devices=devices,
-        site=queries.site(modules.born(queries, modules.named(queries, path))),
-        op=queries.producer(max(rows.values())),
+        site=queries.site(queries.user(queries.born(last))),
+        op=queries.producer(last),
         message=sentence("split-module.message", module=path, devices=devices),
         help=sentence("split-module.help", module=path),
     )

@@ -155,10 +155,7 @@ def who_asked(asked: AskedDevice, failing: FailingFrame) -> tuple[Line, ...]:
 
 
 def _giver(asked: AskedDevice, node: ast.AST, steps: int) -> _Origin | None:
-    """Return the code that first named the device: of `device` in `x.to(device)` the `"cuda:1"` of `gpu = "cuda:1"`.
-
-    It goes back from name to name: `device = args.device`, then what `args.device` was given.
-    """
+    """Return the code that first named a device, from name to name: `device = args.device`, and that was "cuda:1"."""
     given = _of_attribute(asked, node.value, node.attr) if type(node) is ast.Attribute else _of_variable(asked, node)
     origin = next(given, None) if steps else None
     if origin is None:

@@ -5,12 +5,6 @@ import numpy as np
 from devtrace.diagnosis.evidence.trace_queries import Mask, Rows, TraceQueries
 
 
-def ops(queries: TraceQueries) -> Rows:
-    """Return CPU ops that read a module's parameters, if that module reads none on a device and others do."""
-    there, here = _of_layers(queries)
-    return here if there else here[:0]
-
-
 def computes(queries: TraceQueries) -> bool:
     """Return whether a layer computed on the CPU alone, or made there what a device took from it within a model."""
     return bool(len(_of_layers(queries)[1])) or _is_mixed(queries)
@@ -39,8 +33,9 @@ def _is_mixed(queries: TraceQueries) -> bool:
 
 
 def left_behind(queries: TraceQueries) -> Rows:
-    """Return the ops of models with other layers on a device in the same call."""
-    found = ops(queries)
+    """Return CPU ops of layers that compute on no device, of models with other layers on one in the same call."""
+    is_any_there, here = _of_layers(queries)
+    found = here if is_any_there else here[:0]
     modules, outermost = queries.module_of_ops, queries.outermost_calls
     there = (modules >= 0) & queries.on_a_device
     theirs = np.isin(modules, modules[found]) & ~there

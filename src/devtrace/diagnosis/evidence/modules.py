@@ -1,10 +1,13 @@
 """What a rule asks of modules: which line made `model.head`, which moved it, where are its tensors?
 
-head = modules.named(queries, "model.head")
-queries.site(modules.born(queries, head))       # `model.head = nn.Linear(768, 2)`
-modules.moves(queries, head)                    # `model.to(device)`: of it, or of a module around it
-modules.tensors(queries, below="model.head")    # its weight and bias, before and after each move
-queries.module_of_ops == head                   # the ops that ran in its own calls, as a mask
+    head = modules.named(queries, "model.head")
+    queries.site(modules.born(queries, head))           # `model.head = nn.Linear(768, 2)`
+    modules.moves(queries, head)[0].site                # `model.to(device)`, the last one
+    modules.tensors(queries, below="model.head")        # its weight and bias, before and after each move
+    np.flatnonzero(queries.module_of_ops == head)       # the ops that its own calls ran
+
+A path is what the program's variables say. A move has the `module` that it was of, its `site`, the `op` that it came
+before, and its `device`: None where nothing went to another.
 """
 
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
@@ -42,9 +45,9 @@ def moves(queries: TraceQueries, module: ModuleId) -> list[Move]:
 
 
 def tensors(queries: TraceQueries, *roles: str, below: str = "") -> list[tuple[str, TensorId]]:
-    """Return parameters, buffers and attributes of modules by the names that the recorder noted.
+    """Return parameters, buffers and attributes of modules, or only some `roles`, by their recorded names.
 
-    One that moved is there once for each device, in order. `roles` and `below`, a module's path, leave out others.
+    One that moved is there once for each device, in order. `below` is the path of a module around them.
     """
     ids = {queries.strings.get(role, -2) for role in roles or ("parameter", "buffer", "attribute")}
     rows = (TensorId(row) for row, role in enumerate(queries.trace.tensors.ints("role").tolist()) if role in ids)

@@ -102,10 +102,7 @@ class TraceQueries:
     @cached_property
     def op_users(self) -> Ints:
         """For each op its site in the user's own code, -1 for none."""
-        op_sites = self.trace.ops.ints("site")
-        if not len(self.users):
-            return op_sites
-        return np.where(op_sites >= 0, self.users[op_sites], -1)
+        return np.append(self.users, -1)[self.trace.ops.ints("site")]
 
     def user(self, site: SiteId) -> SiteId:
         """Return the user's own line of a site: itself, or who called the package that it is in; -1 for -1."""
@@ -124,9 +121,7 @@ class TraceQueries:
     @cached_property
     def dims(self) -> Ints:
         """Number of dimensions of each tensor; -1 where the shape is not known."""
-        lengths = np.diff(self.trace.shapes.lists("dims").offsets)
-        shapes = self.trace.tensors.ints("shape")
-        return np.where(shapes >= 0, lengths[shapes], -1) if len(lengths) else np.full(len(shapes), -1)
+        return np.append(self.trace.shapes.lists("dims").lengths, -1)[self.trace.tensors.ints("shape")]
 
     @cached_property
     def on_a_device(self) -> Mask:
@@ -185,10 +180,10 @@ class TraceQueries:
         """For each tensor the op that made it: the recorded one, else the first factory that returned it."""
         recorded = self.trace.tensors.ints("producer")
         outputs = self.trace.ops.lists("outputs")
-        made = np.flatnonzero(np.repeat(self.is_kind("create"), np.diff(outputs.offsets)))
+        made = self.is_kind("create")[outputs.rows]
         rows, first = np.unique(outputs.flat[made], return_index=True)
         by = np.full(len(recorded), -1, dtype=recorded.dtype)
-        by[rows] = np.searchsorted(outputs.offsets, made[first], side="right") - 1
+        by[rows] = outputs.rows[made][first]
         return np.where(recorded >= 0, recorded, by)
 
     def is_undated(self, tensor: TensorId) -> bool:

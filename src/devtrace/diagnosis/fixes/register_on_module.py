@@ -36,7 +36,8 @@ def register_on_module(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         return
     fixes = [found]
     for reference in members(unregistered.owner):
-        if reference.kind == "attribute" and reference.key != unregistered.key and _is_odd(case, reference):
+        is_another = reference.kind == "attribute" and reference.key != unregistered.key
+        if is_another and any(case.queries.dims[row] > 0 for row in _rows(case, reference.value)):
             fixes += itertools.islice(_registering(case, verdict, reference), 1)
     edits = tuple(edit for fix in fixes for edit in fix.edits)
     moved = tuple(moved for fix in fixes for moved in fix.moved)
@@ -49,11 +50,6 @@ def move_what_a_package_keeps(case: MismatchCase, verdict: Verdict) -> Iterator[
     """Move the tensor by hand, if its class is a package's."""
     if case.queries.package(verdict.born):
         yield from move_below_binding(case, verdict)
-
-
-def _is_odd(case: MismatchCase, reference: Reference) -> bool:
-    """Return whether the tensor, or the layers of a container, are on the odd device as well."""
-    return any(case.queries.dims[row] > 0 for row in _rows(case, reference.value))
 
 
 def _rows(case: MismatchCase, value: Any) -> list[TensorId]:
