@@ -40,7 +40,7 @@ class Expected(NamedTuple):
 
 EXPECTED = {
     "attention_matrix": Expected("60MB", "", "temporary", "query @ key", "scaled_dot_product_attention"),
-    "batch_of_blocks": Expected("60MB", "net", "activation", "layer(x)", r"batch of about \d+ fits"),
+    "batch_of_blocks": Expected("60MB", "net", "activation", "layer(x)", r"checkpoint\(layer"),
     "cache_that_grows": Expected("60MB", "cache", "named", "torch.cat", r"cache\[-n:\]"),
     "cached_function": Expected("40MB", "table", "named", "angles.sin()", r"\.cpu\(\)"),
     "checkpoint_beside_the_model": Expected(
