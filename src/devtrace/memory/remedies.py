@@ -23,7 +23,7 @@ from devtrace.memory.release_advice import (
 )
 from devtrace.source.flow import path_of
 from devtrace.source.kinds import is_module, is_optimizer, is_trained_leaf, requires_grad
-from devtrace.source.matching import called_names, calls_in, nodes_of, owner_of
+from devtrace.source.matching import calls_in, nodes_of, owner_of
 from devtrace.source.object_walk import is_tensor, parameters_of, registered
 from devtrace.source.safe_values import Scope, evaluate
 from devtrace.source.vocabulary import OF_BATCHES
@@ -42,10 +42,8 @@ def _remedies(memory: Memory, moment: FailingMoment) -> Iterator[Remedy | None]:
     of_waste = (group for group in memory.worth if group.kind in ("graph", "traceback", "history"))
     yield from (BY_KIND[group.kind](memory, group) for group in of_waste)
     yield loaded_to_the_host(memory)
-    yield made_double(memory)
     yield without_graph(memory, moment)
     yield deleted(memory, moment)
-    yield one_hot(memory)
     yield outer_product(memory)
     yield made_float(memory)
     yield from (copies_to_the_host(memory, group) for group in memory.worth if group.kind == "parameter")
@@ -150,19 +148,6 @@ def outer_product(memory: Memory) -> Remedy | None:
     return None
 
 
-def one_hot(memory: Memory) -> Remedy | None:
-    """Advise to pick rows by their index where most of the memory is for rows of zeros and a one."""
-    queries = memory.queries
-    sizes = {memory.groups[0].born(): memory.groups[0].bytes} if memory.groups else {}
-    sizes[queries.op_user(memory.failed)] = memory.shortage.asked
-    for row, size in sizes.items():
-        site, node = queries.site(row), queries.source_node(row)
-        is_large = size >= _PART * (memory.total + memory.shortage.asked)
-        if is_large and site is not None and node is not None and "one_hot" in called_names(node.node):
-            return sentence("out-of-memory.help-one-hot", line=site.line), ()
-    return None
-
-
 def _bytes(queries: TraceQueries, row: TensorId) -> int:
     """Return the bytes of a tensor, of a view of unknown shape those of what it is a view of; 0: nobody knows them."""
     size, op = queries.trace.tensors.number("bytes", row), queries.producer(row)
@@ -191,15 +176,6 @@ def made_float(memory: Memory) -> Remedy | None:
             site = queries.site(queries.op_user(op))
             return sentence("out-of-memory.help-float", line=site.line if site else 0, dtype=inputs[0].dtype), ()
     return None
-
-
-def made_double(memory: Memory) -> Remedy | None:
-    """Advise float32 where most of the memory is float64, as NumPy makes arrays."""
-    groups = [group for group in memory.worth if memory.dtype(group) == "float64"]
-    if not groups or sum(group.bytes for group in groups) < memory.total / 2:
-        return None
-    site = memory.queries.site(groups[0].born()) or getattr(memory.keeper(groups[0]), "site", None)
-    return (sentence("out-of-memory.help-double", line=site.line), ()) if site is not None else None
 
 
 def rounds(memory: Memory) -> Remedy | None:
