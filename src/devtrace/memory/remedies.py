@@ -53,20 +53,13 @@ def _remedies(memory: Memory, moment: FailingMoment) -> Iterator[Remedy | None]:
         elif group.kind == "activation":
             yield rounds(memory) or (sentence("out-of-memory.help-activation"), ())
         elif group.kind in ("parameter", "gradient", "optimizer-state"):
-            yield _of_models(memory)
+            yield sentence("out-of-memory.help-optimizer"), ()
     yield sentence("out-of-memory.help"), ()
 
 
 def _grows(memory: Memory, group: Group) -> bool:
     keeps = memory.keeper(group) if group.kind == "named" and group.is_contained else None
     return keeps is not None and keeps.adds
-
-
-def _of_models(memory: Memory) -> Remedy:
-    """Say which part of models and optimizers that are too large together need not be on the device."""
-    if short_op_name(memory.queries.op_name(memory.failed)).startswith("_foreach"):
-        return sentence("out-of-memory.help-foreach"), ()
-    return sentence("out-of-memory.help-optimizer"), ()
 
 
 # Models that no optimizer trains and whose graphs are kept all the same: a teacher, a frozen encoder.
