@@ -167,13 +167,13 @@ report.figure("memory")
 # %% en
 # ## A step that is too large
 #
-# Nothing is kept here that need not be: one training step on a batch of 2048 asks for more than the card has. The report says about how large a
-# batch fits, from what the layers that ran have kept.
+# Nothing is kept here that need not be: one training step on a batch of 2048 asks for more than the card has. The report says so, and what of the
+# step would take less.
 
 # %% zh
 # ## 一步就太大
 #
-# 这里没有保留任何多余的东西：一批 2048 个样本的一步训练，需要的比显卡有的多。报告根据已经运行的层所保留的大小，说出大约多大的批能放下。
+# 这里没有保留任何多余的东西：一批 2048 个样本的一步训练，需要的比显卡有的多。报告会说明这一点，以及这一步怎样才能少占一些。
 
 # %% code raises-exception
 %%devtrace large

@@ -61,9 +61,6 @@ _NAMES = {
 }
 _TAKEN_FROM = {name: module for module, names in _NAMES.items() for name in names}
 
-_MODULES_TAKEN_FOR_FUNCTIONS = ("trace", "report")
-"""Who calls one gets a message that leads on."""
-
 _NEED_TORCH = ("record", "expect", "explain", "simulate")
 
 
@@ -95,8 +92,6 @@ def _jupyter_labextension_paths() -> list[dict[str, str]]:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES_TAKEN_FOR_FUNCTIONS:
-        return importlib.import_module(f"devtrace.{name}")
     if name in _NEED_TORCH:
         importlib.import_module("devtrace.runtime.requirements").need_torch()
     if name == "__version__":

@@ -244,56 +244,6 @@ def test_an_item_of_a_list_of_dictionaries_is_the_tensor_and_not_the_list(use: s
     assert "register_buffer" not in worst(report).help
 
 
-LOADER = """
-import torch
-from torch.utils.data import DataLoader, TensorDataset
-
-
-def main(device):
-    torch.manual_seed(0)
-    data = TensorDataset(torch.rand(24, 4), torch.rand(24, 2))
-    net = torch.nn.Linear(4, 2).to(device)
-    loader = DataLoader(data, batch_size=4{pin})
-    total = 0
-    for step, (x, y) in enumerate(loader):
-        x = x.to(device{first})
-        total = total + (net(x) - y.to(device{first})).square().sum().detach()
-    return total
-"""
-
-
-@pytest.mark.parametrize(
-    ("pin", "first", "written"),
-    [
-        ("", ", non_blocking=True", {"loader = DataLoader(data, batch_size=4, pin_memory=True)"}),
-        (
-            ", pin_memory=True",
-            "",
-            {
-                "x = x.to(device, non_blocking=True)",
-                "total = total + (net(x) - y.to(device, non_blocking=True)).square().sum().detach()",
-            },
-        ),
-    ],
-)
-def test_pinned_batches_are_copied_while_the_cpu_goes_on(
-    pin: str, first: str, written: set[str], tmp_path: Path
-) -> None:
-    text = LOADER.format(pin=pin, first=first)
-    value, before = run(tmp_path / "program.py", text)
-    edits = {edit for finding in before.findings for edit in finding.edits}
-    assert {edit.after.strip() for edit in edits} == written
-    fixed, after = run(tmp_path / "program.py", applied(text, list(edits)))
-    assert fixed == value
-    assert waiting_copies(before) - waiting_copies(after) == 12
-    assert [finding for finding in after.findings if finding.edits] == []
-
-
-def waiting_copies(report: ReportData) -> int:
-    """Count the copies for which the CPU waits: those of pageable memory, and those that did not ask for more."""
-    return sum(not (copy.pinned and copy.non_blocking) for copy in report.trace.copies)
-
-
 NESTED = """
 import torch
 from torch import nn

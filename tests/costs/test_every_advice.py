@@ -50,25 +50,6 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
             #1> loss = loss + torch.where(out > 0, out, 0).square().sum().sqrt()
         """
     },
-    "host-sync.to-count-alike.help": {
-        "above": """
-            #1> picked = torch.where(~torch.eye(16, dtype=torch.bool, device=device))
-        """,
-        "line": """
-            alike = out @ out.T
-            alike = alike[~torch.eye(16, dtype=torch.bool, device=device)].view(16, -1)  # 1
-            #1> alike = alike[picked].view(16, -1)
-            loss = loss + alike.logsumexp(1).mean()
-        """,
-    },
-    "host-sync.to-count-all.help": {
-        "line": """
-            live, values = x[:, 0] > 0.4, x[:, 1].clone()
-            values[live] = out[live].max(1).values  # 1
-            #1> values = torch.where(live, out.max(1).values, values)
-            loss = loss + values.mean()
-        """
-    },
     "host-sync.to-count-labels.help": {
         "line": """
             labels = x.argmax(1)
@@ -208,13 +189,6 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
             loss = loss + top
         """
     },
-    "host-sync.to-size.help": {
-        "above": "times = torch.tensor([1, 2] * 8, device=device)",
-        "line": """
-            loss = loss + out.repeat_interleave(times, 0).mean()  # 1
-            #1> loss = loss + out.repeat_interleave(times, 0, output_size=24).mean()
-        """,
-    },
     "copy.move-module": {
         "before": """
             class Shared(nn.Module):
@@ -294,15 +268,6 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
             loss = loss + (out * half.to(device)).mean()  # -1
             #1> loss = loss + (out * half).mean()
         """
-    },
-    "copy.unused.help": {
-        "above": "names = torch.arange(14 * 16).view(14, 16)",
-        "line": """
-            ids = names[step]
-            ids = ids.to(device)  # -1
-            kept.append(ids.cpu().sum())  # 1
-            #1> kept.append(ids.sum())
-        """,
     },
     "copy.weights.help": {
         "line": """

@@ -136,19 +136,6 @@ def test_lengths_that_a_batch_is_packed_by_may_come_from_the_device() -> None:
         _packed(net(sound), lengths).backward()
 
 
-def test_lengths_that_were_sent_only_to_be_packed_by_are_left_on_the_cpu() -> None:
-    def program() -> None:
-        net = nn.Linear(6, 4).to(GPU)
-        for sound in torch.rand(14, 9, 5, 6):
-            sound, lengths = sound.to(GPU), torch.tensor([9, 4, 6, 3, 9])
-            lengths = lengths.to(GPU)
-            _packed(net(sound), lengths.cpu()).backward()
-
-    (found,) = [each for each in warnings(program) if each.rule == "device-to-host-copy"]
-    assert "`lengths` was sent to the device" in found.message
-    assert found.help == "leave it on the CPU"
-
-
 @healthy
 def test_what_a_mask_picks_to_be_copied_to_the_cpu_is_none() -> None:
     head, kept = nn.Linear(8, 5).to(GPU), list[object]()

@@ -360,25 +360,6 @@ def test_devices_that_may_be_strings_are_compared_in_peace() -> None:
     assert warnings(Runner().run) == []
 
 
-@healthy
-def test_a_tensor_that_a_helper_moves_with_the_batch_may_come_back_unused() -> None:
-    net = nn.Linear(8, 4).to(GPU)
-    for _ in range(12):
-        batch = {"x": torch.rand(4, 8), "y": torch.ones(4)}
-        for key in batch:
-            batch[key] = batch[key].to(GPU)
-        net(batch["x"]).cpu()
-        batch["y"].cpu()
-
-
-@warns(rule="device-to-host-copy", count=12, help="leave it on the CPU")
-def test_a_tensor_that_is_sent_on_its_own_and_comes_back_unused_is_worth_a_warning() -> None:
-    for _ in range(12):
-        tags = torch.ones(4, 8)
-        tags = tags.to(GPU)
-        tags.cpu()
-
-
 def unnamed(height: int) -> torch.Tensor:
     return torch.zeros(height, device=GPU) + torch.arange(height)
 

@@ -317,7 +317,6 @@ def test_a_gradient_on_the_wrong_device_that_backward_refuses_is_explained() -> 
 
 
 @fails(
-    *BOTH,
     cause="wrong-device",
     name="back",
     devices=("cuda:0", "cpu"),

@@ -34,14 +34,6 @@ def test_the_report_names_what_autocast_did_and_its_edit_works(name: str, warm: 
     assert (repaired.raised, repaired.alarms) == ("", [])
 
 
-def test_the_line_that_left_a_region_is_put_into_one(warm: Warm) -> None:
-    (finding,) = Program(REGIONS, function="retrieval_left").outcome(warm).errors
-    (edit,) = finding.edits
-    assert edit.after == (
-        '    with torch.amp.autocast(device_type="cpu", dtype=torch.bfloat16):\n        scores = asked @ documents.T'
-    )
-
-
-def test_where_a_layer_takes_its_result_the_tensor_is_cast_instead(warm: Warm) -> None:
+def test_what_a_region_made_is_cast_where_it_is_made(warm: Warm) -> None:
     (finding,) = Program(REGIONS, function="left_for_two_layers").outcome(warm).errors
     assert [edit.after for edit in finding.edits] == ["        code = encoder(x).to(x.dtype)"]

@@ -27,7 +27,7 @@ from devtrace.diagnosis.evidence.error_origins import path_to_origin
 from devtrace.diagnosis.findings import Finding
 from devtrace.recording.columns import stamps
 from failing import Text, birth_of, culprit_of, fails
-from odd_programs import Halved, Lent, Scaled
+from odd_programs import Lent, Scaled
 from programs import run
 from warm import Warm
 
@@ -368,17 +368,6 @@ def test_an_error_of_the_native_backward_pass_is_in_torchs_words() -> None:
     assert finding.site is not None
     assert finding.site.text == "Wrong.apply(x).sum().backward()"
     assert finding.cause in ("unknown", "wrong-device")
-
-
-def test_of_autograd_functions_of_one_name_the_one_that_the_frames_know_is_read() -> None:
-    """A notebook's cell that was run twice has made its class twice."""
-    former = type("Halved", (torch.autograd.Function,), {})
-
-    def program() -> None:
-        x = torch.ones(3, device="cuda:0", requires_grad=True)
-        Halved.apply(x, torch.ones(3, device="cuda:0", requires_grad=True)).sum().backward()  # type: ignore[no-untyped-call]
-
-    assert (culprit_of(explained(program)).name, former.__name__) == ("back", "Halved")
 
 
 @unrecorded(cause="never-moved", name="w.grad", born="(w * 2).sum().backward()")

@@ -83,18 +83,6 @@ def test_worked_yesterday_fails_today_is_one_table() -> None:
     assert max(map(len, compared.text.splitlines())) <= 100
 
 
-def test_a_module_that_works_elsewhere_is_reported() -> None:
-    def on(device: str) -> TraceData:
-        sample = Sample()
-        builder = sample.builder
-        module = builder.append("modules", path="model.head", type="Linear", op=-1, ran=1)
-        call = builder.append("calls", module=module, begin=0, end=1, thread=0)
-        sample.op("aten.addmm", device, call=call)
-        return builder.build()
-
-    assert changes(diff(on("cuda:0"), on("cpu")), "compute") == [("model.head", "cuda:0", "cpu")]
-
-
 def test_an_error_without_a_finding_is_reported() -> None:
     def run(fails: bool) -> TraceData:
         sample = Sample()

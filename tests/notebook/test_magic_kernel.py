@@ -73,28 +73,6 @@ def test_a_failing_cell_sends_the_error_that_it_sends_without_devtrace_and_then_
     assert len(traced.reports) == 1
 
 
-DEEP = (
-    "net = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Linear(3, 3)))",
-    "net.cuda()",
-    "net(x)",
-)
-
-
-def test_above_a_long_traceback_one_line_names_the_finding_and_the_report_stays_below(kernel: Kernel) -> None:
-    kernel.run("%devtrace simulate cuda:1")
-    plain = kernel.run("#%devtrace", *DEEP)
-    for head in ("%%devtrace", "%%devtrace --simulate cuda:1"):
-        sent = kernel.run(head, *DEEP)
-        count = sent.reply["execution_count"]
-        assert sent.kinds == ["display_data", "error", "display_data"]
-        (line,) = sent.outputs[0]["data"].values()
-        assert line.startswith(f"✗ In[{count}] line 4: `x` is on cpu")
-        assert line.endswith("↓ The report is below this traceback.")
-        assert sent.traceback.splitlines()[3:] == plain.traceback.replace("#%devtrace", f"# {head}").splitlines()[3:]
-        assert len(sent.reports) == 1
-    kernel.run("%devtrace simulate off")
-
-
 def test_devices_of_a_cell_are_there_until_its_traceback_is_shown(kernel: Kernel) -> None:
     kernel.run("%xmode Verbose")
     body = ["y = x.cuda()", "def f(depth, z):", "    return f(depth - 1, z) if depth else z + x", "f(4, y)"]

@@ -56,17 +56,6 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = devtrace.no_such_name
 
 
-@pytest.mark.parametrize("name", ["trace", "report"])
-def test_a_module_that_is_taken_for_a_function_leads_on_whether_or_not_it_was_imported(name: str) -> None:
-    call = f"import devtrace\ntry: devtrace.{name}()\nexcept devtrace.UsageError as error: print(error)\n"
-    printed = python(f"{call}devtrace.record\n{call}").stdout
-    message = (
-        f"not-a-function: got devtrace.{name}(); it is a module; `devtrace.record` records a block; write "
-        f"`with devtrace.record() as recording:`, and below the block `recording.{name}`.\n"
-    )
-    assert printed == 2 * message
-
-
 def test_every_public_name_is_listed_by_dir() -> None:
     assert {"record", "simulate", "diagnose", "expect", "load", "Trace", "LiveView"} <= set(dir(devtrace))
 

@@ -225,17 +225,15 @@ def test_what_needs_no_driver_is_answered() -> None:
 
 def test_ranges_for_a_profiler_change_nothing() -> None:
     with torch.cuda.nvtx.range("step"):
-        assert torch.cuda.nvtx.range_push("inner") == 1
+        torch.cuda.nvtx.range_push("inner")
         torch.cuda.nvtx.range_pop()
         torch.cuda.nvtx.mark("here")
     torch.cuda.nvtx.range_end(torch.cuda.nvtx.range_start("other"))
 
 
-def test_a_block_that_emits_ranges_runs_once_and_is_not_entered_twice() -> None:
-    with torch.autograd.profiler.emit_nvtx() as block:
+def test_a_block_that_emits_ranges_runs_as_without() -> None:
+    with torch.autograd.profiler.emit_nvtx():
         assert torch.ones(2, device="cuda").sum() == 2
-        with pytest.raises(RuntimeError, match="not reentrant"):
-            block.__enter__()
     with torch.autograd.profiler.emit_nvtx(enabled=False) as nothing:
         assert nothing is None
 

@@ -172,7 +172,6 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "max-ops": lambda _: typed("%%devtrace --max-ops many\n1"),
     "nested-trace": lambda _: typed("%%devtrace\nget_ipython().run_line_magic('devtrace', 'simulate cuda:1')"),
     "no-trace": lambda _: typed("%devtrace report"),
-    "not-a-function": lambda _: raised(lambda: devtrace.trace()),  # type: ignore[operator]
     "not-written": lambda _: typed("%%devtrace\nimport torch\ntorch.ones(3)", "%devtrace save missing/run.devtrace"),
     "open-quote": lambda _: typed('%%devtrace "a\n1'),
     "program-missing": lambda _: called("run"),

@@ -103,16 +103,12 @@ TO_HOST: Final = (
         Way("copy.back.help"),
     )),
     Row("copy.back-computed", round_trips.is_written_back, (Way("copy.back.help"),)),
-    Row("copy.unused", copies.is_sent_in_vain, (Way("copy.unused.help"),)),
     Row("copy.weights", copies.are_weights, (Way("copy.weights.help"),)),
     Row("copy.in-each-step", copies.are_values, (Way("copy.in-each-step.help"),)),
     _FEW_BYTES,
 )  # fmt: skip
 BETWEEN_DEVICES: Final = (_SAME_TENSOR, _FEW_BYTES)
-AS_USUAL: Final = (
-    Row("copy.unpinned", edits.asks_in_vain, (Way("fixed.pin-loader", edits.is_pageable, {"loader": "{new}"}),)),
-    Row("copy.nothing", always, (Way("fixed.not-block", edits.is_pinned, {"value": "{new}"}),)),
-)
+AS_USUAL: Final = (Row("copy.unpinned", copies.asks_in_vain, ()),)
 """What may be said of copies that have to be."""
 
 _KEPT_IN_LIST: Final = Way(
@@ -129,16 +125,11 @@ SINGLY: Final = (
 WAITS: Final = (
     Row("host-sync.to-draw", reads.is_drawn_from_nothing, (Way("host-sync.to-draw.help"),)),
     Row("host-sync.to-count", elements.are_picked, (
-        Way("host-sync.to-count-alike.help", "is_same"),
-        Way("host-sync.to-count-all.help", "kept"),
         Way("host-sync.to-count-labels.help", "is_of_labels"),
         Way("host-sync.to-count-mean.help", "is_averaged"),
         Way("host-sync.to-count.help"),
     ), ("$name[$mask]",)),
-    Row("host-sync.to-size", reads.lacks_argument, (
-        Way("host-sync.to-size.help", "is_size"),
-        Way("host-sync.to-compare.help"),
-    )),
+    Row("host-sync.to-compare", reads.lacks_argument, (Way("host-sync.to-compare.help"),)),
     Row("host-sync.to-give", reads.takes_number, (Way("host-sync.to-give.help"),)),
     Row("host-sync.to-read", reads.is_index, (Way("host-sync.to-read.help"),), ("$x[$at]",)),
     Row("host-sync.to-write", reads.is_shown, (

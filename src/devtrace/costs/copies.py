@@ -15,11 +15,11 @@ from devtrace.costs.reads import is_a_choice, is_of_the_line, is_often
 from devtrace.costs.repeated_costs import AGAIN, MANY, OFTEN, SAMPLE, STEPS, Cost
 from devtrace.costs.uses import are_taken_one_by_one
 from devtrace.costs.values import first_write, is_trained
-from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
 from devtrace.diagnosis.slugs import Severity
-from devtrace.source.matching import called_name, calls_in, match_code, names_in, variable
+from devtrace.source.matching import called_name, calls_in, names_in
 from devtrace.source.vocabulary import FILLS, JOINS, is_factory, is_move
-from devtrace.trace.ids import NO_OP, NO_TENSOR, OpId, TensorId
+from devtrace.trace.ids import OpId, TensorId
 
 FEW: Final = 3
 """So many tensors of numbers, alike, in a row could be one."""
@@ -167,31 +167,6 @@ def are_weights(cost: Cost) -> Names | None:
     return {"name": cost.name} if roles == {"parameter"} and is_in_training else None
 
 
-def is_sent_in_vain(cost: Cost) -> Names | None:
-    """Find data that was sent to a device on its own and is fetched back as it was sent."""
-    queries, before = cost.queries, [NO_OP, *cost.ops]
-    some = zip(cost.ops[:SAMPLE], before, strict=False) if len(cost.ops) >= AGAIN else ()
-    sent = [_copy_in_vain(queries, op, since) for op, since in some]
-    if not sent or NO_OP in sent:
-        return None
-    site = queries.op_user(sent[0])
-    moving = queries.source_node(site)
-    moved = match_code("$x = $x.$move(...)", moving.statement) if moving is not None else None
-    is_chosen = moved is not None and variable(moved["x"]) != ""  # no line that moves a whole batch
-    return {"name": cost.name, "site": queries.site(site)} if is_chosen or is_of_ddp(queries, sent[0]) else None
-
-
-def _copy_in_vain(queries: TraceQueries, op: OpId, since: OpId) -> OpId:
-    """Return the copy that sent to the device what an op fetches back, if no other op between took it; else -1."""
-    row = next(iter(queries.carried(op)), NO_TENSOR)
-    sent = queries.producer(queries.base(row)) if row >= 0 else NO_OP
-    if sent <= since or queries.kind(sent) != "copy" or HOST not in map(queries.device, queries.carried(sent)):
-        return NO_OP
-    inputs = queries.trace.ops.lists("inputs")
-    taken = queries.bases[inputs.flat[inputs.offsets[sent + 1] : inputs.offsets[op]]]
-    return NO_OP if queries.base(row) in taken.tolist() else sent
-
-
 # Copies that have only begun.
 
 
@@ -206,6 +181,12 @@ def is_used_too_soon(cost: Cost) -> Names | None:
         if first > op and np.searchsorted(waits, first) == np.searchsorted(waits, op, "right"):
             return {"name": cost.name, "site": queries.site(queries.op_user(first))}
     return None
+
+
+def asks_in_vain(cost: Cost) -> bool:
+    """Return whether a line asks for `non_blocking=True` of memory that is not pinned."""
+    table = cost.queries.trace.copies
+    return bool(((table.ints("non_blocking") > 0) & (table.ints("pinned") <= 0))[cost.rows].any())
 
 
 def is_overwritten(cost: Cost) -> Names | None:

@@ -9,15 +9,14 @@ from __future__ import annotations
 import ast
 from typing import Any, Final
 
-from devtrace.costs.repeated_costs import AGAIN, Cost
-from devtrace.costs.uses import assigned_to, loops_around, updated, uses_of, value_given
+from devtrace.costs.repeated_costs import Cost
+from devtrace.costs.uses import loops_around, updated, uses_of, value_given
 from devtrace.costs.values import are_written
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.source.flow import own_name, parameters, path_of
 from devtrace.source.matching import (
     alone,
     assigned_names,
-    called_name,
     calls_in,
     keyword,
     match_code,
@@ -31,7 +30,6 @@ from devtrace.source.vocabulary import MAKES, full_name, is_of_tensors_alone
 _APART: Final = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr, ast.IfExp)
 _FLOATS: Final = ("float64", "float32", "float16", "bfloat16")
 _NEVER_OF_TEXT: Final = (ast.Mult, ast.MatMult, ast.Sub, ast.Div, ast.Pow)
-_ROUND: Final = ("enumerate", "tqdm", "iter")
 _TABLE: Final = 1 << 20
 """Bytes of a table that is moved as a whole."""
 
@@ -203,43 +201,3 @@ def _is_tensor(found: SourceNode, given: ast.expr) -> bool:
     mixed = (each for each in nodes_of(ast.BinOp, body) if type(each.op) in _NEVER_OF_TEXT)
     sides = (side for each in mixed for side in (each.left, each.right))
     return any(same_code(each, given) for each in (*read, *sides))
-
-
-# `DataLoader(..., pin_memory=True)`, without which `non_blocking=True` has no effect; and the latter, beside it.
-
-
-def asks_in_vain(cost: Cost) -> bool:
-    """Return whether a line asks for `non_blocking=True` of memory that is not pinned."""
-    table = cost.queries.trace.copies
-    return bool(((table.ints("non_blocking") > 0) & (table.ints("pinned") <= 0))[cost.rows].any())
-
-
-def is_pageable(cost: Cost) -> Names | None:
-    """Find the loader whose batches a line moves, if it does not put them in pinned memory."""
-    loader = _loader(cost) if cost.code is not None and cost.count >= AGAIN else None
-    if cost.code is None or loader is None or keyword(loader, "pin_memory") is not None:
-        return None
-    return {"loader": loader, "new": cost.code.with_argument(loader, "pin_memory", "True")}
-
-
-def is_pinned(cost: Cost) -> Names | None:
-    """Find a line that moves a loader's batch, which is pinned, and waits for it."""
-    pinned = cost.queries.trace.copies.ints("pinned")[cost.rows] > 0
-    call, loader = cost.node, _loader(cost) if len(pinned) and bool(pinned.all()) and cost.count >= AGAIN else None
-    if cost.code is None or loader is None or keyword(loader, "pin_memory") is None or not isinstance(call, ast.Call):
-        return None
-    is_asked = keyword(call, "non_blocking") is not None
-    return {"new": cost.code.with_argument(call, "non_blocking", "True")} if not is_asked else None
-
-
-def _loader(cost: Cost) -> ast.Call | None:
-    """Return the call that makes the loader, from which a loop takes the `x` of the line `x.to(device)`."""
-    moved = match_code("$x.to(...)", cost.node)
-    name = variable(moved["x"]) if moved is not None else ""
-    loops = (loop for loop in loops_around(cost.found, (ast.For,)) if name in names_in(loop.target))  # type: ignore[attr-defined]
-    taken: ast.expr | None = next((loop.iter for loop in loops), None)  # type: ignore[attr-defined]
-    while isinstance(taken, ast.Call) and called_name(taken) in _ROUND and taken.args:
-        taken = taken.args[0]
-    given = assigned_to(cost.found, variable(taken)) if variable(taken) else [taken]
-    taken = given[0] if len(given) == 1 else None
-    return taken if isinstance(taken, ast.Call) and called_name(taken) == "DataLoader" else None

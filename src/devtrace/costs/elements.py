@@ -17,24 +17,20 @@ from typing import Any, Final
 
 from devtrace.costs.reads import is_truth_asked
 from devtrace.costs.repeated_costs import MANY, OFTEN, Cost
-from devtrace.costs.values import MOST, are_drawn, are_written, factories_of, op_of, takers_after
+from devtrace.costs.values import MOST, are_written, op_of, takers_after
 from devtrace.diagnosis.evidence.finding_parts import as_culprit
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.source.flow import position_in, rounds, unpacked
 from devtrace.source.matching import (
     called_name,
     is_path,
-    is_read,
     listed,
-    match_code,
     names_in,
     nodes_of,
-    same_code,
     variable,
 )
 from devtrace.source.vocabulary import AVERAGES, COPIES, IGNORES_LABELS, PICKS, READS, VIEWS
 from devtrace.trace.ids import OpId, TensorId
-from devtrace.words.text_format import one_line
 
 _OF_EACH: Final = 3
 """So many elements of each tensor that a line reads by index; of what its loop goes through one may be enough."""
@@ -112,33 +108,7 @@ def _gone_through(target: ast.expr, iterated: ast.expr, names: set[str]) -> list
 def are_picked(cost: Cost) -> dict[str, Any] | None:
     """Find a line that counts what a mask picks, `x[mask]`, and what takes it: a loss that ignores labels, a mean."""
     queries, first = cost.queries, cost.ops[0]
-    picked = match_code("$name[$mask]", cost.node)
-    if picked is None or "_local_scalar_dense" in queries.op_name(first):
+    if "_local_scalar_dense" in queries.op_name(first):
         return None
     taken = {op_of(queries, each) for each in islice(takers_after(queries, first, lambda _: True), MOST)}
-    return {
-        "is_same": _is_the_same(cost),
-        "kept": _put_back(cost.found, picked["mask"]),
-        "is_of_labels": not taken.isdisjoint(IGNORES_LABELS),
-        "is_averaged": not taken.isdisjoint(AVERAGES),
-    }
-
-
-def _is_the_same(cost: Cost) -> bool:
-    """Return whether each step picks by the same mask: one that nothing writes to, or that factories make anew."""
-    queries = cost.queries
-    masks = [queries.inputs(op)[1] for op in cost.ops if len(queries.inputs(op)) == 2]
-    bases = {queries.base(mask) for mask in masks}
-    if len(masks) != len(cost.ops) or len(masks) < 2:
-        return False
-    if len(bases) == 1:
-        return not are_written(queries, bases, cost.ops[0], cost.ops[-1])
-    made = [factories_of(queries, queries.inputs(op)[1:2], op, since) for since, op in cost.pairs]
-    return all(made) and not are_drawn(queries, [op for ops in made for op in ops])
-
-
-def _put_back(found: SourceNode, mask: ast.expr) -> str:
-    """Return the tensor in which the function puts values by the same mask: `y` of `y[seen] = f(x[seen])`."""
-    items = nodes_of(ast.Subscript, found.function or found.source.tree)
-    stored = (each for each in items if not is_read(each) and same_code(each.slice, mask))
-    return next((one_line(found.source.segment(each.value)) for each in stored), "")
+    return {"is_of_labels": not taken.isdisjoint(IGNORES_LABELS), "is_averaged": not taken.isdisjoint(AVERAGES)}

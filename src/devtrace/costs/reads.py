@@ -51,7 +51,7 @@ _PRINTS: Final = ("print", "write", "debug", "info", "warning", "log")
 
 def is_needless(cost: Cost) -> bool:
     """Return whether the waits of a line are of each step, and nothing needs them then."""
-    has_argument = cost.is_of_the_user and lacks_argument(cost) is not None
+    has_argument = cost.is_of_the_user and lacks_argument(cost)
     if is_asked_for(cost.queries, cost.ops[0]) or not (has_argument or is_of_the_line(cost)):
         return False
     # A function of torch's may have a loop of its own: nothing of `torch.lobpcg(x)` says that it reads.
@@ -206,16 +206,11 @@ def is_drawn_from_nothing(cost: Cost) -> bool:
     return bool(made) and all(made) and are_drawn(queries, ops) and largest <= _FEW
 
 
-def lacks_argument(cost: Cost) -> dict[str, bool | str] | None:
-    """Find a function of torch's that waits for want of an argument: `output_size=`, or `is_causal=` of an encoder."""
+def lacks_argument(cost: Cost) -> bool:
+    """Return whether torch's encoder looks at the mask, for want of `is_causal=`; `**options` may have it."""
     words, call = getattr(cost.node, "keywords", None), cost.queries.trace.ops[cost.ops[0]].call
-    given = {word.arg for word in words} if words is not None else {None}
-    if None in given:  # `**options` may have it
-        return None
-    if "repeat_interleave" in cost.queries.op_name(cost.ops[0]) and "output_size" not in given:
-        return {"why": "host-sync.to-size", "is_size": True}
-    is_encoder = call is not None and call.module.type == "TransformerEncoder"
-    return {"why": "host-sync.to-compare", "is_size": False} if is_encoder and "is_causal" not in given else None
+    is_encoder = words is not None and call is not None and call.module.type == "TransformerEncoder"
+    return is_encoder and {None, "is_causal"}.isdisjoint(word.arg for word in words)
 
 
 def takes_number(cost: Cost) -> dict[str, str] | None:

@@ -90,11 +90,6 @@ def value_given(source: Source, name: ast.Name) -> ast.expr | None:
     return values_given(source, statement).get(name.id) if statement is not None else None
 
 
-def assigned_to(found: SourceNode, name: str) -> list[ast.expr | None]:
-    """Return what each statement of a function gives to a variable; None of what is no simple assignment."""
-    return [value_given(found.source, use) for use in uses_of(found, name) or () if not is_read(use)]
-
-
 def results_of(found: SourceNode) -> list[ast.AST]:
     """Return the code that reads a value, and where it is used: by the variables that its statement makes of it.
 

@@ -24,7 +24,6 @@ RuleSlug = Literal[
     "device-comparison",
     "collective-device",
     "rank-device",
-    "ranks-differ",
     "expectation",
 ]
 
@@ -82,7 +81,7 @@ MEANINGS: Final = family(
     "device-to-host-copy.meaning", "device-to-device-copy.meaning", "cpu-compute.meaning", "split-module.meaning",
     "idle-optimizer.meaning", "memory-growth.meaning",
     "memory-peak.meaning", "device-comparison.meaning", "collective-device.meaning",
-    "rank-device.meaning", "ranks-differ.meaning",
+    "rank-device.meaning",
 )  # fmt: skip
 CREATED: Final = family(
     "*.created", "attached-after-move.created", "not-registered.created", "created-without-device.created",

@@ -16,17 +16,16 @@ from devtrace.report import palette
 from devtrace.report.palette import Theme
 from devtrace.report.parts import MEMORY_KINDS
 from devtrace.trace.columns import PHASES
+from devtrace.trace.memory_curves import curves as memory_curves
 from devtrace.trace.memory_curves import lives_until_use
 from devtrace.trace.subset import Mask
-from devtrace.trace.tables import Ints, TraceData
+from devtrace.trace.tables import TraceData
 from devtrace.trace.views import Whole, durations, modules_of_ops
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 from devtrace.words.text_format import escape_markup, format_memory, format_time, safe_line
 
 MOST_BARS: Final = 15
-MOST_STEPS: Final = 1500
-"""Points of a line: more than any screen has columns for."""
 MOST_MODULES: Final = 1000
 _Part = dict[str, Any]
 _PATTERN: Final = {
@@ -216,41 +215,16 @@ def _module_words(trace: TraceData, id: int, by_device: list[int]) -> str:
     return "<br>".join([f"<b>{_safe(module.path)}</b> {_safe(module.type)}", format_time(sum(by_device)), *used])
 
 
-_OF_BYTES: Final[dict[str, Any]] = {
-    "height": 380,
-    "xaxis": {"title": "ms"},
-    "yaxis": {"tickformat": ".2s", "ticksuffix": "B", "rangemode": "tozero"},
-}
-
-
 def _memory(trace: TraceData, theme: Theme) -> Figure:
-    """Draw the bytes on each device over time, by what they are for where that is known.
+    """Draw the kinds of each device's memory on top of each other, and its limit as a line.
 
-    Elsewhere at the least: a tensor counts from its birth to its last use.
+    Where nobody counted it, at the least: a tensor is there from its first op to its last.
     """
-    if trace.memory:
-        return _owned_memory(trace, theme)
-    lines = []
-    steps = _levels(trace)
-    for id in _ordered(trace, steps):
-        times, level = steps[id]
-        shade = palette.shade(trace.devices[id].name, theme)
-        dash = "solid" if shade.hatch == "none" else "dash"
-        lines.append({
-            "type": "scatter", "x": times / 1e6, "y": level,
-            "name": sentence("figure.peak", device=_safe(trace.devices[id]), size=int(level.max())),
-            "line": {"shape": "hv", "color": shade.fill, "width": 2, "dash": dash}, "mode": "lines",
-            "fill": "tozeroy", "hovertemplate": sentence("figure.at"),
-        })  # fmt: skip
-    return _canvas(lines, sentence("figure.memory"), theme, **_OF_BYTES, hovermode="x unified")
-
-
-def _owned_memory(trace: TraceData, theme: Theme) -> Figure:
-    """Draw the kinds of each device's memory on top of each other, and its limit as a line."""
+    memory = trace.memory or tuple(memory_curves(trace, lives_until_use(trace), {}, is_exact=False, least=1))
     lines: list[dict[str, Any]] = []
-    for curve in trace.memory:
+    for curve in memory:
         times = trace.ops.ints("start")[np.clip(curve.ops, 0, len(trace.ops) - 1)] / 1e6
-        several = f"{_safe(curve.device)} " if len(trace.memory) > 1 else ""
+        several = f"{_safe(curve.device)} " if len(memory) > 1 else ""
         for kind, sizes in curve.kinds:
             lines.append({
                 "type": "scatter", "x": times, "y": sizes, "name": f"{several}{sentence(MEMORY_KINDS[kind])}",
@@ -263,30 +237,11 @@ def _owned_memory(trace: TraceData, theme: Theme) -> Figure:
                 "name": several + sentence("memory.limit", size=format_memory(curve.limit)),
                 "line": {"dash": "dash", "color": "#808080"},
             })  # fmt: skip
-    return _canvas(lines, " · ".join(_safe(curves.title(curve)) for curve in trace.memory), theme, **_OF_BYTES)
-
-
-def _levels(trace: TraceData) -> dict[int, tuple[Whole, Whole]]:
-    """Return for each device the moments at which its memory changes, and the bytes from then on."""
-    lives, start = lives_until_use(trace), trace.ops.ints("start")
-    begun = np.where(lives.begin_op >= 0, start[lives.begin_op], 0)
-    ends = (start + durations(trace))[lives.end_op]
-    levels = {}
-    for id in np.unique(lives.device[lives.bytes > 0]).tolist():
-        rows = lives.device == id
-        bytes = lives.bytes[rows]
-        levels[id] = _steps(np.concatenate([begun[rows], ends[rows]]), np.concatenate([bytes, -bytes]))
-    return levels
-
-
-def _steps(times: Ints, changes: Ints) -> tuple[Whole, Whole]:
-    """Return the running sum of changes; of more steps than a line needs, the peak of each stretch."""
-    order = np.lexsort((-changes, times))
-    times, level = times[order].astype(np.int64), np.cumsum(changes[order]).astype(np.int64)
-    if len(times) <= MOST_STEPS:
-        return times, level
-    edges = np.linspace(0, len(times), MOST_STEPS + 1).astype(np.int64)[:-1]
-    return times[edges], np.maximum.reduceat(level, edges)
+    title = " · ".join(_safe(curves.title(curve)) for curve in memory) or sentence("figure.memory")
+    return _canvas(
+        lines, title, theme, height=380,
+        xaxis={"title": "ms"}, yaxis={"tickformat": ".2s", "ticksuffix": "B", "rangemode": "tozero"},
+    )  # fmt: skip
 
 
 FIGURES: Final[dict[str, Callable[[TraceData, Theme], Any]]] = {

@@ -3,7 +3,7 @@
 import ast
 
 from devtrace.diagnosis.evidence.origins import Origin
-from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.element_types import DEFAULT, GIVES_DTYPES, is_cast, is_floating
 from devtrace.source.matching import called_name, called_names, calls_in, keyword, match_code
@@ -26,7 +26,7 @@ def is_read_within(queries: TraceQueries, op: OpId) -> bool:
     """Return whether a block of the source around an op enters autocast, for one that nobody recorded."""
     found = queries.op_node(op)
     around = found.source.ancestors(found.node) if found is not None else ()
-    return any(manager_of(block) is not None for block in around)
+    return any(map(_enters, around))
 
 
 def is_listed(queries: TraceQueries, origin: Origin, dtype: str) -> bool:
@@ -71,26 +71,17 @@ def is_of_whole_numbers(queries: TraceQueries, op: OpId) -> bool:
     return bool(inputs) and not any(is_floating(queries.trait(row)) for row in inputs)
 
 
-def block_of(queries: TraceQueries, region: Autocast) -> tuple[SourceNode, ast.With] | None:
-    """Return the `with` statement that entered a region, in its source."""
-    found = queries.source_node(region.site.id) if region.site is not None else None
-    match found.statement if found is not None else None:
-        case ast.With() as block if manager_of(block) is not None:
-            return (found, block) if found is not None else None
-    return None
-
-
-def manager_of(block: ast.AST) -> ast.Call | None:
-    """Return the call of autocast in the head of a block that enters it."""
+def _enters(block: ast.AST) -> bool:
+    """Return whether a block enters autocast at its head."""
     calls = (item.context_expr for item in getattr(block, "items", ()) if "autocast" in called_name(item.context_expr))
-    return next((call for call in calls if match_code("False", keyword(call, "enabled")) is None), None)
+    return any(match_code("False", keyword(call, "enabled")) is None for call in calls)
 
 
 def left(queries: TraceQueries, region: Autocast) -> Site | None:
     """Return where a region was left: the last line of its block, as Python itself names the line of the `with`."""
     site = Site.of(region.left) if region.left is not None else None
-    block = block_of(queries, region)
-    if site is None or block is None:
+    entered = queries.source_node(region.site.id) if region.site is not None else None
+    block = entered.statement if entered is not None else None
+    if site is None or entered is None or not isinstance(block, ast.With) or not _enters(block):
         return site
-    found, statement = block
-    return found.code.site_of(statement.body[-1])
+    return entered.code.site_of(block.body[-1])

@@ -11,10 +11,8 @@ from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.fixes import at_binding
 from devtrace.diagnosis.fixes.changes import Anchor, Proposal, Within, rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, Ranked, failing_frame, odd_expression, suggested
-from devtrace.dtypes import autocast_regions
 from devtrace.dtypes.trait import DTYPE
-from devtrace.source.element_types import CAST_BY_AUTOCAST, NUMBERS, TAKES_NUMBER, is_floating
-from devtrace.source.kinds import is_module
+from devtrace.source.element_types import NUMBERS, TAKES_NUMBER, is_floating
 from devtrace.source.matching import (
     alone,
     assigned_names,
@@ -23,12 +21,10 @@ from devtrace.source.matching import (
     keyword,
     listed,
     match_code,
-    names_in,
     nodes_of,
     variable,
 )
-from devtrace.source.object_walk import registered
-from devtrace.source.safe_values import MISSING, evaluate
+from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import MAKES_ON_HOST, OF_DATA
 from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
@@ -135,50 +131,8 @@ def leave_out_cast(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         yield from suggested(sentence("fixed.leave-out-cast", code=text), edit, moved=moved)
 
 
-def compute_under_autocast(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
-    """Put `with torch.autocast("cpu", dtype=torch.bfloat16):` around the line that left such a region.
-
-    It is for a line whose result goes into nothing that would fail next: what a cast gives has the dtype of all else.
-    """
-    queries = case.queries
-    region = autocast_regions.region_of(queries, case.origin.op)
-    block = autocast_regions.block_of(queries, region) if region is not None else None
-    name, here = f"{queries.op_name(case.op)}.", autocast_regions.region_of(queries, case.op)
-    is_cast = name.startswith(CAST_BY_AUTOCAST) and here is None
-    manager = autocast_regions.manager_of(block[1]) if block is not None else None
-    if block is None or manager is None or not is_cast:
-        return
-    found, entered = block
-    function = found.source.function(entered)
-    header = f"with {found.source.segment(manager)}:"
-    rows = (case.odd_tensor, *case.mismatch.others_of_odd_trait)
-    for frame in FailingFrame.all_of(case.moment, case.expected_trait):
-        line, statement = frame.code.site, frame.source_node.statement
-        is_there = frame.source.text == found.source.text and frame.function is function
-        if is_there and _is_for_promoting_ops(frame, statement):
-            help, moved = sentence("fixed.under-autocast", code=header, line=line), [Moved(r, case.op) for r in rows]
-            yield from suggested(help, frame.code.within(statement, header), moved=moved)
-
-
-def _is_for_promoting_ops(frame: FailingFrame, statement: ast.stmt) -> bool:
-    """Return whether a statement's result stays in its function, away from layers."""
-    given = assigned_names(*getattr(statement, "targets", ()))
-    if not given:
-        return False
-    for later in frame.statements():
-        if frame.source.span(later).line <= frame.line or names_in(later).isdisjoint(given):
-            continue
-        taken = [call for call in calls_in(later) if any(variable(each) in given for each in call.args)]
-        functions = [evaluate(call.func, frame.scope()) for call in taken]
-        goes_on = any(each is MISSING or (is_module(each) and any(registered(each))) for each in functions)
-        if goes_on or any(nodes_of(ast.Return, later)):
-            return False
-    return True
-
-
 FIRST: Final = (
     Ranked(leave_out_cast, ("wrong-device",), "a scaler needs what was there before the cast"),
-    Ranked(compute_under_autocast, ("autocast-off",), "it is computed as the line before it"),
     Ranked(cast_for_numpy, ("target-dtype",), "numpy alone has no such dtype, and a model may go on with it"),
     Ranked(invert_mask, ("target-dtype",), "masks are inverted, not subtracted"),
     Ranked(fill_with_what_fits, ("python-number",), "the number alone is wrong"),

@@ -23,9 +23,10 @@ import torch
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import Walk
 from devtrace.diagnosis.evidence.error_origins import text_of
+from devtrace.diagnosis.evidence.torchs_sentences import refused_gradient
 from devtrace.explaining import kept_copies
 from devtrace.explaining.reading import attributes, calls, expressions, names
-from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, add_left_behind, failed_op, refused_gradient
+from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, add_left_behind, failed_op
 from devtrace.explaining.reading.move_history import AFTER_ALL, BEFORE_ALL
 from devtrace.explaining.reading.names import definitions
 from devtrace.explaining.reading.reader import Definer, Handler, Reader
@@ -162,9 +163,9 @@ class Explanation:
         return found
 
     def _failed(self) -> FailedOp:
-        if self.worker is None and (found := refused_gradient(self.reader, self.text) or failed_op(self.reader)):
-            return found
-        return FailedOp(UNKNOWN, [], len(self.stack.levels) - 1)
+        is_readable = self.worker is None and refused_gradient(self.text) is None  # a gradient is in no frame's line
+        found = failed_op(self.reader) if is_readable else None
+        return found or FailedOp(UNKNOWN, [], len(self.stack.levels) - 1)
 
     def _note_what_was_left_out(self, walk: Walk) -> None:
         if len(walk.objects) >= MOST_OBJECTS:

@@ -15,10 +15,8 @@ VALUES: Final = 58
 UNDER: Final = 11
 MOST_LINES: Final = 40
 
-What = Literal["finding", "error", "device", "compute", "copies", "syncs"]
-_WHATS: Final = family(
-    "diff.*", "diff.finding", "diff.error", "diff.device", "diff.compute", "diff.copies", "diff.syncs"
-)
+What = Literal["finding", "error", "device", "copies", "syncs"]
+_WHATS: Final = family("diff.*", "diff.finding", "diff.error", "diff.device", "diff.copies", "diff.syncs")
 
 
 @dataclass(frozen=True, slots=True)

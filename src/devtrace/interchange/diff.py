@@ -24,7 +24,6 @@ from devtrace.notebook.kept_traces import kept
 from devtrace.report import parts
 from devtrace.trace.rows import Failure
 from devtrace.trace.tables import TraceData
-from devtrace.trace.views import modules_of_ops
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import expect_kind
 from devtrace.words.text_format import one_line
@@ -48,7 +47,7 @@ def diff(before: Given, after: Given, names: tuple[str, str] | None = None) -> C
     """
     first, second = _report(before), _report(after)
     sides = _Sides(first, second)
-    changes = [*_findings(sides), *_errors(sides), *_devices(sides), *_compute(sides)]
+    changes = [*_findings(sides), *_errors(sides), *_devices(sides)]
     changes += [*_counted(sides, "copies"), *_counted(sides, "syncs")]
     return Comparison(first, second, tuple(changes), names or (_file(before), _file(after)), tuple(_totals(sides)))
 
@@ -200,25 +199,6 @@ def _prefixes(name: str) -> list[str]:
     """Return a, a.b for a.b.weight."""
     parts = name.split(".")
     return [".".join(parts[:end]) for end in range(1, len(parts))]
-
-
-def _compute(sides: _Sides) -> Iterable[Change]:
-    """Yield modules that compute on other devices than before."""
-    before, after = (_computing_devices(report.trace) for report in sides)
-    for path in sorted(before.keys() & after.keys()):
-        if before[path] != after[path]:
-            yield Change("compute", path, before[path], after[path])
-
-
-def _computing_devices(trace: TraceData) -> dict[str, str]:
-    ops = trace.ops
-    kind = trace.string_id("compute")
-    modules, devices = modules_of_ops(trace), ops.ints("device")
-    chosen = (ops.ints("kind") == kind) & (modules >= 0) & (devices >= 0)
-    found: dict[str, set[str]] = defaultdict(set)
-    for module, device in set(zip(modules[chosen].tolist(), devices[chosen].tolist(), strict=True)):
-        found[trace.modules[module].path].add(trace.devices[device].name)
-    return {path: " + ".join(sorted(devices)) for path, devices in found.items()}
 
 
 def _counted(sides: _Sides, what: Literal["copies", "syncs"]) -> Iterable[Change]:

@@ -144,11 +144,6 @@ class Memory:
         lines = [each.site for each, call in zip(group.holdings, calls, strict=True) if call < 0]
         return max([*Counter(modules).values(), *Counter(lines).values()], default=0)
 
-    def dtype(self, group: Group) -> str:
-        """Return the dtype of the largest tensor of a group that has a row."""
-        largest = max((each for each in group.holdings if each.tensor >= 0), key=lambda each: each.bytes, default=None)
-        return str(self.queries.trace.tensors[largest.tensor].dtype) if largest is not None else ""
-
     def rounds(self, group: Group) -> int:
         """Return in how many rounds a group was made: calls of one module, else storages, or turns, of one line."""
         if group.kind == "parameter" or (group.kind == "named" and not self.is_of_modules(group)):

@@ -5,14 +5,13 @@ frames of an error, results of cells, a checkpoint that was loaded, a model of b
 """
 
 import ast
-from collections import Counter
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Final
 
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.memory.holdings import Group, Memory, like
+from devtrace.memory.holdings import Group, Memory
 from devtrace.memory.release_advice import (
     BY_KIND,
     Remedy,
@@ -24,11 +23,11 @@ from devtrace.memory.release_advice import (
 )
 from devtrace.source.flow import path_of
 from devtrace.source.kinds import is_module, is_optimizer, is_trained_leaf, requires_grad
-from devtrace.source.matching import called_names, calls_in, nodes_of, owner_of
+from devtrace.source.matching import calls_in, nodes_of, owner_of
 from devtrace.source.object_walk import is_tensor, parameters_of, registered
 from devtrace.source.safe_values import Scope, evaluate
 from devtrace.source.vocabulary import OF_BATCHES
-from devtrace.trace.ids import NO_CALL, NO_TENSOR, CallId, OpId, TensorId
+from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
 
@@ -43,10 +42,8 @@ def _remedies(memory: Memory, moment: FailingMoment) -> Iterator[Remedy | None]:
     of_waste = (group for group in memory.worth if group.kind in ("graph", "traceback", "history"))
     yield from (BY_KIND[group.kind](memory, group) for group in of_waste)
     yield loaded_to_the_host(memory)
-    yield made_double(memory)
     yield without_graph(memory, moment)
     yield deleted(memory, moment)
-    yield one_hot(memory)
     yield outer_product(memory)
     yield made_float(memory)
     yield from (copies_to_the_host(memory, group) for group in memory.worth if group.kind == "parameter")
@@ -54,22 +51,15 @@ def _remedies(memory: Memory, moment: FailingMoment) -> Iterator[Remedy | None]:
         if group.kind == "named":
             yield to_the_host(memory, group)
         elif group.kind == "activation":
-            yield rounds(memory) or smaller(memory, group)
+            yield rounds(memory) or (sentence("out-of-memory.help-activation"), ())
         elif group.kind in ("parameter", "gradient", "optimizer-state"):
-            yield _of_models(memory)
+            yield sentence("out-of-memory.help-optimizer"), ()
     yield sentence("out-of-memory.help"), ()
 
 
 def _grows(memory: Memory, group: Group) -> bool:
     keeps = memory.keeper(group) if group.kind == "named" and group.is_contained else None
     return keeps is not None and keeps.adds
-
-
-def _of_models(memory: Memory) -> Remedy:
-    """Say which part of models and optimizers that are too large together need not be on the device."""
-    if short_op_name(memory.queries.op_name(memory.failed)).startswith("_foreach"):
-        return sentence("out-of-memory.help-foreach"), ()
-    return sentence("out-of-memory.help-optimizer"), ()
 
 
 # Models that no optimizer trains and whose graphs are kept all the same: a teacher, a frozen encoder.
@@ -115,15 +105,12 @@ def _is_untrained(call: ast.Call, scope: Scope, trained: set[int]) -> bool:
     return needs_none and is_of_tensors and bool(own) and not any(id(each) in trained for each in own)
 
 
-# A step that is too large by itself: a tensor of all pairs, or activations of a batch; how large a one fits.
+# A step that is too large by itself: a tensor of all pairs, or a copy of what is large.
 
 _TIMES: Final = 8
 """An op's output that is so many times its inputs is one of all pairs."""
 _PART: Final = 0.4
-_MOST_OF_IT: Final = 0.75
 _FLOAT: Final = 1.9  # times the size of the same in half precision; blocks are rounded
-_MARGIN: Final = 0.85  # the allocator's blocks
-_OF_BACKWARD: Final = 3  # times the tensor that did not fit: its own, and the gradients of a backward pass
 _CASTS: Final = ("_to_copy", "float", "to")  # as recorded, and as called
 _OF_PAIRS: Final = {
     "sub": "out-of-memory.help-cdist",
@@ -151,19 +138,6 @@ def outer_product(memory: Memory) -> Remedy | None:
         if is_of_few and is_large and queries.kind(op) == "compute":
             site = queries.site(queries.op_user(op))
             return sentence(_advice(memory, op), line=site.line if site else 0), ()
-    return None
-
-
-def one_hot(memory: Memory) -> Remedy | None:
-    """Advise to pick rows by their index where most of the memory is for rows of zeros and a one."""
-    queries = memory.queries
-    sizes = {memory.groups[0].born(): memory.groups[0].bytes} if memory.groups else {}
-    sizes[queries.op_user(memory.failed)] = memory.shortage.asked
-    for row, size in sizes.items():
-        site, node = queries.site(row), queries.source_node(row)
-        is_large = size >= _PART * (memory.total + memory.shortage.asked)
-        if is_large and site is not None and node is not None and "one_hot" in called_names(node.node):
-            return sentence("out-of-memory.help-one-hot", line=site.line), ()
     return None
 
 
@@ -197,15 +171,6 @@ def made_float(memory: Memory) -> Remedy | None:
     return None
 
 
-def made_double(memory: Memory) -> Remedy | None:
-    """Advise float32 where most of the memory is float64, as NumPy makes arrays."""
-    groups = [group for group in memory.worth if memory.dtype(group) == "float64"]
-    if not groups or sum(group.bytes for group in groups) < memory.total / 2:
-        return None
-    site = memory.queries.site(groups[0].born()) or getattr(memory.keeper(groups[0]), "site", None)
-    return (sentence("out-of-memory.help-double", line=site.line), ()) if site is not None else None
-
-
 def rounds(memory: Memory) -> Remedy | None:
     """Advise to run backward in each round where the graphs of several hang on one sum or list."""
     for group in memory.groups:
@@ -213,82 +178,3 @@ def rounds(memory: Memory) -> Remedy | None:
         if keeps is not None and keeps.is_of_rounds_alone:
             return each_backward(keeps)
     return None
-
-
-def smaller(memory: Memory, group: Group) -> Remedy:
-    """Advise a smaller batch, as large as it may be where that can be told, or to keep less of each layer."""
-    found = _batch(memory, group)
-    if found is None:
-        return sentence("out-of-memory.help-activation"), ()
-    batch, fits = found
-    less = sentence("out-of-memory.help-less", name=group.name)
-    return sentence("out-of-memory.help-batch", batch=batch, fits=fits, less=less), ()
-
-
-def _batch(memory: Memory, group: Group) -> tuple[int, int] | None:
-    """Return the size of the batch, and of one that fits, by the layers that have run and those still to come."""
-    root = _running(memory, group)
-    batch = _batch_size(memory, root) if root >= 0 else 0
-    whole = _whole(memory, group, root) if batch > 1 else 0
-    if not whole or not memory.shortage.limit:
-        return None
-    sizes: Counter[str] = Counter()
-    for each in memory.groups:
-        sizes[each.kind] += each.bytes
-    trained = max(sizes["parameter"], sizes["gradient"])
-    fixed = sum(sizes[kind] for kind in ("parameter", "buffer", "optimizer-state", "graph")) + trained
-    scaled = whole + _OF_BACKWARD * memory.shortage.asked + sizes["named"]
-    scaled = max(scaled, memory.total - fixed + memory.shortage.asked)  # a backward pass has freed some of it
-    fits = int(batch * _MARGIN * (memory.shortage.limit - fixed) / scaled)
-    return (batch, fits) if 1 <= fits < batch else None
-
-
-def _running(memory: Memory, group: Group) -> CallId:
-    """Return the outermost call that made a group, -1 where several did: nobody knows how many are to come."""
-    calls: Counter[CallId] = Counter()
-    for each in group.holdings:
-        calls[memory.outermost(each)] += each.bytes
-    (most, size), *_ = calls.most_common(1)
-    return most if size > _MOST_OF_IT * group.bytes else NO_CALL
-
-
-def _batch_size(memory: Memory, call: CallId) -> int:
-    """Return the first dimension of what a call was given: of the first input of its first op that no module owns."""
-    queries = memory.queries
-    begin, end = (queries.trace.calls.number(name, call) for name in ("begin", "end"))
-    for op in map(OpId, range(begin, max(end, begin + 1))):
-        for row in queries.inputs(op):
-            if not queries.is_of_a_module(queries.base(row)):
-                dims = queries.trace.tensors[row].shape
-                return int(dims[0]) if len(dims) > 1 else 0
-    return 0
-
-
-def _whole(memory: Memory, group: Group, root: CallId) -> int:
-    """Return what a running call keeps when it is at its end: each layer at the least what others like it keep."""
-    queries, calls, modules = memory.queries, memory.queries.trace.calls, memory.queries.trace.modules
-    module_of, parent_of = calls.ints("module"), modules.ints("parent")
-    made: Counter[int] = Counter()  # by module
-    for each in group.holdings:
-        around = queries.calls_around(queries.producer(each.tensor))
-        if root in around:
-            made[int(module_of[around[0]])] += each.bytes
-    is_over = (calls.ints("begin") >= calls.number("begin", root)) & (calls.ints("end") <= memory.failed)
-    known: dict[str, list[int]] = {}
-    for module in set(module_of[is_over].tolist()):
-        for kind in _kinds(memory, module):
-            known.setdefault(kind, []).extend([made[module]] if made[module] else [])
-    inside, whole = {int(module_of[root])}, sum(made.values())
-    for module in range(len(modules)):
-        if parent_of[module] in inside:
-            inside.add(module)
-            alike = next((known[kind] for kind in _kinds(memory, module) if kind in known), [])
-            whole += max(sum(alike) // max(len(alike), 1) - made[module], 0)
-    return whole if any(known.values()) else 0
-
-
-def _kinds(memory: Memory, module: int) -> tuple[str, str]:
-    """Return what layers that are alike share: `net.blocks.*.0` of `net.blocks.3.0`, else their type."""
-    modules = memory.queries.trace.modules
-    around, _, last = str(modules.raw("path", module)).rpartition(".")
-    return f"{like(around)}.{last}", str(modules.raw("type", module))

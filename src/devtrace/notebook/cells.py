@@ -157,14 +157,6 @@ class CellRun:
             raise
         return Traced(self.options.name, self.cell, recording.trace, recording.report)
 
-    def report_of(self, error: Exception) -> Report | None:
-        """Make the report of a cell that has failed, before `finish` ends its devices too."""
-        recording = self.recording
-        if recording is None or recording.empty:
-            return None
-        recording.stop(error)
-        return recording.report
-
     def abandon(self) -> None:
         if self.recording is not None:
             self.recording.discard()

@@ -77,14 +77,6 @@ class Commands:
             summary = str(traced.report).splitlines()[0]
             self.screen.publish({"text/plain": sentence("magic.in-passing", label=traced.label, summary=summary)}, {})
 
-    def show_headline(self, report: Report) -> None:
-        """Show above a traceback in one line what the report below it is about."""
-        worst = next((finding for finding in report.findings if finding.severity == "error"), None)
-        if worst is not None:
-            from devtrace.report.text import in_one_line
-
-            self.screen.publish({"text/plain": in_one_line(worst)}, {})
-
     # The kernel's own subcommands, by the names that `usage.COMMANDS` gives them.
 
     def _on(self, devices: str) -> None:

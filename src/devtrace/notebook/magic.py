@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from traceback import walk_tb
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -44,9 +43,6 @@ from devtrace.words.errors import DevtraceError
 
 # The names that code goes by which IPython's own magics run: with %% lines are counted from below the magic.
 _TIMED = {"time": ("<timed exec>", "<timed eval>"), "timeit": ("<magic-timeit>",)}
-
-# IPython's own and three of the user's: with their source they fill a page.
-_FRAMES_IN_VIEW = 4
 
 # Colab has IPython 7.34, which completes no magic of ours and shows what one returns also above a `;`.
 _context_matcher: Any = getattr(completer, "context_matcher", None)
@@ -163,8 +159,6 @@ class Extension:
         error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
         if isinstance(error, BaseException):
             hide_our_frames(error)
-        if isinstance(error, Exception) and kwargs.get("running_compiled_code"):
-            self._announce(error)
         show(exc_tuple, *args, **kwargs)
 
     # The life of a cell.
@@ -237,17 +231,6 @@ class Extension:
         else:
             running.options = options
             self._clear.begin(self.shell.display_pub)
-
-    def _announce(self, error: Exception) -> None:
-        """Say above a long traceback what ended the traced cell: its report is below, out of sight."""
-        stack = self._stack()
-        frames = sum(1 for _ in walk_tb(error.__traceback__))
-        run = self.tracing.run
-        if len(stack) != 1 or stack[0].options is None or run is None or frames <= _FRAMES_IN_VIEW or self.text_only:
-            return
-        with self._guarded():
-            if (report := run.report_of(error)) is not None:
-                self.commands.show_headline(report)
 
     def _finish(self, running: _RunningCell, options: Options, result: ExecutionResult | None, error: Any) -> None:
         if result is not None and result.error_before_exec is not None:

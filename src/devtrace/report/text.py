@@ -5,7 +5,6 @@ missed it and the fix.
 """
 
 import os
-import re
 from typing import Final, TextIO
 
 from devtrace.diagnosis.findings import Finding, Line, ReportData
@@ -18,7 +17,6 @@ from devtrace.words.wrapping import columns, cut, pad, wrap
 WIDTH: Final = 100
 NARROWEST: Final = 60
 WIDEST: Final = 120
-_FIRST_SENTENCE: Final = re.compile(r".*?(?:\.(?=\s|$)|。|$)")
 REMARK: Final = 68
 """The column where the remarks beside births and moves begin, if the source leaves room."""
 
@@ -38,18 +36,6 @@ def terminal_width(stream: TextIO) -> int:
     except (AttributeError, OSError, ValueError):  # no stream, a closed one, or no terminal
         return WIDTH
     return min(max(found, NARROWEST), WIDEST)
-
-
-def in_one_line(finding: Finding) -> str:
-    """Name the line of a finding, the first sentence on it, and where the report is."""
-    first = _FIRST_SENTENCE.match(one_line(finding.message))
-    message = shorten(first[0] if first else "", 2 * WIDTH)
-    return sentence(
-        "report.above-traceback",
-        sign=palette.sign(finding.severity),
-        where=parts.where(finding.site),
-        message=message,
-    )
 
 
 def _finding_lines(finding: Finding, trace: TraceData, width: int) -> list[str]:

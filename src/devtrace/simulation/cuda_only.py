@@ -3,7 +3,6 @@
 So is a launch of a program's own kernel by Triton, which every build of torch with CUDA brings along.
 """
 
-import itertools
 import sys
 from contextlib import ExitStack
 from types import SimpleNamespace
@@ -29,15 +28,17 @@ def install(patches: Patches, undo: ExitStack) -> None:
     """Ranges for profilers, handles and attention kernels are answered; graphs, pools and raw memory are refused."""
     _refuse_triton(patches, undo)
     replace("cuda_only", _ANSWERS, patches)
-    patches.set(torch.cuda.nvtx, "_nvtx", _ranges())
+    patches.set(torch.cuda.nvtx, "_nvtx", SimpleNamespace(**dict.fromkeys(_RANGES, returning(0))))
     patches.set(torch.cuda.nccl, "version", returning(NCCL_VERSION))
-    patches.set(profiler.emit_nvtx, "__enter__", _emit_to_nobody)
+    patches.set(profiler.emit_nvtx, "__enter__", lambda block: block if block.enabled else None)
     patches.set(profiler.emit_nvtx, "__exit__", returning(False))
     for owner, name, what in _REFUSED:
         patches.set(owner, name, _refusal(what))
     patches.wrap(functional, "scaled_dot_product_attention", _attend_with_a_kernel)
 
 
+_RANGES: Final = ("rangePushA", "rangePop", "markA", "rangeStartA", "rangeEnd", "deviceRangeStart", "deviceRangeEnd")
+"""Marks for a profiler of CUDA's, which watches from outside."""
 _ANSWERS: Final = {
     "nothing": returning(None),
     "zero": returning(0),
@@ -46,41 +47,6 @@ _ANSWERS: Final = {
     "workspace": returning(32 << 20),
     "state": type("AllocatorState", (), {}),
 }
-
-
-def _emit_to_nobody(block: Any) -> Any:
-    """`torch.autograd.profiler.emit_nvtx`: its ranges are for a profiler of CUDA's that watches from outside."""
-    if not block.enabled:
-        return None
-    if block.entered:
-        raise RuntimeError("NVTX annotation context manager is not reentrant")
-    block.entered = True
-    return block
-
-
-def _ranges() -> SimpleNamespace:
-    """Marks that a profiler of CUDA would show; the depth of a range is its answer, as there."""
-    open_ranges: list[str] = []
-    numbers = itertools.count(1)
-
-    def push(message: str) -> int:
-        open_ranges.append(message)
-        return len(open_ranges) - 1
-
-    def pop() -> int:
-        if open_ranges:
-            open_ranges.pop()
-        return len(open_ranges) - 1 if open_ranges else -1
-
-    return SimpleNamespace(
-        rangePushA=push,
-        rangePop=pop,
-        markA=returning(None),
-        rangeStartA=lambda message: next(numbers),
-        rangeEnd=returning(None),
-        deviceRangeStart=lambda message, stream: object(),
-        deviceRangeEnd=returning(None),
-    )
 
 
 _REFUSED: tuple[tuple[Any, str, str], ...] = (

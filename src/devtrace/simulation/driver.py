@@ -15,9 +15,8 @@ from devtrace.runtime.observers import Alive, existing, knowing
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tables import json_of
 from devtrace.runtime.torch_names import replace, returning
-from devtrace.simulation.allocation.allocator import Block
 from devtrace.simulation.allocation.shares import alive_on, blocks
-from devtrace.simulation.devices import DEVICES, SimulatedDevice
+from devtrace.simulation.devices import DEVICES
 from devtrace.simulation.handlers import handlers
 from devtrace.simulation.refusals import WAITS, show_waits
 
@@ -147,30 +146,8 @@ def fraction(device: int) -> float:
 
 
 def snapshot(*_: Any) -> dict[str, Any]:
-    """Return the blocks as pytorch.org/memory_viz reads them; without a limit nothing is known of blocks."""
-    found = [_segment(each, *part) for each in DEVICES.simulated for part in each.memory.segments()]
-    return {"segments": found, "device_traces": [[] for _ in DEVICES.simulated]}
-
-
-def _segment(device: SimulatedDevice, small: bool, blocks: list[Block]) -> dict[str, Any]:
-    used = sum(block.size for block in blocks if not block.free)
-    return {
-        "device": device.index,
-        "address": blocks[0].address,
-        "total_size": sum(block.size for block in blocks),
-        **dict.fromkeys(("allocated_size", "active_size", "requested_size"), used),
-        "stream": 0,
-        "segment_type": "small" if small else "large",
-        "segment_pool_id": (0, 0),
-        "is_expandable": False,
-        "frames": [],
-        "blocks": [_block(block) for block in blocks],
-    }
-
-
-def _block(block: Block) -> dict[str, Any]:
-    state = "inactive" if block.free else "active_allocated"
-    return {"address": block.address, "size": block.size, "requested_size": block.size, "state": state, "frames": []}
+    """Return a snapshot for pytorch.org/memory_viz, of which nothing is known: a report draws the memory."""
+    return {"segments": [], "device_traces": [[] for _ in DEVICES.simulated]}
 
 
 def _of_blocks(memory: Any) -> dict[str, int]:

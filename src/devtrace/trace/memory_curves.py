@@ -23,7 +23,9 @@ _LEVELS: Final = 2
 """Names are as far as the layers of a model: `model.blocks`."""
 
 
-def curves(trace: TraceData, lives: Lives, limits: Mapping[str, int], *, is_exact: bool) -> Iterator[Curve]:
+def curves(
+    trace: TraceData, lives: Lives, limits: Mapping[str, int], *, is_exact: bool, least: int = LEAST
+) -> Iterator[Curve]:
     """Yield the curve of each device that held enough to be looked at."""
     names, name = _names(trace, lives)
     keys = _kinds_of(trace, lives) * len(names) + name
@@ -32,7 +34,7 @@ def curves(trace: TraceData, lives: Lives, limits: Mapping[str, int], *, is_exac
         if len(mine):
             own = Lives(*(column[mine] for column in lives))
             curve = _curve(own, keys[mine], names)
-            if int(curve.total.max()) >= LEAST:
+            if int(curve.total.max()) >= least:
                 yield replace(curve, device=text, limit=limits.get(text, 0), is_exact=is_exact)
 
 

@@ -8,8 +8,7 @@ The slug is what tests, the README and a search engine hold on to; the words may
 """
 
 from collections.abc import Iterable
-from types import ModuleType
-from typing import Any, Final, NoReturn, Self
+from typing import Any, Final, Self
 
 from devtrace.words.catalogue import has_sentence, sentence
 
@@ -88,10 +87,3 @@ def expect_kind(call: str, given: object, *kinds: type, error: str) -> None:
     """
     if not isinstance(given, kinds):
         raise UsageError.of(error, call=call, kind=type(given).__name__)
-
-
-class TakenForFunction(ModuleType):
-    """Module that raises what to write when it is called: `devtrace.trace()` leads on to `devtrace.record()`."""
-
-    def __call__(self, *args: Any, **options: Any) -> NoReturn:
-        raise UsageError.of("not-a-function", name=self.__name__.rpartition(".")[2])

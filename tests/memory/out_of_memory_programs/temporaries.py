@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -51,21 +50,3 @@ def half_made_float(device: str) -> None:
     scores = head(torch.randn(512, 32, device=device, dtype=torch.bfloat16))
     labels = torch.zeros(512, dtype=torch.long, device=device)
     nn.functional.cross_entropy(scores.float(), labels).backward()
-
-
-def one_hot_targets(device: str) -> None:
-    """A loss is the product of one-hot targets and log-probabilities."""
-    logits = torch.randn(1024, 5000, device=device, requires_grad=True)
-    target = torch.randint(0, 5000, (1024,), device=device)
-    hot = nn.functional.one_hot(target, num_classes=5000)
-    loss = -(hot * nn.functional.log_softmax(logits, dim=1)).sum(1).mean()
-    loss.backward()
-
-
-def double_from_numpy(device: str) -> None:
-    """A table of NumPy's enters a device as float64."""
-    table = np.random.default_rng(0).standard_normal((2000, 1024))
-    features = torch.from_numpy(table).to(device)
-    scaled = (features - features.mean(0)) / features.std(0)
-    clipped = scaled.clamp(-3, 3)
-    print((clipped.T @ clipped + scaled.T @ features).shape)

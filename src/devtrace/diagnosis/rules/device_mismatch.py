@@ -16,7 +16,7 @@ from devtrace.diagnosis.evidence.mismatch import Mismatch, find_mismatch
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.source_text import assigned_names
-from devtrace.diagnosis.evidence.torchs_sentences import NO_DATA, RefusedGradient, refused_gradient
+from devtrace.diagnosis.evidence.torchs_sentences import NO_DATA, refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.explained_mismatch import explained
@@ -61,19 +61,13 @@ def _refused_gradient(queries: TraceQueries, op: OpId, text: str) -> Mismatch | 
     refused = refused_gradient(text)
     if refused is None:
         return None
-    if not queries.evidence.saw_ops:
-        return _of_gradient(op, [row for row in queries.inputs(op) if queries.device(row) == refused.got], refused)
     step = _last_step_of_backward(queries, op)
     used = {row for each in step for row in queries.inputs(each)}
     left = [row for each in step for row in queries.outputs(each) if row not in used]
     left = [row for row in left if queries.device(row) == refused.got]
     if len(left) > 1:
         left = [row for row in left if _is_returned_at(queries, row, refused.at)]
-    return _of_gradient(op, left, refused)
-
-
-def _of_gradient(op: OpId, rows: list[TensorId], refused: RefusedGradient) -> Mismatch | None:
-    return Mismatch(op, rows[0], refused.got, refused.expected, of="gradient") if len(rows) == 1 else None
+    return Mismatch(op, left[0], refused.got, refused.expected, of="gradient") if len(left) == 1 else None
 
 
 def _last_step_of_backward(queries: TraceQueries, op: OpId) -> list[OpId]:

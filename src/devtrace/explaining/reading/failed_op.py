@@ -1,29 +1,25 @@
-"""The op that failed, by the innermost expression over tensors of several devices; and gradients of another device."""
+"""The op that failed, by the innermost expression over tensors of several devices; and gradients left behind."""
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
 
-from devtrace.diagnosis.evidence import torchs_sentences
-from devtrace.diagnosis.evidence.torchs_sentences import RefusedGradient
 from devtrace.explaining.reading.expressions import asked
 from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.returned_calls import is_theirs, results_of, run_around, run_of
-from devtrace.explaining.reading.values import Activation, Several, TensorValue, Value
+from devtrace.explaining.reading.returned_calls import run_around
+from devtrace.explaining.reading.values import Activation, TensorValue
 from devtrace.explaining.stack import CALLS_OF_MODULES
 from devtrace.recording.columns.operator_info import COMPUTE
-from devtrace.recording.context.module_tree import class_name
 from devtrace.runtime.quiet import device_of, gradient_of, is_leaf
-from devtrace.source.flow import operands, parameters, statements
+from devtrace.source.flow import operands, statements
 from devtrace.source.matching import called_name, calls_in, is_given, match_code
-from devtrace.source.safe_values import class_dict
 
 UNKNOWN: Final = ""
 _UNREAD: Final = (ast.Call, ast.Attribute, ast.Subscript, ast.BinOp, ast.Name)
@@ -136,62 +132,6 @@ def _by_elimination(
     if len(read) == 1 and not unread and len(inputs) > 1 and (op := read[0].op) is not None:
         op.layout, read[0].device = reader.layout(left[0], read[0].dims), left[0]  # it was only read
     return inputs
-
-
-STEP_OF_BACKWARD: Final = "autograd.Function.backward"
-MOST_CLASSES: Final = 1_000
-
-
-def refused_gradient(reader: Reader, text: str) -> FailedOp | None:
-    """Return the step of a backward pass that got a gradient of the wrong device, by the function that returned it."""
-    refused = torchs_sentences.refused_gradient(text)
-    caller = next(reader.user_activations(), None)
-    if refused is None or caller is None:
-        return None
-    function = _function(reader, refused.function)
-    found = _returned(reader, function, refused, caller) if function is not None else None
-    if found is None:
-        return None
-    expected = reader.unknown_tensor(refused.expected)
-    return FailedOp(STEP_OF_BACKWARD, [expected, found], caller.depth)
-
-
-def _function(reader: Reader, name: str) -> type | None:
-    """Return the autograd function of a name; of several the one that the error's frames refer to."""
-    found = [kind for kind in _autograd_functions() if class_name(kind) == name]
-    if len(found) > 1:
-        known = [run.scope.lookup(name) for run in reader.user_activations() if run.scope is not None]
-        found = [kind for kind in found if any(kind is each for each in known)]
-    return found[0] if len(found) == 1 else None
-
-
-def _autograd_functions() -> Iterator[type]:
-    """Yield the classes of autograd functions, without asking a metaclass."""
-    waiting: list[type] = type.__subclasses__(torch.autograd.Function)
-    for count, kind in enumerate(waiting):
-        if count < MOST_CLASSES:
-            yield kind
-            waiting += type.__subclasses__(kind)
-
-
-def _returned(reader: Reader, kind: type, refused: RefusedGradient, caller: Activation) -> TensorValue | None:
-    """Return the gradient that a class's `backward` returns for an input, if its device can be the refused one."""
-    static = class_dict(kind).get("backward")
-    function = static.__func__ if type(static) is staticmethod else None
-    run = run_of(reader, function, {}, caller) if is_theirs(function) else None
-    if run is None:
-        return None
-    for name in parameters(run.body)[1:]:
-        run.bound[name] = reader.emit(UNKNOWN, COMPUTE, run.body, run, [], refused.expected)
-    for each in results_of(run):
-        value = _item(reader.read(each), refused.at)
-        if isinstance(value, TensorValue) and value.device == refused.got:
-            return value
-    return None
-
-
-def _item(value: Value | None, index: int) -> Value | None:
-    return value.item(index) if isinstance(value, Several) else value if index == 0 else None
 
 
 def add_left_behind(reader: Reader, tensors: Iterable[Any]) -> None:
