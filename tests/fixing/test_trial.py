@@ -46,7 +46,7 @@ from devtrace.notebook.magic import extensions
 fix = extensions[get_ipython()].tracing.companions['fix'].fix
 readers = []
 def go():
-    readers.append(fix.begin({cells}, 'cuda:1', last='In[2]' if {one} else '', one={one}))
+    readers.append(fix.begin({cells}, 'cuda:1', as_far={one}, one={one}))
 asyncio.get_event_loop().call_soon(go);"""
 LOOK = """import gc, numpy
 import matplotlib.pyplot as plt

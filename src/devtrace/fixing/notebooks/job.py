@@ -35,7 +35,7 @@ class NotebookJob:
     """Runs the rounds of one notebook. Cells go by their ids outside, by their numbers in order inside."""
 
     def __init__(self, asked: Job, tell: Callable[[Fixing], None], beginning: Beginning) -> None:
-        cells, self._last, self._tell = asked["cells"], asked["last"], tell
+        cells, self._as_far, self._tell = asked["cells"], asked["as_far"], tell
         self._path = os.path.join(os.getcwd(), NAME)
         self._text = NotebookText(self._path, _as_notebook(cells))
         self._ids, self._took = [each["cell"] for each in cells], [each["took"] for each in cells]
@@ -124,8 +124,8 @@ class NotebookJob:
             return sentence("fix.refused", raised=last.raised)
         if last.ending != "ended":
             return sentence("fix.ended-early", devices=self._counted(), raised=last.raised or sentence("fix.signal"))
-        nothing, proven, tried = _AS_FAR if self._last else _NOTEBOOK
-        about = {"devices": self._counted(), "last": self._last}
+        nothing, proven, tried = _AS_FAR if self._as_far else _NOTEBOOK
+        about = {"devices": self._counted(), "last": f"In[{len(self._ids)}]"}
         if compared is None:
             return sentence(nothing, **about)
         return sentence(proven if compared.is_proof else tried, compared=rounds.difference(compared), **about)
