@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from devtrace.source.freeze import MOST_DEPTH, MOST_OBJECTS
-from devtrace.source.kinds import is_module, is_of_program, is_optimizer
+from devtrace.source.kinds import is_module, is_of_program, is_optimizer, users_file
 from devtrace.source.object_walk import Reference, ReferenceKind, is_tensor, may_lead, members
 
 MOST_NAMES: Final = 12
@@ -122,7 +122,7 @@ class Walk:
         queue: deque[tuple[Any, int]] = deque()
         for number in reversed(range(len(self.frames))):
             for name, (value, kind) in self.frames[number].items():
-                if may_lead(value):
+                if may_lead(value) or users_file(value):
                     self._add(Reference(None, kind, name, value, number), 0, queue)
         while queue and len(self.objects) < self.most_objects:
             owner, depth = queue.popleft()

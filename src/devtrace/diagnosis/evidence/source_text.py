@@ -14,7 +14,7 @@ from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import Trait
 from devtrace.source.element_types import CASTS, is_cast
 from devtrace.source.flow import Binding, bindings, binds, given_by, parameters, statements, targets
-from devtrace.source.kinds import dtype_named_by
+from devtrace.source.kinds import dtype_named_by, users_file
 from devtrace.source.live_objects import CellText
 from devtrace.source.matching import called_name, called_names, calls_in, given_trait, listed, names_in, nodes_of
 from devtrace.source.parsing import Source, parse, read
@@ -79,8 +79,12 @@ def assignments(queries: TraceQueries, owner: Any, attribute: object, *, to_read
     """Yield the values of `self.attribute = ...` in the user's own classes of an object, base classes first.
 
     A plain attribute of a base class cannot become a buffer; a buffer takes later assignments. `to_read`: in packages'
-    classes, too.
+    classes, too. Of an imported file the values that its own lines give the name.
     """
+    if (file := users_file(owner)) and (source := read(file)):
+        for each in bindings(source, source.tree, str(attribute)):
+            yield SourceNode(Code(source, Site(file, 0)), each.own or each.value, each.statement)
+        return
     for klass in reversed(classes_of(type(owner))[:-1]):
         code = code_in(klass)
         may_read = code is not None and (to_read or owner_of(code.co_filename) == "user")

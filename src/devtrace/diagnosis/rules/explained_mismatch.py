@@ -19,6 +19,7 @@ from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import failing_frame, frame_at
 from devtrace.diagnosis.fixes.search import Search
 from devtrace.diagnosis.slugs import CauseSlug, RuleSlug
+from devtrace.source.kinds import users_file
 from devtrace.source.matching import called_name, calls_in, names_in
 from devtrace.source.object_walk import registered
 from devtrace.trace.ids import NO_SITE, SiteId
@@ -129,12 +130,16 @@ def _birth_in_an_untraced_cell(case: MismatchCase, names: list[str]) -> Site | N
 
 
 def _birth_by_name(case: MismatchCase) -> Site | None:
-    """Return the line that assigned a tensor's name, as `x = load(file)`, if nobody recorded its creation."""
-    if case.queries.of == "device" or case.queries.evidence.saw_ops:
-        return None
-    for name in sorted(case.names, key=lambda each: len(each.references)):
+    """Return the line that assigned a tensor's name, as `x = load(file)`, if nobody recorded its creation.
+
+    Of one that moves that is the line of an imported file, which ran before.
+    """
+    queries = case.queries
+    is_of_a_file = queries.of == "device" or queries.evidence.saw_ops
+    names = [each for each in case.names if users_file(each.last.owner) or not is_of_a_file]
+    for name in sorted(names, key=lambda each: len(each.references)):
         is_own = name.last.kind == "attribute"
-        given = only_assignment(case.queries, name.last.owner, name.last.key) if is_own else None
+        given = only_assignment(queries, name.last.owner, name.last.key) if is_own else None
         if given is not None:
             return given.code.site_of(given.statement)
         bound = case.binding_of(name) if not is_own else None
