@@ -149,7 +149,10 @@ class Walk:
             queue.append((value, depth))
 
     def names(self, value: object) -> list[AccessPath]:
-        """Return the access paths of an object, best first: of each object on the way only its shortest ones."""
+        """Return the access paths of an object, best first: of each object on the way only its shortest ones.
+
+        One through an imported file is none beside the name that the file's own code has.
+        """
         found: list[AccessPath] = []
         passed = Counter[int]()
         queue: deque[tuple[object, tuple[Reference, ...]]] = deque([(value, ())])
@@ -163,7 +166,8 @@ class Walk:
                     passed[id(owner)] += 1
                     if passed[id(owner)] <= MOST_NAMES:
                         queue.append((owner, path))
-        return sorted(found, key=lambda name: name.rank)[:MOST_NAMES]
+        own = [name for name in found if not any(map(users_file, name.objects))]
+        return sorted(own or found, key=lambda name: name.rank)[:MOST_NAMES]
 
     def first_path(self, value: object) -> AccessPath:
         """Return the access path by which the walk found an object first: a shortest one."""

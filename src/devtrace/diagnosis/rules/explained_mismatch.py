@@ -52,6 +52,7 @@ def explained(case: MismatchCase, rule: RuleSlug) -> Finding:
         help=fix.help,
         edits=fix.edits,
         others=fix.others,
+        trains=fix.trains,
     )
 
 

@@ -61,7 +61,8 @@ class NotebookJob:
         is_proven = rounds.is_proven and rounds.last.ending == "ended" and not rounds.unmended
         compared = None
         if is_proven and rounds.changes:
-            compared = ReferenceRun(self._run_as_it_was).compared(rounds.last, rounds.is_of_memory)
+            reference = ReferenceRun(self._run_as_it_was)
+            compared = reference.compared(rounds.last, rounds.is_of_memory, bool(rounds.registered))
         if rounds.left is not None:
             self._state["left"] = self._bug(rounds.left, rounds.refused)
         ended = "tried" if compared is not None and not compared.is_proof else "proven"
