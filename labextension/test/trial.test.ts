@@ -19,7 +19,7 @@ const FIXING: IFixing = { ...BEGINNING, cells: ['a', 'b'] };
 const HELD: IFixing = {
   ...FIXING,
   state: 'tried',
-  closing: 'Tried: the error is gone.',
+  closing: 'Tried: the error is gone. Next In[2] fails.',
   bugs: [{ ...BUG, refused: REFUSED }],
   changed: [{ cell: 'b', before: 'net(x)', after: 'net(x.to(d))' }]
 };
@@ -57,7 +57,7 @@ for (const [what, trial, inserts, expected, never] of [
     'held is offered',
     shown(HELD),
     false,
-    ['✓ |Tried: the error is gone.', '|Insert|', 'Next time insert'],
+    ['✓ |Tried: the error is gone. Next In[5] fails.', '|Insert|', 'Next time insert'],
     ['untried']
   ],
   [

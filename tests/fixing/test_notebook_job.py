@@ -62,10 +62,10 @@ def test_a_cell_in_the_words_of_a_bug_has_the_number_of_the_readers_kernel(fix: 
 
 @pytest.mark.breadth
 def test_a_fix_of_the_cells_as_far_as_one_names_that_and_is_no_proof_of_the_rest(fix: NotebookFix) -> None:
-    fix.begin(asked(BUG), "cuda:1", last="In[7]").join()
+    fix.begin(asked(BUG), "cuda:1", as_far=True).join()
     assert fix.state is not None
-    assert fix.state["closing"].startswith("✓ Proven: with these changes the notebook ran as far as In[7] on 1 sim")
-    assert fix.state["closing"].endswith(". What is below In[7] was not run: “Fix again” runs it too.")
+    assert fix.state["closing"].startswith("✓ Proven: with these changes the notebook ran as far as In[2] on 1 sim")
+    assert fix.state["closing"].endswith(". What is below In[2] was not run: “Fix again” runs it too.")
 
 
 def test_what_cannot_be_fixed_is_named_with_what_was_found(fix: NotebookFix) -> None:
@@ -89,6 +89,19 @@ BUG = (
     ("a", "import torch\nx = torch.ones(3)"),
     ("b", "y = torch.ones(3, device='cuda:0') + x"),
 )
+
+
+def test_cells_that_ran_by_hand_once_they_were_changed_are_no_longer_left_to_run(fix: NotebookFix) -> None:
+    fix.begin(asked((*BUG, ("c", "print(y)"))), "cuda:1").join()
+    assert fix.state is not None
+    left, texts = [], {"b": BUG[1][1], "c": "print(y)", "a": fix.state["changed"][0]["after"]}
+    fix._namespace, fix._took, fix._raised = {}, {}, {}
+    for number, (cell, raised) in enumerate([("b", ""), ("a", ""), ("b", "KeyError"), ("b", ""), ("c", "")]):
+        fix._took.pop(cell, None)
+        fix._namespace[f"_i{number}"], fix._took[cell], fix._raised[cell] = texts[cell], 1.0, raised
+        fix.cell_ended()
+        left.append(fix.state["run"])
+    assert left == [["a", "b", "c"], ["b", "c"], ["b", "c"], ["c"], []]
 
 
 class Names(Mapping[str, object]):

@@ -18,7 +18,7 @@ LOAD = """%load_ext devtrace
 import os, random, socket, sqlite3, subprocess, threading, time
 import torch
 from torch import nn
-device = 'cuda'"""
+device, threads = 'cuda', torch.get_num_threads()"""
 NET = """class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -39,6 +39,7 @@ with open('log.txt', 'a') as log:
     print(loss.item(), file=log)"""
 BELOW = """net.load_state_dict(torch.load('best.pt'))
 y = net(x) + w
+assert torch.get_num_threads() == max(1, threads // 2)
 print(len(open('log.txt').readlines()), os.path.exists('log.txt'))
 os.remove('log.txt')"""
 ASK = """import asyncio, json
@@ -46,7 +47,7 @@ from devtrace.notebook.magic import extensions
 fix = extensions[get_ipython()].tracing.companions['fix'].fix
 readers = []
 def go():
-    readers.append(fix.begin({cells}, 'cuda:1', last='In[2]' if {one} else '', one={one}))
+    readers.append(fix.begin({cells}, 'cuda:1', as_far={one}, one={one}))
 asyncio.get_event_loop().call_soon(go);"""
 LOOK = """import gc, numpy
 import matplotlib.pyplot as plt

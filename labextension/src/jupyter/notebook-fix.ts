@@ -31,7 +31,7 @@ interface ISharedText {
 
 export class NotebookFix {
   private _rerun: Rerun | null = null;
-  /** What had to run when Run was pressed: the kernel says anew after each cell what is left of it. */
+  /** What had to run when changes were put in or Run was pressed: the kernel says anew after each cell what is left. */
   private _pressed: Pick<IFixing, 'run' | 'needed'> | null = null;
   /** What was fixed: a proof is of these texts, and of no others. */
   private _asked: readonly ICellText[] = [];
@@ -93,8 +93,8 @@ export class NotebookFix {
     const end = last === undefined ? -1 : all.findIndex(({ cell }) => cell === last);
     const isAll = end < 0 || all.slice(end + 1).every(({ source }) => source.trim() === '');
     this._asked = isAll ? all : all.slice(0, end + 1);
-    const how = last === undefined || (isAll && !isOne) ? {} : { last: this._labels()[last] };
-    this._connection.ask({ kind: 'fix', cells: this._asked, ...how, one: isOne }).catch((error: unknown) => {
+    const how = { as_far: last !== undefined && (!isAll || isOne), one: isOne };
+    this._connection.ask({ kind: 'fix', cells: this._asked, ...how }).catch((error: unknown) => {
       [this._before, this._tried] = [undefined, null];
       this._changed();
       if (isOne) {
@@ -130,6 +130,7 @@ export class NotebookFix {
       Notification.warning(sentence(this._language, 'notice.fix-changed'), { autoClose: 6000 });
       return;
     }
+    this._pressed = { run: fixing.run, needed: [] };
     this._put(fixing.changed);
   }
 
@@ -182,8 +183,9 @@ export class NotebookFix {
     this._changed();
   }
 
-  private _applied({ changed }: IFixing): Applied {
-    return have('after', changed, this._texts()) ? (this._rerun ?? 'applied') : 'no';
+  private _applied({ changed, run }: IFixing): Applied {
+    const ran = run.length === 0 ? 'clean' : this._rerun;
+    return have('after', changed, this._texts()) ? (ran ?? 'applied') : 'no';
   }
 
   private _isAsAsked({ changed }: IFixing): boolean {

@@ -13,15 +13,11 @@ import { h } from './dom';
 /** `Round 2: In[4] runs. It took 12 s when it ran last. 3 cells are left below it.`, or what it came to. */
 export function fixStatus(owner: Node, fix: IFixShown, language: Language): HTMLElement[] {
   const { fixing } = fix;
-  const texts = {
+  const texts: Partial<Record<typeof fixing.state, string>> = {
     running: [begun(fix, language), ...remaining(fix, language)].join(' '),
-    cancelled: sentence(language, 'fix-all.cancelled'),
-    proven: fixing.closing,
-    tried: fixing.closing,
-    left: renumbered(fixing.closing, fix),
-    failed: fixing.closing
+    cancelled: sentence(language, 'fix-all.cancelled')
   };
-  const text = texts[fixing.state];
+  const text = texts[fixing.state] ?? renumbered(fixing.closing, fix);
   const look = { class: 'dt-fix-status', role: 'status', data: { state: fixing.state } };
   return [h(owner, 'p', look, signOf(fix, text), ...withCode(owner, text)), ...progress(owner, fix)];
 }

@@ -125,6 +125,7 @@ class Finding:
     holders: tuple[Holder, ...] = ()
     proof: str | None = None
     others: tuple[Choice, ...] = ()
+    trains: bool = False  # with its edits an optimizer finds what it did not
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,7 @@ def to_json(part: Any, site: Callable[[Site | None], Any] = lambda site: site an
     A trace writes them as row ids, -1 where there is none; an export in full.
     """
     plain = {field.name: _plain(getattr(part, field.name), site) for field in fields(part)}
-    filled = {name: value for name, value in plain.items() if value or name not in ("holders", "others")}
+    filled = {name: value for name, value in plain.items() if value or name not in ("holders", "others", "trains")}
     return filled | {name: site(None) for name in _EMPTY_AS_SITES if plain.get(name, "") is None}
 
 

@@ -11,11 +11,11 @@ from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.finding_parts import of_error
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
-from devtrace.diagnosis.evidence.source_text import assigned_names, only_assignment
+from devtrace.diagnosis.evidence.source_text import assigned_names
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import Fix
-from devtrace.diagnosis.rules.explained_mismatch import explained
+from devtrace.diagnosis.rules.explained_mismatch import birth_by_name, explained
 from devtrace.dtypes.cast_edits import numbers_that_fit
 from devtrace.dtypes.mismatch import find_dtype_mismatch
 from devtrace.dtypes.sentences import dtype_error
@@ -37,18 +37,7 @@ def dtype_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, text:
 
 
 def _birth_by_name(case: MismatchCase) -> Site | None:
-    """Return the line that assigned a tensor's name, as `x = load(file)`, if nobody recorded its creation."""
-    if case.queries.evidence.saw_ops:
-        return None
-    for name in sorted(case.names, key=lambda each: len(each.references)):
-        is_own = name.last.kind == "attribute"
-        given = only_assignment(case.queries, name.last.owner, name.last.key) if is_own else None
-        if given is not None:
-            return given.code.site_of(given.statement)
-        bound = case.binding_of(name) if not is_own else None
-        if bound is not None:
-            return bound[0].code.site_of(bound[1])
-    return None
+    return birth_by_name(case, case.names) if not case.queries.evidence.saw_ops else None
 
 
 def _in_a_new_tensor(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Finding | None:

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -46,13 +47,10 @@ def tried(item: pytest.Item, report: Report, seconds: float) -> Report:
         return replace(report, notes=(*report.notes, sentence(why)))
     found = report.findings[at]
     choices = [Choice(found.help, found.edits), *found.others][:MOST]
-    came: list[str] = []
-    for choice in choices:
-        came.append(_failure(item, choice, max(LEAST, 3 * seconds)))
-        if not came[-1]:
-            break
-    shown = choices[0] if came[-1] else choices[len(came) - 1]
-    proof = sentence("pytest.try-fails", raised=came[0]) if came[-1] else sentence("pytest.try-passes")
+    came = ((choice, _failure(item, choice, max(LEAST, 3 * seconds))) for choice in choices)
+    first = next(came)
+    shown, raised = next((each for each in chain([first], came) if not each[1]), first)
+    proof = sentence("pytest.try-fails", raised=raised) if raised else sentence("pytest.try-passes")
     edits = tuple(replace(each, grade="tried") for each in shown.edits)
     findings = [*report.findings]
     findings[at] = replace(found, help=shown.help, edits=edits, proof=proof)

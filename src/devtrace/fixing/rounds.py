@@ -76,6 +76,11 @@ class Rounds:
     def is_of_memory(self) -> bool:
         return any(change.finding.holders for change in self.changes)
 
+    @property
+    def registered(self) -> list[Finding]:
+        """Return the findings whose changes let an optimizer find more: values differ from then on."""
+        return [each.finding for each in self.changes if each.finding.trains]
+
     def go(self) -> None:
         """Run until no device error is left; what was patched is then held against the reference."""
         self._descend()
@@ -120,12 +125,9 @@ class Rounds:
 
     def difference(self, compared: Compared) -> str:
         """Say what the last run shows; layers that a change registers are trained from now on."""
-        registered = [
-            each.finding for each in self.changes if any("nn.Module" in edit.after for edit in each.finding.edits)
-        ]
-        if not (registered and compared.is_alike and compared.differing):
+        if not (self.registered and compared.is_alike and compared.differing):
             return str(compared)
-        layers = sorted({f"`{_name(finding).partition('[')[0]}`" for finding in registered})
+        layers = sorted({f"`{_name(finding).partition('[')[0]}`" for finding in self.registered})
         return sentence("fix.compared-trained", layers=layers, names=comma().join(compared.differing[:MOST_NAMES]))
 
     def _pays_at_its_lines(self) -> bool:

@@ -169,7 +169,9 @@ class Freezer:
             items = islice(tuple.__iter__(value), MOST_PLAIN if depth < 2 * MOST_DEPTH else 0)
             return self._keep(value, tuple.__new__(own, (self.of(each, depth + 1) for each in items)))
         if issubclass(kind, ModuleType):
-            return self._later(value, new_module(own, str(instance_dict(value).get("__name__"))), depth)
+            made = new_module(own, str(instance_dict(value).get("__name__")))
+            made.__file__ = str(instance_dict(value).get("__file__") or "")
+            return self._later(value, made, depth)
         return self._later(value, base.__new__(own), depth)
 
     def _tensor(self, kind: type, value: Any) -> Any:

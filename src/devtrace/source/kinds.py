@@ -6,7 +6,7 @@ No class is asked: what it inherits from is read, and torch is not imported.
 import re
 import sys
 from collections.abc import Iterator
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from devtrace.source import stand_ins
@@ -87,6 +87,12 @@ def is_installed(kind: type) -> bool:
     """Return whether a class is torch's or a package's."""
     file = file_of(kind)
     return is_torch_or_ours(file) or owner_of(file) == "package"
+
+
+def users_file(value: Any) -> str:
+    """Return the file of an imported module of the user's; empty for anything else."""
+    file = instance_dict(value).get("__file__") if issubclass(type(value), ModuleType) else None
+    return file if type(file) is str and owner_of(file) == "user" else ""
 
 
 def is_of_program(value: Any, *, is_variable: bool) -> bool:

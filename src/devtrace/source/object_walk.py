@@ -108,7 +108,7 @@ def _of_object(owner: Any, most: int | None) -> Iterator[Reference]:
         yield Reference(owner, "attribute", "args", owner.args)
     else:
         yield from stored(owner, most)
-        if not issubclass(type(owner), tuple):
+        if not issubclass(type(owner), (tuple, ModuleType)):
             yield from _of_class(owner)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from devtrace.source.freeze import MOST_DEPTH, MOST_OBJECTS
-from devtrace.source.kinds import is_module, is_of_program, is_optimizer
+from devtrace.source.kinds import is_module, is_of_program, is_optimizer, users_file
 from devtrace.source.object_walk import Reference, ReferenceKind, is_tensor, may_lead, members
 
 MOST_NAMES: Final = 12
@@ -122,7 +122,7 @@ class Walk:
         queue: deque[tuple[Any, int]] = deque()
         for number in reversed(range(len(self.frames))):
             for name, (value, kind) in self.frames[number].items():
-                if may_lead(value):
+                if may_lead(value) or users_file(value):
                     self._add(Reference(None, kind, name, value, number), 0, queue)
         while queue and len(self.objects) < self.most_objects:
             owner, depth = queue.popleft()
@@ -149,7 +149,10 @@ class Walk:
             queue.append((value, depth))
 
     def names(self, value: object) -> list[AccessPath]:
-        """Return the access paths of an object, best first: of each object on the way only its shortest ones."""
+        """Return the access paths of an object, best first: of each object on the way only its shortest ones.
+
+        One through an imported file is none beside the name that the file's own code has.
+        """
         found: list[AccessPath] = []
         passed = Counter[int]()
         queue: deque[tuple[object, tuple[Reference, ...]]] = deque([(value, ())])
@@ -163,7 +166,8 @@ class Walk:
                     passed[id(owner)] += 1
                     if passed[id(owner)] <= MOST_NAMES:
                         queue.append((owner, path))
-        return sorted(found, key=lambda name: name.rank)[:MOST_NAMES]
+        own = [name for name in found if not any(map(users_file, name.objects))]
+        return sorted(own or found, key=lambda name: name.rank)[:MOST_NAMES]
 
     def first_path(self, value: object) -> AccessPath:
         """Return the access path by which the walk found an object first: a shortest one."""

@@ -13,6 +13,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.diagnosis.findings import Site
 from devtrace.source.flow import ASSIGNMENTS, Binding, bindings, binds, given_by, parameters, statements, targets
+from devtrace.source.kinds import users_file
 from devtrace.source.live_objects import CellText
 from devtrace.source.matching import called_names, listed, names_in, nodes_of, only
 from devtrace.source.parsing import Source, parse, read
@@ -76,8 +77,12 @@ def assignments(queries: TraceQueries, owner: Any, attribute: object, *, to_read
     """Yield the values of `self.attribute = ...` in the user's own classes of an object, base classes first.
 
     A plain attribute of a base class cannot become a buffer; a buffer takes later assignments. `to_read`: in packages'
-    classes, too.
+    classes, too. Of an imported file the values that its own lines give the name.
     """
+    if (file := users_file(owner)) and (source := read(file)):
+        for each in bindings(source, source.tree, str(attribute)):
+            yield SourceNode(Code(source, Site(file, 0)), each.own or each.value, each.statement)
+        return
     for klass in reversed(classes_of(type(owner))[:-1]):
         code = code_in(klass)
         may_read = code is not None and (to_read or owner_of(code.co_filename) == "user")

@@ -91,7 +91,8 @@ def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     anchor = Anchor(found.code, inner or value, "at", frame_at(case, born))
     here = devices.at(case, born, inner or value)
     owner = devices.of_owner(case, given["owner"], found.code) if not is_made else ""
-    device = devices.of_earlier_cell(case, verdict, found) or (owner or here if inner is not None else here or owner)
+    own = [owner, here] if inner is not None else [here, owner]
+    device = next(filter(None, [devices.of_earlier_cell(case, verdict, found), *own]), "")
     proposal = Proposal(anchor, Within((inner or value,)), device, given="" if inner else f"{target} = ")
     key = "fixed.on-models-device" if inner is not None else "fixed.as-attached"
     yield from proposal.fixes(key, anchor.moved(case, *_parts_attached(case, target)))

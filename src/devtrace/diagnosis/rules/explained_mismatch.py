@@ -1,7 +1,7 @@
 """The finding of a mismatch: the odd tensor by name, where it came from, why it is odd, and a fix."""
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -9,18 +9,19 @@ import numpy as np
 
 from devtrace.diagnosis.causes import ordered
 from devtrace.diagnosis.causes.ordered import find_verdict
-from devtrace.diagnosis.evidence import modules, source_text
+from devtrace.diagnosis.evidence import modules
 from devtrace.diagnosis.evidence.accelerate_hooks import owner_with_hook
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.finding_parts import as_culprit, of_error
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.origins import find_origin
-from devtrace.diagnosis.evidence.source_text import assigned_names, statement_site
+from devtrace.diagnosis.evidence.source_text import assigned_names, birth, only_assignment, statement_site
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import failing_frame, frame_at
 from devtrace.diagnosis.fixes.search import Search
 from devtrace.diagnosis.slugs import CauseSlug, RuleSlug
+from devtrace.source.kinds import users_file
 from devtrace.source.matching import called_name, calls_in, names_in
 from devtrace.source.object_walk import registered
 from devtrace.trace.ids import NO_SITE, SiteId
@@ -39,7 +40,7 @@ def explained(case: MismatchCase, rule: RuleSlug, birth: Birth = lambda case: No
     verdict = find_verdict(case)
     expressions = list(map(one_line, _expressions(case)))
     names = candidate_names(case, verdict, expressions)
-    guessed = (_birth_in_an_untraced_cell(case, names) or birth(case)) if verdict.born < 0 else None
+    guessed = _birth_elsewhere(case, names) or birth(case) if verdict.born < 0 else None
     is_by_hooks = verdict.kind in _BY_HOOKS and queries.certainty(case.row) == "seen"
     if guessed is not None or not (queries.evidence.saw_ops or is_by_hooks):
         verdict = replace(verdict, certainty="inferred")
@@ -55,6 +56,7 @@ def explained(case: MismatchCase, rule: RuleSlug, birth: Birth = lambda case: No
         help=fix.help,
         edits=fix.edits,
         others=fix.others,
+        trains=fix.trains,
     )
 
 
@@ -112,6 +114,12 @@ def _expressions(case: MismatchCase) -> list[str]:
     return [*texts, made.source.segment(made.node)] if is_part else texts
 
 
+def _birth_elsewhere(case: MismatchCase, names: list[str]) -> Site | None:
+    """Return the line of a cell that was not recorded, or of an imported file, which ran before."""
+    of_files = [each for each in case.names if users_file(each.last.owner)]
+    return _birth_in_an_untraced_cell(case, names) or birth_by_name(case, of_files)
+
+
 def _birth_in_an_untraced_cell(case: MismatchCase, names: list[str]) -> Site | None:
     """Return the statement of an earlier, untraced cell that makes the named tensor."""
     frames = case.moment.frames
@@ -122,7 +130,20 @@ def _birth_in_an_untraced_cell(case: MismatchCase, names: list[str]) -> Site | N
     plain = (name.last for name in case.names if name.text == names[0] and name.last.kind == "attribute")
     of_plain = next((type(reference.owner).__name__ for reference in plain), "")
     kind = str(case.queries.trace.modules.raw("type", known)) if known >= 0 else of_plain
-    return source_text.birth(case.queries.snapshot.cells, frames[-1].f_code.co_filename, names[0], kind)
+    return birth(case.queries.snapshot.cells, frames[-1].f_code.co_filename, names[0], kind)
+
+
+def birth_by_name(case: MismatchCase, names: Iterable[AccessPath]) -> Site | None:
+    """Return the line that assigned one of a tensor's names, as `x = load(file)`."""
+    for name in sorted(names, key=lambda each: len(each.references)):
+        is_own = name.last.kind == "attribute"
+        given = only_assignment(case.queries, name.last.owner, name.last.key) if is_own else None
+        if given is not None:
+            return given.code.site_of(given.statement)
+        bound = case.binding_of(name) if not is_own else None
+        if bound is not None:
+            return bound[0].code.site_of(bound[1])
+    return None
 
 
 def _culprit(case: MismatchCase, verdict: Verdict, names: list[str], guessed: Site | None) -> Culprit:

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from devtrace.fixing.notebooks.job import NotebookJob
-from devtrace.fixing.notebooks.run_again import cells_needed, cells_to_run
+from devtrace.fixing.notebooks.run_again import cells_needed, cells_to_run, texts_of
 from devtrace.fixing.notebooks.state import Beginning, Fixing, Job, first_state
 from devtrace.fixing.notebooks.text import runs
 from devtrace.words.catalogue import sentence
@@ -50,13 +50,15 @@ class NotebookFix:
         self._job: NotebookJob | None = None
         self._lock = threading.Lock()
 
-    def begin(self, cells: Sequence[State], devices: str, last: str = "", *, one: bool = False) -> threading.Thread:
-        """`last`: what the reader calls the last of the cells, if others are below it; `one`: fix the first error."""
+    def begin(
+        self, cells: Sequence[State], devices: str, *, as_far: bool = False, one: bool = False
+    ) -> threading.Thread:
+        """`as_far`: others are below the last of the cells; `one`: fix the first error."""
         self.close()
         code = [each for each in cells if runs({"cell_type": "code", "source": each["source"]})]
         asked: Job = {
             "devices": devices,
-            "last": last,
+            "as_far": as_far,
             "one": one,
             "cells": [
                 {
@@ -122,7 +124,10 @@ class NotebookFix:
         self._changed()
 
     def _with_what_runs(self, state: State) -> State:
-        """Return a state with the cells to run for its changes, in order, and those that only others need."""
+        """Return a state with the cells that are left to run for its changes, and those that only others need.
+
+        They run one after the other: what ran below one that is left has to run again.
+        """
         if not state["changed"]:
             return state
         after = {each["cell"]: each["after"] for each in state["changed"]}
@@ -130,7 +135,11 @@ class NotebookFix:
         texts = [str(after.get(each["cell"], each["source"])) for each in self._cells]
         run = cells_to_run(texts, {ids.index(cell) for cell in after})
         needed = cells_needed(texts, run, self._namespace)
-        return {**state, "run": [ids[at] for at in sorted({*run, *needed})], "needed": [ids[at] for at in needed]}
+        ran, left = texts_of(self._namespace), sorted({*run, *needed})
+        clean = [cell for cell in self._took if not self._raised.get(cell)]
+        while left and left[0] not in needed and texts[left[0]].strip() in ran and ids[left[0]] in clean:
+            del clean[: clean.index(ids[left.pop(0)]) + 1]
+        return {**state, "run": [ids[at] for at in left], "needed": [ids[at] for at in needed]}
 
 
 def wait_for(fix: NotebookFix, reader: threading.Thread, labels: Mapping[str, str]) -> Iterator[str]:

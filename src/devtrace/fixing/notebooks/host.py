@@ -38,7 +38,9 @@ class NotebookHost(Host):
         self._printed: dict[int, str] = {}
 
     def serve(self) -> NoReturn:
-        """Run what is asked for, until nobody asks."""
+        """Run what is asked for, until nobody asks. A round and the reference run beside each other."""
+        torch = sys.modules["torch"]
+        torch.set_num_threads(max(1, torch.get_num_threads() // 2))
         asked = self.next()
         if asked is not None and self.failed is not None and not asked["one_device"]:
             self._tell("raised", self.failed)

@@ -35,7 +35,7 @@ class NotebookJob:
     """Runs the rounds of one notebook. Cells go by their ids outside, by their numbers in order inside."""
 
     def __init__(self, asked: Job, tell: Callable[[Fixing], None], beginning: Beginning) -> None:
-        cells, self._last, self._tell = asked["cells"], asked["last"], tell
+        cells, self._as_far, self._tell = asked["cells"], asked["as_far"], tell
         self._path = os.path.join(os.getcwd(), NAME)
         self._text = NotebookText(self._path, _as_notebook(cells))
         self._ids, self._took = [each["cell"] for each in cells], [each["took"] for each in cells]
@@ -61,7 +61,8 @@ class NotebookJob:
         is_proven = rounds.is_proven and rounds.last.ending == "ended" and not rounds.unmended
         compared = None
         if is_proven and rounds.changes:
-            compared = ReferenceRun(self._run_as_it_was).compared(rounds.last, rounds.is_of_memory)
+            reference = ReferenceRun(self._run_as_it_was)
+            compared = reference.compared(rounds.last, rounds.is_of_memory, bool(rounds.registered))
         if rounds.left is not None:
             self._state["left"] = self._bug(rounds.left, rounds.refused)
         ended = "tried" if compared is not None and not compared.is_proof else "proven"
@@ -124,8 +125,8 @@ class NotebookJob:
             return sentence("fix.refused", raised=last.raised)
         if last.ending != "ended":
             return sentence("fix.ended-early", devices=self._counted(), raised=last.raised or sentence("fix.signal"))
-        nothing, proven, tried = _AS_FAR if self._last else _NOTEBOOK
-        about = {"devices": self._counted(), "last": self._last}
+        nothing, proven, tried = _AS_FAR if self._as_far else _NOTEBOOK
+        about = {"devices": self._counted(), "last": f"In[{len(self._ids)}]"}
         if compared is None:
             return sentence(nothing, **about)
         return sentence(proven if compared.is_proof else tried, compared=rounds.difference(compared), **about)

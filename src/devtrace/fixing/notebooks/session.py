@@ -46,7 +46,8 @@ class FixOfSession(Companion):
         match message["kind"]:
             case "fix":
                 devices = self.tracing.simulated or USUAL
-                self.fix.begin(message["cells"], devices, message.get("last", ""), one=message.get("one", False))
+                how = {"as_far": message.get("as_far", False), "one": message.get("one", False)}
+                self.fix.begin(message["cells"], devices, **how)
             case "cancel_fix":
                 self.fix.cancel()
             case _:

@@ -22,10 +22,10 @@ class PageCell(TypedDict):
 
 
 class Job(TypedDict):
-    """A fix that is asked for, of the first error alone if it is `one`; `last` is named where others are below it."""
+    """A fix that is asked for, of the first error alone if it is `one`. `as_far`: others are below its last cell."""
 
     devices: str
-    last: str
+    as_far: bool
     one: bool
     cells: list[PageCell]
 

@@ -6,7 +6,6 @@ Each is a host, made in the kernel's main thread between two cells; the system k
 from __future__ import annotations
 
 import asyncio
-import json
 import multiprocessing
 import os
 import re
@@ -35,7 +34,7 @@ from devtrace.runtime.tracebacks import text_of
 if TYPE_CHECKING:
     from devtrace.notebook.cells import Traced, Tracing
 
-_NUMBER: Final = re.compile(r'(\bIn\[|"cell": )(\d+)')
+_CELL: Final = re.compile(r"\bIn\[(\d+)\]")
 NICE: Final = 5
 """How much a trial gives way to what the user runs meanwhile."""
 LEAST: Final = 10.0
@@ -102,13 +101,22 @@ def _as_it_failed(
     is_same = tracing.ran.get(cell["cell"], ("", ""))[1] == cell["source"]
     if traced is None or error is None or not (is_last and is_same) or text_of(error) != cell["raised"]:
         return None
-    now = {str(number): numbers_of_cells()[file] for file, number in before.items()}
-    told = json.dumps([to_json(finding) for finding in traced.report.findings])
-    if any(now.get(number, 0) < 1 for _, number in _NUMBER.findall(told)):
+    numbers = numbers_of_cells()
+    now = {number: numbers[file] for file, number in before.items() if numbers[file] > 0}
+    try:
+        findings = tuple(from_json(_renumbered(to_json(each), now)) for each in traced.report.findings)
+    except KeyError:
         return None  # one is not in the page
-    told = _NUMBER.sub(lambda found: f"{found[1]}{now[found[2]]}", told)
-    findings = tuple(from_json(each) for each in json.loads(told))
     return replace(traced, report=replace(traced.report, findings=findings)), error
+
+
+def _renumbered(part: Any, now: Mapping[int, int]) -> Any:
+    """Return a part of a finding with the numbers that its cells have now, in its words, too."""
+    if isinstance(part, dict):
+        return {name: now[each] if name == "cell" and each else _renumbered(each, now) for name, each in part.items()}
+    if isinstance(part, str):
+        return _CELL.sub(lambda found: f"In[{now[int(found[1])]}]", part)
+    return [_renumbered(each, now) for each in part] if isinstance(part, list) else part
 
 
 def _give_way() -> None:
