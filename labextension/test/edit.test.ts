@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { groupedByText, misfitOf, planFix } from '../src/model/edit';
+import { groupedByText, planFix, together } from '../src/model/edit';
 import type { IEdit } from '../src/model/findings';
 import { asOneChange, type IUndoManager } from '../src/model/linked-undo';
 
@@ -39,15 +39,15 @@ test('a line that goes leaves no empty one', () => {
 
 test('a fix of which one edit no longer fits changes nothing', () => {
   assert.equal(planFix('shadow = copy(model)\nmodel = net', MOVED_BELOW), 'changed');
-  assert.equal(misfitOf([[], 'changed']), 'changed');
-  assert.equal(misfitOf([[], 'done']), 'changed');
+  assert.equal(together([[], 'changed']), 'changed');
+  assert.equal(together([[], 'done']), 'changed');
 });
 
 test('a fix that has been put in is not put in again', () => {
   const put = [{ edit: edit(1, '', 'n'), anchor: 'a' }];
   assert.equal(planFix('a\nn\nb', put), 'done');
-  assert.equal(misfitOf(['done', 'done']), 'done');
-  assert.equal(misfitOf([[]]), null);
+  assert.equal(together(['done', 'done']), 'done');
+  assert.deepEqual(together([[]]), [[]]);
 });
 
 test('edits are put together by their cell', () => {

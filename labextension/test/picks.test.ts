@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as picks from '../src/model/picks';
+import { Disposables } from '../src/view/disposables';
 import { Selection } from '../src/view/selection';
 import { opsInTurn, traceOf } from './traces';
 
@@ -52,11 +53,12 @@ test('steps go through errors and warnings and past the ends, and through ops up
 test('a selection tells who listens, until they stop; a pick of nothing there is changes nothing', async () => {
   const selection = new Selection(await trace());
   const heard: number[] = [];
-  const stop = selection.subscribe(({ op }) => heard.push(op));
+  const listening = new Disposables();
+  selection.changed.add(listening, ({ op }) => heard.push(op));
   selection.pickFinding(0);
   selection.pickOp(99);
   selection.clear();
-  stop();
+  listening.dispose();
   selection.pickOp(3);
   assert.deepEqual(heard, [1, -1]);
   assert.equal(selection.picked.op, 3);

@@ -175,7 +175,10 @@ test('a view stays on its ops where a longer trace folds what was idle between t
   const story = (count: number) =>
     traceOf({ ops: opsInTurn(count, op => ({ start: op < 50 ? op * 20 : 4e9 + op * 20 })) });
   const before = steps.resize(steps.startTimeline(await story(60)), 1000 + GUTTER);
-  const near = steps.show(before, around(before.timeline.start[10], before.timeline.end[12], before.timeline.whole));
+  const near = steps.show(
+    before,
+    around(before.timeline.start[10], before.timeline.end[12], before.timeline.whole, 0.5)
+  );
   const after = steps.grow(near, await story(90));
   assert(after.range.begin < after.timeline.start[10] && after.range.end > after.timeline.end[12]);
   assert(Math.abs(lengthOf(after) - lengthOf(near)) < 1);

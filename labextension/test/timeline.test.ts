@@ -229,7 +229,7 @@ test('the view never leaves the trace and never becomes empty', () => {
   assert.deepEqual(zoomed({ begin: 0, end: 100 }, whole, 1e9, 50), whole);
   const closest = zoomed({ begin: 0, end: 100 }, whole, 1e-9, 50);
   assert(closest.end - closest.begin >= 1);
-  const shown = around(50, 50, whole);
+  const shown = around(50, 50, whole, 0.5);
   assert(shown.begin < 50 && shown.end > 50);
 });
 

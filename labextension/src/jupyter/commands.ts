@@ -7,14 +7,13 @@ import { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import { shownState } from '../model/sidebar';
+import { CHOICES } from '../view/sidebar/controls';
 import type { SidebarActions } from './actions';
 import { traceIcon } from './icon';
 import { viewIn } from './navigator';
 import type { Sessions } from './sessions';
 import { SIDEBAR_ID } from './sidebar';
 import { toggleLedger } from './stripes';
-
-const CHOICES = [0, 1, 2, 4];
 
 export interface ICommandParts {
   readonly app: JupyterFrontEnd;

@@ -9,7 +9,7 @@ import { PageConfig } from '@jupyterlab/coreutils';
 import type { IDocumentManager } from '@jupyterlab/docmanager';
 import type { IDocumentWidget } from '@jupyterlab/docregistry';
 import { NotebookPanel } from '@jupyterlab/notebook';
-import { groupedByText, misfitOf, planFix, type IChange, type Misfit } from '../model/edit';
+import { groupedByText, planFix, together, type IChange, type Misfit } from '../model/edit';
 import { asOneChange, type IUndoManager } from '../model/linked-undo';
 import type { IEdit } from '../model/findings';
 import { spanOfLine, locate, type ISourceSpan } from '../model/source-span';
@@ -20,18 +20,18 @@ import { contentsPath } from './paths';
 import type { Session } from './session';
 import type { Sessions } from './sessions';
 
-/** A text that is open, and its undo history where that is not the editor's own. */
 const MISFITS = { changed: 'notice.changed', done: 'notice.done' } as const;
 
+/** A text that is open, and its undo history where that is not the editor's own. */
 interface ITarget {
   readonly view: EditorView;
   readonly undo?: IUndoManager | null;
 }
 
-/** The edits of a fix that are for one text. */
+/** What a fix changes in one text. */
 interface IPart {
   readonly target: ITarget;
-  readonly plan: readonly IChange[] | Misfit;
+  readonly plan: readonly IChange[];
 }
 
 export class EditorNavigator {
@@ -61,21 +61,22 @@ export class EditorNavigator {
 
   /** Puts in all edits of a fix, or none: one change, which one undo takes back. */
   async insert(trace: ITrace, edits: readonly IEdit[], near: Session | null): Promise<void> {
-    const parts: IPart[] = [];
+    const parts: Array<IPart | Misfit> = [];
     for (const group of groupedByText(edits)) {
       const anchored = group.map(edit => ({ edit, anchor: lineOf(trace, edit).text }));
       const target = await this._targetOf(lineOf(trace, group[0]), near);
       if (!target) {
         return;
       }
-      parts.push({ target, plan: planFix(target.view.state.doc.toString(), anchored) });
+      const plan = planFix(target.view.state.doc.toString(), anchored);
+      parts.push(typeof plan === 'string' ? plan : { target, plan });
     }
-    const misfit = misfitOf(parts.map(({ plan }) => plan));
-    if (misfit === null) {
-      make(parts);
-      near?.noteInserted(edits);
+    const fix = together(parts);
+    if (typeof fix === 'string') {
+      Notification.warning(sentence(this._language, MISFITS[fix]), { autoClose: 6000 });
     } else {
-      Notification.warning(sentence(this._language, MISFITS[misfit]), { autoClose: 6000 });
+      make(fix);
+      near?.noteInserted(edits);
     }
   }
 
@@ -162,9 +163,7 @@ function make(parts: readonly IPart[]): void {
   const histories = parts.map(({ target }) => target.undo);
   asOneChange(histories, () => {
     for (const { target, plan } of [...parts].reverse()) {
-      if (typeof plan === 'object') {
-        change(target.view, plan);
-      }
+      change(target.view, plan);
     }
   });
   parts[0].target.view.focus();

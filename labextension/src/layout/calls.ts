@@ -1,8 +1,9 @@
 /**
  * Calls of modules as spans: one row for each depth of each thread, from the first op that the call ran to the end of its last.
  */
+import { grouped } from '../model/groups';
 import type { ITrace } from '../model/trace';
-import { buildTracks, type ITracks } from './tracks';
+import { buildTracks, search, type ITracks } from './tracks';
 
 export interface ICallRow {
   readonly thread: number;
@@ -61,8 +62,8 @@ function callSpans(trace: ITrace, start: Float64Array, end: Float64Array): [Floa
   const ends = new Float64Array(length);
   for (let call = 0; call < length; call++) {
     const ops = opsOf(thread[call]);
-    const first = ops ? firstAtLeast(ops, begin[call], 0, ops.length) : begin[call];
-    const next = ops ? firstAtLeast(ops, stop[call], first, ops.length) : stop[call];
+    const first = ops ? search(ops, begin[call], 0, ops.length) : begin[call];
+    const next = ops ? search(ops, stop[call], first, ops.length) : stop[call];
     if (next > first) {
       begins[call] = start[ops ? ops[first] : first];
       ends[call] = end[ops ? ops[next - 1] : next - 1];
@@ -72,34 +73,14 @@ function callSpans(trace: ITrace, start: Float64Array, end: Float64Array): [Floa
 }
 
 /** The ids of a thread's ops; null where all ops are of one thread. */
-function opsByThread(trace: ITrace): (thread: number) => Uint32Array | null {
+function opsByThread(trace: ITrace): (thread: number) => Float64Array | null {
   const { thread } = trace.ops;
   if (thread.every(id => id === thread[0])) {
     return id => (id === thread[0] ? null : NO_OPS);
   }
-  const byThread = new Map<number, number[]>();
-  thread.forEach((id, op) => {
-    const ops = byThread.get(id);
-    if (ops) {
-      ops.push(op);
-    } else {
-      byThread.set(id, [op]);
-    }
-  });
-  const packed = new Map([...byThread].map(([id, ops]) => [id, Uint32Array.from(ops)]));
+  const byThread = grouped(thread.keys(), op => thread[op]);
+  const packed = new Map([...byThread].map(([id, ops]) => [id, Float64Array.from(ops)]));
   return id => packed.get(id) ?? NO_OPS;
 }
 
-const NO_OPS = new Uint32Array();
-
-function firstAtLeast(order: Uint32Array, id: number, low: number, high: number): number {
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (order[middle] < id) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
+const NO_OPS = new Float64Array();

@@ -37,8 +37,8 @@ function within(range: IRange, whole: IRange): IRange {
   return { begin, end: begin + length };
 }
 
-/** A range that shows [begin, end] with room on both sides. */
-export function around(begin: number, end: number, whole: IRange, room = 0.5): IRange {
+/** A range that shows [begin, end] with room on both sides, as a share of its length. */
+export function around(begin: number, end: number, whole: IRange, room: number): IRange {
   const length = Math.max(end - begin, CLOSEST);
   return within({ begin: begin - length * room, end: begin + length * (1 + room) }, whole);
 }

@@ -3,6 +3,7 @@
  */
 import { autocastOfOps } from '../model/autocasts';
 import type { Severity } from '../model/findings';
+import { grouped } from '../model/groups';
 import { addCounts, countOps, countsBySite, type ILedgerCounts } from '../model/ledger';
 import { utf16Column } from '../model/source-span';
 import { userSite, type ITrace } from '../model/trace';
@@ -47,14 +48,15 @@ const MOST_MARKS = 20;
 /** Blocks with errors first, then those whose lines did the most. */
 export function sourceBlocks(trace: ITrace): ISourceBlock[] {
   const costs = countsBySite(trace);
-  const bySource = sitesBySource(trace);
+  const { file, cell, line } = trace.sites;
+  const bySource = grouped(line.keys(), site => sourceKey(file[site], cell[site]));
   const marks = marksBySite(trace);
   const times = timesBySite(trace);
   const autocasts = autocastsBySite(trace);
   const blocks = Array.from({ length: Math.min(trace.sources.length, MOST_BLOCKS) }, (_, source) => {
     const key = sourceKey(trace.sources.file[source], trace.sources.cell[source]);
     return block(trace, source, {
-      sites: bySource.get(key) ?? new Map<number, number[]>(),
+      sites: grouped(bySource.get(key) ?? [], site => line[site]),
       costs,
       marks,
       times,
@@ -67,23 +69,6 @@ export function sourceBlocks(trace: ITrace): ISourceBlock[] {
 /** `file` is the id of its string. */
 function sourceKey(file: number, cell: number): string {
   return `${cell} ${file}`;
-}
-
-function sitesBySource(trace: ITrace): Map<string, Map<number, number[]>> {
-  const { sites } = trace;
-  const sources = new Map<string, Map<number, number[]>>();
-  for (let site = 0; site < sites.length; site++) {
-    const key = sourceKey(sites.file[site], sites.cell[site]);
-    const lines = sources.get(key) ?? new Map<number, number[]>();
-    sources.set(key, lines);
-    const known = lines.get(sites.line[site]);
-    if (known) {
-      known.push(site);
-    } else {
-      lines.set(sites.line[site], [site]);
-    }
-  }
-  return sources;
 }
 
 type SiteMark = Pick<IMark, 'kind' | 'finding'>;

@@ -60,22 +60,6 @@ export function hasRoomForLabels(stack: IStack): boolean {
 }
 
 /** The rows that touch [top, bottom]. */
-export function rowsIn(stack: IStack, top: number, bottom: number): readonly IStackRow[] {
-  const from = lowerBound(stack.rows, row => row.y + row.height >= top);
-  const to = lowerBound(stack.rows, row => row.y > bottom);
-  return stack.rows.slice(from, to);
-}
-
-function lowerBound(rows: readonly IStackRow[], isReached: (row: IStackRow) => boolean): number {
-  let low = 0;
-  let high = rows.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (isReached(rows[middle])) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return low;
+export function rowsIn({ rows }: IStack, top: number, bottom: number): readonly IStackRow[] {
+  return rows.filter(({ y, height }) => y + height >= top && y <= bottom);
 }

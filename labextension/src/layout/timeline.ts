@@ -2,7 +2,7 @@
  * All of a timeline that does not depend on the view: made once for a trace and a clock, read for every frame.
  */
 import { waitingOps } from '../model/syncs';
-import type { ITrace } from '../model/trace';
+import { PHASES, type ITrace } from '../model/trace';
 import { buildCalls, type ICallRows } from './calls';
 import { buildCopies, type ICopies } from './copies';
 import { makeHeader, type IHeader } from './header';
@@ -16,8 +16,6 @@ export type Clock = 'time' | 'order';
 
 /** Beside the first op: an instant has room to be seen in, a few ops fill the width. */
 const LEAST_AIR: Readonly<Record<Clock, number>> = { time: 4, order: 0.1 };
-
-export const PHASES = ['forward', 'backward', 'optimizer'] as const;
 
 export interface ITimeline {
   readonly trace: ITrace;

@@ -8,7 +8,7 @@ export interface ITracks {
   readonly order: Uint32Array;
   readonly start: Float64Array;
   readonly end: Float64Array;
-  /** busy[i] is the summed length of the spans before position i, pluralize from the first position of all. */
+  /** busy[i] is the summed length of the spans before position i, counted from the first position of all rows. */
   readonly busy: Float64Array;
   /** Row r holds the positions rows[r] up to rows[r + 1]. */
   readonly rows: Uint32Array;

@@ -2,6 +2,7 @@
  * An edit as a change of the text as it is now: which characters go, which come, and whether it still fits.
  */
 import type { IEdit } from './findings';
+import { grouped } from './groups';
 import { locate } from './source-span';
 
 /** Replace the characters [from, to) by `insert`; the new lines are [selectFrom, selectTo) afterwards. */
@@ -30,35 +31,20 @@ export interface IAnchored {
   readonly anchor: string | null;
 }
 
-/** Turn all edits of a fix that are for one text into changes of it: all fit, or none is made. */
+/** Turn all edits of a fix that are for one text into changes of it. */
 export function planFix(text: string, edits: readonly IAnchored[]): readonly IChange[] | Misfit {
-  const plans = edits.map(({ edit, anchor }) => planEdit(text, edit, anchor));
-  if (plans.every(plan => plan === 'done')) {
-    return 'done';
-  }
-  return plans.every(isChange) ? plans : 'changed';
+  return together(edits.map(({ edit, anchor }) => planEdit(text, edit, anchor)));
+}
+
+/** The parts of a fix: all fit, or none is made. */
+export function together<Plan extends object>(plans: ReadonlyArray<Plan | Misfit>): readonly Plan[] | Misfit {
+  const fitting = plans.filter(plan => typeof plan === 'object');
+  return plans.every(plan => plan === 'done') ? 'done' : fitting.length === plans.length ? fitting : 'changed';
 }
 
 /** Group the edits of a fix by the cell or file that they are for, in the order of the first of each. */
 export function groupedByText(edits: readonly IEdit[]): IEdit[][] {
-  const groups = new Map<string, IEdit[]>();
-  for (const edit of edits) {
-    const key = `${edit.cell} ${edit.file}`;
-    groups.set(key, [...(groups.get(key) ?? []), edit]);
-  }
-  return [...groups.values()];
-}
-
-/** Why a fix of several texts cannot be put in; null where it can. */
-export function misfitOf(plans: ReadonlyArray<readonly IChange[] | Misfit>): Misfit | null {
-  if (plans.every(plan => plan === 'done')) {
-    return 'done';
-  }
-  return plans.some(plan => typeof plan === 'string') ? 'changed' : null;
-}
-
-function isChange(plan: IChange | Misfit): plan is IChange {
-  return typeof plan === 'object';
+  return [...grouped(edits, ({ cell, file }) => `${cell} ${file}`).values()];
 }
 
 function planInsertion(lines: readonly string[], edit: IEdit, anchor: string | null): IChange | Misfit {

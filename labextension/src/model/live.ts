@@ -4,7 +4,7 @@
  */
 import { blankTable, TABLE_NAMES, type Tables } from './columns';
 import { refusal, type ToView } from './messages';
-import type { ITrace } from './trace';
+import { PHASES, type ITrace } from './trace';
 
 export interface IProgress {
   readonly ops: number;
@@ -27,7 +27,6 @@ const NOTHING_ELSE = {
   memory: [],
   language: 'en'
 } as const;
-const PHASES = ['forward', 'backward', 'optimizer'] as const;
 const NAMES = ['start', 'duration', 'name', 'device', 'thread', 'phase'] as const;
 type Name = (typeof NAMES)[number];
 type Columns = Record<Name, Float64Array>;

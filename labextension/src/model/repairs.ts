@@ -4,7 +4,7 @@
 import { groupedByText, planFix } from './edit';
 import { countOf, type IEntry } from './entries';
 import type { IEdit, IFinding } from './findings';
-import { spanOfLine } from './source-span';
+import { spanOfLine, textOfCell } from './source-span';
 import { sourceLabel, type ITrace } from './trace';
 import { listed, sentence } from './words/catalogue';
 
@@ -102,11 +102,9 @@ function partOf(trace: ITrace, edits: readonly IEdit[], { cells, inFiles }: ISur
 }
 
 /** An edit that seems to stand in a text that nobody has touched is not one that was put in. */
-function isChanged({ sources, strings }: ITrace, { id, text }: ICell): boolean {
-  const source = Array.from({ length: sources.length }, (_, row) => row).find(
-    row => strings[sources.cell_id[row]] === id
-  );
-  return source === undefined || asWritten(strings[sources.text[source]]) !== asWritten(text);
+function isChanged(trace: ITrace, { id, text }: ICell): boolean {
+  const traced = textOfCell(trace, id);
+  return traced === null || asWritten(traced) !== asWritten(text);
 }
 
 /** `%%devtrace` runs as a comment. */

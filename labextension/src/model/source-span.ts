@@ -50,6 +50,12 @@ function sourcesOf({ sources, strings }: ITrace, file: string, cell: number): nu
   return rows.filter(row => strings[sources.file[row]] === file && sources.cell[row] === cell);
 }
 
+/** The traced source of the cell with this id, null when the trace does not have it. */
+export function textOfCell({ sources, strings }: ITrace, cell: string): string | null {
+  const source = sources.cell_id.findIndex(id => strings[id] === cell);
+  return source < 0 ? null : strings[sources.text[source]];
+}
+
 /** Read lines of a traced source by their number. */
 function lineReader(trace: ITrace, file: string, cell: number): (line: number) => string | null {
   const rows = sourcesOf(trace, file, cell);

@@ -2,8 +2,9 @@
  * Stripes beside the lines of each cell: the ledger of the newest trace that ran them, by line, and the spans of its findings.
  */
 import type { Severity } from './findings';
+import { grouped } from './groups';
 import { addCounts, countsBySite, type ILedgerCounts } from './ledger';
-import { spanOfSite, type ISourceSpan } from './source-span';
+import { spanOfSite, textOfCell, type ISourceSpan } from './source-span';
 import type { IEntry } from './entries';
 import { deviceName, type ITrace } from './trace';
 
@@ -67,7 +68,7 @@ function add(cells: Map<string, IKnown>, { outline, label, cell: run, hasRunSinc
     ...marks.map(({ span }) => span.cellId),
     ...(run === '' ? [] : [run])
   ])) {
-    const text = textOf(outline, cell);
+    const text = textOfCell(outline, cell);
     const known = cells.get(cell) ?? { text, lines: new Map<number, IStripe>(), marks: [], over: false };
     cells.set(cell, known);
     if (!known.over && (text === null || known.text === null || text === known.text)) {
@@ -83,15 +84,6 @@ function add(cells: Map<string, IKnown>, { outline, label, cell: run, hasRunSinc
   }
 }
 
-function textOf({ sources, strings }: ITrace, cell: string): string | null {
-  for (let source = 0; source < sources.length; source++) {
-    if (strings[sources.cell_id[source]] === cell) {
-      return strings[sources.text[source]];
-    }
-  }
-  return null;
-}
-
 function marksOf(trace: ITrace, label: string): IMark[] {
   return (trace.findings ?? [])
     .filter(({ site }) => site >= 0)
@@ -99,29 +91,19 @@ function marksOf(trace: ITrace, label: string): IMark[] {
     .filter(({ span }) => span.cellId !== '');
 }
 
+/** By cell and line. */
 function linesOf(trace: ITrace, label: string): Map<string, Map<number, IStripe>> {
-  const cells = new Map<string, Map<number, IStripe>>();
+  const { sites, strings } = trace;
+  const cellOf = (site: number): string => (site < 0 ? '' : strings[sites.cell_id[site]]);
   const counts = countsBySite(trace);
-  for (const [cell, lines] of sitesByLine(trace, [...counts.keys()])) {
-    const stripes = [...lines].map(([line, sites]) => {
-      const sum = addCounts(sites.map(site => counts.get(site)).filter(known => known !== undefined));
-      return sum ? ([[line, stripeOf(trace, label, sites[0], sum)]] as const) : [];
+  const inCells = [...counts.keys()].filter(site => cellOf(site) !== '');
+  const cells = new Map<string, Map<number, IStripe>>();
+  for (const [cell, inCell] of grouped(inCells, cellOf)) {
+    const stripes = [...grouped(inCell, site => sites.line[site])].map(([line, onLine]) => {
+      const sum = addCounts(onLine.map(site => counts.get(site)).filter(known => known !== undefined));
+      return sum ? ([[line, stripeOf(trace, label, onLine[0], sum)]] as const) : [];
     });
     cells.set(cell, new Map(stripes.flat()));
-  }
-  return cells;
-}
-
-/** By cell and line those of some sites that lie there. */
-function sitesByLine(trace: ITrace, sites: readonly number[]): Map<string, Map<number, number[]>> {
-  const cells = new Map<string, Map<number, number[]>>();
-  for (const site of sites) {
-    const cell = site < 0 ? '' : trace.strings[trace.sites.cell_id[site]];
-    if (cell !== '') {
-      const lines = cells.get(cell) ?? new Map<number, number[]>();
-      const line = trace.sites.line[site];
-      cells.set(cell, lines.set(line, [...(lines.get(line) ?? []), site]));
-    }
   }
   return cells;
 }

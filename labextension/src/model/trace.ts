@@ -5,6 +5,9 @@ import type { Tables } from './columns';
 import type { IFinding } from './findings';
 import { sentence, type Language } from './words/catalogue';
 
+/** The phases that have a name; all else is other work. */
+export const PHASES = ['forward', 'backward', 'optimizer'] as const;
+
 export const MIME_TYPE = 'application/vnd.devtrace.v1+json';
 
 export interface ITrace extends Tables {
@@ -23,7 +26,6 @@ export interface ITrace extends Tables {
   readonly strings: readonly string[];
   /** null: no diagnosis was made. */
   readonly findings: readonly IFinding[] | null;
-  /** The changes since another trace, where this one was compared. */
   /** In which it was diagnosed, and is shown. */
   readonly language: Language;
 }
@@ -45,12 +47,7 @@ export function deviceOrNone(trace: ITrace, device: number): string {
 
 /** The id of a device by name, -1 when the trace has none of it. */
 export function deviceByName(trace: ITrace, name: string): number {
-  for (let device = 0; device < trace.devices.length; device++) {
-    if (deviceName(trace, device) === name) {
-      return device;
-    }
-  }
-  return -1;
+  return trace.devices.name.findIndex(id => trace.strings[id] === name);
 }
 
 export function opName(trace: ITrace, op: number): string {

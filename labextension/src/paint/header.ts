@@ -4,9 +4,9 @@
 import { phaseName } from '../layout/describe';
 import { foldedTicks } from '../layout/folds';
 import { xOf } from '../layout/scale';
-import { PHASES } from '../layout/timeline';
 import { visible } from '../layout/tracks';
 import { countTicks } from '../layout/units';
+import { PHASES } from '../model/trace';
 import { busyColumns } from './busy-columns';
 import { paintOf, snap, type Context, type IFrame } from './context';
 import { paintFolds } from './folds';

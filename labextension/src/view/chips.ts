@@ -76,15 +76,12 @@ export function siteLink({ owner, trace, selection, disposables }: IViewContext,
   if (!reveal) {
     return h(owner, 'span', { class: 'dt-site', text: label });
   }
-  const link = button(owner, label, {
-    class: 'dt-site dt-link',
-    title: sentence(trace.language, 'site.go', { site: label })
-  });
-  disposables.listen(link, 'click', event => {
+  const go = (event: MouseEvent): void => {
     event.stopPropagation();
     reveal(site);
-  });
-  return link;
+  };
+  const title = sentence(trace.language, 'site.go', { site: label });
+  return button(owner, disposables, label, go, { class: 'dt-site dt-link', title });
 }
 
 /** Text in which `backticks` mark code; a long name breaks after a dot. */

@@ -24,9 +24,14 @@ export class Disposables {
 
   /** Let an element go from the page with all else. */
   remove(element: Element): void {
-    this.add(() => {
-      element.remove();
-    });
+    this.add(() => element.remove());
+  }
+
+  /** Call `changed` when an element has got a size, and when it gets another. */
+  onResize(element: Element, changed: () => void): void {
+    const observer = new ResizeObserver(changed);
+    observer.observe(element);
+    this.add(() => observer.disconnect());
   }
 
   get isDisposed(): boolean {
@@ -41,4 +46,19 @@ export class Disposables {
   };
 
   private readonly _disposals: Array<() => void> = [];
+}
+
+/** Those who want to know of a change. */
+export class Listeners<T> {
+  private readonly _all = new Set<(value: T) => void>();
+
+  /** Calls the listener on each change, until `disposables` end. */
+  add(disposables: Disposables, listener: (value: T) => void): void {
+    this._all.add(listener);
+    disposables.add(() => this._all.delete(listener));
+  }
+
+  call(value: T): void {
+    [...this._all].forEach(listener => listener(value));
+  }
 }

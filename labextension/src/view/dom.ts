@@ -3,6 +3,7 @@
  */
 import { clipped } from '../layout/units';
 import type { Language } from '../model/words/catalogue';
+import type { Disposables } from './disposables';
 import { languageAround } from './language';
 
 export interface IProperties {
@@ -54,13 +55,33 @@ function each(values: Readonly<Record<string, string>> | undefined, act: (name: 
   }
 }
 
-export function button(owner: Node, label: string, properties: IProperties = {}): HTMLButtonElement {
-  return h(owner, 'button', {
-    text: label,
-    ...properties,
-    class: `dt-button ${properties.class ?? ''}`.trim(),
-    attributes: { type: 'button', ...properties.attributes }
-  });
+/** A button that does `act` when it is pressed, until `scope` ends. */
+export function button(
+  owner: Node,
+  scope: Disposables,
+  label: string,
+  act: (event: MouseEvent) => void,
+  properties: IProperties = {}
+): HTMLButtonElement {
+  const look = { text: label, ...properties, class: `dt-button ${properties.class ?? ''}`.trim() };
+  const node = h(owner, 'button', { ...look, attributes: { type: 'button' } });
+  scope.listen(node, 'click', act);
+  return node;
+}
+
+/** A field for words to look for. What is typed there reaches no shortcut of the notebook. */
+export function searchField(
+  owner: Node,
+  scope: Disposables,
+  label: string,
+  hint: string,
+  search: (words: string) => void
+): HTMLElement {
+  const attributes = { type: 'search', placeholder: hint, spellcheck: 'false' };
+  const field = h(owner, 'input', { class: 'dt-input dt-search', aria: { label }, attributes });
+  scope.listen(field, 'input', () => search(field.value));
+  scope.listen(field, 'keydown', event => event.stopPropagation());
+  return field;
 }
 
 /** A prefix for the ids of a view's elements that no other view of the page has; without it labels of one report would name another's. */

@@ -26,17 +26,12 @@ export function fixButtons(context: IViewContext, finding: IFinding, at: number)
   const { trace, selection, disposables, owner } = context;
   const { insert } = selection.host;
   const { language } = trace;
-  const made = (label: string, className: string, act: () => void, title?: string): HTMLButtonElement => {
-    const look = { class: `dt-small ${className}`.trim(), ...(title === undefined ? {} : { title }) };
-    const node = button(owner, label, look);
-    disposables.listen(node, 'click', act);
-    return node;
-  };
+  const made = (label: 'fix.try' | 'fix.insert' | 'fix.notebook', name: string, act: () => void): HTMLButtonElement =>
+    button(owner, disposables, sentence(language, label), act, { class: `dt-small ${name}` });
   const text = fixText(finding);
   const trials = trialsOf(context, finding);
   const buttons: HTMLElement[] = [];
   if (trials) {
-    const title = sentence(language, 'fix.try-title');
     const tryOrCancel = (): void => {
       const trial = trials.of(at);
       if (trial && isRunning(trial)) {
@@ -45,10 +40,12 @@ export function fixButtons(context: IViewContext, finding: IFinding, at: number)
         trials.begin(at);
       }
     };
-    buttons.push(made(sentence(language, 'fix.try'), 'dt-try', tryOrCancel, title));
+    const attempt = made('fix.try', 'dt-try', tryOrCancel);
+    attempt.title = sentence(language, 'fix.try-title');
+    buttons.push(attempt);
   }
   if (insert && finding.edits.length > 0) {
-    const put = made(sentence(language, 'fix.insert'), 'dt-insert', () => {
+    const put = made('fix.insert', 'dt-insert', () => {
       const trial = trials?.of(at);
       if (trials && trial && holds(trial)) {
         trials.apply();
@@ -66,7 +63,7 @@ export function fixButtons(context: IViewContext, finding: IFinding, at: number)
   buttons.push(copyButton(context, 'fix.copy-finding', () => plainText(trace, finding, sign)));
   const { fixNotebook } = selection.host;
   if (fixNotebook && finding.severity === 'error' && finding === trace.findings?.[0]) {
-    buttons.push(made(sentence(language, 'fix.notebook'), 'dt-fix-all', fixNotebook));
+    buttons.push(made('fix.notebook', 'dt-fix-all', fixNotebook));
   }
   return h(owner, 'div', { class: 'dt-actions' }, ...buttons);
 }
@@ -136,9 +133,7 @@ function trialParts(context: IViewContext, finding: IFinding, trials: ITrials, t
   const { language } = trace;
   const after: HTMLElement[] = [];
   if (trial.applied !== 'no') {
-    const undo = button(owner, sentence(language, 'fix-all.undo'), { class: 'dt-small' });
-    disposables.listen(undo, 'click', trials.undo);
-    after.push(undo);
+    after.push(button(owner, disposables, sentence(language, 'fix-all.undo'), trials.undo, { class: 'dt-small' }));
   }
   if (hasHeld(trial)) {
     after.push(keepInserting(context, trials, language));
@@ -168,10 +163,9 @@ function copyButton(
   label: 'fix.copy' | 'fix.copy-finding',
   text: () => string
 ): HTMLButtonElement {
-  const copy = button(owner, sentence(trace.language, label), { class: 'dt-small' });
-  disposables.listen(copy, 'click', () => {
-    void copyText(trace.language, copy, text());
-  });
+  const { language } = trace;
+  const act = (): void => void copyText(language, copy, text());
+  const copy = button(owner, disposables, sentence(language, label), act, { class: 'dt-small' });
   return copy;
 }
 

@@ -44,7 +44,12 @@ export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selecti
     root.append(nothing(root, trace));
   }
   if (findings.length > first) {
-    root.append(showMore(root, moreLabel(language, findings.slice(first)), disposables, () => add(Infinity)));
+    const act = (): void => {
+      add(Infinity);
+      more.remove();
+    };
+    const more = button(root, disposables, moreLabel(language, findings.slice(first)), act, { class: 'dt-more' });
+    root.append(more);
   }
   listenToRows(grid, rows, at => selection.pickFinding(at), disposables);
   const select = (): void => {
@@ -52,7 +57,7 @@ export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selecti
     add(finding + 1);
     rows.forEach((row, i) => mark(row, i === finding, i === Math.max(finding, 0)));
   };
-  disposables.add(selection.subscribe(select));
+  selection.changed.add(disposables, select);
   select();
   const { repairs } = selection.host;
   if (repairs) {
@@ -68,15 +73,6 @@ function nothing(owner: Node, trace: ITrace): HTMLElement {
   const key = trace.allClear ? 'findings.clean' : 'findings.none';
   const text = sentence(trace.language, trace.findings === null ? 'findings.undiagnosed' : key);
   return h(owner, 'p', { class: 'dt-none', text: trace.closing || text });
-}
-
-function showMore(owner: Node, label: string, disposables: Disposables, act: () => void): HTMLElement {
-  const result = button(owner, label, { class: 'dt-more' });
-  disposables.listen(result, 'click', () => {
-    act();
-    result.remove();
-  });
-  return result;
 }
 
 function mark(row: HTMLElement, selected: boolean, open: boolean): void {

@@ -24,6 +24,7 @@ class LinesView {
   private readonly _most: number;
   private readonly _rows = new Map<HTMLElement, ILine>();
   private readonly _disposables = new Disposables();
+  readonly dispose = this._disposables.dispose;
   private readonly _root: HTMLElement;
   private readonly _frame: HTMLElement;
 
@@ -43,20 +44,12 @@ class LinesView {
     }
     el.append(this._root);
     this._disposables.remove(this._root);
-    this._disposables.add(
-      _selection.subscribe(() => {
-        this._mark(true);
-      })
-    );
+    _selection.changed.add(this._disposables, () => this._mark(true));
     this._mark(true);
     if (_selection.picked.site < 0) {
       this._showFirstError();
     }
     this._root.dataset['ready'] = 'true';
-  }
-
-  get dispose(): () => void {
-    return this._disposables.dispose;
   }
 
   private _block(block: ISourceBlock): HTMLElement {
@@ -94,14 +87,8 @@ class LinesView {
       return block.lines.slice(region.from, region.to).map((line, i) => this._line(line, tokens[region.from + i]));
     }
     const count = region.to - region.from;
-    const more = button(this._root, sentence(this._trace.language, 'lines.gap', { count }), { class: 'dt-gap' });
-    const row = h(
-      this._root,
-      'div',
-      { class: 'dt-gap-row', role: 'row' },
-      h(this._root, 'span', { role: 'gridcell' }, more)
-    );
-    this._disposables.listen(more, 'click', () => {
+    const text = sentence(this._trace.language, 'lines.gap', { count });
+    const open = (): void => {
       const to = Math.min(region.from + MORE, region.to);
       const rest = { from: to, to: region.to, shown: false };
       row.replaceWith(
@@ -109,7 +96,10 @@ class LinesView {
         ...(to < region.to ? this._region(block, rest, tokens) : [])
       );
       this._mark(false);
-    });
+    };
+    const more = button(this._root, this._disposables, text, open, { class: 'dt-gap' });
+    const cell = h(this._root, 'span', { role: 'gridcell' }, more);
+    const row = h(this._root, 'div', { class: 'dt-gap-row', role: 'row' }, cell);
     return [row];
   }
 

@@ -39,6 +39,7 @@ class LiveTimeline {
   private _wait = 0;
   private _inner = new Disposables();
   private readonly _disposables = new Disposables();
+  readonly dispose = this._disposables.dispose;
   private readonly _root: HTMLElement;
   private readonly _summary: HTMLElement;
   private readonly _stop: HTMLButtonElement;
@@ -57,7 +58,7 @@ class LiveTimeline {
     });
     this._summary = h(el, 'span', { class: 'dt-fact', role: 'status' });
     const title = sentence(this._language, 'live.stop-title');
-    this._stop = button(el, sentence(this._language, 'live.stop'), { class: 'dt-stop', title });
+    this._stop = button(el, this._disposables, sentence(this._language, 'live.stop'), () => stop?.(), { title });
     this._slot = h(el, 'div');
     const grow = h(el, 'span', { class: 'dt-grow' });
     this._root.append(
@@ -65,9 +66,6 @@ class LiveTimeline {
       this._slot
     );
     el.append(this._root);
-    if (stop) {
-      this._disposables.listen(this._stop, 'click', stop);
-    }
     this._disposables.add(() => {
       clearTimeout(this._timer);
       this._end();
@@ -99,10 +97,6 @@ class LiveTimeline {
       this._timer = window.setTimeout(this._build, this._wait);
     }
   };
-
-  get dispose(): () => void {
-    return this._disposables.dispose;
-  }
 
   private readonly _build = (): void => {
     const begin = performance.now();

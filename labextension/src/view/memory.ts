@@ -49,7 +49,7 @@ export function mountMemory(el: HTMLElement, trace: ITrace, selection: Selection
     }
   };
   dress();
-  disposables.add(theme.subscribe(dress));
+  theme.changed.add(disposables, dress);
   const show = async (): Promise<void> => {
     try {
       const curves = await readMemory(trace.memory);
@@ -74,8 +74,7 @@ function curveParts(context: IViewContext, curve: ICurve): HTMLElement[] {
   const peak = highestOf(total);
   const op = curve.ops[peak];
   const title = sentence(trace.language, 'memory.go');
-  const words = button(owner, peakWords(trace, curve, total[peak]), { title });
-  disposables.listen(words, 'click', () => selection.pickOp(op));
+  const words = button(owner, disposables, peakWords(trace, curve, total[peak]), () => selection.pickOp(op), { title });
   const site = userSite(trace, trace.ops.site[op] ?? -1);
   const link = site < 0 ? [] : [siteLink(context, site)];
   return [
@@ -123,7 +122,7 @@ function plotOf(
     cursor.style.setProperty('left', `${(100 * op) / trace.ops.length}%`);
   };
   follow();
-  disposables.add(selection.subscribe(follow));
+  selection.changed.add(disposables, follow);
   const plot = h(
     owner,
     'div',

@@ -29,6 +29,7 @@ class ModulesView {
   private readonly _opened = new Map<number, boolean>();
   private readonly _unfolded = new Set<number>();
   private readonly _disposables = new Disposables();
+  readonly dispose = this._disposables.dispose;
   private readonly _root: HTMLElement;
   private readonly _tree: HTMLElement;
   private readonly _scroller: HTMLElement;
@@ -56,29 +57,18 @@ class ModulesView {
     this._listen();
   }
 
-  get dispose(): () => void {
-    return this._disposables.dispose;
-  }
-
   private _tools(): HTMLElement {
     const { language } = this._trace;
-    const act = (name: string, title: string, run: () => void): HTMLElement => {
-      const result = button(this._root, name, { title });
-      this._disposables.listen(result, 'click', run);
-      return result;
-    };
+    const act = (name: string, title: string, run: () => void): HTMLElement =>
+      button(this._root, this._disposables, name, run, { title });
     return h(
       this._root,
       'div',
       { class: 'dt-tools' },
       h(this._root, 'span', { class: 'dt-faint', text: this._caption() }),
       h(this._root, 'span', { class: 'dt-grow' }),
-      act(sentence(language, 'modules.open'), sentence(language, 'modules.open-title'), () => {
-        this._openAll(true);
-      }),
-      act(sentence(language, 'modules.close'), sentence(language, 'modules.close-title'), () => {
-        this._openAll(false);
-      }),
+      act(sentence(language, 'modules.open'), sentence(language, 'modules.open-title'), () => this._openAll(true)),
+      act(sentence(language, 'modules.close'), sentence(language, 'modules.close-title'), () => this._openAll(false)),
       act(sentence(language, 'modules.fold'), sentence(language, 'modules.fold-title'), () => {
         this._opened.clear();
         this._unfolded.clear();
@@ -107,29 +97,21 @@ class ModulesView {
   }
 
   private _listen(): void {
-    const resized = new ResizeObserver(() => {
+    this._disposables.onResize(this._scroller, () => {
       const width = this._scroller.clientWidth;
       if (width > 0 && width !== this._width) {
         this._width = width;
         this._draw();
       }
     });
-    resized.observe(this._scroller);
-    this._disposables.add(() => {
-      resized.disconnect();
-      this._root.remove();
-    });
+    this._disposables.remove(this._root);
     this._disposables.listen(this._tree, 'click', event => {
       this._click(event);
     });
     this._disposables.listen(this._tree, 'keydown', event => {
       this._key(event);
     });
-    this._disposables.add(
-      this._selection.subscribe(() => {
-        this._mark();
-      })
-    );
+    this._selection.changed.add(this._disposables, () => this._mark());
   }
 
   private _draw(): void {

@@ -4,7 +4,7 @@
 import { EVERYTHING, type IFilter } from '../layout/filter';
 import { deviceName, modulePath, siteLabel, type ITrace } from '../model/trace';
 import { sentence, type Language } from '../model/words/catalogue';
-import { h } from './dom';
+import { h, searchField } from './dom';
 import type { Disposables } from './disposables';
 
 /** Lists longer than this are no help; words find the rest. */
@@ -27,19 +27,9 @@ export function opFilters(
     filter = { ...filter, ...part };
     changed(filter);
   };
-  const words = h(owner, 'input', {
-    class: 'dt-input dt-search',
-    aria: { label: sentence(language, 'ops.filter-words') },
-    attributes: { type: 'search', placeholder: sentence(language, 'ops.filter'), spellcheck: 'false' }
-  });
-  disposables.listen(words, 'input', () => {
-    apply({ text: words.value });
-  });
-  disposables.listen(words, 'keydown', event => {
-    event.stopPropagation();
-  });
+  const [label, hint] = [sentence(language, 'ops.filter-words'), sentence(language, 'ops.filter')];
   return [
-    words,
+    searchField(owner, disposables, label, hint, text => apply({ text })),
     choice(owner, { language, by: 'device', none: { device: null }, choices: devices(trace) }, disposables, apply),
     choice(owner, { language, by: 'module', none: { module: null }, choices: modules(trace) }, disposables, apply),
     choice(owner, { language, by: 'line', none: { source: null }, choices: lines(trace) }, disposables, apply)

@@ -32,6 +32,7 @@ class OpsView {
   private readonly _pool: IOpRow[] = [];
   private readonly _heads = new Map<SortKey, HTMLElement>();
   private readonly _disposables = new Disposables();
+  readonly dispose = this._disposables.dispose;
   private readonly _root: HTMLElement;
   private readonly _grid: HTMLElement;
   private readonly _spacer: HTMLElement;
@@ -76,10 +77,6 @@ class OpsView {
     this._root.dataset['ready'] = 'true';
   }
 
-  get dispose(): () => void {
-    return this._disposables.dispose;
-  }
-
   private _head(): HTMLElement {
     const heads = OP_COLUMNS.map(({ key, name }) => {
       const sort = h(this._root, 'button', {
@@ -108,11 +105,7 @@ class OpsView {
     this._disposables.listen(this._grid, 'keydown', event => {
       this._key(event);
     });
-    this._disposables.add(
-      this._selection.subscribe(() => {
-        this._showPicked();
-      })
-    );
+    this._selection.changed.add(this._disposables, () => this._showPicked());
     this._disposables.remove(this._root);
   }
 

@@ -6,6 +6,7 @@ import { NOTHING_PICKED, pickFinding, pickModule, pickOp, pickSite, type IPicked
 import type { IFixShown } from '../model/fixing';
 import type { IRepair } from '../model/repairs';
 import type { ITrace } from '../model/trace';
+import { Listeners } from './disposables';
 
 /** The abilities that the surroundings of a report lend it; a saved page has none. */
 export interface IHost {
@@ -46,7 +47,7 @@ export interface IRepairsOfTrace {
 export class Selection {
   private _picked = NOTHING_PICKED;
 
-  private readonly _listeners = new Set<(picked: IPicked) => void>();
+  readonly changed = new Listeners<IPicked>();
 
   constructor(
     private _trace: ITrace,
@@ -82,21 +83,10 @@ export class Selection {
     this._set(NOTHING_PICKED);
   }
 
-  /** Call the listener on each change; the result ends that. */
-  subscribe(listener: (picked: IPicked) => void): () => void {
-    this._listeners.add(listener);
-    return () => {
-      this._listeners.delete(listener);
-    };
-  }
-
   private _set(picked: IPicked | null): void {
-    if (picked === null) {
-      return;
-    }
-    this._picked = picked;
-    for (const listener of [...this._listeners]) {
-      listener(picked);
+    if (picked !== null) {
+      this._picked = picked;
+      this.changed.call(picked);
     }
   }
 }

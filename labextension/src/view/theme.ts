@@ -5,7 +5,7 @@ import { deviceName, type ITrace } from '../model/trace';
 import type { Fill, IDevicePaint, ITheme } from '../paint/context';
 import { hatchCss, paintHatch, TILE } from '../paint/hatch';
 import { deviceLook, severityLook, type IDeviceLook } from '../paint/palette';
-import type { Disposables } from './disposables';
+import { Listeners, type Disposables } from './disposables';
 
 /**
  * True if the page round an element is dark. JupyterLab and Notebook mark the body, VS Code gives it a class, a page of ours has an
@@ -69,11 +69,12 @@ function systemDark(el: HTMLElement): MediaQueryList | undefined {
   return el.ownerDocument.defaultView?.matchMedia('(prefers-color-scheme: dark)');
 }
 
-/** Keeps the colours of a report those of the page: its custom properties are set here, what paints by itself subscribes. */
+/** Keeps the colours of a report those of the page: its custom properties are set here. */
 export class Theme {
   private _isDark: boolean;
 
-  private readonly _listeners = new Set<() => void>();
+  /** For what paints by itself. */
+  readonly changed = new Listeners<boolean>();
 
   constructor(root: HTMLElement, trace: ITrace, disposables: Disposables) {
     this._isDark = isDark(root);
@@ -81,20 +82,12 @@ export class Theme {
     onThemeChange(root, disposables, () => {
       this._isDark = isDark(root);
       dress(root, trace);
-      this._listeners.forEach(listener => listener());
+      this.changed.call(this._isDark);
     });
   }
 
   get isDark(): boolean {
     return this._isDark;
-  }
-
-  /** Call the listener after each change; the result ends that. */
-  subscribe(listener: () => void): () => void {
-    this._listeners.add(listener);
-    return () => {
-      this._listeners.delete(listener);
-    };
   }
 }
 

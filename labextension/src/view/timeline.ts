@@ -45,6 +45,7 @@ class TimelineView implements IPlot {
   readonly node: HTMLElement;
   private _state: ITimelineState;
   private readonly _disposables = new Disposables();
+  readonly dispose = this._disposables.dispose;
   private readonly _root: HTMLElement;
   private readonly _canvas: TimelineCanvas;
   private readonly _spacer: HTMLElement;
@@ -71,10 +72,6 @@ class TimelineView implements IPlot {
     this._root.append(timelineTools(this._root, this, this._disposables), frame, this._readout);
     el.append(this._root);
     this._listen(theme);
-  }
-
-  get dispose(): () => void {
-    return this._disposables.dispose;
   }
 
   get state(): ITimelineState {
@@ -115,22 +112,12 @@ class TimelineView implements IPlot {
 
   private _listen(theme: Theme): void {
     const disposables = this._disposables;
-    const resized = new ResizeObserver(() => {
-      this._resize();
-    });
-    resized.observe(this.node);
-    disposables.add(() => {
-      resized.disconnect();
-      this._canvas.dispose();
-      this._root.remove();
-    });
+    disposables.onResize(this.node, () => this._resize());
+    disposables.add(this._canvas.dispose);
+    disposables.remove(this._root);
     disposables.listen(this.node, 'scroll', this._canvas.redraw, { passive: true });
-    disposables.add(theme.subscribe(this._canvas.forgetColours));
-    disposables.add(
-      this.selection.subscribe(picked => {
-        this._pick(picked);
-      })
-    );
+    theme.changed.add(disposables, this._canvas.forgetColours);
+    this.selection.changed.add(disposables, picked => this._pick(picked));
     disposables.listen(this.node, 'blur', () => {
       this.hover(null, NOWHERE);
     });

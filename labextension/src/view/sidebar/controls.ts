@@ -6,7 +6,8 @@ import { sentence } from '../../model/words/catalogue';
 import { button, h } from '../dom';
 import type { IDrawing } from './drawing';
 
-const CHOICES = [0, 1, 2, 4];
+/** So many CUDA devices can be simulated by a press. */
+export const CHOICES = [0, 1, 2, 4];
 
 export function drawControls(shown: ISidebar, drawing: IDrawing): void {
   const { body, language } = drawing;
@@ -40,11 +41,8 @@ function status(shown: ISidebar, { body, scope, actions, language }: IDrawing): 
     node.append(h(body, 'p', { text }));
   }
   if (link === 'absent') {
-    const load = button(body, sentence(language, 'panel.load'), { class: 'dt-primary', data: { key: 'load' } });
-    scope.listen(load, 'click', () => {
-      actions.load();
-    });
-    node.append(load);
+    const look = { class: 'dt-primary', data: { key: 'load' } };
+    node.append(button(body, scope, sentence(language, 'panel.load'), () => actions.load(), look));
   }
   if (isSlow) {
     node.append(h(body, 'p', { class: 'dt-side-slow', text: sentence(language, 'panel.slow') }));

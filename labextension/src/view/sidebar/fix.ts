@@ -99,13 +99,8 @@ function action(
   isUsable: boolean,
   isPrimary = false
 ): HTMLButtonElement {
-  const made = button(body, sentence(language, label), {
-    ...(isPrimary ? { class: 'dt-primary' } : {}),
-    data: { key: `${step}-fix` }
-  });
+  const look = { class: isPrimary ? 'dt-primary' : '', data: { key: `${step}-fix` } };
+  const made = button(body, scope, sentence(language, label), () => actions.fix(step), look);
   made.disabled = !isUsable;
-  scope.listen(made, 'click', () => {
-    actions.fix(step);
-  });
   return made;
 }

@@ -1,0 +1,18 @@
+/**
+ * Items put together by what they have in common.
+ */
+
+/** The items by their key, in the order in which they come. */
+export function grouped<Item, Key>(items: Iterable<Item>, keyOf: (item: Item) => Key): Map<Key, Item[]> {
+  const groups = new Map<Key, Item[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const known = groups.get(key);
+    if (known) {
+      known.push(item);
+    } else {
+      groups.set(key, [item]);
+    }
+  }
+  return groups;
+}
