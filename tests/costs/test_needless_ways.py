@@ -136,6 +136,19 @@ def test_lengths_that_a_batch_is_packed_by_may_come_from_the_device() -> None:
         _packed(net(sound), lengths).backward()
 
 
+def test_lengths_that_were_sent_only_to_be_packed_by_are_left_on_the_cpu() -> None:
+    def program() -> None:
+        net = nn.Linear(6, 4).to(GPU)
+        for sound in torch.rand(14, 9, 5, 6):
+            sound, lengths = sound.to(GPU), torch.tensor([9, 4, 6, 3, 9])
+            lengths = lengths.to(GPU)
+            _packed(net(sound), lengths.cpu()).backward()
+
+    (found,) = [each for each in warnings(program) if each.rule == "device-to-host-copy"]
+    assert "`lengths` was sent to the device" in found.message
+    assert found.help == "leave it on the CPU"
+
+
 @healthy
 def test_what_a_mask_picks_to_be_copied_to_the_cpu_is_none() -> None:
     head, kept = nn.Linear(8, 5).to(GPU), list[object]()
@@ -143,25 +156,6 @@ def test_what_a_mask_picks_to_be_copied_to_the_cpu_is_none() -> None:
         out = head(image.to(GPU)).detach()
         sure = out[:, 4] > 0
         kept += zip(out[sure, :4].cpu().tolist(), out[sure][:, 4].cpu().tolist(), strict=True)
-
-
-# Memory that is written before its copy is done.
-
-
-def _filled_again(wait: Callable[[], object]) -> None:
-    staging, weight = torch.empty(16, 8).pin_memory(), torch.rand(8, 8, device=GPU)
-    for batch in torch.rand(6, 16, 8):
-        staging[:12].copy_(batch[:12])
-        moved = staging.to(GPU, non_blocking=True)
-        moved @ weight
-        wait()
-
-
-def test_pinned_memory_that_is_written_before_its_copy_is_done_is_a_warning() -> None:
-    (found,) = warnings(lambda: _filled_again(lambda: None))
-    assert (found.rule, found.count) == ("host-to-device-copy", 6)
-    assert "`staging` is written again" in found.message
-    assert warnings(lambda: _filled_again(torch.cuda.synchronize)) == []
 
 
 # Numbers and draws.

@@ -71,7 +71,6 @@ class Launch:
 
     def run(self) -> None:
         """Run the program; its exception or exit passes through."""
-        self._warn_of_bad_paths()
         main, run = self.program.prepare()
         self._namespace = main.__dict__
         atexit.register(self._at_exit)
@@ -217,14 +216,6 @@ class Launch:
 
     def _write(self, path: str, what: str, write: Callable[[Path], object]) -> None:
         print_line(write_somewhere(self.folder, ranked_path(path, self.rank), what, write)[1])
-
-    def _warn_of_bad_paths(self) -> None:
-        """Warn before hours of training, not after."""
-        trace = self._plain_path if self._is_saved else None
-        for path in (ranked_path(each, self.rank) for each in (trace, *self.options.files) if each):
-            folder = path.parent
-            if not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
-                print_line(sentence("run.path-closed", path=path))
 
     def _watch_signals(self) -> None:
         """Save before dying of a signal that the program leaves to the system."""

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from devtrace.cli.output import FOUND, print_line
 from devtrace.cli.parser import Parser
@@ -63,9 +63,9 @@ def loaded(files: Sequence[str]) -> Trace:
         raise UsageError.of("file-unreadable", file=repr(error.filename), reason=error.strerror) from None
 
 
-def write(file: str, what: str, write_to: Callable[[Path], object]) -> int:
+def write(file: str, what: str, write_to: Callable[[Path], object], stream: TextIO | None = None) -> int:
     write_as_asked(Path(file), write_to, what)
-    print(sentence("cli.written", what=what, path=file))
+    print_line(sentence("cli.written", what=what, path=file), stream or sys.stdout)
     return 0
 
 
@@ -82,8 +82,7 @@ def give_report(options: argparse.Namespace) -> int:
     stream = sys.stderr if options.json in TO_STDOUT else sys.stdout
     print_line(text(report, terminal_width(stream)), stream)
     for path, what, write_to in forms.files(options.json, options.sarif):
-        write_as_asked(Path(path), write_to, sentence(what))
-        print_line(sentence("cli.written", what=sentence(what), path=path), stream)
+        write(path, sentence(what), write_to, stream)
     print_line(forms.annotations(), stream, but_not_empty=True)
     print_line(forms.line(options.json), sys.stdout, but_not_empty=True)
     return FOUND if any(entry.limit for entry in entries) else 0

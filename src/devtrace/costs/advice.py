@@ -80,7 +80,6 @@ _SAME_TENSOR: Final = Row("copy.same", same_tensor.is_copied_again, (
 _FEW_BYTES: Final = Row("copy.few-bytes", copies.are_a_few_bytes, (Way("copy.few-bytes.help"),))
 
 TO_DEVICE: Final = (
-    Row("copy.overwritten", copies.is_overwritten, (Way("copy.overwritten.help"),)),
     _SAME_TENSOR,
     Row("copy.number", copies.is_a_number, (
         Way("copy.above-loop", lambda cost: edits.is_moved_in_loop(cost, cost.name), _ABOVE_LOOP),
@@ -103,6 +102,7 @@ TO_HOST: Final = (
         Way("copy.back.help"),
     )),
     Row("copy.back-computed", round_trips.is_written_back, (Way("copy.back.help"),)),
+    Row("copy.unused", copies.is_sent_in_vain, (Way("copy.unused.help"),)),
     Row("copy.weights", copies.are_weights, (Way("copy.weights.help"),)),
     Row("copy.in-each-step", copies.are_values, (Way("copy.in-each-step.help"),)),
     _FEW_BYTES,

@@ -1,6 +1,6 @@
 """Copies of one line, by what they carry: a few bytes each, single numbers, weights, what was sent in vain.
 
-And copies that `non_blocking=True` only begins: nobody may read or write their data before they are done.
+And copies that `non_blocking=True` only begins: nobody may read their data before they are done.
 
 scores = y.to("cpu", non_blocking=True)
 print(scores.mean())                            # bad: nothing has waited for the copy, old values may be read
@@ -14,12 +14,12 @@ import numpy as np
 from devtrace.costs.reads import is_a_choice, is_of_the_line, is_often
 from devtrace.costs.repeated_costs import AGAIN, MANY, OFTEN, SAMPLE, STEPS, Cost
 from devtrace.costs.uses import are_taken_one_by_one
-from devtrace.costs.values import first_write, is_trained
-from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
+from devtrace.costs.values import is_trained
+from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, TraceQueries
 from devtrace.diagnosis.slugs import Severity
 from devtrace.source.matching import called_name, calls_in, names_in
 from devtrace.source.vocabulary import FILLS, JOINS, is_factory, is_move
-from devtrace.trace.ids import OpId, TensorId
+from devtrace.trace.ids import NO_OP, OpId, TensorId
 
 FEW: Final = 3
 """So many tensors of numbers, alike, in a row could be one."""
@@ -40,12 +40,6 @@ def _weight(cost: Cost) -> Severity | None:
     if cost.count >= OFTEN and cost.pace.steps >= STEPS:
         return "warning"
     return "note" if cost.is_of_the_user else None
-
-
-def is_of_ddp(queries: TraceQueries, op: OpId) -> bool:
-    """Return whether DistributedDataParallel itself ran an op."""
-    call = queries.trace.ops[op].call
-    return call is not None and str(call.module.type) == "DistributedDataParallel"
 
 
 # Elements.
@@ -135,7 +129,9 @@ def _only_item(code: ast.expr) -> ast.expr | None:
 def is_left_to_ddp(cost: Cost) -> Names | None:
     """Find inputs that only DistributedDataParallel moves, while the same function moves others of the step by hand."""
     queries, site = cost.queries, cost.queries.site(cost.site)
-    if cost.count < AGAIN or not cost.ops or not all(is_of_ddp(queries, op) for op in cost.ops[:SAMPLE]):
+    calls = [queries.trace.ops[op].call for op in cost.ops[:SAMPLE]]
+    is_of_ddp = all(call is not None and str(call.module.type) == "DistributedDataParallel" for call in calls)
+    if cost.count < AGAIN or not calls or not is_of_ddp:
         return None
     others = [other for other in cost.tally.sites("h2d") if other != cost.site]
     stepwise = [queries.site(other) for other in others if cost.count % int(cost.tally["h2d"][other]) == 0]
@@ -167,6 +163,23 @@ def are_weights(cost: Cost) -> Names | None:
     return {"name": cost.name} if roles == {"parameter"} and is_in_training else None
 
 
+def is_sent_in_vain(cost: Cost) -> Names | None:
+    """Find data that one line sends to a device, where nothing takes it but the line that fetches it back."""
+    queries = cost.queries
+    sent = {_sent_in_vain(cost, row) for row in cost.carried[:SAMPLE]}
+    line = queries.op_user(max(sent, default=NO_OP))
+    is_sent = len(sent) >= AGAIN and NO_OP not in sent and cost.tally["h2d"][line] == cost.count
+    return {"name": cost.name, "site": queries.site(line)} if is_sent else None
+
+
+def _sent_in_vain(cost: Cost, row: TensorId) -> OpId:
+    """Return the copy that sent a tensor to the device, if the cost's own copies alone take it there; else -1."""
+    queries, base = cost.queries, cost.queries.base(row)
+    sent = queries.producer(base)
+    is_sent = sent >= 0 and queries.kind(sent) == "copy" and HOST in map(queries.device, queries.carried(sent))
+    return sent if is_sent and set(queries.takers(base)) <= set(cost.ops) else NO_OP
+
+
 # Copies that have only begun.
 
 
@@ -189,22 +202,10 @@ def asks_in_vain(cost: Cost) -> bool:
     return bool(((table.ints("non_blocking") > 0) & (table.ints("pinned") <= 0))[cost.rows].any())
 
 
-def is_overwritten(cost: Cost) -> Names | None:
-    """Find pinned memory that is written again before anything has waited for the copy from it."""
-    queries, waits = cost.queries, _waits(cost.queries)
-    for op in _begun(cost, ("non_blocking", "pinned")):
-        later = waits[np.searchsorted(waits, op, "right") :]
-        end = OpId(int(later[0]) if len(later) else len(queries.trace.ops) - 1)
-        written = first_write(queries, [queries.base(row) for row in queries.carried(op)], op, end)
-        if written > op:
-            return {"name": cost.name, "site": queries.site(queries.op_user(written))}
-    return None
-
-
-def _begun(cost: Cost, columns: tuple[str, ...] = ("non_blocking",)) -> list[OpId]:
+def _begun(cost: Cost) -> list[OpId]:
     """Return the first copies of a line that did not block."""
     table = cost.queries.trace.copies
-    chosen = cost.rows[np.all([table.ints(column)[cost.rows] > 0 for column in columns], axis=0)]
+    chosen = cost.rows[table.ints("non_blocking")[cost.rows] > 0]
     return table.ints("op")[chosen][:SAMPLE].tolist()  # type: ignore[no-any-return]
 
 
