@@ -15,7 +15,7 @@ import type { Sessions } from './sessions';
 import { tabId, traceTab } from './tab';
 
 /** What the actions act on. */
-export interface IActionParts {
+interface IActionParts {
   readonly app: JupyterFrontEnd;
   readonly sessions: Sessions;
   readonly hosts: Hosts;
