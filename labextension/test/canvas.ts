@@ -86,7 +86,7 @@ export function frameOf(trace: ITrace, change: Partial<IFrame> = {}): IFrame {
       ...{ dark: false, text: '#text', faintText: '#faint', line: '#line', faintLine: '#faintline' },
       ...{ ground: '#ground', raised: '#raised', accent: '#accent', font: '11px test' }
     },
-    devices: COLOURS.map((fill, i) => ({ name: `d${i}`, simulated: false, fill, colour: fill, ink: '#ink' })),
+    devices: COLOURS.map(fill => ({ simulated: false, fill, colour: fill, ink: '#ink' })),
     marks: NO_MARKS,
     buffers: new PixelBuffers(),
     ...change

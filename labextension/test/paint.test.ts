@@ -95,6 +95,19 @@ test('copies say how many bytes crossed', async () => {
   assert(paint(frameOf(trace)).texts.some(({ text }) => text === '2.0 KB'));
 });
 
+test('the bytes of a copy are left out where the next arrow is in their way', async () => {
+  const copied = (op: number) => ({ op, from: 0, to: 1, bytes: (op + 1) * 1000 });
+  const trace = await traceOf({
+    ops: opsInTurn(3, op => ({ device: 1, start: [70, 80, 600][op] })),
+    copies: [0, 1, 2].map(copied)
+  });
+  const { texts } = paint(frameOf(trace, { range: { begin: 0, end: 800 } }));
+  assert.deepEqual(
+    texts.map(({ text }) => text).filter(text => text.endsWith('KB')),
+    ['2.0 KB', '3.0 KB']
+  );
+});
+
 test('a copy whose op is not in the trace makes no lane, and what no thread ran has no title', async () => {
   const copies = [{ op: -1, from: 0, to: 1, bytes: 2000 }];
   const trace = await traceOf({ ops: opsInTurn(2, op => ({ thread: op - 1 })), copies });

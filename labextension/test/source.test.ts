@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { tokenize } from '../src/layout/python';
+import { headerEnd, tokenize } from '../src/layout/python';
 import { regionsOf } from '../src/layout/regions';
 import { sourceBlocks } from '../src/layout/source';
 import { traceOf } from './traces';
@@ -143,4 +143,14 @@ test('a line whose ops ran under autocast has the dtype of the region', async ()
     sourceBlocks(trace)[0].lines.map(({ autocast }) => autocast),
     ['', 'float16', '']
   );
+});
+
+test('of a statement with a body the header ends at its colon', () => {
+  const end = (code: string): string => code.slice(0, headerEnd(code));
+  assert.equal(end('for x in loader:  # batches\n    step(x)'), 'for x in loader:');
+  assert.equal(end('for x in f(lambda: 3, {1: 2}, "a:b"):\n    y'), 'for x in f(lambda: 3, {1: 2}, "a:b"):');
+  assert.equal(end('with a(\n    1,  # not: here\n):\n    pass'), 'with a(\n    1,  # not: here\n):');
+  assert.equal(end('async for x in y:\n  z'), 'async for x in y:');
+  assert.equal(end('for x in y: z()'), '');
+  assert.equal(end('format(\n  x)'), '');
 });

@@ -15,7 +15,7 @@ import type { Sessions } from './sessions';
 import { tabId, traceTab } from './tab';
 
 /** What the actions act on. */
-export interface IActionParts {
+interface IActionParts {
   readonly app: JupyterFrontEnd;
   readonly sessions: Sessions;
   readonly hosts: Hosts;
@@ -66,21 +66,21 @@ export class SidebarActions implements IActions {
   /** Shows a trace in a tab of its own; once only. */
   async openIn(session: Session, entry: IEntry): Promise<void> {
     const { language, hosts, app } = this._parts;
-    const { key, label } = entry;
-    if (![...app.shell.widgets('main')].some(({ id }) => id === tabId(key))) {
-      const data = await session.traces.wholeOf(entry).catch((error: unknown) => {
-        const reason = String(error);
-        Notification.error(sentence(language, 'notice.gone', { label, reason }), { autoClose: 6000 });
-        return null;
-      });
-      if (data === null) {
-        return;
-      }
+    const { label } = entry;
+    const id = tabId(entry.key);
+    const isOpen = (): boolean => [...app.shell.widgets('main')].some(widget => widget.id === id);
+    const whole = isOpen() ? Promise.resolve(null) : session.traces.wholeOf(entry);
+    const data = await whole.catch((error: unknown) => {
+      const reason = String(error);
+      Notification.error(sentence(language, 'notice.gone', { label, reason }), { autoClose: 6000 });
+      return null;
+    });
+    if (data !== null && !isOpen()) {
       const around = (): Session | null => (session.isDisposed ? null : session);
       const tab = traceTab(language, entry, session.sidebar.name, data, trace => hosts.of(trace, around));
       app.shell.add(tab, 'main', { ref: session.widget.id, mode: 'tab-after' });
     }
-    app.shell.activateById(tabId(key));
+    app.shell.activateById(id);
   }
 
   /** Runs the active cell traced, whatever else is switched on; loads devtrace first where it is not. */

@@ -16,7 +16,7 @@ export interface IChannel {
   dispose(): void;
 }
 
-export interface IHandlers {
+interface IHandlers {
   readonly received: (data: unknown) => void;
   readonly closed: () => void;
 }

@@ -15,7 +15,7 @@ import type { Sessions } from './sessions';
 import { SIDEBAR_ID } from './sidebar';
 import { toggleLedger } from './stripes';
 
-export interface ICommandParts {
+interface ICommandParts {
   readonly app: JupyterFrontEnd;
   readonly actions: SidebarActions;
   readonly sessions: Sessions;

@@ -64,9 +64,7 @@ export class Hosts {
       get inserts() {
         return preferences.settings.insertWhatHolds;
       },
-      keepInserting: on => {
-        preferences.set('insertWhatHolds', on);
-      },
+      keepInserting: on => preferences.keepInserting(on),
       begin: finding => {
         around()?.fix.begin(entry()?.cell, { recorded, finding }, preferences.settings.insertWhatHolds);
       },

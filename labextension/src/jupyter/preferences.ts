@@ -57,9 +57,9 @@ export class Preferences {
     return this._changed;
   }
 
-  /** Changes a setting for all notebooks. */
-  set(name: keyof Settings, value: boolean): void {
-    void this._registry?.set(PANEL_PLUGIN, name, value);
+  /** Whether what holds is put in without another press, in all notebooks. */
+  keepInserting(on: boolean): void {
+    void this._registry?.set(PANEL_PLUGIN, 'insertWhatHolds', on);
   }
 
   /** The user's choices for a fresh kernel of the notebook at this path. */

@@ -5,14 +5,13 @@ import { grouped } from '../model/groups';
 import type { ITrace } from '../model/trace';
 import { buildTracks, search, type ITracks } from './tracks';
 
-export interface ICallRow {
+interface ICallRow {
   readonly thread: number;
   readonly depth: number;
 }
 
 export interface ICallRows {
   readonly rows: readonly ICallRow[];
-  readonly rowOf: Int32Array;
   readonly tracks: ITracks;
 }
 
@@ -38,7 +37,7 @@ export function buildCalls(trace: ITrace, start: Float64Array, end: Float64Array
   const rank = new Int32Array(rows.length);
   order.forEach((id, i) => (rank[id] = i));
   const rowOf = drafted.map(id => (id < 0 ? -1 : rank[id]));
-  return { rows: order.map(id => rows[id]), rowOf, tracks: buildTracks(rowOf, rows.length, begins, ends) };
+  return { rows: order.map(id => rows[id]), tracks: buildTracks(rowOf, rows.length, begins, ends) };
 }
 
 function byThread(a: ICallRow, b: ICallRow): number {

@@ -69,7 +69,7 @@ function wordTest(trace: ITrace, word: string): Test {
 }
 
 /** By call: 1 when it runs the module or lies within a call that does. */
-export function callsInside(trace: ITrace, module: number): Uint8Array {
+function callsInside(trace: ITrace, module: number): Uint8Array {
   const { module: ran, parent, length } = trace.calls;
   const inside = new Uint8Array(length);
   for (let call = 0; call < length; call++) {
@@ -79,7 +79,7 @@ export function callsInside(trace: ITrace, module: number): Uint8Array {
 }
 
 /** By site: 1 when it, or the user's line that led to it, lies on the line. */
-export function sitesOn(trace: ITrace, file: string, line: number): Uint8Array {
+function sitesOn(trace: ITrace, file: string, line: number): Uint8Array {
   const { sites, strings } = trace;
   const on = new Uint8Array(sites.length);
   for (let site = 0; site < sites.length; site++) {

@@ -22,7 +22,7 @@ export interface IFlow {
 /** Width (px) of one letter of the names, which are set in a monospaced face of 12 px. */
 const LETTER = 7.3;
 const SMALL_LETTER = 6.2;
-export const LEAF_HEIGHT = 44;
+const LEAF_HEIGHT = 44;
 export const HEAD_HEIGHT = 30;
 const PAD = 8;
 const GAP = 8;
@@ -30,7 +30,7 @@ const NARROWEST = 84;
 const WIDEST = 230;
 
 /** The two lines of text of a box, which make it as wide as they are. */
-export type Measure = (box: IBox) => { readonly title: string; readonly detail: string };
+type Measure = (box: IBox) => { readonly title: string; readonly detail: string };
 
 /** Room for the arrow that leads to a box: none, from its neighbour (before it or, on a new row, above it), or from outside. */
 export type Lead = 'none' | 'neighbour' | 'outside';

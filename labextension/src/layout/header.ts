@@ -1,7 +1,7 @@
 /**
  * The rows above the lanes, of which those with nothing to show take no room.
  */
-export interface IBand {
+interface IBand {
   readonly y: number;
   readonly height: number;
 }

@@ -6,7 +6,7 @@ import { deviceByName, type ITrace } from '../model/trace';
 import { devicesInOrder } from './devices';
 import { buildTracks, type ITracks } from './tracks';
 
-export interface ILane {
+interface ILane {
   readonly thread: number;
   readonly device: number;
   /** 0, or which spill it is. */

@@ -15,7 +15,6 @@ export interface IModuleNode {
   readonly parameterDtypes: ReadonlySet<number>;
   /** Ids, of the ops of its calls and of those below it. */
   readonly opDevices: ReadonlySet<number>;
-  readonly calls: number;
   readonly ops: number;
   /** Summed time of its ops, ns. */
   readonly time: number;
@@ -37,7 +36,7 @@ type Draft = { -readonly [K in keyof IModuleNode]: IModuleNode[K] } & {
 /** The roots, each with its modules below it. */
 export function moduleTree(trace: ITrace): IModuleNode[] {
   const drafts = Array.from({ length: trace.modules.length }, (_, id) => newDraft(trace, id));
-  countCalls(trace, drafts);
+  findFirstCalls(trace, drafts);
   countOps(trace, drafts);
   addParameterDevices(trace, drafts);
   addAlarms(trace, drafts);
@@ -53,7 +52,6 @@ function newDraft(trace: ITrace, id: number): Draft {
     parameterDevices: new Set(),
     parameterDtypes: new Set(),
     opDevices: new Set(),
-    calls: 0,
     ops: 0,
     time: 0,
     ran: trace.modules.ran[id] === 1,
@@ -63,12 +61,11 @@ function newDraft(trace: ITrace, id: number): Draft {
   };
 }
 
-function countCalls(trace: ITrace, drafts: readonly Draft[]): void {
+function findFirstCalls(trace: ITrace, drafts: readonly Draft[]): void {
   const { module, length } = trace.calls;
   for (let call = 0; call < length; call++) {
     if (module[call] >= 0) {
       const draft = drafts[module[call]];
-      draft.calls++;
       draft.first = Math.min(draft.first, call);
     }
   }

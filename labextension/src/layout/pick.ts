@@ -10,7 +10,7 @@ import { search, type ITracks } from './tracks';
 export type Picked =
   { readonly kind: 'op'; readonly op: number } | { readonly kind: 'call'; readonly call: number } | null;
 
-export interface IView {
+interface IView {
   readonly timeline: ITimeline;
   readonly stack: IStack;
   readonly range: IRange;

@@ -5,3 +5,5 @@ export interface IPoint {
   readonly x: number;
   readonly y: number;
 }
+
+export const CORNER: IPoint = { x: 0, y: 0 };

@@ -4,7 +4,7 @@
 import type { IToken, TokenKind } from './python';
 import type { IMark } from './source';
 
-export interface ISegment {
+interface ISegment {
   readonly text: string;
   /** Null for plain code. */
   readonly token: TokenKind | null;

@@ -29,7 +29,7 @@ export interface ITimelineState {
   readonly found: IFound | null;
 }
 
-export interface IFound {
+interface IFound {
   readonly count: number;
   readonly tracks: ITracks;
 }

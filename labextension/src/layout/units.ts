@@ -79,8 +79,9 @@ export function shortOpName(name: string): string {
 const LONGEST = 2000;
 
 /** The text, cut where it is too long. */
-export function clipped(text: string, language: () => Language, most = LONGEST): string {
-  return text.length <= most ? text : text.slice(0, most) + sentence(language(), 'text.cut', { count: text.length });
+export function clipped(text: string, language: () => Language): string {
+  const { length } = text;
+  return length <= LONGEST ? text : text.slice(0, LONGEST) + sentence(language(), 'text.cut', { count: length });
 }
 
 export interface ITick {

@@ -37,7 +37,7 @@ export interface IChoices {
 }
 
 /** What a kernel has sent. */
-export interface IKnown {
+interface IKnown {
   /** Of the kernel's devtrace. */
   readonly version: string;
   /** In which the kernel was when devtrace was loaded. */

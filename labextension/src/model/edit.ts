@@ -26,7 +26,7 @@ export function planEdit(text: string, edit: IEdit, anchor: string | null): ICha
 }
 
 /** One edit of a fix, with the traced text of its line. */
-export interface IAnchored {
+interface IAnchored {
   readonly edit: IEdit;
   readonly anchor: string | null;
 }

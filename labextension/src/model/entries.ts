@@ -35,7 +35,7 @@ const SEVERITIES: readonly Severity[] = ['error', 'warning', 'note'];
 /** `1 error` */
 export const COUNTS = { error: 'count.error', warning: 'count.warning', note: 'count.note' } as const;
 
-export type Counts = ReadonlyArray<readonly [severity: Severity, count: number]>;
+type Counts = ReadonlyArray<readonly [severity: Severity, count: number]>;
 
 /** How many findings of each severity some traces have, without those that are none. */
 export function countsOf(entries: readonly IEntry[]): Counts {
@@ -54,7 +54,7 @@ export function countsInWords(language: Language, counts: Counts): string {
 }
 
 /** Nothing in it asks for something: a note does not. */
-export function isClean({ outline }: IEntry): boolean {
+function isClean({ outline }: IEntry): boolean {
   return (outline.findings ?? []).every(({ severity }) => severity === 'note');
 }
 
@@ -63,7 +63,7 @@ export function isAllClear(entry: IEntry): boolean {
   return entry.outline.allClear && isClean(entry);
 }
 
-export interface ISplit {
+interface ISplit {
   /** The last run of each cell that has errors or warnings. */
   readonly found: readonly IEntry[];
   readonly clean: readonly IEntry[];

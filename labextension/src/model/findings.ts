@@ -14,7 +14,7 @@ export interface IEdit {
   readonly grade: 'proven' | 'tried' | 'not tried';
 }
 
-export interface ICulprit {
+interface ICulprit {
   readonly name: string;
   readonly device: string;
   /** Ids of sites, -1 when not known. */

@@ -90,7 +90,7 @@ export function have(
 }
 
 /** The characters of a text that differ in another: `[from, to)` becomes `insert`. */
-export interface IReplacement {
+interface IReplacement {
   readonly from: number;
   readonly to: number;
   readonly insert: string;

@@ -6,7 +6,7 @@ import { blankTable, TABLE_NAMES, type Tables } from './columns';
 import { refusal, type ToView } from './messages';
 import { PHASES, type ITrace } from './trace';
 
-export interface IProgress {
+interface IProgress {
   readonly ops: number;
   readonly seconds: number;
   readonly copied: number;

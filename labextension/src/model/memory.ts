@@ -18,7 +18,7 @@ export const MEMORY_KINDS = [
 export type MemoryKind = (typeof MEMORY_KINDS)[number];
 
 /** What is of one kind and one name ("": the others): its bytes at each point. */
-export interface IPart {
+interface IPart {
   readonly kind: MemoryKind;
   readonly name: string;
   readonly bytes: Ints;

@@ -15,7 +15,7 @@ const LONGEST_TEXT = 100_000;
 type Fields = Readonly<Record<string, string>>;
 const shapes: Readonly<Record<string, Fields>> = spec.shapes;
 
-export type Direction = 'to_kernel' | 'to_panel' | 'to_view' | 'from_view';
+type Direction = 'to_kernel' | 'to_panel' | 'to_view' | 'from_view';
 
 /** A message from the kernel; a string says why it is refused. */
 export function readMessage(data: unknown): ToPanel | string {

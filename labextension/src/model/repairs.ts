@@ -25,7 +25,7 @@ export interface IRepair {
 }
 
 /** What a fix is held against. */
-export interface ISurroundings {
+interface ISurroundings {
   readonly entries: readonly IEntry[];
   readonly cells: ReadonlyMap<string, ICell>;
   /** The edits, as `editKey` names them, that were put into files since the page was loaded. */

@@ -49,7 +49,7 @@ function paintDense(ctx: Context, frame: IFrame, row: IStackRow, y: number): voi
 }
 
 /** `blocks.3` of `model.blocks.3`, `qkv` of `model.blocks.3.att.qkv`: a number alone says nothing. */
-export function lastName(path: string): string {
+function lastName(path: string): string {
   const names = path.split('.');
   const last = names[names.length - 1];
   return names.length > 1 && /^\d+$/.test(last) ? `${names[names.length - 2]}.${last}` : last;

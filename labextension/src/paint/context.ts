@@ -53,7 +53,6 @@ export interface ITheme {
 }
 
 export interface IDevicePaint {
-  readonly name: string;
   readonly simulated: boolean;
   readonly fill: Fill;
   readonly colour: string;
@@ -98,7 +97,7 @@ export function visibleRows(frame: IFrame): readonly IStackRow[] {
   return rowsIn(frame.stack, frame.scrolled, frame.scrolled + frame.height - frame.timeline.header.height);
 }
 
-const NO_DEVICE: IDevicePaint = { name: '', simulated: false, fill: '#888888', colour: '#888888', ink: '#ffffff' };
+const NO_DEVICE: IDevicePaint = { simulated: false, fill: '#888888', colour: '#888888', ink: '#ffffff' };
 
 export function paintOf(frame: IFrame, device: number): IDevicePaint {
   return frame.devices[device] ?? NO_DEVICE;

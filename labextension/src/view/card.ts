@@ -29,10 +29,11 @@ export class Card {
   showCall(call: number, point: IPoint): void {
     const { module, begin, end } = this._trace.calls;
     const type = this._trace.strings[this._trace.modules.type[module[call]]] ?? '';
+    const time = timeOfOps(this._trace, begin[call], end[call]);
     const facts = (): IFact[] => [
       fact(this._trace, 'fact.type', type),
       fact(this._trace, 'fact.ops', String(end[call] - begin[call])),
-      fact(this._trace, 'fact.took', this._timeOf(begin[call], end[call]))
+      fact(this._trace, 'fact.took', end[call] > begin[call] ? formatTime(time) : '–')
     ];
     this._show(point, `call ${call}`, modulePath(this._trace, module[call]), facts);
   }
@@ -45,10 +46,6 @@ export class Card {
   hide(): void {
     this.node.hidden = true;
     this._shown = '';
-  }
-
-  private _timeOf(begin: number, end: number): string {
-    return end > begin ? formatTime(timeOfOps(this._trace, begin, end)) : '–';
   }
 
   private _show(point: IPoint, key: string, title: string, facts: () => IFact[]): void {

@@ -4,7 +4,7 @@
 import { commonIndent, MOST_EDIT_LINES } from '../layout/finding-text';
 import { h } from './dom';
 
-export interface IChangedLines {
+interface IChangedLines {
   readonly before: string;
   readonly after: string;
 }

@@ -9,7 +9,7 @@ import type { Disposables } from './disposables';
 import type { Selection } from './selection';
 
 /** A device as it is drawn: its name, and the custom properties for what is filled in its colour. */
-export interface IDrawnDevice {
+interface IDrawnDevice {
   readonly name: string;
   readonly style: Readonly<Record<string, string>>;
   readonly simulated?: boolean;

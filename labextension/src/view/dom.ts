@@ -6,7 +6,7 @@ import type { Language } from '../model/words/catalogue';
 import type { Disposables } from './disposables';
 import { languageAround } from './language';
 
-export interface IProperties {
+interface IProperties {
   readonly class?: string;
   readonly text?: string;
   readonly title?: string;

@@ -14,11 +14,15 @@ import { fixStatus, hunkPreviews, refusedCandidates } from './trial';
 
 const SIGNS: Readonly<Record<IRepair['state'], string>> = { inserted: '↻', ran: '✓' };
 
-/** The host's trials, where this finding's fix can be tried: the first error is what a run of its cell comes to. */
-function trialsOf({ trace, selection }: IViewContext, finding: IFinding): ITrials | null {
-  const { trials } = selection.host;
-  const isFirst = finding.severity === 'error' && finding === trace.findings?.[0];
-  return trials && isFirst && finding.edits.length > 0 ? trials : null;
+/** The first error is what a run of its cell comes to. */
+function isFirstError({ trace }: IViewContext, finding: IFinding): boolean {
+  return finding.severity === 'error' && finding === trace.findings?.[0];
+}
+
+/** The host's trials, where this finding's fix can be tried. */
+function trialsOf(context: IViewContext, finding: IFinding): ITrials | null {
+  const { trials } = context.selection.host;
+  return trials && isFirstError(context, finding) && finding.edits.length > 0 ? trials : null;
 }
 
 /** `Try`, `Insert`, `Copy fix`, …: what can be done with a fix. */
@@ -62,7 +66,7 @@ export function fixButtons(context: IViewContext, finding: IFinding, at: number)
   const { sign } = severityLook(finding.severity, false);
   buttons.push(copyButton(context, 'fix.copy-finding', () => plainText(trace, finding, sign)));
   const { fixNotebook } = selection.host;
-  if (fixNotebook && finding.severity === 'error' && finding === trace.findings?.[0]) {
+  if (fixNotebook && isFirstError(context, finding)) {
     buttons.push(made('fix.notebook', 'dt-fix-all', fixNotebook));
   }
   return h(owner, 'div', { class: 'dt-actions' }, ...buttons);

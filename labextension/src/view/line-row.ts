@@ -34,7 +34,7 @@ const LONGEST = 500;
 const DEEPEST = 24;
 
 /** The rows of all lines have these in common. */
-export interface ILinesContext {
+interface ILinesContext {
   readonly owner: Node;
   readonly trace: ITrace;
   /** The ops of the busiest line. */

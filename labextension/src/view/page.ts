@@ -13,7 +13,7 @@ import { mountReport } from './report';
 import { Disposables } from './disposables';
 import { Selection, type IHost } from './selection';
 
-export interface IShown {
+interface IShown {
   /** Settles once the report, or the sentence, is in the page. */
   readonly done: Promise<void>;
   readonly dispose: () => void;

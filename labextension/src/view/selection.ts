@@ -38,7 +38,7 @@ export interface ITrials {
 }
 
 /** What became of the fixes of a trace. */
-export interface IRepairsOfTrace {
+interface IRepairsOfTrace {
   of(finding: number): IRepair | null;
   /** Calls the listener on each change; the result ends that. */
   subscribe(listener: () => void): () => void;

@@ -8,7 +8,7 @@ import { steppedTo } from './rows';
 
 const TAB_KEYS = { ArrowRight: 1, ArrowLeft: -1 };
 
-export interface ITab {
+interface ITab {
   readonly name: 'tab.timeline' | 'tab.memory' | 'tab.modules' | 'tab.lines' | 'tab.ops';
   readonly mount: (panel: HTMLElement) => () => void;
 }

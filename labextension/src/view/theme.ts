@@ -154,10 +154,8 @@ export function readTheme(el: HTMLElement): ITheme {
 /** Make a fill for each device: its colour, with its hatch as a pattern of device pixels. */
 export function devicePaints(el: HTMLElement, trace: ITrace, dark: boolean, ratio: number): IDevicePaint[] {
   return Array.from({ length: trace.devices.length }, (_, device) => {
-    const name = deviceName(trace, device);
-    const look = deviceLook(name, dark);
+    const look = deviceLook(deviceName(trace, device), dark);
     return {
-      name,
       simulated: trace.devices.simulated[device] === 1,
       colour: look.fill,
       ink: look.ink,

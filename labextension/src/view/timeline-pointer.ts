@@ -2,7 +2,7 @@
  * Wheel, drag, pinch and click on a timeline.
  */
 import type { Picked } from '../layout/pick';
-import type { IPoint } from '../layout/point';
+import { CORNER, type IPoint } from '../layout/point';
 import { findingAt, isOnMinimap, itemAt, minimapTime, timeAt } from '../layout/timeline-points';
 import { centre, pan, plotWidth, showPicked, zoom, type ITimelineState } from '../layout/timeline-state';
 import type { Disposables } from './disposables';
@@ -35,8 +35,6 @@ export function listenToPointer(plot: IPlot, disposables: Disposables): void {
   disposables.listen(plot.node, 'pointerleave', () => plot.hover(null, CORNER));
   disposables.listen(plot.node, 'dblclick', () => plot.change(showPicked(plot.state)));
 }
-
-const CORNER: IPoint = { x: 0, y: 0 };
 
 /**
  * The wheel zooms with Ctrl (which is what a pinch on a touchpad sends) or once the timeline has the focus; until then the page scrolls on

@@ -4,7 +4,7 @@
 import { opSentence } from '../layout/describe';
 import { momentAt } from '../layout/folds';
 import type { Picked } from '../layout/pick';
-import type { IPoint } from '../layout/point';
+import { CORNER, type IPoint } from '../layout/point';
 import { pinsOf, pointOfOp, scrollToOp } from '../layout/timeline-points';
 import { grow, gutterOf, hover, pick, resize, startTimeline, type ITimelineState } from '../layout/timeline-state';
 import { formatTime } from '../layout/units';
@@ -20,8 +20,6 @@ import { TimelineCanvas, type IFrameContent } from './timeline-canvas';
 import { listenToKeys } from './timeline-keys';
 import { listenToPointer, type IPlot } from './timeline-pointer';
 import { timelineTools } from './timeline-tools';
-
-const NOWHERE: IPoint = { x: 0, y: 0 };
 
 /** The plot grows with its lanes up to this height (px), then scrolls. */
 const MOST_HEIGHT = 460;
@@ -105,7 +103,7 @@ class TimelineView implements IPlot {
   }
 
   follow(): void {
-    this.hover(null, NOWHERE);
+    this.hover(null, CORNER);
     this._isFollowing = true;
     this._canvas.redraw();
   }
@@ -118,9 +116,7 @@ class TimelineView implements IPlot {
     disposables.listen(this.node, 'scroll', this._canvas.redraw, { passive: true });
     theme.changed.add(disposables, this._canvas.forgetColours);
     this.selection.changed.add(disposables, picked => this._pick(picked));
-    disposables.listen(this.node, 'blur', () => {
-      this.hover(null, NOWHERE);
-    });
+    disposables.listen(this.node, 'blur', () => this.hover(null, CORNER));
     listenToPointer(this, disposables);
     listenToKeys(this, disposables);
   }

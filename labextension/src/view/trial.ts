@@ -64,7 +64,7 @@ export function refusedCandidates(owner: Node, bug: IFixedBug, fix: IFixShown, l
     const text = renumbered(sentence(language, 'trial.refused', { help, why }), fix);
     return h(owner, 'li', {}, '✗ ', ...withCode(owner, text));
   });
-  return lines.length === 0 ? [] : [h(owner, 'ul', { class: 'dt-refused' }, ...lines)];
+  return lines.length === 0 ? [] : [h(owner, 'ul', { class: 'dt-fix-refused' }, ...lines)];
 }
 
 /** The changes that mend a bug, each below its line. */

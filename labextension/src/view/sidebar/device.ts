@@ -10,7 +10,7 @@ import { languageAround } from '../language';
 import { isDark } from '../theme';
 
 /** Custom properties for whatever is filled in a device's colour. */
-export function lookOf(owner: HTMLElement, device: string): Record<string, string> {
+function lookOf(owner: HTMLElement, device: string): Record<string, string> {
   const look = deviceLook(device, isDark(owner));
   return { '--dt-fill': look.fill, '--dt-ink': look.ink, '--dt-hatch': hatchCss(look.hatch, look.ink) };
 }

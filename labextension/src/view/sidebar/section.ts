@@ -120,7 +120,7 @@ function restoreFocus(body: HTMLElement, key: string | null): void {
   (next ?? body.closest<HTMLElement>('.dt-sidebar'))?.focus({ preventScroll: true });
 }
 
-export interface IFold {
+interface IFold {
   readonly key: string;
   /** Until the user opens or closes it. */
   readonly isOpen: boolean;
