@@ -17,6 +17,7 @@ from devtrace.source.matching import (
     calls_in,
     chain,
     given_trait,
+    is_literal,
     keyword,
     match_code,
     nodes_of,
@@ -220,7 +221,7 @@ def taken_by(source: Source, node: ast.AST) -> list[str]:
 
     An operand without a path, as a call, is an empty one.
     """
-    given = [each for each in operands(node) if not isinstance(each, ast.Constant)]
+    given = [each for each in operands(node) if not is_literal(each)]
     match node:
         case ast.Call(func=function, args=arguments):
             is_torchs = full_name(function, source).rpartition(".")[0] == "torch"

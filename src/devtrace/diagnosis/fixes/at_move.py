@@ -23,7 +23,7 @@ from devtrace.diagnosis.fixes.fix import (
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
 from devtrace.source import kinds
 from devtrace.source.flow import parameters, targets
-from devtrace.source.matching import called_name, keyword, match_code, nodes_of, owner_of, star_at, variable
+from devtrace.source.matching import called_name, is_literal, keyword, match_code, nodes_of, owner_of, star_at, variable
 from devtrace.source.object_walk import groups_of, is_tensor, items_of, members, states_of
 from devtrace.source.safe_values import MISSING, attribute, constructor_fields, evaluate
 from devtrace.trace.ids import OpId, TensorId
@@ -213,7 +213,7 @@ def _around(found: SourceNode, keys: list[Any]) -> Iterator[dict[Any, ast.expr]]
             yield dict(zip(keys, elements, strict=False))
         case ast.Dict(keys=names, values=values):
             named = zip(names, values, strict=True)
-            yield {name.value: value for name, value in named if isinstance(name, ast.Constant)}
+            yield {name.value: value for name, value in named if is_literal(name)}
         case ast.Call(args=arguments, keywords=words):
             given: dict[Any, ast.expr] = {word.arg: word.value for word in words if word.arg is not None}
             has_names = all(isinstance(key, str) for key in keys)  # the items of a list are no arguments
