@@ -192,8 +192,8 @@ def rounds(source: Source, node: ast.AST) -> Iterator[Round]:
                 yield each
 
 
-def of_comprehensions(source: Source, node: ast.AST) -> list[str]:
-    """Return the variables of the comprehensions around a node."""
+def element_names(source: Source, node: ast.AST) -> list[str]:
+    """Return the variables of the comprehensions around a node, which its elements have in turn."""
     return assigned_names(*(each.target for each in only(ast.comprehension, rounds(source, node))))
 
 

@@ -108,7 +108,7 @@ class FailingFrame:
 
     def bindings(self, variable: str) -> list[ast.stmt]:
         """Return the statements up to the frame's line that give a variable its value, in order."""
-        if variable in flow.of_comprehensions(self.source, self.source_node.node):
+        if variable in flow.element_names(self.source, self.source_node.node):
             return []
         found = flow.bindings(self.source, self.body, variable)
         above = [each.statement for each in found if not each.is_inner and each.line <= self.line]

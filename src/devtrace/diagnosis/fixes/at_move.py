@@ -11,15 +11,7 @@ from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode
 from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, rewritten, that_ran
-from devtrace.diagnosis.fixes.fix import (
-    Fix,
-    Moved,
-    frame_at,
-    is_assignable,
-    names_its_device,
-    registering_root,
-    suggested,
-)
+from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, is_assignable, names_device, registering_root, suggested
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
 from devtrace.source import kinds
 from devtrace.source.flow import parameters, targets
@@ -197,7 +189,7 @@ def _left_out(case: MismatchCase, group: Group, key: Any, found: SourceNode, mov
     for elements in _around(found, list(group)):
         element = elements.get(key)
         is_beside = any(each is found.node for other, each in elements.items() if other != key)
-        is_plain = is_beside and element is not None and not names_its_device(element)
+        is_plain = is_beside and element is not None and not names_device(element)
         if is_plain and element is not None:
             value = evaluate(element, frame.scope()) if frame is not None else MISSING
             if value is MISSING or value is group[key]:

@@ -150,12 +150,8 @@ def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> 
         help = sentence("fixed.parameter", code=one_line(new))
     else:
         own = left.rpartition(".")[0]
-        is_running = _is_running(code, statement, left)
-        if (
-            is_running
-            and is_alone
-            and any("add_state" in class_dict(klass) for klass in classes_of(type(reference.owner)))
-        ):
+        is_running, kinds_of_owner = _is_running(code, statement, left), classes_of(type(reference.owner))
+        if is_running and is_alone and any("add_state" in class_dict(kind) for kind in kinds_of_owner):
             new = f'{own}.add_state("{reference.key}", default={right}, dist_reduce_fx="sum")'
             help = sentence("fixed.state", code=one_line(new))
         else:
