@@ -151,8 +151,8 @@ class FailingFrame:
         others = (name for name in known if name != self.own)
         asked = named or self._device_of_any(known, is_tensor) or self._device_of_self()
         asked = asked or self._device_of_any(others, kinds.is_module)
-        is_plain = self._by.is_plain(self.expected_trait)
-        written = next(map(self.code.text, given), "") or (self._literal if is_plain else "")
+        plain = self._literal if self._by.is_plain(self.expected_trait) else ""
+        written = next(map(self.code.text, given), plain)
         if near is None:
             return named or written or asked or self._literal
         return asked or self._device_of_called(near, before) or written
