@@ -27,6 +27,7 @@ from devtrace.diagnosis.findings import Site
 from devtrace.recording.columns import stamps
 from devtrace.recording.peak import Peak
 from devtrace.runtime.quiet import Quiet
+from devtrace.source.matching import star_at
 from devtrace.source.parsing import node_of
 from devtrace.trace.builder import TraceBuilder
 from devtrace.words.catalogue import comma, sentence
@@ -130,7 +131,7 @@ def _argument_texts(frame: FrameType, count: int) -> list[str]:
     _, node = node_of(frame.f_code, frame.f_lasti)
     if isinstance(node, ast.Call) and len(node.args) == count:
         written = [ast.unparse(argument) for argument in node.args]
-        if len(set(written)) == count and not any(isinstance(argument, ast.Starred) for argument in node.args):
+        if len(set(written)) == count and star_at(node.args) == count:
             return written
     return [sentence("expectation.object", number=number) for number in range(1, count + 1)]
 

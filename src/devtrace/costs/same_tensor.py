@@ -6,8 +6,6 @@ share = self.edges / self.edges.sum(1)
 x = share.to(x.device) @ x                  # `self.edges` is a plain attribute of the module: it stayed on the CPU
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

@@ -103,8 +103,10 @@ def number_became_a_tensor(case: MismatchCase) -> Verdict | None:
     call = factory_call(found) if found is not None else None
     if call is None or case.origin.arrival not in ("given", "made") or case.queries.dims[case.origin.row] != 0:
         return None
-    is_number = bool(call.args) and isinstance(call.args[0], ast.Constant | ast.UnaryOp)
-    return Verdict("python-number", case.born, case.name) if is_number else None
+    match call.args:
+        case [ast.Constant() | ast.UnaryOp(), *_]:
+            return Verdict("python-number", case.born, case.name)
+    return None
 
 
 def factory_had_no_dtype(case: MismatchCase) -> Verdict | None:

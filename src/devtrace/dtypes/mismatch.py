@@ -5,7 +5,6 @@ A layer that no cast reached is odd in a model that was cast; else the model's d
 
 import ast
 from collections import Counter
-from dataclasses import replace
 from typing import Final
 
 from devtrace.diagnosis.evidence import mismatch, modules
@@ -46,16 +45,9 @@ def find_dtype_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, 
     if len(dtypes) < 2:
         return _only_one(queries, op, rows, error)
     odd = _of_the_argument(queries, op, error) or _odd(queries, moment, op, rows, dtypes)
-    return _of_inputs(queries, op, rows, odd)
-
-
-def _of_inputs(queries: TraceQueries, op: OpId, rows: list[TensorId], odd: str) -> Mismatch:
-    """Return the mismatch of inputs that differ: a parameter's dtype is expected, and all others are to be cast."""
     rest = [row for row in rows if queries.trait(row) != odd]
-    expected = queries.trait(next((row for row in rest if mismatch.is_owned(queries, row)), rest[0]))
-    found = mismatch.of_inputs(queries, op, rows, odd)
-    others = tuple(row for row in rows if row != found.odd_tensor and queries.trait(row) != expected)
-    return replace(found, expected_trait=expected, others_of_odd_trait=others)
+    expected = next((row for row in rest if mismatch.is_owned(queries, row)), rest[0])  # a parameter's
+    return mismatch.of_inputs(queries, op, rows, odd, queries.trait(expected))
 
 
 def _of_the_argument(queries: TraceQueries, op: OpId, error: DtypeError) -> str:
@@ -298,9 +290,10 @@ def _cast_from(queries: TraceQueries, rows: list[TensorId], dtype: str) -> set[s
     """Return from which dtypes casts brought tensors of a dtype; what is computed in it, by `dtype=`, is no cast."""
     found = set[str]()
     for move in moves_of(queries, (row for row in rows if queries.trait(row) == dtype)):
-        call = getattr(queries.op_node(move.op), "node", None)
-        if not isinstance(call, ast.Call) or is_cast(called_name(call)) or keyword(call, "dtype") is None:
-            found.add(queries.trait(move.source))
+        match getattr(queries.op_node(move.op), "node", None):
+            case ast.Call() as call if not is_cast(called_name(call)) and keyword(call, "dtype") is not None:
+                continue
+        found.add(queries.trait(move.source))
     return found
 
 

@@ -25,6 +25,7 @@ DTYPE: Final = Trait(
     led_by_first=(*INDEXED, *NORMS),
     elsewhere="computed",
     heeds_weights=False,
+    takes_twins=True,
     past_default=frozenset(),
     all_of=lambda trace: trace.strings,
     methods=lambda devices: frozenset(("to", *CASTS)),

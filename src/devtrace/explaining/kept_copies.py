@@ -4,8 +4,6 @@ State that an optimizer made before the model moved stayed where the parameters 
 The hooks noted the line, and the parameter's later move shows the order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

@@ -7,8 +7,6 @@ when its process has ended, with its exit code. A round goes on from the last ho
 nothing above it runs twice. Where there are no forks, a run takes a process.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

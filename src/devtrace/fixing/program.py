@@ -1,7 +1,5 @@
 """One run of a program as `devtrace fix` sees it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal

@@ -1,7 +1,5 @@
 """A process that runs a program: paths of files go in, lines of JSON come out."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

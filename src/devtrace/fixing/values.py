@@ -8,8 +8,6 @@ Of the functions that a program's top level calls it takes the variables, too, a
     def main(): ...         # a script that does all its work here leaves no variable of its own
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import math

@@ -151,9 +151,9 @@ def _paths(target: ast.expr, position: Position) -> Iterator[tuple[str, Position
 
 def path_of(node: ast.AST) -> str:
     """Return `self.net.w` for code that is a name, or attributes of one; empty for other code."""
-    if isinstance(node, ast.Attribute):
-        owner = path_of(node.value)
-        return f"{owner}.{node.attr}" if owner else ""
+    match node:
+        case ast.Attribute(value=inner, attr=name):
+            return f"{owner}.{name}" if (owner := path_of(inner)) else ""
     return variable(node)
 
 
@@ -192,8 +192,8 @@ def rounds(source: Source, node: ast.AST) -> Iterator[Round]:
                 yield each
 
 
-def of_comprehensions(source: Source, node: ast.AST) -> list[str]:
-    """Return the variables of the comprehensions around a node."""
+def element_names(source: Source, node: ast.AST) -> list[str]:
+    """Return the variables of the comprehensions around a node, which its elements have in turn."""
     return assigned_names(*(each.target for each in only(ast.comprehension, rounds(source, node))))
 
 

@@ -124,6 +124,11 @@ def is_step(node: object) -> TypeGuard[ast.Attribute | ast.Subscript]:
     return isinstance(node, ast.Attribute | ast.Subscript)
 
 
+def is_literal(node: object) -> TypeGuard[ast.Constant]:
+    """Return whether code is a number, a text, None or the like."""
+    return isinstance(node, ast.Constant)
+
+
 def written_out(node: ast.AST) -> list[ast.expr]:
     """Return the items of a container display, of a dictionary its values, of a comprehension its element."""
     match node:
@@ -225,5 +230,5 @@ def assigned_names(*trees: ast.AST) -> list[str]:
 def is_path(node: ast.AST) -> bool:
     """Return whether code is a name, or attributes and constant items of one: `self.layers[0].weight`."""
     *steps, root = chain(node)
-    plain = (isinstance(step, ast.Attribute) or isinstance(getattr(step, "slice", 0), ast.Constant) for step in steps)
+    plain = (isinstance(step, ast.Attribute) or is_literal(getattr(step, "slice", 0)) for step in steps)
     return bool(variable(root)) and all(plain)

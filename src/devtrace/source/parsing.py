@@ -70,12 +70,12 @@ class Source:
         """Return the full names of all imports, by their local names: T is torch."""
         found: dict[str, str] = {}
         for node in nodes_of(ast.stmt, self.tree):
-            if isinstance(node, ast.Import):
-                found |= {each.asname: each.name for each in node.names if each.asname}
-                roots = (each.name.partition(".")[0] for each in node.names if not each.asname)
-                found |= {root: root for root in roots}
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                found |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+            match node:
+                case ast.Import(names=names):
+                    roots = (each.name.partition(".")[0] for each in names if not each.asname)
+                    found |= {each.asname: each.name for each in names if each.asname} | {root: root for root in roots}
+                case ast.ImportFrom(names=names, module=module, level=0):
+                    found |= {each.asname or each.name: f"{module}.{each.name}" for each in names}
         return found
 
     def known_as(self, full: str) -> str:

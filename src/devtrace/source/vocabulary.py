@@ -15,7 +15,7 @@ from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, Modul
 from typing import Any, Final
 
 from devtrace.source.element_types import CASTS
-from devtrace.source.matching import variable
+from devtrace.source.matching import chain, only, variable
 from devtrace.source.parsing import Source
 from devtrace.source.saved_files import given
 from devtrace.source.stand_ins import Builtin
@@ -243,11 +243,10 @@ def full_name(node: ast.AST, source: Source, names: Mapping[str, Any] | None = N
     Modules are looked up in `names`, the variables of the code, then in the source's imports, and at last by custom:
     `np` is numpy.
     """
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    root = _full_root(variable(node), source, names or {}) if variable(node) else ""
+    *steps, first = chain(node)
+    parts = [each.attr for each in only(ast.Attribute, steps)]
+    is_plain = variable(first) and len(parts) == len(steps)
+    root = _full_root(variable(first), source, names or {}) if is_plain else ""
     return ".".join([root, *reversed(parts)]) if root else ""
 
 

@@ -1,7 +1,5 @@
 """The code asked for the odd device itself: `.cuda()`, `device=self.device`, `.to(first)`."""
 
-import ast
-
 from devtrace.diagnosis.evidence.accelerate_hooks import owner_without_data
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.moves import move_of
@@ -73,7 +71,7 @@ def _attribute_that_stayed(case: MismatchCase) -> str:
         return ""
     asked = trait_argument(found, case.queries.by) or next(filter(None, map(given_trait, calls_in(found.node))), None)
     scope = Scope.of(case.moment.frames[frame])
-    owner = evaluate(asked.value, scope) if isinstance(asked, ast.Attribute) else None
+    owner = evaluate(getattr(asked, "value", asked), scope)
     if asked is None or not kinds.is_module(owner):
         return ""
     is_named = kinds.device_named_by(evaluate(asked, scope)) == case.odd_trait

@@ -14,16 +14,7 @@ from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.findings import Line
 from devtrace.source import kinds
 from devtrace.source.flow import bindings, defaults, given_by, parameters, rounds
-from devtrace.source.matching import (
-    assigned_names,
-    called_name,
-    calls_in,
-    chain,
-    keyword,
-    nodes_of,
-    same_code,
-    variable,
-)
+from devtrace.source.matching import assigned_names, called_name, chain, keyword, nodes_of, same_code, variable
 from devtrace.source.safe_values import MISSING, class_dict, evaluate, full_name_of, plain, worth
 from devtrace.source.vocabulary import DEVICE_LISTS, full_name, takes_number
 from devtrace.words.catalogue import sentence
@@ -115,7 +106,7 @@ def _around(frames: Sequence[FailingFrame], is_refused: Refused, named: Named) -
                 if is_known or called_name(item.context_expr) == "device":
                     yield from _asked(frame, item, is_refused, named)
     for frame in frames:
-        for call in calls_in(frame.source.tree):
+        for call in nodes_of(ast.Call, frame.source.tree):
             if called_name(call) == "set_default_device":
                 yield from _asked(frame, call, is_refused, named)
 
@@ -200,7 +191,7 @@ def _of_attribute(asked: AskedDevice, owned: ast.expr, attribute: str) -> Iterat
 
 def _defaults_of_flags(asked: AskedDevice, kind: type, attribute: str) -> Iterator[ast.expr]:
     """Yield the defaults of a parser's flags that give a namespace an attribute, unless the command has the flag."""
-    calls = calls_in(asked.frame.source.tree) if full_name_of(kind) == ("argparse", "Namespace") else ()
+    calls = nodes_of(ast.Call, asked.frame.source.tree) if full_name_of(kind) == ("argparse", "Namespace") else ()
     for call in (each for each in calls if called_name(each) == "add_argument"):
         flags = [each.value for each in call.args if type(each) is ast.Constant and type(each.value) is str]
         long = (each.lstrip("-").replace("-", "_") for each in flags if each.startswith("--"))

@@ -13,7 +13,7 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.findings import Site
 from devtrace.source import kinds
 from devtrace.source.matching import nodes_of, run_names, variable
-from devtrace.source.parsing import NamedFunction, Source, kept_with_source
+from devtrace.source.parsing import Source, kept_with_source
 from devtrace.source.safe_values import Scope, evaluate
 from devtrace.trace.ids import OpId
 from devtrace.trace.tables import Ints
@@ -114,10 +114,11 @@ def _bodies(source: Source) -> dict[str, set[str]]:
     """Return the names that each function of a file calls; a class calls what its `__init__` does, and its bases."""
     called: dict[str, set[str]] = defaultdict(set)
     for node in nodes_of(ast.stmt, source.tree):
-        if isinstance(node, ast.ClassDef):
-            called[node.name] |= {getattr(base, "attr", variable(base)) for base in node.bases}
-        if isinstance(node, NamedFunction):
-            around = source.parent(node)
-            name = getattr(around, "name", "") if node.name == "__init__" else node.name
-            called[name] |= run_names(node)
+        match node, source.parent(node):
+            case ast.ClassDef(name=name, bases=bases), _:
+                called[name] |= {getattr(base, "attr", variable(base)) for base in bases}
+            case ast.FunctionDef(name="__init__"), ast.ClassDef(name=name):
+                called[name] |= run_names(node)
+            case ((ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name)), _):
+                called[name] |= run_names(node)
     return called

@@ -21,6 +21,7 @@ from devtrace.source.matching import (
     called_name,
     calls_in,
     given_trait,
+    is_literal,
     is_read,
     listed,
     match_code,
@@ -107,7 +108,7 @@ class FailingFrame:
 
     def bindings(self, variable: str) -> list[ast.stmt]:
         """Return the statements up to the frame's line that give a variable its value, in order."""
-        if variable in flow.of_comprehensions(self.source, self.source_node.node):
+        if variable in flow.element_names(self.source, self.source_node.node):
             return []
         found = flow.bindings(self.source, self.body, variable)
         above = [each.statement for each in found if not each.is_inner and each.line <= self.line]
@@ -142,7 +143,7 @@ class FailingFrame:
         named = (
             self._device_of_any((name for name in known if name in beside), is_tensor)
             or self._device_attribute(self.own)
-            or next((self.code.text(each) for each in given if not isinstance(each, ast.Constant)), "")
+            or next((self.code.text(each) for each in given if not is_literal(each)), "")
             or next((name for name in known if names_trait(self.variables.get(name), self.expected_trait)), "")
             or next(filter(None, map(self._device_attribute, known)), "")
             or self._device_global()
@@ -150,8 +151,8 @@ class FailingFrame:
         others = (name for name in known if name != self.own)
         asked = named or self._device_of_any(known, is_tensor) or self._device_of_self()
         asked = asked or self._device_of_any(others, kinds.is_module)
-        is_plain = self._by.is_plain(self.expected_trait)
-        written = next(map(self.code.text, given), "") or (self._literal if is_plain else "")
+        plain = self._literal if self._by.is_plain(self.expected_trait) else ""
+        written = next(map(self.code.text, given), plain)
         if near is None:
             return named or written or asked or self._literal
         return asked or self._device_of_called(near, before) or written
@@ -320,7 +321,7 @@ class FailingFrame:
                 return {one: left, other: right}.get(row)
         read = [(each, self._found(each)) for each in self._operands()]
         is_part = any(self.moment.is_in(value, row) for _, value in read)
-        unknown = [x for x, value in read if value is MISSING and type(getattr(x, "operand", x)) is not ast.Constant]
+        unknown = [x for x, value in read if value is MISSING and not is_literal(getattr(x, "operand", x))]
         is_other = is_part or len(unknown) != 1 or self._by.excludes(unknown[0], self.scope(), queries.trait(row))
         return None if is_other else unknown[0]
 

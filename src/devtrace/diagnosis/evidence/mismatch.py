@@ -57,13 +57,14 @@ def turned(queries: TraceQueries, mismatch: Mismatch, words: Site | None) -> Mis
     return replace(of_inputs(queries, mismatch.op, rows, mismatch.expected_trait), words=words)
 
 
-def of_inputs(queries: TraceQueries, op: OpId, rows: list[TensorId], odd: str) -> Mismatch:
-    """Return the mismatch of inputs that differ."""
+def of_inputs(queries: TraceQueries, op: OpId, rows: list[TensorId], odd: str, expected: str = "") -> Mismatch:
+    """Return the mismatch of inputs that differ; where a trait is expected, all that have another are wrong."""
     wrong = [row for row in rows if queries.trait(row) == odd]
-    rest = [row for row in rows if row not in wrong]
+    left = wrong if not expected else [row for row in rows if queries.trait(row) != expected]
+    expected = expected or queries.trait(next(row for row in rows if row not in wrong))
     names = ((row, str(queries.trace.tensors.raw("name", row))) for row in wrong)
     tensor = next((row for row, name in names if not name.endswith(".bias")), wrong[0])
-    return Mismatch(op, tensor, odd, queries.trait(rest[0]), tuple(row for row in wrong if row != tensor))
+    return Mismatch(op, tensor, odd, expected, tuple(row for row in left if row != tensor))
 
 
 def is_owned(queries: TraceQueries, row: TensorId) -> bool:

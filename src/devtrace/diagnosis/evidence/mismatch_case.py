@@ -70,7 +70,7 @@ class MismatchCase(Subject):
         origin = find_origin(queries, odd, preferred)
         begins_so = queries.by.is_plain(mismatch.odd_trait)
         named = [row for row in (origin.path if begins_so else (odd, queries.base(odd))) if moment.names(row)]
-        row = named[0] if named else origin.row if begins_so else odd
+        row = named[0] if named else odd
         roots = {root: list(filter(outlives_the_call, moment.names(root))) for root in named[1:]}
         lasting = {root: names for root, names in roots.items() if names}
         return cls(queries, moment, mismatch, row, moment.names(row), origin, lasting)

@@ -1,6 +1,7 @@
 """How a tensor came to its device: by a factory, by a copy, or from outside the trace."""
 
 import ast
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +18,7 @@ from devtrace.source.matching import (
     calls_in,
     chain,
     given_trait,
+    is_literal,
     keyword,
     match_code,
     nodes_of,
@@ -24,7 +26,7 @@ from devtrace.source.matching import (
     owner_of,
     same_code,
 )
-from devtrace.source.parsing import Source, kept_with_source
+from devtrace.source.parsing import FunctionNode, Source, kept_with_source
 from devtrace.source.vocabulary import LIKE_DATA, MAKES, MAKES_ON_HOST, full_name, is_move
 from devtrace.trace.ids import NO_TENSOR, OpId, SiteId, TensorId
 
@@ -197,21 +199,29 @@ def followed(queries: TraceQueries, op: OpId) -> TensorId:
     path, found = leader(queries, queries.op_site(op)) if is_factory else "", queries.op_node(op)
     if found is None or not path:
         return NO_TENSOR
-    made = queries.trait(queries.outputs(op)[0])
+    made, function = queries.trait(queries.outputs(op)[0]), found.function
     for near, taken in near_ops(queries, op, op + _NEAR):
-        for given, row in zip(taken_by(taken.source, taken.node), queries.inputs(near), strict=False):
-            if given == path and queries.trait(row) == made and taken.function is found.function:
+        for at in _places(taken.source, taken.node, path, function):
+            row = next(iter(queries.inputs(near)[at : at + 1]), NO_TENSOR)
+            if row >= 0 and queries.trait(row) == made:
                 return row
     return NO_TENSOR
 
 
+@kept_with_source
+def _places(source: Source, node: ast.AST, path: str, function: FunctionNode | None) -> list[int]:
+    """Return at which places an op takes a path, if it is of a function."""
+    paths = taken_by(source, node) if source.function(node) is function else []
+    return [at for at, given in enumerate(paths) if given == path]
+
+
 def near_ops(queries: TraceQueries, op: OpId, end: int) -> Iterator[tuple[OpId, SourceNode]]:
     """Yield the ops around one in its thread, each with its code: from it on up to an end, then those before."""
-    ops = queries.trace.ops
-    for near in map(OpId, (*range(op, min(end, len(ops))), *range(op - 1, max(op - _NEAR, -1), -1))):
-        found = queries.op_node(near) if ops.number("thread", near) == ops.number("thread", op) else None
+    sites, threads = queries.trace.ops.ints("site"), queries.trace.ops.ints("thread")
+    for near in itertools.chain(range(op, min(end, len(sites))), range(op - 1, max(op - _NEAR, -1), -1)):
+        found = queries.source_node(SiteId(int(sites[near]))) if threads[near] == threads[op] else None
         if found is not None:
-            yield near, found
+            yield OpId(near), found
 
 
 @kept_with_source
@@ -220,7 +230,7 @@ def taken_by(source: Source, node: ast.AST) -> list[str]:
 
     An operand without a path, as a call, is an empty one.
     """
-    given = [each for each in operands(node) if not isinstance(each, ast.Constant)]
+    given = [each for each in operands(node) if not is_literal(each)]
     match node:
         case ast.Call(func=function, args=arguments):
             is_torchs = full_name(function, source).rpartition(".")[0] == "torch"

@@ -18,32 +18,20 @@ from devtrace.trace.tables import TraceData
 
 
 class Trait(NamedTuple):
-    name: str
-    """Of the attribute, the argument and the column of a trace's tensors."""
-    led_by_first: tuple[str, ...]
-    """Ops whose result has that of their first input, whatever the others have."""
-    elsewhere: Arrival
-    """How a tensor came that has another one than all that it was made of."""
-    heeds_weights: bool
-    """Whether what a layer computes has that of its weights, rather than of its largest input."""
-    past_default: frozenset[str]
-    """Functions that heed no default which a program set."""
-    all_of: Callable[[TraceData], Sequence[str]]
-    """The names that the trace's column has the numbers of."""
-    methods: Callable[[Iterable[str]], frozenset[str]]
-    """The names of a tensor's methods that give it another one, by the devices of a trace: `to`, `cuda`."""
-    is_given_by: Callable[[str], bool]
-    """Whether a function may give a tensor with another one than its arguments have."""
-    may_be_made_by: Callable[[str, str], bool]
-    """Whether a factory takes a value of it as its argument."""
-    goes_through_modules: Callable[[str], bool]
-    """Whether a module that is moved takes along all that have a value; a cast leaves out whole numbers."""
-    is_plain: Callable[[str], bool]
-    """Whether tensors have a value that nothing moved, and code can write it out: there is one CPU."""
-    literal: Callable[[Source, str], str]
-    """How a source writes a value where no variable is named for it: `"cuda"`."""
-    excludes: Callable[[ast.expr, Scope, str], bool]
-    """Whether a call itself says that its result has another value."""
+    name: str  # of the attribute, of the argument, and of the column of a trace's tensors
+    led_by_first: tuple[str, ...]  # ops whose result has that of their first input, whatever the others have
+    elsewhere: Arrival  # how a tensor came that has another one than all that it was made of
+    heeds_weights: bool  # True if what a layer computes has that of its weights, not of its largest input
+    takes_twins: bool  # True if a factory's twins, in the same words, are changed with it: no replay sees them fail
+    past_default: frozenset[str]  # functions that heed no default which a program set
+    all_of: Callable[[TraceData], Sequence[str]]  # the names that the trace's column has the numbers of
+    methods: Callable[[Iterable[str]], frozenset[str]]  # those that give a tensor another one, by a trace's devices
+    is_given_by: Callable[[str], bool]  # whether a function's result may have another one than its arguments
+    may_be_made_by: Callable[[str, str], bool]  # whether a factory takes a value of it
+    goes_through_modules: Callable[[str], bool]  # whether a module's move takes along all that have a value
+    is_plain: Callable[[str], bool]  # whether nothing need have moved what has a value, and code can write it out
+    literal: Callable[[Source, str], str]  # how a source writes a value that no variable names: `"cuda"`
+    excludes: Callable[[ast.expr, Scope, str], bool]  # whether a call itself says that its result has another value
 
     def is_word(self, node: ast.expr) -> bool:
         """Return whether code says by itself that it is one: `device`, `self.dev`, `torch.device("cuda")`."""
@@ -56,6 +44,7 @@ DEVICE: Final = Trait(
     led_by_first=INDEXED,
     elsewhere="copied",
     heeds_weights=True,
+    takes_twins=False,
     past_default=frozenset(("from_numpy", "frombuffer")),
     all_of=lambda trace: [str(device) for device in trace.devices],
     methods=lambda devices: frozenset(("to", HOST, *(name.partition(":")[0] for name in devices))),

@@ -11,19 +11,10 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.changes import Anchor, OwnLines, Proposal, Within, statements_above, that_ran
-from devtrace.diagnosis.fixes.fix import Fix, frame_at, names_its_device, odd_rows
+from devtrace.diagnosis.fixes.fix import Fix, frame_at, names_device, odd_rows
 from devtrace.source import kinds
-from devtrace.source.flow import targets
-from devtrace.source.matching import (
-    assigned_names,
-    called_names,
-    calls_in,
-    match_code,
-    names_in,
-    only,
-    same_code,
-    variable,
-)
+from devtrace.source.flow import path_of, targets
+from devtrace.source.matching import assigned_names, called_names, calls_in, match_code, names_in, same_code, variable
 from devtrace.source.object_walk import is_tensor, members
 
 
@@ -70,7 +61,7 @@ def _attaching(case: MismatchCase, verdict: Verdict, frame: FailingFrame, born: 
 def _was_kept_first(case: MismatchCase, verdict: Verdict) -> bool:
     """Return whether a parameter's replacement came from another object's attribute: `self.shadow = {...}`."""
     found = case.queries.own_node(verdict.born) if case.ownership is not None and case.ownership.was_replaced else None
-    return found is not None and any(only(ast.Attribute, (each.node for each in targets(found.statement))))
+    return found is not None and any("." in path_of(each.node) for each in targets(found.statement))
 
 
 def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -80,9 +71,8 @@ def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     found = case.queries.own_node(born)
     if found is None or name is None or getattr(found.function, "name", "") == "__init__":
         return
-    given = match_code("$owner.$part = $value", found.statement) or match_code(
-        "$owner[$part] = $value", found.statement
-    )
+    code = found.statement
+    given = match_code("$owner.$part = $value", code) or match_code("$owner[$part] = $value", code)
     if given is None or (verdict.kind == "never-moved" and name.last.kind not in ("parameter", "buffer")):
         return
     value = given["value"]
@@ -137,7 +127,7 @@ def move_as_sibling(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         given = only_assignment(case.queries, owner, key) if can_be_moved else None
         made = match_code("$self.$name = $value", given.statement) if given is not None else None
         sibling = _moved_beside(given, made["self"]) if given is not None and made is not None else None
-        if given is None or made is None or sibling is None or names_its_device(made["value"]):
+        if given is None or made is None or sibling is None or names_device(made["value"]):
             continue
         code, anchor = given.code, Anchor(given.code, made["value"], "at")
         target, other = f"{code.text(made['self'])}.{key} = ", f"{code.text(sibling['self'])}.{sibling['name']}"

@@ -11,19 +11,11 @@ from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode
 from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, rewritten, that_ran
-from devtrace.diagnosis.fixes.fix import (
-    Fix,
-    Moved,
-    frame_at,
-    is_assignable,
-    names_its_device,
-    registering_root,
-    suggested,
-)
+from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, is_assignable, names_device, registering_root, suggested
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
 from devtrace.source import kinds
 from devtrace.source.flow import parameters, targets
-from devtrace.source.matching import called_name, keyword, match_code, nodes_of, owner_of, star_at, variable
+from devtrace.source.matching import called_name, is_literal, keyword, match_code, nodes_of, owner_of, star_at, variable
 from devtrace.source.object_walk import groups_of, is_tensor, items_of, members, states_of
 from devtrace.source.safe_values import MISSING, attribute, constructor_fields, evaluate
 from devtrace.trace.ids import OpId, TensorId
@@ -197,7 +189,7 @@ def _left_out(case: MismatchCase, group: Group, key: Any, found: SourceNode, mov
     for elements in _around(found, list(group)):
         element = elements.get(key)
         is_beside = any(each is found.node for other, each in elements.items() if other != key)
-        is_plain = is_beside and element is not None and not names_its_device(element)
+        is_plain = is_beside and element is not None and not names_device(element)
         if is_plain and element is not None:
             value = evaluate(element, frame.scope()) if frame is not None else MISSING
             if value is MISSING or value is group[key]:
@@ -213,7 +205,7 @@ def _around(found: SourceNode, keys: list[Any]) -> Iterator[dict[Any, ast.expr]]
             yield dict(zip(keys, elements, strict=False))
         case ast.Dict(keys=names, values=values):
             named = zip(names, values, strict=True)
-            yield {name.value: value for name, value in named if isinstance(name, ast.Constant)}
+            yield {name.value: value for name, value in named if is_literal(name)}
         case ast.Call(args=arguments, keywords=words):
             given: dict[Any, ast.expr] = {word.arg: word.value for word in words if word.arg is not None}
             has_names = all(isinstance(key, str) for key in keys)  # the items of a list are no arguments

@@ -107,7 +107,7 @@ def is_assignable(name: AccessPath) -> bool:
     return not issubclass(type(owner), tuple) and not is_frozen and name.last.kind not in ("parameter", "state")
 
 
-def names_its_device(value: ast.expr) -> bool:
+def names_device(value: ast.expr) -> bool:
     """Return whether a factory's call names its device."""
     moves = (owner_of(call) is not None and is_move(called_name(call)) for call in calls_in(value))
     return any(moves) or any(keyword(call, "device") for call in calls_in(value))

@@ -57,10 +57,10 @@ def _makes_no_such(case: MismatchCase, call: ast.Call) -> bool:
 def _without_device(by: Trait, statement: ast.stmt, call: ast.Call, source: Source) -> list[ast.Call]:
     """Return a factory's call, and the others of its statement that have no device either.
 
-    Also its twins: the same words in the same function, `k = zeros(n, d)` and `v = zeros(n, d)` of a cache.
+    For a dtype also its twins: the same words in the same function, `k = zeros(n, d)` and `v = zeros(n, d)` of a cache.
     """
-    found, function = [call], source.function(call)
-    twins = (node for node in calls_in(function or statement) if ast.unparse(node) == ast.unparse(call))
+    found, around = [call], source.function(call) if by.takes_twins else None
+    twins = (node for node in calls_in(around or statement) if ast.unparse(node) == ast.unparse(call))
     for node in (*calls_in(statement), *twins):
         if node is not call and origins.is_factory_without(by, node, source):
             inside = any(node in ast.walk(other) or other in ast.walk(node) for other in found)

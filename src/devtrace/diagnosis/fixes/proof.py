@@ -24,26 +24,8 @@ from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Fix, Moved
 from devtrace.source import kinds
-from devtrace.source.flow import (
-    bindings,
-    is_bound,
-    is_written_in,
-    of_comprehensions,
-    parameters,
-    statements,
-    values_given,
-)
-from devtrace.source.matching import (
-    called_name,
-    chain,
-    is_given,
-    is_read,
-    is_step,
-    match_code,
-    only,
-    owner_of,
-    variable,
-)
+from devtrace.source.flow import bindings, element_names, is_bound, is_written_in, parameters, statements, values_given
+from devtrace.source.matching import called_name, chain, is_given, is_read, is_step, match_code, only, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.parsing import Source, Span
 from devtrace.source.safe_values import Scope, evaluate
@@ -118,7 +100,7 @@ def _has_value(path: ast.expr, after: Source, running: dict[str, Any], namespace
     *inner, root = chain(path)
     if not (name := variable(root)) or any(map(called_name, inner)):
         return True  # an attribute of what a call returns
-    return name in of_comprehensions(after, root) or is_bound(name, after, root, running, namespace)
+    return name in element_names(after, root) or is_bound(name, after, root, running, namespace)
 
 
 def _is_given_later(moment: FailingMoment, edited: Edited, path: ast.expr, scope: Scope) -> bool:
@@ -160,8 +142,9 @@ def _changes_a_copy(edited: Edited) -> bool:
         body = source.function(statement) or source.tree
         below = [each for each in statements(body) if source.span(each).line > edited.last]
         for name, value in values_given(source, statement).items():
-            moved = owner_of(value) if is_move(called_name(value)) else None
-            if moved is not None and _is_kept(source, body, moved, name) and is_written_in(below, name):
+            call = match_code("$x.$move(...)", value)
+            is_moved = call is not None and is_move(call["move"])
+            if call is not None and is_moved and _is_kept(source, body, call["x"], name) and is_written_in(below, name):
                 return True
     return False
 

@@ -20,7 +20,7 @@ from devtrace.diagnosis.fixes.changes import rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.source import kinds
 from devtrace.source.flow import bindings, given_by, is_written, path_of, paths_in, targets
-from devtrace.source.matching import alone, match_code, nodes_of, only, variable, written_out
+from devtrace.source.matching import alone, is_literal, match_code, nodes_of, only, variable, written_out
 from devtrace.source.object_walk import Reference, is_tensor, items_of, members
 from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.trace.ids import OpId, TensorId
@@ -137,7 +137,7 @@ def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> 
         changes = [(value, new), *_lists_added(code, statement, left, reference.value, torch_nn)]
         if _is_nested(reference.value) and len(changes) == 1 and not _parts(value):
             return
-    elif not is_tensor(reference.value) or (isinstance(value, ast.Constant) and right != "None"):
+    elif not is_tensor(reference.value) or (is_literal(value) and right != "None"):
         return
     elif kinds.is_trained_leaf(reference.value):
         required = match_code("$x.requires_grad_()", value)  # every parameter does
@@ -146,12 +146,8 @@ def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> 
         help = sentence("fixed.parameter", code=one_line(new))
     else:
         own = left.rpartition(".")[0]
-        is_running = _is_running(code, statement, left)
-        if (
-            is_running
-            and is_alone
-            and any("add_state" in class_dict(klass) for klass in classes_of(type(reference.owner)))
-        ):
+        is_running, kinds_of_owner = _is_running(code, statement, left), classes_of(type(reference.owner))
+        if is_running and is_alone and any("add_state" in class_dict(kind) for kind in kinds_of_owner):
             new = f'{own}.add_state("{reference.key}", default={right}, dist_reduce_fx="sum")'
             help = sentence("fixed.state", code=one_line(new))
         else:

@@ -91,7 +91,7 @@ class _Conversion:
         if self.frame is None:
             return ast.Pass()
         node, statement = self.frame.source_node.node, self.frame.source_node.statement
-        return statement.value if is_given(node) and isinstance(statement, ast.Assign | ast.AugAssign) else node
+        return (getattr(statement, "value", None) if is_given(node) else None) or node
 
     @cached_property
     def given(self) -> ast.expr | None:

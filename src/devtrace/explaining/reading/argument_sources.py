@@ -13,7 +13,7 @@ from devtrace.explaining.reading.values import Activation, Definition, KnownValu
 from devtrace.explaining.stack import CALLS_OF_MODULES, HOOKED_CALL
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source.flow import defaults, parameters
-from devtrace.source.matching import called_name, hands_on, may_be_text
+from devtrace.source.matching import called_name, hands_on, may_be_text, star_at
 from devtrace.source.safe_values import MISSING, evaluate, kept_defaults, with_wrapped
 
 
@@ -59,7 +59,7 @@ def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[De
             names = _positional(activation.body)[skipped:]
             gathered = getattr(getattr(activation.body, "args", None), "vararg", None)
             rest = node.args[own + len(names) :]  # of `*args`, as a tuple if each is written out
-            if name == getattr(gathered, "arg", "") and rest and _first_star(rest) == len(rest):
+            if name == getattr(gathered, "arg", "") and rest and star_at(rest) == len(rest):
                 yield Definition(ast.copy_location(ast.Tuple(elts=rest, ctx=ast.Load()), rest[0]), (), outer)
             if hooked is not None:
                 yield from hooks.given_for(reader, hooked, name, names, node, outer)
@@ -102,17 +102,13 @@ def _own_parameters(handed: FrameType) -> int:
 
 def _argument(call: ast.Call, name: str, names: list[str], start: int = 0) -> Iterator[ast.expr]:
     given = call.args[1:] if called_name(call) == "partial" else call.args[start:]
-    at, star = names.index(name) if name in names else len(given), _first_star(given)
+    at, star = names.index(name) if name in names else len(given), star_at(given)
     if at < star:
         yield given[at]
     elif name in names and star == len(given) - 1:  # `f(x, *others)`
         yield item_of(getattr(given[star], "value", given[star]), at - star)
     yield from (word.value for word in call.keywords if word.arg == name)
     yield from (item_of(word.value, name) for word in call.keywords if word.arg is None)  # `f(**batch)`
-
-
-def _first_star(given: list[ast.expr]) -> int:
-    return next((at for at, each in enumerate(given) if isinstance(each, ast.Starred)), len(given))
 
 
 def _default(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:

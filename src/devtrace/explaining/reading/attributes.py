@@ -1,7 +1,5 @@
 """Attributes: looked up without running a property, and the statements of classes that assign them."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 A live frame's variable has its last value. Where an earlier line is read, `x = f(x)` is resolved by the statements.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections import deque

@@ -7,8 +7,6 @@ only if that rank works there, and this one works elsewhere.
     x = x.to(f"cuda:{local_rank}")      # good
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from typing import Final

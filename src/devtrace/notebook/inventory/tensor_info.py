@@ -4,8 +4,6 @@ A tensor whose class answers for itself (`__torch_dispatch__` of a class that is
 it has device "?".
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable

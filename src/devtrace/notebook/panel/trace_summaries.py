@@ -1,7 +1,5 @@
 """The traces that a session keeps, as a panel shows and fetches them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from devtrace.notebook.cells import History, Traced

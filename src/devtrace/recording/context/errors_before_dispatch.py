@@ -171,9 +171,10 @@ def _callee(function: ast.expr, scope: Scope, *, anything: bool) -> str:
     elif anything and value is not MISSING:  # `np.sin`
         return getattr(function, "attr", variable(function))
     # `torch._VF.lstm` is found by a __getattr__ and a method by binding, which nobody runs here: the text must do.
-    if value is MISSING and isinstance(function, ast.Attribute):
-        by_text = anything or ast.unparse(function.value) in ("_VF", "torch._C._nn")
-        return function.attr if by_text else _method_of_a_result(function.attr)
+    match function:
+        case ast.Attribute(value=owner, attr=name) if value is MISSING:
+            is_known = anything or ast.unparse(owner) in ("_VF", "torch._C._nn")
+            return name if is_known else _method_of_a_result(name)
     return ""
 
 
