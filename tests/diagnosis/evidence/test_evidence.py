@@ -18,7 +18,7 @@ from devtrace.diagnosis.evidence.origins import factory_call, find_origin, linea
 from devtrace.diagnosis.evidence.source_text import assigned_names
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.trace.ids import OpId
+from devtrace.trace.ids import ModuleId, OpId
 from samples import Sample
 from traces import head_trace
 from trees import parsed
@@ -61,12 +61,11 @@ def test_of_a_module_it_is_known_who_made_and_moved_it_where_its_tensors_are_and
 def test_a_module_without_tensors_was_made_where_it_was_attached_and_the_last_of_a_path_counts() -> None:
     sample = Sample()
     line = sample.site(1, "net.act = nn.ReLU()")
-    former, last = (
-        sample.builder.append("modules", path="net.act", parent=-1, site=site, op=-1) for site in (-1, line)
-    )
+    for site in (-1, line):
+        sample.builder.append("modules", path="net.act", parent=-1, site=site, op=-1)
     asked = queries(sample)
-    assert modules.named(asked, "net.act") == last
-    assert [modules.born(asked, module) for module in (former, last)] == [-1, line]
+    assert [modules.born(asked, ModuleId(module)) for module in (0, 1)] == [-1, line]
+    assert modules.named(asked, "net.act") == 1
     assert modules.named(asked, "") == modules.named(asked, "net") == -1
 
 

@@ -58,7 +58,7 @@ def find_origin(queries: TraceQueries, row: TensorId, preferred_parents: frozens
         arrival = _arrival(queries, path[-1], parents)
         if arrival is not None:
             return Origin(arrival, path[-1], queries.producer(path[-1]), tuple(path))
-        beside = [parent for parent in parents if _is_alike(queries, parent, path[-1])]
+        beside = [parent for parent in parents if queries.trait(parent) == queries.trait(path[-1])]
         if queries.op_name(queries.producer(path[-1])).startswith(_LED_BY_FIRST[queries.of]) and parents[0] in beside:
             beside = parents[:1]
         path.append(max(beside, key=lambda parent: (parent in preferred_parents, *_weight(queries, parent))))
@@ -79,11 +79,7 @@ def _arrival(queries: TraceQueries, row: TensorId, parents: list[TensorId]) -> A
     if not parents:
         return "given"
     other: Arrival = "computed" if queries.of == "dtype" else "copied"
-    return None if any(_is_alike(queries, parent, row) for parent in parents) else other
-
-
-def _is_alike(queries: TraceQueries, one: TensorId, other: TensorId) -> bool:
-    return queries.trait(one) == queries.trait(other)
+    return None if any(queries.trait(parent) == queries.trait(row) for parent in parents) else other
 
 
 def _weight(queries: TraceQueries, row: TensorId) -> tuple[bool, bool, int]:
@@ -230,7 +226,7 @@ def lineage(queries: TraceQueries, row: TensorId) -> list[TensorId]:
         op = queries.producer(rows[-1])
         like = queries.inputs(op)[:1] if op >= 0 and queries.kind(op) == "create" else []
         parents = queries.made_from(rows[-1]) if queries.source(rows[-1]) >= 0 else like
-        alike = [each for each in parents if each not in rows and _is_alike(queries, each, row)]
+        alike = [each for each in parents if each not in rows and queries.trait(each) == queries.trait(row)]
         if not alike:
             break
         rows.append(alike[0])
