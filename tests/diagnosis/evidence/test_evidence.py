@@ -54,6 +54,7 @@ def test_of_a_module_it_is_known_who_made_and_moved_it_where_its_tensors_are_and
     assert [str(move.site) for move in modules.moves(asked, head)] == ["In[4] line 1"]
     below = {name: asked.device(row) for name, row in modules.tensors(asked, "parameter", below="model.out_head")}
     assert below == {"model.out_head.bias": CPU, "model.out_head.weight": CPU}
+    assert [modules.ops(asked, each).tolist() for each in (head, model)] == [[3], [1, 2, 3]]
     assert [asked.module(OpId(op)) for op in (-1, 0, 3)] == [-1, -1, head]
     assert asked.outermost_calls.tolist() == [-1, 0, 0, 0]
 

@@ -50,8 +50,8 @@ def _of_line(queries: TraceQueries, cost: Cost) -> Finding:
         message = sentence("cpu-compute.moved", count=cost.count, module=path, site=site)
         return finding("cpu-compute", cost, None, message)
     message = sentence("cpu-compute.module", count=cost.count, module=str(module.path))
-    help = sentence("cpu-compute.help", module=str(module.path))
-    return finding("cpu-compute", cost, Needless(cost, message, help), message)
+    needless = Needless(cost, message, sentence("cpu-compute.help", module=str(module.path)))
+    return finding("cpu-compute", cost, needless, message)
 
 
 def _left_behind(queries: TraceQueries, left: Rows) -> Finding:
