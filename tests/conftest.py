@@ -76,6 +76,13 @@ def warm() -> Iterator[Warm]:
 
 
 @pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, in which the test runs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def two() -> Iterator[None]:
     import devtrace
 

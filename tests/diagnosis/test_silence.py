@@ -99,23 +99,17 @@ def test_a_project_silences_a_rule_in_its_settings(tmp_path: Path, monkeypatch: 
     assert (shown(report), report.notes) == ([], (NOTE + "`pyproject.toml`",))
 
 
-def test_what_a_baseline_knows_is_silent_and_what_is_new_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    findings_json.write(findings_json.findings_json(report_of(of_the_step)), tmp_path / "known.json")
-    (tmp_path / "pyproject.toml").write_text('[tool.devtrace]\nbaseline = "known.json"\n')
-    monkeypatch.chdir(tmp_path)
+def test_what_a_baseline_knows_is_silent_and_what_is_new_is_not(folder: Path) -> None:
+    findings_json.write(findings_json.findings_json(report_of(of_the_step)), folder / "known.json")
+    (folder / "pyproject.toml").write_text('[tool.devtrace]\nbaseline = "known.json"\n')
     report = report_of(of_the_step)
     assert (shown(report), report.notes) == ([], (NOTE + "the baseline",))
     assert shown(report_of(lambda loss: loss.item() * 3)) == ["host-sync"]
 
 
 @pytest.mark.parametrize("settings", ['baseline = "missing.json"', "ignore = 3", "devtrace = 3\n["])
-def test_settings_that_cannot_be_read_are_a_note(
-    settings: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "pyproject.toml").write_text(f"[tool.devtrace]\n{settings}\n")
-    monkeypatch.chdir(tmp_path)
+def test_settings_that_cannot_be_read_are_a_note(settings: str, folder: Path) -> None:
+    (folder / "pyproject.toml").write_text(f"[tool.devtrace]\n{settings}\n")
     report = report_of(of_the_step)
     assert shown(report) == ["host-sync"]
     assert [note.startswith("pyproject.toml was not read") for note in report.notes] == [True]

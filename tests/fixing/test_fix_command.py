@@ -278,10 +278,7 @@ os.wait()
 """
 
 
-def test_a_run_beyond_its_time_limit_saves_what_was_seen_and_ends_with_what_it_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_run_beyond_its_time_limit_saves_what_was_seen_and_ends_with_what_it_started(folder: Path) -> None:
     Path("a.py").write_text(ENDLESS)
     os.mkfifo("said")
     said = os.open("said", os.O_RDONLY | os.O_NONBLOCK)
@@ -319,12 +316,6 @@ def test_a_patch_that_cannot_be_written_is_refused_before_the_program_runs(
     monkeypatch.setattr(Runner, "run", interrupted)
     assert main(["fix", "--patch", "missing/a.patch", "a.py"]) == 2
     assert "devtrace: not-written" in capfd.readouterr().err
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def git_apply(folder: Path, patch: str | bytes) -> None:

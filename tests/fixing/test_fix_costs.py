@@ -225,10 +225,9 @@ IN_A_FUNCTION = f"def main():\n{textwrap.indent(TRAINING, '    ')}\n\nmain()\n"
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [TRAINING, IN_A_FUNCTION], ids=["variables", "output only"])
 def test_a_bug_and_the_costs_behind_it_are_fixed_in_one_patch(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    text: str, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """In processes of their own: only a seed that devtrace gives them lets the random numbers agree."""
-    monkeypatch.chdir(tmp_path)
     Path("train.py").write_text(text)
     assert main(["fix", "--costs", "--json", "fixed.json", "train.py"]) == 0
     printed = capfd.readouterr()
@@ -245,7 +244,7 @@ def test_a_bug_and_the_costs_behind_it_are_fixed_in_one_patch(
     assert "(12 before, 1 after) `loss.item()` made the CPU wait" in printed.err
     assert "(27 before, 16 after) 12 copies" in printed.out
     assert "(12 before, 1 after) `loss.item()`" in printed.out
-    git_apply(tmp_path, printed.out)
+    git_apply(folder, printed.out)
     assert main(["fix", "--costs", "train.py"]) == 0
     assert capfd.readouterr().out == ""
 
@@ -262,13 +261,10 @@ def test_costs_of_a_program_that_does_not_end_stay_as_they_are(
 
 
 @pytest.mark.slow
-def test_a_notebooks_costs_are_fixed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_notebooks_costs_are_fixed(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     head, _, loop = TRAINING.replace(" + shift", "").partition("inputs = ")
     cells = map(nbformat.v4.new_code_cell, (head, f"inputs = {loop}"))
-    nbformat.write(nbformat.v4.new_notebook(cells=list(cells)), tmp_path / "a.ipynb")
+    nbformat.write(nbformat.v4.new_notebook(cells=list(cells)), folder / "a.ipynb")
     assert main(["fix", "--costs", "a.ipynb"]) == 0
     printed = capfd.readouterr()
     assert printed.err.count("cheaper, with the same values: In[2]") == 2

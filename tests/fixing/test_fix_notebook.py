@@ -129,12 +129,11 @@ SHIFTS = "import torch\n\n\ndef shift(x):\n    return x + torch.ones(3)\n"
 
 @pytest.mark.slow
 def test_a_notebook_and_a_file_that_it_imports_are_fixed_and_git_takes_the_patch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     first, *rest = CELLS
     cells = [nbformat.v4.new_markdown_cell(first), *map(nbformat.v4.new_code_cell, rest)]
-    path = tmp_path / "train.ipynb"
+    path = folder / "train.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
     Path("shifts.py").write_text(SHIFTS)
     old = path.read_text()
@@ -152,18 +151,15 @@ def test_a_notebook_and_a_file_that_it_imports_are_fixed_and_git_takes_the_patch
 
 
 @pytest.mark.slow
-def test_an_error_that_is_no_devices_ends_the_rounds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_an_error_that_is_no_devices_ends_the_rounds(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     device_error = "torch.ones(3, device='cuda') + torch.ones(3)"
     cells = [*map(nbformat.v4.new_code_cell, ("import torch", "torch.ones(3).shapes", device_error))]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "a.ipynb")
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "a.ipynb")
     assert main(["fix", "a.ipynb"]) == 1
     printed = capfd.readouterr()
     early = "but the program ended early: AttributeError: 'Tensor' object has no attribute 'shapes' (In[2] line 1)."
     assert (printed.out, early in printed.err) == ("", True)
     cells[1].outputs = [nbformat.v4.new_output("error", ename="AttributeError", evalue="'Tensor' ...", traceback=[])]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "a.ipynb")
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "a.ipynb")
     assert main(["fix", "a.ipynb"]) == 0  # the author went on below it
     assert "+    \"torch.ones(3, device='cuda') + torch.ones(3, device=" in capfd.readouterr().out

@@ -31,12 +31,6 @@ sys.exit(0)
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def printed(capfd: pytest.CaptureFixture[str]) -> list[str]:
     lines = capfd.readouterr().err.splitlines()
     return [line for line in lines if line.startswith(("load", "row", "devtrace: proven", "saved"))]

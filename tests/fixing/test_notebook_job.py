@@ -121,8 +121,7 @@ class Names(Mapping[str, object]):
         return 0
 
 
-def test_a_fix_that_is_cancelled_as_its_end_comes_is_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_fix_that_is_cancelled_as_its_end_comes_is_cancelled(folder: Path) -> None:
     cancelled = NotebookFix(lambda: None, Names(lambda: cancelled.cancel()), {})
     cancelled.begin(asked(BUG), "cuda:1").join()
     assert cancelled.state is not None
@@ -130,11 +129,10 @@ def test_a_fix_that_is_cancelled_as_its_end_comes_is_cancelled(tmp_path: Path, m
 
 
 @pytest.mark.breadth
-def test_a_fault_of_ours_ends_a_fix_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_ours_ends_a_fix_with_its_name(folder: Path) -> None:
     def fault() -> None:
         raise ZeroDivisionError("once")
 
-    monkeypatch.chdir(tmp_path)
     fix = NotebookFix(lambda: None, Names(fault), {})
     fix.begin(asked(BUG), "cuda:1").join()
     assert fix.state is not None

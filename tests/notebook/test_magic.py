@@ -985,15 +985,14 @@ def test_a_cell_that_another_thread_runs_meanwhile_is_not_traced(shell: Shell) -
     assert str(seen[0].error).startswith("nested-trace: got %%devtrace within a traced cell; ")
 
 
-def test_save_and_html_write_their_files(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_save_and_html_write_their_files(shell: Shell, folder: Path) -> None:
     ran = shell.run("%%devtrace fit --save 'a run.devtrace' --html run.html", "y = x + 1")
     assert "the trace is in a run.devtrace" in ran.stdout
     assert "the report is in run.html" in ran.stdout
-    trace = devtrace.load(tmp_path / "a run.devtrace")
+    trace = devtrace.load(folder / "a run.devtrace")
     assert len(trace.ops) == 1
     assert trace.title == "fit"
-    assert "<html" in (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert "<html" in (folder / "run.html").read_text(encoding="utf-8")
 
 
 def test_without_a_timeline_the_html_has_no_drawing(shell: Shell) -> None:

@@ -185,9 +185,8 @@ def test_the_body_of_each_magic_of_a_cell_begins_below_it() -> None:
     ],
 )
 def test_an_argument_of_another_type_is_refused_by_name(
-    call: Callable[[Any], object], refused: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: Callable[[Any], object], refused: str, folder: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     training(1).save("a.devtrace")
     with pytest.raises(UsageError) as error:
         call(torch.nn.Linear(2, 2))

@@ -139,10 +139,10 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         self._recording = None
         self.end()
 
-    def _repr_mimebundle_(self, **asked: object) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(self, *_: object, **__: object) -> tuple[dict[str, Any], dict[str, Any]]:
         """A recording that a cell ends with shows its report."""
         if self._report is not None:
-            return self._report._repr_mimebundle_(**asked)
+            return self._report._repr_mimebundle_()
         return {"text/plain": str(self)}, {}
 
     def __str__(self) -> str:

@@ -105,7 +105,7 @@ class Report(ReportData):
         drawn: Figure = need("figure", "plotly")(self.trace, kind, theme)
         return drawn
 
-    def _repr_mimebundle_(self, **asked: object) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(self, *_: object, **__: object) -> tuple[dict[str, Any], dict[str, Any]]:
         """A report that a cell ends with shows as it does below a traced cell."""
         from devtrace.report.mime import mime_bundle
 

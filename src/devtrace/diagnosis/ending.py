@@ -47,9 +47,8 @@ def by_part_of_a_device(error: str, none: str, in_a_kernel: str, unknown: str) -
 
 def is_clear(queries: TraceQueries, rows: Sequence[LedgerRow]) -> bool:
     """Return whether the program ended, used an accelerator, and left nothing of a model elsewhere."""
-    trace = queries.trace
-    used = ReportData(trace, (), tuple(rows)).used_accelerator
-    if trace.outcome != "ended" or not used:
+    used = ReportData(queries.trace, (), tuple(rows)).used_accelerator
+    if queries.trace.outcome != "ended" or not used:
         return False
     return not (model_on_host.computes(queries) or _copies_within_a_model(queries) or _has_a_detour(queries))
 

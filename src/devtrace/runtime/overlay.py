@@ -44,10 +44,8 @@ def use(texts: Mapping[str, bytes]) -> None:
         real = os.path.realpath(file)
         _TEXTS[real] = text
         for name in {file, real}:
-            # Without a time of change, linecache keeps the lines whatever happens to the file. As it reads them, only
-            # what ends a line for Python does.
-            lines = io.StringIO(importlib.util.decode_source(text)).readlines()
-            linecache.cache[name] = (len(text), None, lines, name)
+            # Without a time of change, linecache keeps the lines whatever happens to the file.
+            linecache.cache[name] = (len(text), None, _lines(text), name)
     if _TEXTS and importlib.machinery.SourceFileLoader.get_code is not _code_of_module:
         importlib.machinery.SourceFileLoader.get_code = _code_of_module  # type: ignore[method-assign, assignment]
 
@@ -56,6 +54,11 @@ def read(file: str | os.PathLike[str]) -> bytes:
     """Return the text of a file, or what stands in its place."""
     text = _TEXTS.get(os.path.realpath(file))
     return Path(file).read_bytes() if text is None else text
+
+
+def _lines(text: bytes) -> list[str]:
+    """Return the lines of a file as linecache reads them: only what ends a line for Python does."""
+    return io.StringIO(importlib.util.decode_source(text)).readlines()
 
 
 _ORIGINAL: Final = importlib.machinery.SourceFileLoader.get_code

@@ -22,10 +22,6 @@ _Device = torch.device  # the class itself: while a simulation runs, `torch.devi
 _ALL: Final = [SimulatedDevice(_Device("cuda", index), index) for index in range(MOST)]
 
 
-def _of(device: Any) -> torch.device:
-    return _Device("cuda", device) if isinstance(device, int) else _Device(device)
-
-
 class Devices:
     """Finds the SimulatedDevice for `cuda`, `cuda:1` or `1`; without a simulation there is none.
 
@@ -81,7 +77,8 @@ class Devices:
     def resolve(self, device: Any) -> torch.device:
         """A torch.device with its index, as torch's C++ makes it before it looks for the device."""
         with Quiet():  # what makes a torch.device is a call that modes see
-            found = device if isinstance(device, _Device) else _of(device)
+            given = ("cuda", device) if isinstance(device, int) else (device,)
+            found = device if isinstance(device, _Device) else _Device(*given)
             return (self.find(found).device or found) if found.type == "cuda" else found
 
     def _check(self, index: int) -> None:

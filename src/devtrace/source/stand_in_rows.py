@@ -218,14 +218,11 @@ def of_rows(data: Mapping[str, Any], records: Records) -> Any:
     kinds = [_KINDS[name] if name in _KINDS else _record(records.get(name)) for name, *_ in data["rows"]]
     for kind, row in zip(kinds, data["rows"], strict=True):
         made.append(kind.make(*map(read, row[1] if len(row) > 1 else ())))
-    for each, kind, (_, _, items, members) in zip(made, kinds, map(_whole, data["rows"]), strict=True):
+    for each, kind, row in zip(made, kinds, data["rows"], strict=True):
+        items, members = (*row[2:], *([], {})[max(len(row) - 2, 0) :])  # what it has none of is left out at its end
         if items or members:
             kind.give(each, [*map(read, items)], {name: read(member) for name, member in members.items()})
     return read(data["value"])
-
-
-def _whole(row: list[Any]) -> list[Any]:
-    return [*row, *([], [], {})[len(row) - 1 :]]
 
 
 def _is_plain(value: Any) -> bool:

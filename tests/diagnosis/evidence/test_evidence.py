@@ -19,7 +19,7 @@ from devtrace.diagnosis.evidence.source_text import assigned_names
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.evidence.trait import DEVICE
 from devtrace.diagnosis.findings import Site
-from devtrace.trace.ids import OpId
+from devtrace.trace.ids import ModuleId, OpId
 from samples import Sample
 from traces import head_trace
 from trees import parsed
@@ -55,6 +55,7 @@ def test_of_a_module_it_is_known_who_made_and_moved_it_where_its_tensors_are_and
     assert [str(move.site) for move in modules.moves(asked, head)] == ["In[4] line 1"]
     below = {name: asked.device(row) for name, row in modules.tensors(asked, "parameter", below="model.out_head")}
     assert below == {"model.out_head.bias": CPU, "model.out_head.weight": CPU}
+    assert [modules.ops(asked, each).tolist() for each in (head, model)] == [[3], [1, 2, 3]]
     assert [asked.module(OpId(op)) for op in (-1, 0, 3)] == [-1, -1, head]
     assert asked.outermost_calls.tolist() == [-1, 0, 0, 0]
 
@@ -62,12 +63,11 @@ def test_of_a_module_it_is_known_who_made_and_moved_it_where_its_tensors_are_and
 def test_a_module_without_tensors_was_made_where_it_was_attached_and_the_last_of_a_path_counts() -> None:
     sample = Sample()
     line = sample.site(1, "net.act = nn.ReLU()")
-    former, last = (
-        sample.builder.append("modules", path="net.act", parent=-1, site=site, op=-1) for site in (-1, line)
-    )
+    for site in (-1, line):
+        sample.builder.append("modules", path="net.act", parent=-1, site=site, op=-1)
     asked = queries(sample)
-    assert modules.named(asked, "net.act") == last
-    assert [modules.born(asked, module) for module in (former, last)] == [-1, line]
+    assert [modules.born(asked, ModuleId(module)) for module in (0, 1)] == [-1, line]
+    assert modules.named(asked, "net.act") == 1
     assert modules.named(asked, "") == modules.named(asked, "net") == -1
 
 

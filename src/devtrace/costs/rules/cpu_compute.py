@@ -50,8 +50,8 @@ def _of_line(queries: TraceQueries, cost: Cost) -> Finding:
         message = sentence("cpu-compute.moved", count=cost.count, module=path, site=site)
         return finding("cpu-compute", cost, None, message)
     message = sentence("cpu-compute.module", count=cost.count, module=str(module.path))
-    help = sentence("cpu-compute.help", module=str(module.path))
-    return finding("cpu-compute", cost, Needless(cost, message, help), message)
+    needless = Needless(cost, message, sentence("cpu-compute.help", module=str(module.path)))
+    return finding("cpu-compute", cost, needless, message)
 
 
 def _left_behind(queries: TraceQueries, left: Rows) -> Finding:
@@ -84,7 +84,6 @@ def _module_between_copies(queries: TraceQueries, ops: list[OpId]) -> Module | N
     """
     inside = [op for op in ops if queries.module(op) >= 0][:_SAMPLE]
     fed = [op for op in inside if any(crossed(queries, row) for row in queries.inputs(op))]
-    roles = queries.trace.tensors.raw
-    has_weights = any(roles("role", row) == "parameter" for op in fed for row in queries.inputs(op))
-    call = queries.trace.ops[fed[0]].call if len(fed) >= STEPS and has_weights else None
-    return call.module if call is not None else None
+    taken = (queries.trace.tensors[row] for op in fed for row in queries.inputs(op))
+    has_weights = any(tensor.role == "parameter" for tensor in taken)
+    return queries.trace.ops[fed[0]].module if len(fed) >= STEPS and has_weights else None

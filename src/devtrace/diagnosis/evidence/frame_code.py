@@ -293,12 +293,12 @@ class FailingFrame:
     @cached_property
     def _calls_below(self) -> set[CallId]:
         """Return the line's unfinished calls, inside that of the running module."""
-        modules, calls = self.moment.queries.trace.modules, self.moment.queries.trace.calls
+        calls = self.moment.queries.trace.calls
         around = (each for each in FailingFrame.all_of(self.moment, "", to_read=True) if each.number >= self.number)
         owners = (each.variables.get(each.own) for each in around)
         own = next((type(each).__name__ for each in owners if kinds.is_module(each)), "")
         chain = self.moment.queries.calls_around(self.moment.queries.failed)
-        return set(takewhile(lambda call: modules.raw("type", calls.number("module", call)) != own, chain))
+        return set(takewhile(lambda call: calls[call].module.type != own, chain))
 
     def _called_here(self, row: TensorId) -> ast.expr | None:
         """Return the line's only call of the function that made the tensor, or returns it."""

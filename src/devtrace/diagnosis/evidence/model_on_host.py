@@ -25,10 +25,8 @@ def _is_mixed(queries: TraceQueries) -> bool:
     inputs = queries.trace.ops.lists("inputs")
     users, taken = inputs.rows, queries.bases[inputs.flat]
     fits = (compute & queries.on_a_device & (outermost >= 0))[users] & (queries.dims[taken] > 0)
-    makers = queries.producers[taken[fits]]
-    made = makers >= 0
-    makers, users = makers[made], users[fits][made]
-    on_host = compute[makers] & (queries.trace.ops.ints("device")[makers] == queries.host)
+    makers, users = queries.producers[taken[fits]], users[fits]
+    on_host = np.append(compute & (queries.trace.ops.ints("device") == queries.host), False)[makers]
     return bool((on_host & (outermost[makers] == outermost[users])).any())
 
 

@@ -4,13 +4,15 @@
     queries.site(modules.born(queries, head))           # `model.head = nn.Linear(768, 2)`
     modules.moves(queries, head)[0].site                # `model.to(device)`, the last one
     modules.tensors(queries, below="model.head")        # its weight and bias, before and after each move
-    np.flatnonzero(queries.module_of_ops == head)       # the ops that its own calls ran
+    modules.ops(queries, head)                          # what ran in its calls, and within those
 
 A path is what the program's variables say. A move has the `module` that it was of, its `site`, the `op` that it came
 before, and its `device`: None where nothing went to another.
 """
 
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+import numpy as np
+
+from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
 from devtrace.trace.ids import NO_MODULE, ModuleId, SiteId, TensorId
 from devtrace.trace.rows import Move
 
@@ -36,6 +38,15 @@ def born(queries: TraceQueries, module: ModuleId) -> SiteId:
     path, attached = queries.trace.modules.raw("path", module), queries.trace.modules.number("site", module)
     own = tensors(queries, "parameter", "buffer", below=path)
     return queries.user(next((site for _, row in own if (site := queries.born(row)) >= 0), SiteId(attached)))
+
+
+def ops(queries: TraceQueries, module: ModuleId) -> Rows:
+    """Return the ops that ran in the calls of a module, those of its layers included."""
+    calls = queries.trace.calls
+    is_of_it = (calls.ints("module") == module).tolist()
+    for call, parent in enumerate(calls.ints("parent").tolist()):  # which began before
+        is_of_it[call] |= parent >= 0 and is_of_it[parent]
+    return np.flatnonzero(np.array([*is_of_it, False])[queries.trace.ops.ints("call")])
 
 
 def moves(queries: TraceQueries, module: ModuleId) -> list[Move]:

@@ -50,8 +50,5 @@ def moves_from(queries: TraceQueries, bases: set[TensorId], expected_trait: str,
 
 def name_of(queries: TraceQueries, base: TensorId) -> str:
     """Return the recorder's name of a tensor, or of a view of it: `self.table = torch.tensor(rows).unsqueeze(0)`."""
-    name = str(queries.trace.tensors.raw("name", base))
-    if name:
-        return name
-    views = np.flatnonzero(queries.bases == base).tolist()
-    return next(filter(None, (str(queries.trace.tensors.raw("name", row)) for row in views)), "")
+    rows = [base, *np.flatnonzero(queries.bases == base).tolist()]
+    return next(filter(None, (str(queries.trace.tensors.raw("name", row)) for row in rows)), "")

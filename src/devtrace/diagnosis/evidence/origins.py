@@ -245,7 +245,7 @@ def lineage(queries: TraceQueries, row: TensorId) -> list[TensorId]:
         op = queries.producer(rows[-1])
         like = queries.inputs(op)[:1] if op >= 0 and queries.kind(op) == "create" else []
         parents = queries.made_from(rows[-1]) if queries.source(rows[-1]) >= 0 else like
-        alike = [each for each in parents if each not in rows and _is_alike(queries, each, row)]
+        alike = [each for each in parents if each not in rows and queries.trait(each) == queries.trait(row)]
         if not alike:
             break
         rows.append(alike[0])

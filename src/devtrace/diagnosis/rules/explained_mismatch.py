@@ -125,8 +125,7 @@ def _birth_in_an_untraced_cell(case: MismatchCase, names: list[str]) -> Site | N
     frames = case.moment.frames
     if not frames or not names or case.origin.arrival != "given":
         return None
-    owner = names[0].rpartition(".")[0]
-    known = modules.named(case.queries, owner)
+    known = modules.named(case.queries, names[0].rpartition(".")[0])
     plain = (name.last for name in case.names if name.text == names[0] and name.last.kind == "attribute")
     of_plain = next((type(reference.owner).__name__ for reference in plain), "")
     kind = str(case.queries.trace.modules.raw("type", known)) if known >= 0 else of_plain

@@ -94,7 +94,8 @@ def _asking_us(graph: Any) -> Any:
     copy = graph.copy()
     torch._C._jit_pass_inline(copy)
     made = [node for kind in _MADE for node in copy.findAllNodes(kind)]
-    asking = [node for kind in _ANSWERS for node in copy.findAllNodes(kind) if _names_device(node)]
+    found = (node for kind in _ANSWERS for node in copy.findAllNodes(kind))
+    asking = [node for node in found if node.kind() != "aten::to" or re.search("Device|Tensor other", node.schema())]
     for node in asking:
         node.output().replaceAllUsesWith(_instead(copy, node, node.schema(), list(node.inputs())))
         node.destroy()
@@ -106,10 +107,6 @@ def _asking_us(graph: Any) -> Any:
         node.output().replaceAllUsesWith(moved)
         moved.node().replaceInput(0, node.output())
     return torch._C._create_function_from_graph("forward", copy) if asking or made else None
-
-
-def _names_device(node: Any) -> bool:
-    return node.kind() != "aten::to" or re.search("Device|Tensor other", node.schema()) is not None
 
 
 def _instead(graph: Any, node: Any, schema: str, given: list[Any]) -> Any:
