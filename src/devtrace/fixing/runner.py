@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from devtrace.diagnosis.findings import from_json
+from devtrace.diagnosis.findings import from_json, with_parts
 from devtrace.fixing.host import Asked
 from devtrace.fixing.notebooks.run_again import cells_to_run
 from devtrace.fixing.notebooks.text import NotebookText
@@ -218,7 +218,7 @@ def _run_of(path: str, told: Mapping[str, Any]) -> ProgramRun:
     traceback = [(file, int(line)) for file, line in raised["lines"]] if raised else []
     return ProgramRun(
         told["ending"],
-        tuple(from_json(_in_notebook(found, path)) for found in told["findings"]),
+        tuple(from_json(with_parts(found, lambda part: _of_file(path, part))) for found in told["findings"]),
         _in_words(raised, cells) if raised else "",
         tuple((path if file in cells else file, cells.get(file), line) for file, line in traceback),
         told["values"],
@@ -238,11 +238,6 @@ def _in_words(raised: Mapping[str, Any], cells: Mapping[str, int]) -> str:
     return text
 
 
-def _in_notebook(part: Any, path: str) -> Any:
-    """Return a part of a finding whose cells are those of a notebook, not files of one kernel."""
-    if isinstance(part, list):
-        return [_in_notebook(each, path) for each in part]
-    if not isinstance(part, dict):
-        return part
-    own = {"file": path} if part.get("cell") is not None else {}
-    return {name: _in_notebook(each, path) for name, each in part.items()} | own
+def _of_file(path: str, part: dict[str, Any]) -> dict[str, Any]:
+    """Return a part of a finding, whose cell is one of a notebook, not a file of one kernel."""
+    return part | {"file": path} if part.get("cell") is not None else part

@@ -33,12 +33,7 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
 
 
-def remedy(memory: Memory, moment: FailingMoment) -> Remedy:
-    """Return what helps most."""
-    return next(found for found in _remedies(memory, moment) if found is not None)
-
-
-def _remedies(memory: Memory, moment: FailingMoment) -> Iterator[Remedy | None]:
+def remedies(memory: Memory, moment: FailingMoment) -> Iterator[Remedy | None]:
     """Yield what may help: first what is held for nothing, then what the largest part is."""
     of_waste = (group for group in memory.worth if group.kind in ("graph", "traceback", "history"))
     yield from (BY_KIND[group.kind](memory, group) for group in of_waste)

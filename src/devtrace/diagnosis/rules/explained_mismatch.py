@@ -131,13 +131,10 @@ def _birth_in_an_untraced_cell(case: MismatchCase, names: list[str]) -> Site | N
 
 
 def _birth_by_name(case: MismatchCase) -> Site | None:
-    """Return the line that assigned a tensor's name, as `x = load(file)`, if nobody recorded its creation.
-
-    Of one that moves that is the line of an imported file, which ran before.
-    """
+    """Return the line that gave a tensor its name, as `x = load(file)`, where nobody recorded it; of a file always."""
     queries = case.queries
-    is_of_a_file = queries.of == "device" or queries.evidence.saw_ops
-    names = [each for each in case.names if users_file(each.last.owner) or not is_of_a_file]
+    is_recorded = queries.of == "device" or queries.evidence.saw_ops
+    names = [each for each in case.names if users_file(each.last.owner) or not is_recorded]
     for name in sorted(names, key=lambda each: len(each.references)):
         is_own = name.last.kind == "attribute"
         given = only_assignment(queries, name.last.owner, name.last.key) if is_own else None
