@@ -51,20 +51,14 @@ def remedies(memory: Memory, moment: FailingMoment) -> Iterator[Remedy | None]:
         elif group.kind == "activation":
             yield rounds(memory) or smaller(memory, group)
         elif group.kind in ("parameter", "gradient", "optimizer-state"):
-            yield _of_models(memory)
+            of_all = short_op_name(memory.queries.op_name(memory.failed)).startswith("_foreach")
+            yield sentence("out-of-memory.help-foreach" if of_all else "out-of-memory.help-optimizer"), ()
     yield sentence("out-of-memory.help"), ()
 
 
 def _grows(memory: Memory, group: Group) -> bool:
     keeps = memory.keeper(group) if group.kind == "named" and group.is_contained else None
     return keeps is not None and keeps.adds
-
-
-def _of_models(memory: Memory) -> Remedy:
-    """Say which part of models and optimizers that are too large together need not be on the device."""
-    if short_op_name(memory.queries.op_name(memory.failed)).startswith("_foreach"):
-        return sentence("out-of-memory.help-foreach"), ()
-    return sentence("out-of-memory.help-optimizer"), ()
 
 
 # Models that no optimizer trains and whose graphs are kept all the same: a teacher, a frozen encoder.
@@ -83,7 +77,8 @@ def without_graph(memory: Memory, moment: FailingMoment) -> Remedy | None:
             continue
         code, statement = made
         scope = Scope.of(frame)
-        called = dict(_models(statement, scope))
+        models = (call for call in calls_in(statement) if is_module(evaluate(call.func, scope)))
+        called = {path: call for call in models if (path := path_of(call.func))}
         names = [path for path, call in called.items() if _is_untrained(call, scope, trained)]
         if names:
             is_alone = len(called) == 1 and isinstance(frame.f_globals.get("torch"), ModuleType)
@@ -91,14 +86,6 @@ def without_graph(memory: Memory, moment: FailingMoment) -> Remedy | None:
             key = "out-of-memory.help-untrained"
             return sentence(key, name=names[0], line=code.site.line), (edit,) if edit else ()
     return None
-
-
-def _models(statement: ast.stmt, scope: Scope) -> Iterator[tuple[str, ast.Call]]:
-    """Yield the models that a statement calls."""
-    for call in calls_in(statement):
-        path = path_of(call.func)
-        if path and is_module(evaluate(call.func, scope)):
-            yield path, call
 
 
 def _is_untrained(call: ast.Call, scope: Scope, trained: set[int]) -> bool:
