@@ -399,7 +399,6 @@ class Scaled(nn.Module):
         ("ask = get_ipython().ev", "bias = torch.ones(4)\ndef add(x):\n    return x + bias", "ask, add(x)"),
         ("from tqdm.auto import tqdm\nw = torch.ones(4)\ndef f(): return x * w", "for _ in tqdm([1]): f()"),
         ("net, z = nn.Linear(4, 2).cuda(), torch.ones(4)", "%%time\nnet(z)"),
-        ("import kept_tables", "kept_tables.TABLE * x"),
         ("import kept_tables\ndef scaled(x):\n    return kept_tables.TABLE * x", "scaled(x)"),
     ],
 )

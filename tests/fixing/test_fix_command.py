@@ -261,13 +261,6 @@ def full(*_: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "a.py")
 
 
-def test_a_file_with_two_names_keeps_both(tmp_path: Path) -> None:
-    before, after = two_files(tmp_path)
-    (tmp_path / "also.py").hardlink_to(tmp_path / "a.py")
-    write_all(before, after)
-    assert (tmp_path / "also.py").read_bytes() == (tmp_path / "a.py").read_bytes() == b"x = 2\n"
-
-
 ENDLESS = """import os, subprocess
 import torch
 x = torch.ones(1 << 20, device="cuda:0")

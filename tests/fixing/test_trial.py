@@ -145,11 +145,8 @@ optimizer = torch.optim.SGD(deep.parameters(), 0.1) if [*deep.parameters()] else
 def test_what_differs_is_said_in_the_words_of_who_reads_it(kernel: Kernel) -> None:
     begin(kernel, PLAIN, "loss = deep(x).sum()\nloss.backward()\nif optimizer: optimizer.step()")
     found = end(kernel)
-    assert found["state"] == "tried"
-    assert (
-        "the layers in `deep.downs` are trained from now on; they were not before, so values differ ("
-        in found["closing"]
-    )
+    differs = "the layers in `deep.downs` are trained from now on; they were not before, so values differ ("
+    assert (found["state"], differs in found["closing"]) == ("tried", True)
 
 
 LEAKS = """seen, total, layer = [], 0, nn.Linear(8, 8).to(device)
@@ -205,13 +202,6 @@ def test_a_trial_that_hangs_is_ended_with_all_that_it_began(kernel: Kernel) -> N
     assert kernel.run("open(f'/proc/{os.getpid()}/task/{os.getpid()}/children').read()").result == "''"
 
 
-def test_a_trial_whose_process_is_killed_is_told(kernel: Kernel) -> None:
-    begin(kernel, "y = net(x)\nos.kill(os.getpid(), 9) if y.requires_grad else None")
-    found = end(kernel)
-    assert (found["state"], len(found["bugs"])) == ("left", 1)
-    assert "ended early" in found["closing"]
-
-
 PROVEN, LATE, EARLY = "✓ Proven", "not tried to the end: after", "no device error is left"
 DOES = {
     "workers": (
@@ -242,7 +232,6 @@ DOES = {
     "killed": (EARLY, "os.kill(os.getpid(), 9) if y.requires_grad else None"),
     "leaving": (EARLY, "os._exit(3) if y.requires_grad else None"),
     "raising": (EARLY, "threading.Thread(target=time.sleep, args=(600,)).start()\n{}['a']"),
-    "connecting": ("not tried to the end: PermissionError", "socket.create_connection(('127.0.0.1', 9), 1)"),
 }
 
 

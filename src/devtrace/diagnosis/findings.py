@@ -191,6 +191,15 @@ def _plain(value: Any, site: Callable[[Site | None], Any]) -> Any:
     return to_json(value, site) if is_dataclass(value) else value
 
 
+def with_parts(data: Any, part: Callable[[dict[str, Any]], dict[str, Any]], text: Callable[[str], str] = str) -> Any:
+    """Return what `to_json` wrote with each of its parts, and each text, as these give it."""
+    if isinstance(data, dict):
+        return part({name: with_parts(each, part, text) for name, each in data.items()})
+    if isinstance(data, list):
+        return [with_parts(each, part, text) for each in data]
+    return text(data) if isinstance(data, str) else data
+
+
 def from_json(
     data: Mapping[str, Any], site: Callable[[Any], Site | None] = lambda values: Site(**values) if values else None
 ) -> Finding:

@@ -45,14 +45,13 @@ class ReferenceRun:
     first: ProgramRun | None = None
     _is_run_again: bool = False
 
-    def compared(self, patched: ProgramRun, of_memory: bool = False, differs: bool = False) -> Compared:
-        """Compare a run with the reference; what `differs` anyhow asks for no second one."""
+    def compared(self, patched: ProgramRun, of_memory: bool = False, may_differ: bool = False) -> Compared:
         if self.first is None:
             self.first = self.run()
         differing = self.unsteady.differing(self.first, patched)
         ended = (self.first.ending, self.first.raised.partition(":")[0])
         is_alike = ended == (patched.ending, patched.raised.partition(":")[0])
-        if differing and is_alike and not (self._is_run_again or differs):
+        if differing and is_alike and not (self._is_run_again or may_differ):
             self._is_run_again = True
             self.unsteady.learn(self.first, self.run())
             differing = self.unsteady.differing(self.first, patched)

@@ -80,10 +80,10 @@ def write_all(before: Mapping[str, SourceText], after: Mapping[str, SourceText])
         try:
             for file in after:
                 replaced.append(file)
-                _put(new[file], file)
+                os.replace(new[file], file)
         except BaseException:
             for file in replaced:
-                _put(old[file], file)
+                os.replace(old[file], file)
             raise
     except OSError as error:
         raise UsageError.of("fix-not-written.failed", path=error.filename, reason=error.strerror or error) from None
@@ -113,11 +113,3 @@ def _beside(path: Path, data: bytes, spare: list[Path]) -> Path:
         file.write(data)
     shutil.copymode(path, name)
     return Path(name)
-
-
-def _put(beside: Path, file: str) -> None:
-    """Put a file in the place of another. One that has more names keeps them: it is written to."""
-    if os.stat(file).st_nlink > 1:
-        Path(file).write_bytes(beside.read_bytes())
-    else:
-        os.replace(beside, file)

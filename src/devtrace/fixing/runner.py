@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from devtrace.diagnosis.findings import Edit, Finding, Site, from_json
+from devtrace.diagnosis.findings import from_json, with_parts
 from devtrace.fixing.host import Asked
 from devtrace.fixing.notebooks.run_again import cells_to_run
 from devtrace.fixing.notebooks.text import NotebookText
@@ -218,7 +218,7 @@ def _run_of(path: str, told: Mapping[str, Any]) -> ProgramRun:
     traceback = [(file, int(line)) for file, line in raised["lines"]] if raised else []
     return ProgramRun(
         told["ending"],
-        tuple(_in_notebook(from_json(found), path) for found in told["findings"]),
+        tuple(from_json(with_parts(found, lambda part: _of_file(path, part))) for found in told["findings"]),
         _in_words(raised, cells) if raised else "",
         tuple((path if file in cells else file, cells.get(file), line) for file, line in traceback),
         told["values"],
@@ -238,18 +238,6 @@ def _in_words(raised: Mapping[str, Any], cells: Mapping[str, int]) -> str:
     return text
 
 
-def _in_notebook(finding: Finding, path: str) -> Finding:
-    """Return a finding whose cells are those of a notebook, not files of one kernel."""
-    edits = _of_notebook(finding.edits, path)
-    others = tuple(replace(each, edits=_of_notebook(each.edits, path)) for each in finding.others)
-    culprit = finding.culprit and replace(finding.culprit, born=_site_of_notebook(finding.culprit.born, path))
-    site = _site_of_notebook(finding.site, path)
-    return replace(finding, edits=edits, others=others, site=site, culprit=culprit)
-
-
-def _site_of_notebook(site: Site | None, path: str) -> Site | None:
-    return site if site is None or site.cell is None else replace(site, file=path)
-
-
-def _of_notebook(edits: tuple[Edit, ...], path: str) -> tuple[Edit, ...]:
-    return tuple(edit if edit.cell is None else replace(edit, file=path) for edit in edits)
+def _of_file(path: str, part: dict[str, Any]) -> dict[str, Any]:
+    """Return a part of a finding, whose cell is one of a notebook, not a file of one kernel."""
+    return part | {"file": path} if part.get("cell") is not None else part

@@ -32,12 +32,7 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
 
 
-def remedy(memory: Memory, moment: FailingMoment) -> Remedy:
-    """Return what helps most."""
-    return next(found for found in _remedies(memory, moment) if found is not None)
-
-
-def _remedies(memory: Memory, moment: FailingMoment) -> Iterator[Remedy | None]:
+def remedies(memory: Memory, moment: FailingMoment) -> Iterator[Remedy | None]:
     """Yield what may help: first what is held for nothing, then what the largest part is."""
     of_waste = (group for group in memory.worth if group.kind in ("graph", "traceback", "history"))
     yield from (BY_KIND[group.kind](memory, group) for group in of_waste)
@@ -78,7 +73,8 @@ def without_graph(memory: Memory, moment: FailingMoment) -> Remedy | None:
             continue
         code, statement = made
         scope = Scope.of(frame)
-        called = dict(_models(statement, scope))
+        models = (call for call in calls_in(statement) if is_module(evaluate(call.func, scope)))
+        called = {path: call for call in models if (path := path_of(call.func))}
         names = [path for path, call in called.items() if _is_untrained(call, scope, trained)]
         if names:
             is_alone = len(called) == 1 and isinstance(frame.f_globals.get("torch"), ModuleType)
@@ -86,14 +82,6 @@ def without_graph(memory: Memory, moment: FailingMoment) -> Remedy | None:
             key = "out-of-memory.help-untrained"
             return sentence(key, name=names[0], line=code.site.line), (edit,) if edit else ()
     return None
-
-
-def _models(statement: ast.stmt, scope: Scope) -> Iterator[tuple[str, ast.Call]]:
-    """Yield the models that a statement calls."""
-    for call in calls_in(statement):
-        path = path_of(call.func)
-        if path and is_module(evaluate(call.func, scope)):
-            yield path, call
 
 
 def _is_untrained(call: ast.Call, scope: Scope, trained: set[int]) -> bool:

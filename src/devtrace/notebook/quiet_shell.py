@@ -29,4 +29,6 @@ def quieten(shell: InteractiveShell) -> None:
         callbacks[:] = [each for each in callbacks if not isinstance(getattr(each, "__self__", None), Panel)]
     shell.display_pub = CapturingDisplayPublisher()
     shell.displayhook = shell.display_trap.hook = DisplayHook(parent=shell, shell=shell)
+    # For the text of an error it would read the files of all frames.
+    shell.InteractiveTB.structured_traceback = lambda *error, **how: []  # type: ignore[method-assign]
     shell._showtraceback = lambda *parts: None  # type: ignore[method-assign]

@@ -96,6 +96,23 @@ class Attention(nn.Module):
 def run(device):
     return Attention().to(device)(torch.randn(2, 5, 8, device=device))
 """,
+    "what a line puts into items is moved there": """\
+class Counts:
+    device = "cpu"
+
+    def rows(self, n):
+        return torch.ones(n, device=self.device)
+
+
+def inverse(x):
+    return torch.ones_like(x) / x
+
+
+def run(device):
+    x, kept = torch.ones(4, device=device), Counts().rows(4)
+    x[kept > 0] = inverse(kept[kept > 0])
+    return x
+""",
     "both constants of a line are moved": """\
 MEAN = torch.tensor([0.4, 0.5, 0.6])
 STD = torch.tensor([0.2, 0.2, 0.3])

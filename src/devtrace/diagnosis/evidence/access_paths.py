@@ -149,10 +149,7 @@ class Walk:
             queue.append((value, depth))
 
     def names(self, value: object) -> list[AccessPath]:
-        """Return the access paths of an object, best first: of each object on the way only its shortest ones.
-
-        One through an imported file is none beside the name that the file's own code has.
-        """
+        """Return an object's access paths, best first: to its owners the shortest, by a file where no other is."""
         found: list[AccessPath] = []
         passed = Counter[int]()
         queue: deque[tuple[object, tuple[Reference, ...]]] = deque([(value, ())])

@@ -94,6 +94,12 @@ class FailingFrame:
         return [self.source_node.node, *only(ast.expr, self.source.ancestors(self.source_node.node))][-1]
 
     @property
+    def computed(self) -> ast.AST:
+        """Return what the frame runs; where that puts a value into an item the value."""
+        node, statement = self.source_node.node, self.source_node.statement
+        return statement.value if isinstance(statement, ast.Assign) and node in statement.targets else node
+
+    @property
     def line(self) -> int:
         return self.source.span(self.source_node.node).line
 
@@ -270,7 +276,8 @@ class FailingFrame:
         """Return the path whose value is the tensor, else one whose value shares its storage."""
         base_of = self.moment.queries.base
         scope = self.scope()
-        found = [each for node in (self.source_node.node, self.expression) for each in values(node, self.source, scope)]
+        nodes = self.source_node.node, self.expression, self.computed
+        found = [each for node in nodes for each in values(node, self.source, scope)]
         rows = [(value.node, self.moment.row(value.value)) for value in found if is_tensor(value.value)]
         exact = next((node for node, other in rows if other == row), None)
         sharing = (node for node, other in rows if other is not None and base_of(other) == base_of(row))
@@ -306,7 +313,7 @@ class FailingFrame:
         site = queries.site(queries.op_site(queries.producer(row)))
         if site is None or not site.function:
             return None
-        maker, calls, scope = site.function.rpartition(".")[2], list(calls_in(self.source_node.node)), self.scope()
+        maker, calls, scope = site.function.rpartition(".")[2], list(calls_in(self.computed)), self.scope()
         found = [call for call in calls if called_name(call) == maker] or [
             call for call in calls if is_around(evaluate(call.func, scope), maker, site.file, site.line)
         ]

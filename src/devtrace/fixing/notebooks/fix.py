@@ -50,9 +50,7 @@ class NotebookFix:
         self._job: NotebookJob | None = None
         self._lock = threading.Lock()
 
-    def begin(
-        self, cells: Sequence[State], devices: str, *, as_far: bool = False, one: bool = False
-    ) -> threading.Thread:
+    def begin(self, cells: list[State], devices: str, *, as_far: bool = False, one: bool = False) -> threading.Thread:
         """`as_far`: others are below the last of the cells; `one`: fix the first error."""
         self.close()
         code = [each for each in cells if runs({"cell_type": "code", "source": each["source"]})]
@@ -124,10 +122,7 @@ class NotebookFix:
         self._changed()
 
     def _with_what_runs(self, state: State) -> State:
-        """Return a state with the cells that are left to run for its changes, and those that only others need.
-
-        They run one after the other: what ran below one that is left has to run again.
-        """
+        """Return a state with the cells left to run for its changes, in order, and those that only others need."""
         if not state["changed"]:
             return state
         after = {each["cell"]: each["after"] for each in state["changed"]}

@@ -47,12 +47,7 @@ class NotebookJob:
         if beginning.start is not None:  # what a fork has is what is there now
             self._runner.host()
             self._reference.host()
-        self._rounds = Rounds(
-            self._run,
-            self._read,
-            announce=self._announce,
-            only_first=asked["one"],
-        )
+        self._rounds = Rounds(self._run, self._read, announce=self._announce, only_first=asked["one"])
 
     def go(self) -> None:
         """Run the rounds to their end, in any thread."""

@@ -46,8 +46,8 @@ class FixOfSession(Companion):
         match message["kind"]:
             case "fix":
                 devices = self.tracing.simulated or USUAL
-                how = {"as_far": message.get("as_far", False), "one": message.get("one", False)}
-                self.fix.begin(message["cells"], devices, **how)
+                as_far, one = message.get("as_far", False), message.get("one", False)
+                self.fix.begin(message["cells"], devices, as_far=as_far, one=one)
             case "cancel_fix":
                 self.fix.cancel()
             case _:

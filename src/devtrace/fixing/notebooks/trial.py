@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.diagnosis.evidence.error_origins import is_known
-from devtrace.diagnosis.findings import from_json, to_json
+from devtrace.diagnosis.findings import from_json, to_json, with_parts
 from devtrace.fixing.confined import confine
 from devtrace.fixing.notebooks.host import NotebookHost, numbers_of_cells
 from devtrace.fixing.notebooks.run_again import texts_of
@@ -103,20 +103,18 @@ def _as_it_failed(
         return None
     numbers = numbers_of_cells()
     now = {number: numbers[file] for file, number in before.items() if numbers[file] > 0}
+
+    def part(data: dict[str, Any]) -> dict[str, Any]:
+        return data | {"cell": now[data["cell"]]} if data.get("cell") else data
+
+    def text(words: str) -> str:
+        return _CELL.sub(lambda found: f"In[{now[int(found[1])]}]", words)
+
     try:
-        findings = tuple(from_json(_renumbered(to_json(each), now)) for each in traced.report.findings)
+        findings = tuple(from_json(with_parts(to_json(each), part, text)) for each in traced.report.findings)
     except KeyError:
         return None  # one is not in the page
     return replace(traced, report=replace(traced.report, findings=findings)), error
-
-
-def _renumbered(part: Any, now: Mapping[int, int]) -> Any:
-    """Return a part of a finding with the numbers that its cells have now, in its words, too."""
-    if isinstance(part, dict):
-        return {name: now[each] if name == "cell" and each else _renumbered(each, now) for name, each in part.items()}
-    if isinstance(part, str):
-        return _CELL.sub(lambda found: f"In[{now[int(found[1])]}]", part)
-    return [_renumbered(each, now) for each in part] if isinstance(part, list) else part
 
 
 def _give_way() -> None:

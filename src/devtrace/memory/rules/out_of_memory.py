@@ -11,8 +11,8 @@ from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.finding_parts import of_error
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, Holder, Line
-from devtrace.memory import remedies
 from devtrace.memory.holdings import Group, Memory
+from devtrace.memory.remedies import remedies
 from devtrace.memory.shortage import Shortage
 from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import family, one_after_another, sentence
@@ -29,7 +29,7 @@ def out_of_memory(queries: TraceQueries, moment: FailingMoment, op: OpId, text: 
         return None
     memory = Memory(queries, shortage, op)
     holders = tuple(holder_of(memory, group) for group in memory.groups[:MOST_HOLDERS])
-    help_, edits = remedies.remedy(memory, moment)
+    help_, edits = next(filter(None, remedies(memory, moment)))
     return Finding(
         rule="out-of-memory",
         **of_error(queries, op, queries.op_user(op)),
