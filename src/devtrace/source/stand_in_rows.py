@@ -219,7 +219,7 @@ def of_rows(data: Mapping[str, Any], records: Records) -> Any:
     for kind, row in zip(kinds, data["rows"], strict=True):
         made.append(kind.make(*map(read, row[1] if len(row) > 1 else ())))
     for each, kind, row in zip(made, kinds, data["rows"], strict=True):
-        items, members = (*row[2:], *([], {})[max(len(row) - 2, 0) :])  # what it has none of is left out at its end
+        items, members = row[2] if len(row) > 2 else (), row[3] if len(row) > 3 else {}
         if items or members:
             kind.give(each, [*map(read, items)], {name: read(member) for name, member in members.items()})
     return read(data["value"])
