@@ -7,7 +7,7 @@ from devtrace.diagnosis.evidence.origins import trait_argument
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.slugs import Certainty
 from devtrace.source import kinds
-from devtrace.source.matching import calls_in, given_trait
+from devtrace.source.matching import calls_in, given_trait, match_code
 from devtrace.source.safe_values import Scope, evaluate
 from devtrace.words.catalogue import sentence
 
@@ -71,7 +71,8 @@ def _attribute_that_stayed(case: MismatchCase) -> str:
         return ""
     asked = trait_argument(found, case.queries.by) or next(filter(None, map(given_trait, calls_in(found.node))), None)
     scope = Scope.of(case.moment.frames[frame])
-    owner = evaluate(getattr(asked, "value", asked), scope)
+    owned = match_code("$owner.$name", asked)
+    owner = evaluate(owned["owner"], scope) if owned is not None else None
     if asked is None or not kinds.is_module(owner):
         return ""
     is_named = kinds.device_named_by(evaluate(asked, scope)) == case.odd_trait
