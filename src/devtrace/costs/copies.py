@@ -42,6 +42,12 @@ def _weight(cost: Cost) -> Severity | None:
     return "note" if cost.is_of_the_user else None
 
 
+def is_of_ddp(queries: TraceQueries, op: OpId) -> bool:
+    """Return whether DistributedDataParallel itself ran an op."""
+    call = queries.trace.ops[op].call
+    return call is not None and str(call.module.type) == "DistributedDataParallel"
+
+
 # Elements.
 
 
@@ -129,9 +135,7 @@ def _only_item(code: ast.expr) -> ast.expr | None:
 def is_left_to_ddp(cost: Cost) -> Names | None:
     """Find inputs that only DistributedDataParallel moves, while the same function moves others of the step by hand."""
     queries, site = cost.queries, cost.queries.site(cost.site)
-    calls = [queries.trace.ops[op].call for op in cost.ops[:SAMPLE]]
-    is_of_ddp = all(call is not None and str(call.module.type) == "DistributedDataParallel" for call in calls)
-    if cost.count < AGAIN or not calls or not is_of_ddp:
+    if cost.count < AGAIN or not cost.ops or not all(is_of_ddp(queries, op) for op in cost.ops[:SAMPLE]):
         return None
     others = [other for other in cost.tally.sites("h2d") if other != cost.site]
     stepwise = [queries.site(other) for other in others if cost.count % int(cost.tally["h2d"][other]) == 0]
@@ -164,12 +168,13 @@ def are_weights(cost: Cost) -> Names | None:
 
 
 def is_sent_in_vain(cost: Cost) -> Names | None:
-    """Find data that one line sends to a device, where nothing takes it but the line that fetches it back."""
-    queries = cost.queries
-    sent = {_sent_in_vain(cost, row) for row in cost.carried[:SAMPLE]}
-    line = queries.op_user(max(sent, default=NO_OP))
-    is_sent = len(sent) >= AGAIN and NO_OP not in sent and cost.tally["h2d"][line] == cost.count
-    return {"name": cost.name, "site": queries.site(line)} if is_sent else None
+    """Find data that a line of its own sends to a device, where nothing takes it but the line that fetches it back."""
+    queries, sent = cost.queries, [_sent_in_vain(cost, row) for row in cost.carried[:SAMPLE]]
+    if len(set(sent)) < AGAIN or NO_OP in sent:
+        return None
+    line = queries.op_user(sent[0])
+    is_alone = cost.tally["h2d"][line] == cost.count or is_of_ddp(queries, sent[0])
+    return {"name": cost.name, "site": queries.site(line)} if is_alone else None
 
 
 def _sent_in_vain(cost: Cost, row: TensorId) -> OpId:

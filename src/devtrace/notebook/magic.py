@@ -308,10 +308,7 @@ class Extension:
 
     def _line_magic(self, line: str) -> Any:
         with _in_ipythons_words():
-            report = self.commands.run(line)
-        if not (line.strip() or self.tracing.run) and (stack := self._stack()) and usage.begins_code(stack[0].raw):
-            sys.stdout.write(sentence("magic.one-percent") + "\n")  # it traces nothing of the code below it
-        return report
+            return self.commands.run(line)
 
     def _misplaced_magic(self, line: str) -> None:
         """`%%devtrace` on a later line, as IPython reads it: below the `%load_ext` of the same cell, or %%time."""

@@ -92,12 +92,6 @@ def is_alone(cell: str) -> bool:
     return all(not line.strip() or line.lstrip().startswith(("#", "%%devtrace")) for line in cell.splitlines())
 
 
-def begins_code(cell: str) -> bool:
-    """Return whether the cell is `%devtrace` alone with code below it."""
-    lines = [line.strip() for line in cell.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    return lines[:1] == ["%devtrace"] and any(not line.startswith("%") for line in lines)
-
-
 def without_magic(lines: list[str]) -> list[str]:
     """Make the `%%devtrace` line a comment; every other line keeps its number."""
     index = magic_line(lines)
