@@ -132,12 +132,11 @@ def _birth_in_an_untraced_cell(case: MismatchCase, names: list[str]) -> Site | N
 
 def _birth_by_name(case: MismatchCase) -> Site | None:
     """Return the line that gave a tensor its name, as `x = load(file)`, where nobody recorded it; of a file always."""
-    queries = case.queries
-    is_recorded = queries.of == "device" or queries.evidence.saw_ops
+    is_recorded = case.queries.of == "device" or case.queries.evidence.saw_ops
     names = [each for each in case.names if users_file(each.last.owner) or not is_recorded]
     for name in sorted(names, key=lambda each: len(each.references)):
         is_own = name.last.kind == "attribute"
-        given = only_assignment(queries, name.last.owner, name.last.key) if is_own else None
+        given = only_assignment(case.queries, name.last.owner, name.last.key) if is_own else None
         if given is not None:
             return given.code.site_of(given.statement)
         bound = case.binding_of(name) if not is_own else None
