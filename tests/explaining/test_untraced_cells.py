@@ -399,13 +399,14 @@ class Scaled(nn.Module):
         ("ask = get_ipython().ev", "bias = torch.ones(4)\ndef add(x):\n    return x + bias", "ask, add(x)"),
         ("from tqdm.auto import tqdm\nw = torch.ones(4)\ndef f(): return x * w", "for _ in tqdm([1]): f()"),
         ("net, z = nn.Linear(4, 2).cuda(), torch.ones(4)", "%%time\nnet(z)"),
+        ("import kept_tables", "kept_tables.TABLES['a'] * x"),
         ("import kept_tables\ndef scaled(x):\n    return kept_tables.TABLE * x", "scaled(x)"),
     ],
 )
 def test_of_what_earlier_cells_made_a_traced_cell_knows_all_that_an_untraced_one_does(
     shell: Shell, cells: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "kept_tables.py").write_text("import torch\n\nTABLE = torch.linspace(0, 1, 4)\n")
+    (tmp_path / "kept_tables.py").write_text("import torch\nTABLE = torch.ones(4)\nTABLES = {'a': torch.ones(4)}\n")
     monkeypatch.syspath_prepend(tmp_path)
     *earlier, last = cells
     for cell in earlier:

@@ -11,7 +11,8 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from unittest.mock import Mock
 
 import pytest
 
@@ -184,16 +185,6 @@ def assert_git_takes(folder: Path, before: bytes, after: SourceText) -> None:
     assert file.read_bytes() == after.data
 
 
-def test_an_edit_of_another_text_is_refused() -> None:
-    with pytest.raises(UsageError, match="fix-unfit"):
-        text("x = 1\n").edited([replaced("a.py", 1, "x = 2", "x = 3")])
-
-
-def test_an_edit_that_leaves_no_program_is_refused() -> None:
-    with pytest.raises(UsageError, match="fix-unfit"):
-        text("x = 1\n").edited([replaced("a.py", 1, "x = 1", "x = (")])
-
-
 def test_lines_inserted_below_the_last_one_end_it_first() -> None:
     assert text("x = 1").edited([Edit("a.py", None, 1, "", "y = 2")]).data == b"x = 1\ny = 2\n"
 
@@ -203,20 +194,6 @@ def two_files(folder: Path) -> tuple[dict[str, SourceText], dict[str, SourceText
     for name in names:
         Path(name).write_bytes(b"x = 1\n")
     return {name: text("x = 1\n") for name in names}, {name: text("x = 2\n") for name in names}
-
-
-def test_an_interrupt_between_two_files_leaves_the_old_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, after = two_files(tmp_path)
-    real = os.replace
-    calls = iter((real, interrupted, real, real))
-    monkeypatch.setattr(os, "replace", lambda *paths: next(calls)(*paths))
-    with pytest.raises(KeyboardInterrupt):
-        write_all(before, after)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a.py": b"x = 1\n", "b.py": b"x = 1\n"}
-
-
-def interrupted(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def changed(path: Path) -> None:
@@ -248,17 +225,20 @@ def test_a_read_only_file_is_one_sentence_and_nothing_is_written(
     assert (tmp_path / "a.py").read_bytes() == b"x = 1\n"
 
 
-def test_a_full_disk_is_one_sentence_and_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("module", "name", "at", "fault"),
+    [(os, "replace", 1, KeyboardInterrupt()), (shutil, "copymode", 2, OSError(errno.ENOSPC, "No space left", "a.py"))],
+)
+def test_what_comes_between_two_files_leaves_the_old_ones_and_no_other(
+    module: Any, name: str, at: int, fault: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before, after = two_files(tmp_path)
-    modes = iter((shutil.copymode, shutil.copymode, full))
-    monkeypatch.setattr(shutil, "copymode", lambda *paths: next(modes)(*paths))
-    with pytest.raises(UsageError, match="No space left on device"):
+    calls = [getattr(module, name)] * 5
+    calls[at] = Mock(side_effect=fault)
+    monkeypatch.setattr(module, name, lambda *paths: calls.pop(0)(*paths))
+    with pytest.raises((KeyboardInterrupt, UsageError), match=None if at == 1 else "No space left"):
         write_all(before, after)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a.py": b"x = 1\n", "b.py": b"x = 1\n"}
-
-
-def full(*_: object) -> None:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "a.py")
 
 
 ENDLESS = """import os, subprocess
@@ -306,7 +286,7 @@ def test_a_patch_that_cannot_be_written_is_refused_before_the_program_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.py").write_text("x = 1\n")
-    monkeypatch.setattr(Runner, "run", interrupted)
+    monkeypatch.setattr(Runner, "run", Mock(side_effect=KeyboardInterrupt))
     assert main(["fix", "--patch", "missing/a.patch", "a.py"]) == 2
     assert "devtrace: not-written" in capfd.readouterr().err
 

@@ -17,6 +17,7 @@ from devtrace.cli.main import main
 from devtrace.diagnosis.findings import Edit, Finding
 from devtrace.fixing.notebooks.text import NotebookText, parts_of, span_at
 from devtrace.fixing.rounds import Change, changed_lines
+from devtrace.fixing.source_text import SourceText
 from devtrace.words.errors import UsageError
 from folders import ROOT
 
@@ -90,12 +91,13 @@ def test_a_cell_with_magics_is_edited_too() -> None:
         (notebook(code("x = 2")), edit(1, 1, "x = 1", "x = 3")),
         (notebook(code("x = 1")), edit(2, 1, "x = 1", "x = 3")),
         (notebook(code("x = 1")), edit(1, 1, "x = 1", "x = (")),
+        (SourceText("a.py", b"x = 1\n"), Edit("a.py", None, 1, "x = 1", "x = (")),
         (NotebookText("a.ipynb", b'{"worksheets": []}'), edit(1, 1, "x = 1", "x = 3")),
         (NotebookText("a.ipynb", b"x = 1"), edit(1, 1, "x = 1", "x = 3")),
     ],
-    ids=["a cell changed since", "a cell that is gone", "no program", "format 3", "no notebook"],
+    ids=["a cell changed since", "a cell that is gone", "no program", "no script", "format 3", "no notebook"],
 )
-def test_an_edit_that_does_not_fit_is_refused(text: NotebookText, wrong: Edit) -> None:
+def test_an_edit_that_does_not_fit_is_refused(text: SourceText, wrong: Edit) -> None:
     with pytest.raises(UsageError, match="fix-unfit"):
         text.edited([wrong])
 

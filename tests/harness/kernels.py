@@ -108,7 +108,8 @@ class Kernel:
             while self.client.get_iopub_msg(timeout=LIMIT)["content"].get("code") != runs:
                 pass
         hello = {"kind": "hello", "request": 1, "protocol": 1, "visible": True}
-        for kind, data in (("comm_open", hello), ("comm_msg", {"kind": "fix", "request": 2, "cells": cells})):
+        fix = {"kind": "fix", "request": 2, "cells": cells, "as_far": False, "one": False}
+        for kind, data in (("comm_open", hello), ("comm_msg", fix)):
             message = session.msg(kind, {"comm_id": comm, "target_name": "devtrace", "data": data})
             message["header"]["subshell_id"] = reply["subshell_id"]
             self.client.shell_channel.send(message)

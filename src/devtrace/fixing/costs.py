@@ -47,7 +47,9 @@ class Costs:
             self.rounds.changes.pop()
             self.rounds.last = before
             return why
-        counts = _counts(finding.rule, before, self.rounds.last)
+        counts = total(before, finding.rule), total(self.rounds.last, finding.rule)
+        if counts[1] >= counts[0]:  # all that changed is how many of them need not be
+            counts = needless(before, finding.rule), needless(self.rounds.last, finding.rule)
         proven = _proven(finding, counts, before, self.rounds.last)
         self.rounds.changes[-1] = replace(self.rounds.changes[-1], finding=proven, counts=counts)
         return ""
@@ -86,12 +88,6 @@ def needless(run: ProgramRun, rule: str) -> int:
 def total(run: ProgramRun, rule: str = "") -> int:
     """Return how often a run paid at all: for all rules, or for one."""
     return sum(each.count for each in run.findings if each.severity != "error" and each.rule.startswith(rule))
-
-
-def _counts(rule: str, before: ProgramRun, after: ProgramRun) -> tuple[int, int]:
-    """Return all copies or waits before and after; those that need not be, where their number is all that changed."""
-    all_before, all_after = total(before, rule), total(after, rule)
-    return (all_before, all_after) if all_after < all_before else (needless(before, rule), needless(after, rule))
 
 
 def _proven(finding: Finding, counts: tuple[int, int], before: ProgramRun, after: ProgramRun) -> Finding:

@@ -214,11 +214,14 @@ def _first_change(before: list[Cell], now: list[Cell]) -> int:
 
 
 def _run_of(path: str, told: Mapping[str, Any]) -> ProgramRun:
+    def in_notebook(part: dict[str, Any]) -> dict[str, Any]:  # a cell is no file of one kernel
+        return part | {"file": path} if part.get("cell") is not None else part
+
     raised, cells = told["raised"], told.get("cells", {})
     traceback = [(file, int(line)) for file, line in raised["lines"]] if raised else []
     return ProgramRun(
         told["ending"],
-        tuple(from_json(with_parts(found, lambda part: _of_file(path, part))) for found in told["findings"]),
+        tuple(from_json(with_parts(found, in_notebook)) for found in told["findings"]),
         _in_words(raised, cells) if raised else "",
         tuple((path if file in cells else file, cells.get(file), line) for file, line in traceback),
         told["values"],
@@ -236,8 +239,3 @@ def _in_words(raised: Mapping[str, Any], cells: Mapping[str, int]) -> str:
             source = f"In[{cells[file]}]" if file in cells else relative(file)
             return f"{text} ({sentence('fix.place', source=source, line=int(line))})"
     return text
-
-
-def _of_file(path: str, part: dict[str, Any]) -> dict[str, Any]:
-    """Return a part of a finding, whose cell is one of a notebook, not a file of one kernel."""
-    return part | {"file": path} if part.get("cell") is not None else part

@@ -99,7 +99,6 @@ def run(device):
     "what a line puts into items is moved there": """\
 class Counts:
     device = "cpu"
-
     def rows(self, n):
         return torch.ones(n, device=self.device)
 

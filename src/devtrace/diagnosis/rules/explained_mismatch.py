@@ -22,8 +22,9 @@ from devtrace.diagnosis.fixes.fix import failing_frame, frame_at
 from devtrace.diagnosis.fixes.search import Search
 from devtrace.diagnosis.slugs import CauseSlug, RuleSlug
 from devtrace.source.kinds import users_file
-from devtrace.source.matching import called_name, calls_in, names_in
+from devtrace.source.matching import called_name, called_names, calls_in, names_in
 from devtrace.source.object_walk import registered
+from devtrace.source.vocabulary import MAKES
 from devtrace.trace.ids import NO_SITE, SiteId
 from devtrace.words.catalogue import family, one_after_another, sentence, unnamed
 from devtrace.words.text_format import one_line
@@ -116,7 +117,7 @@ def _expressions(case: MismatchCase) -> list[str]:
 
 def _birth_elsewhere(case: MismatchCase, names: list[str]) -> Site | None:
     """Return the line of a cell that was not recorded, or of an imported file, which ran before."""
-    of_files = [each for each in case.names if users_file(each.last.owner)]
+    of_files = [each for each in case.names if any(map(users_file, each.objects))]
     return _birth_in_an_untraced_cell(case, names) or birth_by_name(case, of_files)
 
 
@@ -133,13 +134,13 @@ def _birth_in_an_untraced_cell(case: MismatchCase, names: list[str]) -> Site | N
 
 
 def birth_by_name(case: MismatchCase, names: Iterable[AccessPath]) -> Site | None:
-    """Return the line that assigned one of a tensor's names, as `x = load(file)`."""
+    """Return the line that gave a tensor one of its names, as `x = load(file)`."""
     for name in sorted(names, key=lambda each: len(each.references)):
-        is_own = name.last.kind == "attribute"
-        given = only_assignment(case.queries, name.last.owner, name.last.key) if is_own else None
-        if given is not None:
+        step = next((each for each in name.references if users_file(each.owner)), name.last)
+        given = only_assignment(case.queries, step.owner, step.key) if step.kind == "attribute" else None
+        if given is not None and (step is name.last or not called_names(given.statement).isdisjoint(MAKES)):
             return given.code.site_of(given.statement)
-        bound = case.binding_of(name) if not is_own else None
+        bound = case.binding_of(name) if step.kind != "attribute" else None
         if bound is not None:
             return bound[0].code.site_of(bound[1])
     return None

@@ -46,8 +46,7 @@ class FixOfSession(Companion):
         match message["kind"]:
             case "fix":
                 devices = self.tracing.simulated or USUAL
-                as_far, one = message.get("as_far", False), message.get("one", False)
-                self.fix.begin(message["cells"], devices, as_far=as_far, one=one)
+                self.fix.begin(message["cells"], devices, as_far=message["as_far"], one=message["one"])
             case "cancel_fix":
                 self.fix.cancel()
             case _:
