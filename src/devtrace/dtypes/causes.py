@@ -88,6 +88,13 @@ def default_dtype_was_set(case: MismatchCase) -> Verdict | None:
     return Verdict("wrong-device", case.born, case.name) if was_made_by_default(case) else None
 
 
+def weight_is_real(case: MismatchCase) -> Verdict | None:
+    """A factory made a weight of real numbers for what is complex, as a spectrum is."""
+    is_real = "complex" in case.expected_trait and "complex" not in case.odd_trait
+    is_made = is_real and case.origin.arrival == "made"
+    return Verdict("created-without-device", case.queries.born(case.origin.row), case.name) if is_made else None
+
+
 def number_became_a_tensor(case: MismatchCase) -> Verdict | None:
     found = case.queries.source_node(case.queries.born(case.origin.row)) if case.origin.op >= 0 else None
     call = factory_call(found) if found is not None else None
@@ -147,6 +154,7 @@ PREDICATES: Final[tuple[Predicate, ...]] = (
     region_was_left,
     default_dtype_was_set,
     array_was_float64,
+    weight_is_real,
     *ordered.KEPT,
     model_was_cast_later,
     came_from_numpy,

@@ -9,7 +9,7 @@ from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.changes import rewritten
 from devtrace.diagnosis.fixes.fix import Fix, made_at
 from devtrace.diagnosis.slugs import Trait
-from devtrace.source.element_types import FLOATS_ONLY, is_floating, torch_dtype
+from devtrace.source.element_types import FLOATS_ONLY, GIVES_INDEXES, is_floating, torch_dtype
 from devtrace.source.matching import called_name, calls_in, keyword
 from devtrace.source.parsing import Source
 from devtrace.words.catalogue import sentence
@@ -62,7 +62,8 @@ def _without_device(trait: Trait, statement: ast.stmt, call: ast.Call, source: S
     found, around = [call], source.function(call) if trait == "dtype" else None
     twins = (node for node in calls_in(around or statement) if ast.unparse(node) == ast.unparse(call))
     for node in (*calls_in(statement), *twins):
-        if node is not call and origins.is_factory_without(trait, node, source):
+        makes_whole = trait == "dtype" and called_name(node) in GIVES_INDEXES
+        if node is not call and not makes_whole and origins.is_factory_without(trait, node, source):
             inside = any(node in ast.walk(other) or other in ast.walk(node) for other in found)
             found += [] if inside else [node]
     return found

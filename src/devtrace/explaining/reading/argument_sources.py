@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
+from inspect import CO_VARARGS
 from types import CodeType, FrameType, FunctionType, MappingProxyType, MethodType
 from typing import Any
 
@@ -86,7 +87,8 @@ def _parameters_before(value: Any, code: CodeType) -> int | None:
 def _parameters_beside(activation: Activation, handed: FrameType) -> int | None:
     """Return the number of parameters that its dispatcher was not passed: `self`."""
     code = handed.f_code
-    given = handed.f_locals.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount], ())
+    gathers = bool(code.co_flags & CO_VARARGS)  # else the arguments are those of a function around it
+    given = handed.f_locals.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount]) if gathers else ()
     names = parameters(activation.body)[:2]
     values = [activation.scope.locals.get(name) for name in names] if activation.scope is not None else []
     return next((at for at, value in enumerate(values) if given and value is given[0]), None)
