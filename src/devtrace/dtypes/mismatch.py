@@ -9,6 +9,8 @@ import ast
 from collections import Counter
 from typing import Final
 
+import numpy as np
+
 from devtrace.diagnosis.evidence import mismatch
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
@@ -23,7 +25,7 @@ from devtrace.source.element_types import ASSIGNS, DEFAULT, OF_WEIGHTS, PRODUCTS
 from devtrace.source.flow import operands
 from devtrace.source.matching import called_name, is_path, keyword
 from devtrace.source.object_walk import parameters_of, registered
-from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
+from devtrace.trace.ids import NO_OP, NO_TENSOR, OpId, TensorId
 from devtrace.trace.op_kinds import INDEXING
 
 _INDEX: Final = ("int64", "int32", "uint8", "bool")
@@ -172,7 +174,7 @@ def _odd(queries: TraceQueries, moment: FailingMoment, op: OpId, rows: list[Tens
         or _real_beside_complex(queries, moment, rows, dtypes)
         or _of_the_model(queries, moment, op, rows, dtypes)
         or _by_autocast(queries, moment, op, rows)
-        or _beside_a_gradient(queries, moment, rows, dtypes)
+        or _beside_a_gradient(queries, rows, dtypes)
         or mismatch.left_behind({dtype: _cast_from(queries, rows, dtype) for dtype in dtypes})
         or _asked_here(queries, op, rows)
         or (mismatch.not_of_the_module(queries, op, dtypes) if queries.evidence.saw_ops else "")
@@ -233,11 +235,25 @@ def _of_the_model(
         return ""  # of a loss: class weights
     if len(theirs) > 1:
         return min(theirs, key=lambda dtype: rest[dtype])
+    if _were_of(queries, op, given[0]):
+        return theirs[0]
     was_cast = any(queries.trait(move.source) == given[0] for move in moves_of(queries, owned))  # it is meant so
     is_missed = rest[given[0]] > rest[theirs[0]] and not was_cast
     asked = [row for row in rows if row not in owned and queries.trait(row) == given[0]]
     is_left = theirs[0] == DEFAULT and _is_left_among_models(queries, moment, owned, asked, rest)
     return theirs[0] if is_missed or is_left else given[0]
+
+
+def _were_of(queries: TraceQueries, op: OpId, dtype: str) -> bool:
+    """Return whether the line ran before with weights of a dtype, and they were replaced by others, not cast as a module.
+
+    `p.data = full.data`, or a checkpoint that is assigned, gives the dtype of what it takes.
+    """
+    ops, moves = queries.trace.ops, queries.trace.moves
+    before = map(OpId, np.flatnonzero(ops.ints("site")[:op] == ops.number("site", op))[::-1].tolist())
+    weights = ((each, row) for each in before for row in queries.inputs(each) if mismatch.is_owned(queries, row))
+    last = next((each for each, row in weights if queries.trait(row) == dtype), NO_OP)
+    return last >= 0 and all(moves.number("op", row) <= last for row in range(len(moves)))
 
 
 def _by_autocast(queries: TraceQueries, moment: FailingMoment, op: OpId, rows: list[TensorId]) -> str:
@@ -334,12 +350,12 @@ def _beside_a_layer(queries: TraceQueries, rows: list[TensorId], dtypes: list[st
     return others[0] if len(made) == len(others) == 1 else ""
 
 
-def _beside_a_gradient(queries: TraceQueries, moment: FailingMoment, rows: list[TensorId], dtypes: list[str]) -> str:
+def _beside_a_gradient(queries: TraceQueries, rows: list[TensorId], dtypes: list[str]) -> str:
     """Return the dtype of a gradient's partner: gradients, those in `.grad` too, have the dtype of the forward pass."""
     ops = queries.trace.ops
     makers = {row: queries.producer(row) for row in rows if queries.producer(row) >= 0}
     passed = [row for row, op in makers.items() if ops.raw("phase", op) == "backward" and queries.kind(op) != "copy"]
-    passed += [row for row in rows if any(name.last.key == "grad" for name in moment.names(row))]
+    passed += [row for row in rows if queries.trace.tensors.raw("role", queries.base(row)) == "gradient"]
     others = [dtype for dtype in dtypes if dtype not in map(queries.trait, passed)]
     return others[0] if len(others) == 1 < len(dtypes) else ""
 

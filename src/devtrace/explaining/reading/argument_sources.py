@@ -16,6 +16,7 @@ from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source.flow import defaults, parameters
 from devtrace.source.matching import called_name, hands_on, may_be_text
 from devtrace.source.safe_values import MISSING, evaluate, kept_defaults, with_wrapped
+from devtrace.source.vocabulary import FACTS
 
 
 def of_parameter(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
@@ -153,7 +154,7 @@ def of_only_call_of(
     """Yield the argument for a parameter in the only call of a name in the user's files.
 
     `texts` are arguments that the call must have, such as "seen" in `self.add("seen", zeros)`. A call that
-    passes on an attribute, `Batch(self.mask)`, does not count.
+    passes on an attribute, `Batch(self.mask)`, does not count; `Cache(x.device)` does.
     """
     files = {each.source.file: each for each in (*reader.files(), *others)}
     found = [
@@ -162,7 +163,7 @@ def of_only_call_of(
         for call in named(outer.source, called).calls
         if all(may_be_text(each, text) for word, text in texts.items() for each in _argument(call, word, names))
         for each in _argument(call, name, names)
-        if getattr(each, "attr", "") != name
+        if getattr(each, "attr", "") != name or name in FACTS
     ]
     if len(found) == 1:
         yield Definition(found[0][0], (), run_around(reader, *found[0]))
