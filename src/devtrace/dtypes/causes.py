@@ -9,10 +9,11 @@ from devtrace.diagnosis.causes.default_device import was_made_by_default
 from devtrace.diagnosis.causes.ordered import Causes
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Predicate, Verdict
 from devtrace.diagnosis.evidence.moves import move_of, moves_from
-from devtrace.diagnosis.evidence.origins import factory_call, is_like_data, is_of_an_array
+from devtrace.diagnosis.evidence.origins import factory_call, is_factory_without, is_like_data, is_of_an_array
 from devtrace.diagnosis.findings import Site
 from devtrace.dtypes import autocast_regions
 from devtrace.source.element_types import COLLECTS
+from devtrace.source.matching import calls_in
 from devtrace.trace.ids import TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
@@ -93,9 +94,13 @@ def default_dtype_was_set(case: MismatchCase) -> Verdict | None:
 
 def weight_is_real(case: MismatchCase) -> Verdict | None:
     """A factory made a weight of real numbers for what is complex, as a spectrum is."""
-    is_real = "complex" in case.expected_trait and "complex" not in case.odd_trait
-    is_made = is_real and case.origin.arrival == "made"
-    return Verdict("created-without-device", case.queries.born(case.origin.row), case.name) if is_made else None
+    if "complex" not in case.expected_trait or case.origin.arrival not in ("made", "given"):
+        return None
+    born = case.queries.born(case.origin.row)
+    found = case.queries.source_node(born)
+    calls = calls_in(found.statement) if found is not None else ()
+    is_made = any(is_factory_without("dtype", call, found.source) for call in calls if found is not None)
+    return Verdict("created-without-device", born, case.name) if is_made else None
 
 
 def number_became_a_tensor(case: MismatchCase) -> Verdict | None:

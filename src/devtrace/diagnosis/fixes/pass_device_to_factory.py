@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.changes import rewritten
 from devtrace.diagnosis.fixes.fix import Fix, made_at
@@ -20,7 +21,7 @@ def pass_device_to_factory(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
     """Pass the expected device to the factory's call; in a package's code, say so."""
     site = case.queries.op_site(case.origin.op)
     found = case.queries.source_node(site)
-    call = origins.factory_call(found) if found is not None else None
+    call = _factory_call(found, case.queries.of) if found is not None else None
     device = devices.at(case, site, call) if call is not None else ""
     if found is not None and not device and case.queries.of == "dtype" and case.expected_trait:
         device = torch_dtype(found.source, case.expected_trait)
@@ -35,13 +36,19 @@ def pass_device_to_factory(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
     calls = [call]
     if given is None and not (case.queries.of == "dtype" and case.mismatch.of != "inputs"):  # else it alone is refused
         calls = _without_device(case.queries.of, found.statement, call, code.source)
-    moved = made_at(case, lambda made: origins.factory_call(made) in calls)
+    moved = made_at(case, lambda made: _factory_call(made, case.queries.of) in calls)
     if package:
         yield Fix(sentence("fixed.package-factory", package=package, site=case.queries.site(site), code=new))
         return
     changes: dict[ast.AST, str] = {each: code.with_argument(each, case.queries.of, device) for each in calls}
     key, shown = ("fixed.create-with", f"{case.queries.of}={device}") if named else ("fixed.give-device", new)
     yield from rewritten(code, {given: device} if given is not None else changes, key, moved, shown=shown)
+
+
+def _factory_call(found: SourceNode, trait: Trait) -> ast.Call | None:
+    """Return the call of a factory; of one that follows another tensor, `zeros_like(p, dtype=...)`, if it asks."""
+    asks = (each for each in calls_in(found.node) if called_name(each).endswith("_like") and keyword(each, trait))
+    return origins.factory_call(found) or next(asks, None)
 
 
 def _makes_no_such(case: MismatchCase, call: ast.Call) -> bool:
