@@ -46,7 +46,7 @@ class ReplayOfDtypes(Replay):
     def _is_cast_there(self, step: Step) -> bool:
         """Return whether the line casts what it takes to the odd dtype, which did nothing: `x.double() @ w`."""
         found = self.queries.op_node(step.op)
-        casts = [CASTS.get(called_name(call)) for call in calls_in(found.statement)] if found is not None else []
+        casts = [CASTS.get(called_name(call)) for call in calls_in(found.node)] if found is not None else []
         made_here = (self.queries.are_of_one_statement(self.queries.producer(row), step.op) for row in step.inputs)
         return self.case.odd_trait in casts and not any(made_here)
 
