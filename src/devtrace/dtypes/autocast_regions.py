@@ -7,6 +7,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.element_types import DEFAULT, GIVES_DTYPES, is_cast, is_floating
 from devtrace.source.matching import called_name, called_names, calls_in, keyword, match_code
+from devtrace.source.parsing import Source
 from devtrace.trace.ids import NO_OP, OpId
 from devtrace.trace.rows import Autocast
 
@@ -25,8 +26,11 @@ def made_it(queries: TraceQueries, origin: Origin, dtype: str) -> bool:
 def is_read_within(queries: TraceQueries, op: OpId) -> bool:
     """Return whether a block of the source around an op enters autocast, for one that nobody recorded."""
     found = queries.op_node(op)
-    around = found.source.ancestors(found.node) if found is not None else ()
-    return any(map(_enters, around))
+    return found is not None and is_entered_around(found.source, found.node)
+
+
+def is_entered_around(source: Source, node: ast.AST) -> bool:
+    return any(map(_enters, source.ancestors(node)))
 
 
 def is_listed(queries: TraceQueries, origin: Origin, dtype: str) -> bool:

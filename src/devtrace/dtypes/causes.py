@@ -1,17 +1,19 @@
 """Causes that only a dtype has: numpy's float64, a number, a target, a region of autocast that was left."""
 
 import ast
+from dataclasses import replace
 from typing import Final
 
 from devtrace.diagnosis.causes import created_without_device, ordered
 from devtrace.diagnosis.causes.ordered import Causes
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Predicate, Verdict
 from devtrace.diagnosis.evidence.moves import move_of, moves_from
-from devtrace.diagnosis.evidence.origins import factory_call, is_like_data, is_of_an_array
+from devtrace.diagnosis.evidence.origins import factory_call, is_factory_without, is_like_data, is_of_an_array
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import CASTS
 from devtrace.dtypes import autocast_regions
 from devtrace.source.element_types import COLLECTS
+from devtrace.source.matching import calls_in
 from devtrace.trace.ids import TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
@@ -66,10 +68,12 @@ def model_was_cast_later(case: MismatchCase) -> Verdict | None:
 def came_from_numpy(case: MismatchCase) -> Verdict | None:
     if case.origin.arrival not in ("given", "made"):
         return None
-    if _is_collated(case):
-        return Verdict("numpy-boundary", case.born, case.name, certainty="inferred")
+    names = case.moment.names(case.origin.row)  # it came in by these, whatever was computed of it
+    source = replace(case, row=case.origin.row, names=names) if names else case
+    if _is_collated(source):
+        return Verdict("numpy-boundary", source.born, source.name, certainty="inferred")
     is_array = is_of_an_array(case.queries, case.origin)
-    return Verdict("numpy-boundary", case.born, case.name) if is_array else None
+    return Verdict("numpy-boundary", source.born, source.name) if is_array else None
 
 
 def _is_collated(case: MismatchCase) -> bool:
@@ -96,6 +100,17 @@ def _was_made_by_default(case: MismatchCase) -> bool:
     is_made = case.origin.arrival == ("made" if case.queries.evidence.saw_ops else "given")
     found = case.queries.source_node(case.born) if is_made and case.odd_trait in _NOT_BY_TORCH else None
     return found is not None and "set_default_" in found.source.text
+
+
+def weight_is_real(case: MismatchCase) -> Verdict | None:
+    """A factory made a weight of real numbers for what is complex, as a spectrum is."""
+    if "complex" not in case.expected_trait or case.origin.arrival not in ("made", "given"):
+        return None
+    born = case.queries.born(case.origin.row)
+    found = case.queries.source_node(born)
+    calls = calls_in(found.statement) if found is not None else ()
+    is_made = any(is_factory_without("dtype", call, found.source) for call in calls if found is not None)
+    return Verdict("created-without-device", born, case.name) if is_made else None
 
 
 def number_became_a_tensor(case: MismatchCase) -> Verdict | None:
@@ -166,6 +181,7 @@ PREDICATES: Final[tuple[Predicate, ...]] = (
     region_was_left,
     default_dtype_was_set,
     array_was_float64,
+    weight_is_real,
     *ordered.KEPT,
     model_was_cast_later,
     came_from_numpy,

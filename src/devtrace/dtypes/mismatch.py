@@ -7,8 +7,11 @@ import ast
 from collections import Counter
 from typing import Final
 
+import numpy as np
+
 from devtrace.diagnosis.evidence import mismatch, modules
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.moves import moves_from, moves_of
 from devtrace.diagnosis.evidence.origins import Origin, find_origin, is_like_data, lineage
@@ -20,7 +23,7 @@ from devtrace.source.element_types import ASSIGNS, DEFAULT, OF_WEIGHTS, PRODUCTS
 from devtrace.source.flow import operands
 from devtrace.source.matching import called_name, is_path, keyword
 from devtrace.source.object_walk import parameters_of, registered
-from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
+from devtrace.trace.ids import NO_OP, NO_TENSOR, OpId, TensorId
 from devtrace.trace.op_kinds import INDEXING
 
 _INDEX: Final = ("int64", "int32", "uint8", "bool")
@@ -168,8 +171,9 @@ def _half_gradients(moment: FailingMoment, op: OpId) -> Mismatch | None:
 def _odd(queries: TraceQueries, moment: FailingMoment, op: OpId, rows: list[TensorId], dtypes: list[str]) -> str:
     return (
         _of_whole_numbers(queries, op, rows, dtypes)
+        or _real_beside_complex(queries, moment, rows, dtypes)
         or _of_the_model(queries, moment, op, rows, dtypes)
-        or _by_autocast(queries, op, rows)
+        or _by_autocast(queries, moment, op, rows)
         or _beside_a_gradient(queries, rows, dtypes)
         or mismatch.left_behind({dtype: _cast_from(queries, rows, dtype) for dtype in dtypes})
         or _asked_here(queries, op, rows)
@@ -196,6 +200,24 @@ def _of_whole_numbers(queries: TraceQueries, op: OpId, rows: list[TensorId], dty
     return whole[0] if is_mixed and not (is_written and is_filler) else ""
 
 
+def _real_beside_complex(queries: TraceQueries, moment: FailingMoment, rows: list[TensorId], dtypes: list[str]) -> str:
+    """Return the dtype of a real weight of the program's own layer: it meets a spectrum, and has to be complex too.
+
+    A layer of torch's is real: what goes into it has to be made real.
+    """
+    real = [row for row in rows if not queries.trait(row).startswith("complex")]
+    if not 0 < len(real) < len(rows) or len(dtypes) != 2:
+        return ""
+    weights = [name for row in real for name in moment.names(row) if name.last.kind == "parameter"]
+    owners = [[each for _, each in name.modules() if not _is_list_of_weights(each)][-1:] for name in weights]
+    is_own = any(not kinds.is_installed(type(owner)) for found in owners for owner in found)
+    return queries.trait(real[0]) if is_own else ""
+
+
+def _is_list_of_weights(module: object) -> bool:
+    return type(module).__name__ in ("ParameterList", "ParameterDict")
+
+
 def _of_the_model(
     queries: TraceQueries, moment: FailingMoment, op: OpId, rows: list[TensorId], dtypes: list[str]
 ) -> str:
@@ -213,6 +235,8 @@ def _of_the_model(
         return ""  # of a loss: class weights
     if len(theirs) > 1:
         return min(theirs, key=lambda dtype: rest[dtype])
+    if _were_of(queries, op, given[0]):
+        return theirs[0]
     was_cast = any(queries.trait(move.source) == given[0] for move in moves_of(queries, owned))  # it is meant so
     is_missed = rest[given[0]] > rest[theirs[0]] and not was_cast
     asked = [row for row in rows if row not in owned and queries.trait(row) == given[0]]
@@ -220,18 +244,39 @@ def _of_the_model(
     return theirs[0] if is_missed or is_left else given[0]
 
 
-def _by_autocast(queries: TraceQueries, op: OpId, rows: list[TensorId]) -> str:
+def _were_of(queries: TraceQueries, op: OpId, dtype: str) -> bool:
+    """Return whether the line ran before with weights of a dtype, which were replaced, not cast as a module.
+
+    `p.data = full.data`, or a checkpoint that is assigned, gives the dtype of what it takes.
+    """
+    ops, moves = queries.trace.ops, queries.trace.moves
+    before = map(OpId, np.flatnonzero(ops.ints("site")[:op] == ops.number("site", op))[::-1].tolist())
+    weights = ((each, row) for each in before for row in queries.inputs(each) if mismatch.is_owned(queries, row))
+    last = next((each for each, row in weights if queries.trait(row) == dtype), NO_OP)
+    return last >= 0 and all(moves.number("op", row) <= last for row in range(len(moves)))
+
+
+def _by_autocast(queries: TraceQueries, moment: FailingMoment, op: OpId, rows: list[TensorId]) -> str:
     """Return the dtype that autocast gave a tensor, where the op is outside of it; within, that of autocast's list."""
     here = autocast_regions.region_of(queries, op)
     is_within = here is not None and here.enabled
     origins = {queries.trait(row): find_origin(queries, row) for row in rows}
     if not queries.evidence.saw_ops:
-        halves = [dtype for dtype in origins if dtype in _HALVES]
-        read = [dtype for dtype in halves if autocast_regions.is_read_within(queries, origins[dtype].op)]
+        halves = [row for row in rows if queries.trait(row) in _HALVES]
+        read = [queries.trait(row) for row in halves if _is_read_under_autocast(queries, moment, row)]
         return read[0] if len(read) == 1 and not autocast_regions.is_read_within(queries, op) else ""
     claimed = autocast_regions.is_listed if is_within else autocast_regions.made_it
     made = [dtype for dtype, origin in origins.items() if claimed(queries, origin, dtype)]
     return made[0] if len(made) == 1 else ""
+
+
+def _is_read_under_autocast(queries: TraceQueries, moment: FailingMoment, row: TensorId) -> bool:
+    """Return whether a block of autocast is around what made a tensor, or around the line that a variable has it of."""
+    if autocast_regions.is_read_within(queries, find_origin(queries, row).op):
+        return True
+    named = [(FailingFrame.of(moment, name.frame, ""), name.texts[0]) for name in moment.names(row)]
+    bound = [(frame.source, each) for frame, name in named if frame is not None for each in frame.bindings(name)[-1:]]
+    return any(map(autocast_regions.is_entered_around, *zip(*bound, strict=True))) if bound else False
 
 
 def _rest_of_the_model(queries: TraceQueries, moment: FailingMoment, row: TensorId) -> Counter[str]:
@@ -306,10 +351,11 @@ def _beside_a_layer(queries: TraceQueries, rows: list[TensorId], dtypes: list[st
 
 
 def _beside_a_gradient(queries: TraceQueries, rows: list[TensorId], dtypes: list[str]) -> str:
-    """Return the dtype of a gradient's partner in a backward pass: gradients have the dtype of the forward pass."""
+    """Return the dtype of a gradient's partner: gradients, those in `.grad` too, have the dtype of the forward pass."""
     ops = queries.trace.ops
     makers = {row: queries.producer(row) for row in rows if queries.producer(row) >= 0}
     passed = [row for row, op in makers.items() if ops.raw("phase", op) == "backward" and queries.kind(op) != "copy"]
+    passed += [row for row in rows if queries.trace.tensors.raw("role", queries.base(row)) == "gradient"]
     others = [dtype for dtype in dtypes if dtype not in map(queries.trait, passed)]
     return others[0] if len(others) == 1 < len(dtypes) else ""
 

@@ -4,7 +4,7 @@ import ast
 from typing import Final
 
 from devtrace.diagnosis.evidence.trait import Trait
-from devtrace.source.element_types import CASTS, FLOATS_ONLY, NORMS, is_cast, is_floating
+from devtrace.source.element_types import CASTS, FLOATS_ONLY, GIVES_INDEXES, NORMS, is_cast, is_floating
 from devtrace.source.kinds import dtype_named_by
 from devtrace.source.matching import called_name, calls_in, given_trait
 from devtrace.source.safe_values import Scope, evaluate
@@ -26,6 +26,7 @@ DTYPE: Final = Trait(
     elsewhere="computed",
     heeds_weights=False,
     takes_twins=True,
+    left_alone=frozenset(GIVES_INDEXES),
     past_default=frozenset(),
     all_of=lambda trace: trace.strings,
     methods=lambda devices: frozenset(("to", *CASTS)),

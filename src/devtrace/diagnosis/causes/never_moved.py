@@ -19,7 +19,7 @@ def owner_was_not_moved_with_it(case: MismatchCase) -> Verdict | None:
 
 def optimizer_keeps_it(case: MismatchCase) -> Verdict | None:
     """An optimizer keeps it as state, and no line moved it."""
-    if case.origin.arrival == "copied":
+    if case.origin.arrival in ("copied", "computed", "made-there"):
         return None
     names = [name for name in case.names if name.is_state_of_an_optimizer]
     moved = ((name, move_of_its_parameter(case, name)) for name in names)

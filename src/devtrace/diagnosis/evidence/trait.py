@@ -23,6 +23,7 @@ class Trait(NamedTuple):
     elsewhere: Arrival  # how a tensor came that has another one than all that it was made of
     heeds_weights: bool  # True if what a layer computes has that of its weights, not of its largest input
     takes_twins: bool  # True if a factory's twins, in the same words, are changed with it: no replay sees them fail
+    left_alone: frozenset[str]  # factories that are not changed beside another, as `arange` beside `zeros`
     past_default: frozenset[str]  # functions that heed no default which a program set
     all_of: Callable[[TraceData], Sequence[str]]  # the names that the trace's column has the numbers of
     methods: Callable[[Iterable[str]], frozenset[str]]  # those that give a tensor another one, by a trace's devices
@@ -45,6 +46,7 @@ DEVICE: Final = Trait(
     elsewhere="copied",
     heeds_weights=True,
     takes_twins=False,
+    left_alone=frozenset(),
     past_default=frozenset(("from_numpy", "frombuffer")),
     all_of=lambda trace: [str(device) for device in trace.devices],
     methods=lambda devices: frozenset(("to", HOST, *(name.partition(":")[0] for name in devices))),

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.changes import rewritten
@@ -19,7 +20,7 @@ def pass_device_to_factory(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
     """Pass the expected device to the factory's call; in a package's code, say so."""
     site, by = case.queries.op_site(case.origin.op), case.queries.by
     found = case.queries.source_node(site)
-    call = origins.factory_call(found) if found is not None else None
+    call = _factory_call(found, by) if found is not None else None
     device = devices.at(case, site, call) if call is not None else ""
     if found is not None and not device and case.expected_trait and by.is_plain(case.expected_trait):
         device = by.literal(found.source, case.expected_trait)
@@ -36,13 +37,19 @@ def pass_device_to_factory(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
     calls = [call]
     if given is None and case.mismatch.of == "inputs":  # else it alone is refused
         calls = _without_device(by, found.statement, call, code.source)
-    moved = made_at(case, lambda made: origins.factory_call(made) in calls)
+    moved = made_at(case, lambda made: _factory_call(made, by) in calls)
     if package:
         yield Fix(sentence("fixed.package-factory", package=package, site=case.queries.site(site), code=new))
         return
     changes: dict[ast.AST, str] = {each: code.with_argument(each, by.name, device) for each in calls}
     key, shown = ("fixed.create-with", f"{by.name}={device}") if named else ("fixed.give-device", new)
     yield from rewritten(code, {given: device} if given is not None else changes, key, moved, shown=shown)
+
+
+def _factory_call(found: SourceNode, by: Trait) -> ast.Call | None:
+    """Return the call of a factory; of one that follows another tensor, `zeros_like(p, dtype=...)`, if it asks."""
+    asks = (each for each in calls_in(found.node) if called_name(each).endswith("_like") and keyword(each, by.name))
+    return origins.factory_call(found) or next(asks, None)
 
 
 def _makes_no_such(case: MismatchCase, call: ast.Call) -> bool:
@@ -62,7 +69,7 @@ def _without_device(by: Trait, statement: ast.stmt, call: ast.Call, source: Sour
     found, around = [call], source.function(call) if by.takes_twins else None
     twins = (node for node in calls_in(around or statement) if ast.unparse(node) == ast.unparse(call))
     for node in (*calls_in(statement), *twins):
-        if node is not call and origins.is_factory_without(by, node, source):
+        if node is not call and called_name(node) not in by.left_alone and origins.is_factory_without(by, node, source):
             inside = any(node in ast.walk(other) or other in ast.walk(node) for other in found)
             found += [] if inside else [node]
     return found

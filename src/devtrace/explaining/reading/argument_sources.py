@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
+from inspect import CO_VARARGS
 from types import CodeType, FrameType, FunctionType, MappingProxyType, MethodType
 from typing import Any
 
@@ -15,6 +16,7 @@ from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source.flow import defaults, parameters
 from devtrace.source.matching import called_name, hands_on, may_be_text, star_at
 from devtrace.source.safe_values import MISSING, evaluate, kept_defaults, with_wrapped
+from devtrace.source.vocabulary import FACTS
 
 
 def of_parameter(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
@@ -86,7 +88,8 @@ def _parameters_before(value: Any, code: CodeType) -> int | None:
 def _parameters_beside(activation: Activation, handed: FrameType) -> int | None:
     """Return the number of parameters that its dispatcher was not passed: `self`."""
     code = handed.f_code
-    given = handed.f_locals.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount], ())
+    gathers = bool(code.co_flags & CO_VARARGS)  # else the arguments are those of a function around it
+    given = handed.f_locals.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount]) if gathers else ()
     names = parameters(activation.body)[:2]
     values = [activation.scope.locals.get(name) for name in names] if activation.scope is not None else []
     return next((at for at, value in enumerate(values) if given and value is given[0]), None)
@@ -147,7 +150,7 @@ def of_only_call_of(
     """Yield the argument for a parameter in the only call of a name in the user's files.
 
     `texts` are arguments that the call must have, such as "seen" in `self.add("seen", zeros)`. A call that
-    passes on an attribute, `Batch(self.mask)`, does not count.
+    passes on an attribute, `Batch(self.mask)`, does not count; `Cache(x.device)` does.
     """
     files = {each.source.file: each for each in (*reader.files(), *others)}
     found = [
@@ -156,7 +159,7 @@ def of_only_call_of(
         for call in named(outer.source, called).calls
         if all(may_be_text(each, text) for word, text in texts.items() for each in _argument(call, word, names))
         for each in _argument(call, name, names)
-        if getattr(each, "attr", "") != name
+        if getattr(each, "attr", "") != name or name in FACTS
     ]
     if len(found) == 1:
         yield Definition(found[0][0], (), run_around(reader, *found[0]))
