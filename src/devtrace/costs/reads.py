@@ -208,9 +208,10 @@ def is_drawn_from_nothing(cost: Cost) -> bool:
 
 def lacks_argument(cost: Cost) -> bool:
     """Return whether torch's encoder looks at the mask, for want of `is_causal=`; `**options` may have it."""
-    words, call = getattr(cost.node, "keywords", None), cost.queries.trace.ops[cost.ops[0]].call
-    is_encoder = words is not None and call is not None and call.module.type == "TransformerEncoder"
-    return is_encoder and {None, "is_causal"}.isdisjoint(word.arg for word in words)
+    call = cost.queries.trace.ops[cost.ops[0]].call
+    if not isinstance(cost.node, ast.Call) or call is None or call.module.type != "TransformerEncoder":
+        return False
+    return {None, "is_causal"}.isdisjoint(word.arg for word in cost.node.keywords)
 
 
 def takes_number(cost: Cost) -> dict[str, str] | None:

@@ -109,7 +109,7 @@ def weight_is_real(case: MismatchCase) -> Verdict | None:
     born = case.queries.born(case.origin.row)
     found = case.queries.source_node(born)
     calls = calls_in(found.statement) if found is not None else ()
-    is_made = any(is_factory_without("dtype", call, found.source) for call in calls if found is not None)
+    is_made = any(is_factory_without(case.queries.by, call, found.source) for call in calls if found is not None)
     return Verdict("created-without-device", born, case.name) if is_made else None
 
 
