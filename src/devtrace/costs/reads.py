@@ -208,9 +208,9 @@ def is_drawn_from_nothing(cost: Cost) -> bool:
 
 def lacks_argument(cost: Cost) -> bool:
     """Return whether torch's encoder looks at the mask, for want of `is_causal=`; `**options` may have it."""
-    words, call = getattr(cost.node, "keywords", None), cost.queries.trace.ops[cost.ops[0]].call
-    is_encoder = words is not None and call is not None and call.module.type == "TransformerEncoder"
-    return is_encoder and {None, "is_causal"}.isdisjoint(word.arg for word in words)
+    node, call = cost.node, cost.queries.trace.ops[cost.ops[0]].call
+    is_encoder = call is not None and call.module.type == "TransformerEncoder"
+    return is_encoder and isinstance(node, ast.Call) and {None, "is_causal"}.isdisjoint(x.arg for x in node.keywords)
 
 
 def takes_number(cost: Cost) -> dict[str, str] | None:
