@@ -2,7 +2,6 @@
 
 import ast
 from dataclasses import replace
-from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -133,16 +132,15 @@ def _birth_by_name(case: MismatchCase) -> Site | None:
     """Return the line that assigned a tensor's name, as `x = load(file)`, if nobody recorded its creation."""
     if case.queries.of == "device" or case.queries.evidence.saw_ops:
         return None
-    found = list[tuple[bool, Site]]()
     for name in sorted(case.names, key=lambda each: len(each.references)):
         is_own = name.last.kind == "attribute"
         given = only_assignment(case.queries, name.last.owner, name.last.key) if is_own else None
         if given is not None:
-            found.append((False, given.code.site_of(given.statement)))
+            return given.code.site_of(given.statement)
         bound = case.binding_of(name) if not is_own else None
         if bound is not None:
-            found.append((isinstance(bound[1], ast.For), bound[0].code.site_of(bound[1])))
-    return min(found, key=itemgetter(0))[1] if found else None  # a loop takes items of what another line made
+            return bound[0].code.site_of(bound[1])
+    return None
 
 
 def _culprit(case: MismatchCase, verdict: Verdict, names: list[str], guessed: Site | None) -> Culprit:
