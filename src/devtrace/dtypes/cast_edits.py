@@ -110,8 +110,7 @@ def cast_what_a_hook_returns(case: MismatchCase, verdict: Verdict) -> Iterator[F
 
 def cast_below(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Write `head.float()` below `head = build(...)`, whose layers a default dtype or an argument made otherwise."""
-    is_ours = case.queries.of == "dtype" and not case.is_anothers_data
-    return at_binding.move_below_binding(case, verdict) if is_ours else iter(())
+    return at_binding.move_below_binding(case, verdict) if case.queries.of == "dtype" else iter(())
 
 
 def _number(node: ast.expr, scope: object) -> float | None:

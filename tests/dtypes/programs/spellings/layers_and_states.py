@@ -1,4 +1,3 @@
-import numpy as np
 import torch
 from torch import nn
 
@@ -37,21 +36,6 @@ def state_in_another_dtype(device):
     optimizer = Sign(net.parameters())
     net(torch.ones(4, 3, dtype=torch.bfloat16)).sum().backward()
     optimizer.step()
-
-
-# numpy-boundary, filter.noise, float64
-class Filter:
-    def __init__(self, readings):
-        self.noise = torch.as_tensor(np.cov(readings))  # born
-        self.spread = torch.eye(2)
-    def gain(self):
-        total = self.spread + self.noise
-        return torch.linalg.solve(total, self.spread)  # failed
-
-
-def noise_of_a_sensor(device):
-    filter = Filter(np.arange(8.0).reshape(2, 4) ** 2)
-    return filter.gain().sum().item()
 
 
 # autocast-off, keys, bfloat16
