@@ -7,8 +7,6 @@ import ast
 from collections import Counter
 from typing import Final
 
-import numpy as np
-
 from devtrace.diagnosis.evidence import mismatch, modules
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
@@ -23,7 +21,7 @@ from devtrace.source.element_types import ASSIGNS, DEFAULT, OF_WEIGHTS, PRODUCTS
 from devtrace.source.flow import operands
 from devtrace.source.matching import called_name, is_path, keyword
 from devtrace.source.object_walk import parameters_of, registered
-from devtrace.trace.ids import NO_OP, NO_TENSOR, OpId, TensorId
+from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
 from devtrace.trace.op_kinds import INDEXING
 
 _INDEX: Final = ("int64", "int32", "uint8", "bool")
@@ -176,7 +174,6 @@ def _odd(queries: TraceQueries, moment: FailingMoment, op: OpId, rows: list[Tens
         or _by_autocast(queries, moment, op, rows)
         or _beside_a_gradient(queries, rows, dtypes)
         or mismatch.left_behind({dtype: _cast_from(queries, rows, dtype) for dtype in dtypes})
-        or _asked_here(queries, op, rows)
         or (mismatch.not_of_the_module(queries, op, dtypes) if queries.evidence.saw_ops else "")
         or _beside_a_layer(queries, rows, dtypes)
         or _made_by_default(queries, rows, dtypes)
@@ -209,13 +206,8 @@ def _real_beside_complex(queries: TraceQueries, moment: FailingMoment, rows: lis
     if not 0 < len(real) < len(rows) or len(dtypes) != 2:
         return ""
     weights = [name for row in real for name in moment.names(row) if name.last.kind == "parameter"]
-    owners = [[each for _, each in name.modules() if not _is_list_of_weights(each)][-1:] for name in weights]
-    is_own = any(not kinds.is_installed(type(owner)) for found in owners for owner in found)
+    is_own = any(not kinds.is_installed(type(name.last.owner)) for name in weights)
     return queries.trait(real[0]) if is_own else ""
-
-
-def _is_list_of_weights(module: object) -> bool:
-    return type(module).__name__ in ("ParameterList", "ParameterDict")
 
 
 def _of_the_model(
@@ -235,25 +227,11 @@ def _of_the_model(
         return ""  # of a loss: class weights
     if len(theirs) > 1:
         return min(theirs, key=lambda dtype: rest[dtype])
-    if _were_of(queries, op, given[0]):
-        return theirs[0]
     was_cast = any(queries.trait(move.source) == given[0] for move in moves_of(queries, owned))  # it is meant so
     is_missed = rest[given[0]] > rest[theirs[0]] and not was_cast
     asked = [row for row in rows if row not in owned and queries.trait(row) == given[0]]
     is_left = theirs[0] == DEFAULT and _is_left_among_models(queries, moment, owned, asked, rest)
     return theirs[0] if is_missed or is_left else given[0]
-
-
-def _were_of(queries: TraceQueries, op: OpId, dtype: str) -> bool:
-    """Return whether the line ran before with weights of a dtype, which were replaced, not cast as a module.
-
-    `p.data = full.data`, or a checkpoint that is assigned, gives the dtype of what it takes.
-    """
-    ops, moves = queries.trace.ops, queries.trace.moves
-    before = map(OpId, np.flatnonzero(ops.ints("site")[:op] == ops.number("site", op))[::-1].tolist())
-    weights = ((each, row) for each in before for row in queries.inputs(each) if mismatch.is_owned(queries, row))
-    last = next((each for each, row in weights if queries.trait(row) == dtype), NO_OP)
-    return last >= 0 and all(moves.number("op", row) <= last for row in range(len(moves)))
 
 
 def _by_autocast(queries: TraceQueries, moment: FailingMoment, op: OpId, rows: list[TensorId]) -> str:
@@ -373,17 +351,3 @@ def _is_of_a_layer(queries: TraceQueries, origin: Origin) -> bool:
     """Return whether a layer computed a tensor, and so set its dtype."""
     made_of = (row for each in origin.path for row in queries.made_from(each))
     return any(mismatch.is_owned(queries, row) for row in made_of)
-
-
-def _asked_here(queries: TraceQueries, op: OpId, rows: list[TensorId]) -> str:
-    """Return the dtype that the function of the failing line itself names, where the other came as an argument."""
-    sites = queries.trace.sites
-    failed = queries.op_site(op)
-    asked = set[str]()
-    for row in rows:
-        origin = find_origin(queries, row)
-        site = queries.op_site(origin.op)
-        is_here = site >= 0 and failed >= 0 and sites.raw("function", site) == sites.raw("function", failed)
-        if is_here and origin.arrival in ("copied", "made-there"):
-            asked.add(queries.trait(row))
-    return asked.pop() if len(asked) == 1 else ""

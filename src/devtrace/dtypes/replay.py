@@ -3,8 +3,7 @@
 from devtrace.diagnosis.fixes.replay import Replay, Step
 from devtrace.dtypes import autocast_regions
 from devtrace.dtypes.mismatch import compared
-from devtrace.source.element_types import CAST_BY_AUTOCAST, CASTS, NORMS, OF_WEIGHTS, TAKES_ONE
-from devtrace.source.matching import called_name, calls_in
+from devtrace.source.element_types import CAST_BY_AUTOCAST, NORMS, OF_WEIGHTS, TAKES_ONE
 from devtrace.trace.ids import TensorId
 from devtrace.trace.op_kinds import INDEXING
 
@@ -28,8 +27,6 @@ class ReplayOfDtypes(Replay):
         name = f"{step.name}."  # a default overload has none after its name
         if not name.startswith((*TAKES_ONE, *INDEXING)) or "index." in name or self._autocast_casts(step):
             return ()
-        if self._is_cast_there(step):
-            return ()
         rows = [row for row in compared(self.queries, step.op) if row in step.inputs]
         before, now = {self.queries.trait(row) for row in rows}, {self.trait_now(row) for row in rows}
         if len(now) < 2 or len(before) > 1:
@@ -43,16 +40,9 @@ class ReplayOfDtypes(Replay):
         is_backward = self.queries.trace.ops.raw("phase", step.op) == "backward"
         return is_backward or (of_products and region is not None and region.enabled > 0)
 
-    def _is_cast_there(self, step: Step) -> bool:
-        """Return whether the line casts what it takes to the odd dtype, which did nothing: `x.double() @ w`."""
-        found = self.queries.op_node(step.op)
-        casts = [CASTS.get(called_name(call)) for call in calls_in(found.node)] if found is not None else []
-        made_here = (self.queries.are_of_one_statement(self.queries.producer(row), step.op) for row in step.inputs)
-        return self.case.odd_trait in casts and not any(made_here)
-
     def follow(self, step: Step) -> list[TensorId]:
         """Return the odd outputs whose odd inputs were all cast."""
-        if step.name == OF_WEIGHTS or self._autocast_casts(step) or self._is_cast_there(step):
+        if step.name == OF_WEIGHTS or self._autocast_casts(step):
             return []
         made = [row for row in step.outputs if self.queries.trait(row) == self.case.odd_trait]
         inputs = step.inputs[:1] if step.name.startswith(NORMS) else step.rows or step.inputs

@@ -17,7 +17,6 @@ from devtrace.diagnosis.evidence.origins import Origin, find_origin
 from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.slugs import MOVES, CauseSlug, Certainty
-from devtrace.source.kinds import is_parameter
 from devtrace.source.matching import called_names, is_given, nodes_of
 from devtrace.source.vocabulary import MAKES
 from devtrace.trace.ids import NO_SITE, NO_TENSOR, SiteId, TensorId
@@ -151,11 +150,6 @@ class MismatchCase(Subject):
             return False
         found = self.queries.source_node(super().born)
         return found is None or called_names(found.statement).isdisjoint(MAKES)
-
-    @property
-    def is_anothers_data(self) -> bool:
-        """True if a parameter took the data of another, which lives: `p.data = full.data`. No cast above that lasts."""
-        return len({id(name.last.value) for name in self.names if is_parameter(name.last.value)}) > 1
 
     @property
     def in_a_replica(self) -> bool:

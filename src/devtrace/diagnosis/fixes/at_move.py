@@ -112,7 +112,7 @@ def bring_module_back(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     Or above the failing line, where those between need the old device.
     """
     sent = case.queries.site(verdict.sent_by.site) if verdict.sent_by is not None else None
-    if sent is None or verdict.module is None or case.is_anothers_data:
+    if sent is None or verdict.module is None:
         return
     for name in case.names:
         root, frame = registering_root(name), case.frame_of(name)

@@ -3,7 +3,6 @@
 import ast
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -136,16 +135,15 @@ def _birth_in_an_untraced_cell(case: MismatchCase, names: list[str]) -> Site | N
 
 def birth_by_name(case: MismatchCase, names: Iterable[AccessPath]) -> Site | None:
     """Return the line that gave a tensor one of its names, as `x = load(file)`."""
-    found = list[tuple[bool, Site]]()
     for name in sorted(names, key=lambda each: len(each.references)):
         step = next((each for each in name.references if users_file(each.owner)), name.last)
         given = only_assignment(case.queries, step.owner, step.key) if step.kind == "attribute" else None
         if given is not None and (step is name.last or not called_names(given.statement).isdisjoint(MAKES)):
-            found.append((False, given.code.site_of(given.statement)))
+            return given.code.site_of(given.statement)
         bound = case.binding_of(name) if step.kind != "attribute" else None
         if bound is not None:
-            found.append((isinstance(bound[1], ast.For), bound[0].code.site_of(bound[1])))
-    return min(found, key=itemgetter(0))[1] if found else None  # a loop takes items of what another line made
+            return bound[0].code.site_of(bound[1])
+    return None
 
 
 def _culprit(case: MismatchCase, verdict: Verdict, names: list[str], guessed: Site | None) -> Culprit:
