@@ -195,14 +195,14 @@ def test_a_predicate_that_fails_leaves_torchs_words(monkeypatch: pytest.MonkeyPa
     def broken(_: Any) -> None:
         raise KeyError("made to fail")
 
-    monkeypatch.setattr(ordered, "PREDICATES", (broken,))
+    monkeypatch.setattr(ordered, "OF_DEVICE", ordered.OF_DEVICE._replace(predicates=(broken,)))
     finding = error_of(a_model_that_stayed)
     assert finding.cause == "unknown"
     assert "made to fail" in finding.message
 
 
 def test_without_any_evidence_the_cause_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordered, "PREDICATES", ())
+    monkeypatch.setattr(ordered, "OF_DEVICE", ordered.OF_DEVICE._replace(predicates=()))
     finding = error_of(a_model_that_stayed)
     assert finding.cause == "unknown"
     assert finding.help
