@@ -17,7 +17,7 @@ from devtrace.costs.uses import are_taken_one_by_one
 from devtrace.costs.values import is_trained
 from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, TraceQueries
 from devtrace.diagnosis.slugs import Severity
-from devtrace.source.matching import called_name, calls_in, names_in
+from devtrace.source.matching import called_name, calls_in, match_code, names_in, variable
 from devtrace.source.vocabulary import FILLS, JOINS, is_factory, is_move
 from devtrace.trace.ids import NO_OP, OpId, TensorId
 
@@ -168,13 +168,15 @@ def are_weights(cost: Cost) -> Names | None:
 
 
 def is_sent_in_vain(cost: Cost) -> Names | None:
-    """Find data that a line of its own sends to a device, where nothing takes it but the line that fetches it back."""
+    """Find data that a line sends to a device on its own, where nothing takes it but the line that fetches it back."""
     queries, sent = cost.queries, [_sent_in_vain(cost, row) for row in cost.carried[:SAMPLE]]
     if len(set(sent)) < AGAIN or NO_OP in sent:
         return None
     line = queries.op_user(sent[0])
-    is_alone = cost.tally["h2d"][line] == cost.count or is_of_ddp(queries, sent[0])
-    return {"name": cost.name, "site": queries.site(line)} if is_alone else None
+    moving = queries.source_node(line)
+    moved = match_code("$x = $x.$move(...)", moving.statement) if moving is not None else None
+    is_alone = moved is not None and variable(moved["x"]) != ""
+    return {"name": cost.name, "site": queries.site(line)} if is_alone or is_of_ddp(queries, sent[0]) else None
 
 
 def _sent_in_vain(cost: Cost, row: TensorId) -> OpId:
