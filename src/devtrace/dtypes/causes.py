@@ -1,7 +1,6 @@
 """Causes that only a dtype has: numpy's float64, a number, a target, a region of autocast that was left."""
 
 import ast
-from dataclasses import replace
 from typing import Final
 
 from devtrace.diagnosis.causes import created_without_device, ordered
@@ -68,12 +67,10 @@ def model_was_cast_later(case: MismatchCase) -> Verdict | None:
 def came_from_numpy(case: MismatchCase) -> Verdict | None:
     if case.origin.arrival not in ("given", "made"):
         return None
-    names = case.moment.names(case.origin.row)  # it came in by these, whatever was computed of it
-    source = replace(case, row=case.origin.row, names=names) if names else case
-    if _is_collated(source):
-        return Verdict("numpy-boundary", source.born, source.name, certainty="inferred")
+    if _is_collated(case):
+        return Verdict("numpy-boundary", case.born, case.name, certainty="inferred")
     is_array = is_of_an_array(case.queries, case.origin)
-    return Verdict("numpy-boundary", source.born, source.name) if is_array else None
+    return Verdict("numpy-boundary", case.born, case.name) if is_array else None
 
 
 def _is_collated(case: MismatchCase) -> bool:

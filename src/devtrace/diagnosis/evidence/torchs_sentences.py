@@ -62,7 +62,7 @@ ABOUT_DEVICES: Final = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )  # fmt: skip
 _REFUSED: Final = re.compile(
-    r"Function (\w+?)(?:Backward\d*)? returned an invalid gradient at index (\d+) - "
+    r"Function \w+ returned an invalid gradient at index (\d+) - "
     r"expected device (?:type )?(\S+) but got (\S+)"
 )
 
@@ -73,9 +73,8 @@ def is_of_another_trait(text: str) -> bool:
 
 
 class RefusedGradient(NamedTuple):
-    """A gradient that a backward pass got on the wrong device: the function that gave it, its position, the devices."""
+    """A gradient that a backward pass got on the wrong device: its position, the devices."""
 
-    function: str
     at: int
     expected: str
     got: str
@@ -83,7 +82,7 @@ class RefusedGradient(NamedTuple):
 
 def refused_gradient(text: str) -> RefusedGradient | None:
     found = _REFUSED.search(text)
-    return RefusedGradient(found[1], int(found[2]), found[3], found[4]) if found is not None else None
+    return RefusedGradient(int(found[1]), found[2], found[3]) if found is not None else None
 
 
 @dataclass(frozen=True)
