@@ -73,8 +73,8 @@ def candidate_names(case: MismatchCase, verdict: Verdict, expressions: list[str]
     recorded = [str(tensors.raw("name", row)) for row in (case.odd_tensor, case.queries.base(case.odd_tensor))]
     steps = [name.last.text.lstrip(".") for name in case.names]
     of_library = [path for step in steps if "/" in step for path in (step, step.partition("/")[2])][:2]  # of Keras
-    names = [*of_library, *found, *named, *expressions, *operands, *roots, *recorded, *_made_as(case)]
-    return list(dict.fromkeys(name for name in names if name))
+    names = [*of_library, *found, *named, *expressions, *operands, *roots, *recorded]
+    return list(dict.fromkeys(name for name in names if name)) or _made_as(case)
 
 
 def _made_as(case: MismatchCase) -> list[str]:
