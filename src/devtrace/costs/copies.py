@@ -169,7 +169,8 @@ def are_weights(cost: Cost) -> Names | None:
 
 def is_sent_in_vain(cost: Cost) -> Names | None:
     """Find data that a line sends to a device on its own, where nothing takes it but the line that fetches it back."""
-    queries, sent = cost.queries, [_sent_in_vain(cost, row) for row in cost.carried[:SAMPLE]]
+    queries, fetching = cost.queries, {*cost.ops}
+    sent = [_sent_in_vain(queries, row, fetching) for row in cost.carried[:SAMPLE]]
     if len(set(sent)) < AGAIN or NO_OP in sent:
         return None
     line = queries.op_user(sent[0])
@@ -179,12 +180,12 @@ def is_sent_in_vain(cost: Cost) -> Names | None:
     return {"name": cost.name, "site": queries.site(line)} if is_alone or is_of_ddp(queries, sent[0]) else None
 
 
-def _sent_in_vain(cost: Cost, row: TensorId) -> OpId:
-    """Return the copy that sent a tensor to the device, if the cost's own copies alone take it there; else -1."""
-    queries, base = cost.queries, cost.queries.base(row)
+def _sent_in_vain(queries: TraceQueries, row: TensorId, fetching: set[OpId]) -> OpId:
+    """Return the copy that sent a tensor to the device, if only the ops that fetch it back take it there; else -1."""
+    base = queries.base(row)
     sent = queries.producer(base)
     is_sent = sent >= 0 and queries.kind(sent) == "copy" and HOST in map(queries.device, queries.carried(sent))
-    return sent if is_sent and set(queries.takers(base)) <= set(cost.ops) else NO_OP
+    return sent if is_sent and fetching.issuperset(queries.takers(base)) else NO_OP
 
 
 # Copies that have only begun.

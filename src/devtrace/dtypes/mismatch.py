@@ -252,9 +252,12 @@ def _is_read_under_autocast(queries: TraceQueries, moment: FailingMoment, row: T
     """Return whether a block of autocast is around what made a tensor, or around the line that a variable has it of."""
     if autocast_regions.is_read_within(queries, find_origin(queries, row).op):
         return True
-    named = [(FailingFrame.of(moment, name.frame, ""), name.texts[0]) for name in moment.names(row)]
-    bound = [(frame.source, each) for frame, name in named if frame is not None for each in frame.bindings(name)[-1:]]
-    return any(map(autocast_regions.is_entered_around, *zip(*bound, strict=True))) if bound else False
+    for name in moment.names(row):
+        frame = FailingFrame.of(moment, name.frame, "")
+        bound = frame.bindings(name.texts[0])[-1:] if frame is not None else []
+        if frame is not None and any(autocast_regions.is_entered_around(frame.source, each) for each in bound):
+            return True
+    return False
 
 
 def _rest_of_the_model(queries: TraceQueries, moment: FailingMoment, row: TensorId) -> Counter[str]:

@@ -10,7 +10,7 @@ from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.changes import rewritten
 from devtrace.diagnosis.fixes.fix import Fix, made_at
-from devtrace.source.matching import called_name, calls_in, keyword
+from devtrace.source.matching import called_name, calls_in, keyword, same_code
 from devtrace.source.parsing import Source
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
@@ -67,7 +67,7 @@ def _without_device(by: Trait, statement: ast.stmt, call: ast.Call, source: Sour
     For a dtype also its twins: the same words in the same function, `k = zeros(n, d)` and `v = zeros(n, d)` of a cache.
     """
     found, around = [call], source.function(call) if by.takes_twins else None
-    twins = (node for node in calls_in(around or statement) if ast.unparse(node) == ast.unparse(call))
+    twins = (node for node in calls_in(around or statement) if same_code(node, call))
     for node in (*calls_in(statement), *twins):
         if node is not call and called_name(node) not in by.left_alone and origins.is_factory_without(by, node, source):
             inside = any(node in ast.walk(other) or other in ast.walk(node) for other in found)

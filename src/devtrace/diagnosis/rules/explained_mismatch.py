@@ -35,13 +35,13 @@ _BY_HOOKS: Final[tuple[CauseSlug, ...]] = ("attached-after-move", "not-registere
 """Causes whose moves and attachments the hooks see, recorded or not."""
 
 
-def explained(case: MismatchCase, rule: RuleSlug, birth: Birth = lambda case: None) -> Finding:
-    """Return the finding; `birth` may tell where a tensor was made whose creation nobody recorded."""
+def explained(case: MismatchCase, rule: RuleSlug, find_birth: Birth = lambda case: None) -> Finding:
+    """Return the finding; `find_birth` may tell where a tensor was made whose creation nobody recorded."""
     queries, mismatch = case.queries, case.mismatch
     verdict = find_verdict(case)
     expressions = list(map(one_line, _expressions(case)))
     names = candidate_names(case, verdict, expressions)
-    guessed = _birth_elsewhere(case, names) or birth(case) if verdict.born < 0 else None
+    guessed = _birth_elsewhere(case, names) or find_birth(case) if verdict.born < 0 else None
     is_by_hooks = verdict.kind in _BY_HOOKS and queries.certainty(case.row) == "seen"
     if guessed is not None or not (queries.evidence.saw_ops or is_by_hooks):
         verdict = replace(verdict, certainty="inferred")
