@@ -111,6 +111,11 @@ def test_one_fix_is_tried_and_the_next_error_named(kernel: Kernel) -> None:
     assert [each["cell"] for each in found["changed"]] == ["c1"]
 
 
+def test_no_thread_of_ipython_prints_in_a_trial_that_it_cannot_write_the_history(kernel: Kernel) -> None:
+    begin(kernel, "y = net(x)\nassert get_ipython().history_manager.save_thread is None")
+    assert end(kernel)["state"] == "proven"
+
+
 BUSY = "while not os.path.exists('end'): time.sleep(0.01)"
 
 

@@ -25,6 +25,8 @@ def new_shell() -> InteractiveShell:
 
 def quieten(shell: InteractiveShell) -> None:
     """Let a shell show nothing, to no panel either; its last values go to `sys.stdout`, as in a terminal."""
+    if shell.history_manager is not None:
+        shell.history_manager.using_thread = False  # it prints, at any time, that it may not write
     for callbacks in shell.events.callbacks.values():
         callbacks[:] = [each for each in callbacks if not isinstance(getattr(each, "__self__", None), Panel)]
     shell.display_pub = CapturingDisplayPublisher()
