@@ -228,7 +228,10 @@ DOES = {
         "import pandas\npandas.DataFrame({'a': [1]}).to_csv('a.csv'); print(pandas.read_csv('a.csv').shape)",
     ),
     "waiting": (PROVEN, "import asyncio\nawait asyncio.sleep(0)\nos.chdir('/'); os.environ['HOME'] = '/'"),
-    "forgetting": (PROVEN, "import shutil\nopen('a', 'w').close(); shutil.copy('a', 'b'); os.remove('a')\n%reset -f"),
+    "forgetting": (
+        PROVEN,
+        "import shutil\nopen('a', 'w').close(); shutil.copy('a', 'b'); os.remove('a')\n%reset -f\nprint('ran')",
+    ),
     "hanging": (LATE, "y.sum().backward() if y.requires_grad else None\ntime.sleep(600)"),
     "greedy": (
         EARLY,
