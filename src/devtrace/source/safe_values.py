@@ -136,7 +136,7 @@ def attribute(owner: Any, name: str) -> Any:
 def instance_dict(owner: Any) -> Mapping[str, Any]:
     """Return the attributes that an object itself stores, without asking it: its nearest class reads them."""
     readers = (class_dict(klass).get("__dict__") for klass in classes_of(type(owner)))
-    reader = next((each for each in readers if each is not None), None)
+    reader: Any = next((each for each in readers if each is not None), None)
     if type(reader) not in (GetSetDescriptorType, MemberDescriptorType):
         return {}  # it has slots only, or a `__dict__` of the user's own
     own = reader.__get__(owner, type(owner))
