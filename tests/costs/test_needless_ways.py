@@ -316,12 +316,11 @@ def test_a_number_of_a_data_set_is_no_reason_to_move_all_of_it() -> None:
     _scheduled(torch.rand(1 << 20))
 
 
+@warns(
+    help="create it on the device: `torch.ones(8, 8, device=GPU)`",
+    edits=["x = x * torch.ones(8, 8, device=GPU)  # nothing yet"],
+)
 def test_advice_on_a_constant_is_its_code_without_what_else_is_in_its_line() -> None:
-    def program() -> None:
-        x = torch.rand(8, 8, device=GPU)
-        for _ in range(14):
-            x = x * torch.ones(8, 8).to(GPU)  # nothing yet
-
-    (found,) = warnings(program)
-    assert found.help == "create it on the device: `torch.ones(8, 8, device=GPU)`"
-    assert found.edits[0].after.strip() == "x = x * torch.ones(8, 8, device=GPU)  # nothing yet"
+    x = torch.rand(8, 8, device=GPU)
+    for _ in range(14):
+        x = x * torch.ones(8, 8).to(GPU)  # nothing yet
