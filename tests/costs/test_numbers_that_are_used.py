@@ -17,26 +17,8 @@ from devtrace.costs.uses import counter, decides_the_loop
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Site
+from failing import Text
 from trees import parsed
-
-
-def _gradients_by_their_norm() -> None:
-    net = nn.Linear(8, 4).to(GPU)
-    for x in torch.rand(14, 16, 8, device=GPU):
-        net(x).square().mean().backward()
-        norm = torch.stack([weight.grad.norm() for weight in net.parameters() if weight.grad is not None]).norm().item()
-        scale = 1.0 / (norm + 1e-6)
-        for weight in net.parameters():
-            assert weight.grad is not None
-            weight.grad.mul_(scale)
-
-
-def _outputs_by_their_mean() -> None:
-    net = nn.Linear(8, 4).to(GPU)
-    for x in torch.rand(14, 16, 8, device=GPU):
-        out = net(x)
-        center = float(out.detach().mean())
-        ((out - center) ** 2).mean().backward()
 
 
 def _a_peak_in_a_condition() -> None:
@@ -59,8 +41,6 @@ def _one_bound() -> None:
 @pytest.mark.parametrize(
     "program",
     [
-        _gradients_by_their_norm,
-        _outputs_by_their_mean,
         _a_peak_in_a_condition,
         partial(train, _a_product_in_the_line_that_reads, 14),
         _one_bound,
@@ -189,57 +169,8 @@ def test_a_scheduler_that_reads_each_loss_is_set_less_often() -> None:
     assert found.help == "set it every N steps, or once an epoch"
 
 
-def _a_plateau_of_each_epoch() -> None:
-    step, plateau = _trained_with_a_plateau()
-    for _ in range(14):
-        losses = [step(x) for x in torch.rand(4, 16, 8, device=GPU)]
-        plateau.step(torch.stack(losses).mean())
-
-
-def _a_closure_that_a_search_reads() -> None:
-    net = nn.Linear(8, 4).to(GPU)
-    optimizer = torch.optim.LBFGS(net.parameters(), lr=0.1, max_iter=2)
-    for x in torch.rand(14, 16, 8, device=GPU):
-
-        def closure(x: torch.Tensor = x) -> float:
-            optimizer.zero_grad()
-            loss: torch.Tensor = net(x).square().mean()
-            loss.backward()
-            return loss  # type: ignore[return-value]
-
-        optimizer.step(closure)
-
-
-def _a_scaler_that_counts_what_overflows() -> None:
-    net = nn.Linear(8, 4).to(GPU)
-    optimizer, scaler = torch.optim.SGD(net.parameters(), lr=0.1), torch.amp.GradScaler("cuda")
-    for x in torch.rand(14, 16, 8, device=GPU):
-        optimizer.zero_grad()
-        scaler.scale(net(x).square().mean()).backward()
-        scaler.unscale_(optimizer)
-        scaler.step(optimizer)
-        scaler.update()
-
-
-@pytest.mark.parametrize(
-    "program", [_a_plateau_of_each_epoch, _a_closure_that_a_search_reads, _a_scaler_that_counts_what_overflows]
-)
-def test_what_torch_has_to_read_for_a_step_is_not_mentioned(program: Callable[[], None]) -> None:
-    assert warnings(program) == []
-
-
-def _a_search_that_stops() -> None:
-    net, best = nn.Linear(8, 4).to(GPU), 1e9
-    for x in torch.rand(14, 16, 8, device=GPU):
-        loss = net(x).square().mean()
-        loss.backward()
-        value = loss.item()
-        if value > 4 * best:
-            break
-        best = min(best, value)
-
-
-def _patience() -> int:
+@warns(message=Text("to decide a branch"), help=Text("check every N steps"))
+def test_a_number_that_is_compared_later_is_read_to_decide() -> int:
     net, last, worse = nn.Linear(8, 4).to(GPU), 1e9, 0
     for x in torch.rand(14, 16, 8, device=GPU):
         loss = net(x).square().mean()
@@ -248,13 +179,6 @@ def _patience() -> int:
         worse = worse + 1 if now > last else 0
         last = now
     return worse
-
-
-@pytest.mark.parametrize("program", [_a_search_that_stops, _patience])
-def test_a_number_that_is_compared_later_is_read_to_decide(program: Callable[[], object]) -> None:
-    (found,) = warnings(program)
-    assert "to decide a branch" in found.message
-    assert "check every N steps" in found.help
 
 
 @warns(help="keep `loss.detach()` and read it after the loop, or every N steps")

@@ -356,11 +356,6 @@ class WithEmptyScale(nn.Module):
         self.register_buffer("scale", torch.empty(3, device="meta"))
 
 
-def _to() -> None:
-    model = WithEmptyScale()
-    model.to("cuda:0")
-
-
 def _cuda() -> None:
     model = WithEmptyScale()
     model.cuda()
@@ -381,7 +376,6 @@ def _above_the_name_of_its_device() -> None:
 @pytest.mark.parametrize(
     ("program", "name", "helps"),
     [
-        (_to, "model.scale", "to_empty"),
         (_cuda, "model.scale", "to_empty"),
         (_of_a_tensor, "scale", "create it with `device=wanted`"),
         (_above_the_name_of_its_device, "scale", "to_empty"),

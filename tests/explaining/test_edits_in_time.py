@@ -39,21 +39,6 @@ def step(net: nn.Module, priors: Priors) -> torch.Tensor:
     return out * priors.odds
 
 
-def prepared(net: nn.Module) -> nn.Module:
-    return _put(net)
-
-
-def _put(module: nn.Module) -> nn.Module:
-    return module.to(torch.device("cuda", 0))
-
-
-def a_helper_moved_it_before() -> None:
-    net = nn.Linear(4, 3)
-    prepared(net)
-    priors = Priors(3)
-    step(net, priors)
-
-
 def a_trainer_moved_it_before() -> None:
     net = nn.Linear(4, 3)
     runner = Runner(net, Priors(3))
@@ -62,17 +47,11 @@ def a_trainer_moved_it_before() -> None:
     del runner
 
 
-def moving_line(program: Callable[[], None]) -> int:
-    """Return the line of a program that hands the module to what moves it."""
-    text, first = inspect.getsourcelines(program)
-    return first + next(at for at, line in enumerate(text) if "Runner(" in line or "prepared(" in line)
-
-
-@pytest.mark.parametrize("program", [a_helper_moved_it_before, a_trainer_moved_it_before])
-def test_below_what_moved_a_module_an_edit_may_ask_it(program: Callable[[], None]) -> None:
-    (edit,) = explained(program).edits
+def test_below_what_moved_a_module_an_edit_may_ask_it() -> None:
+    (edit,) = explained(a_trainer_moved_it_before).edits
     assert edit.after.strip() == "priors.odds = priors.odds.to(next(net.parameters()).device)"
-    assert edit.line > moving_line(program)
+    text, first = inspect.getsourcelines(a_trainer_moved_it_before)
+    assert edit.line > first + next(at for at, line in enumerate(text) if "Runner(" in line)
 
 
 class Digits(nn.Module):

@@ -86,11 +86,6 @@ def test_no_edit_asks_a_model_for_its_device_above_the_line_that_moves_it(progra
     assert "parameters()" not in line
 
 
-def ridge(x: Tensor) -> Tensor:
-    identity = torch.eye(2)
-    return x.T @ x + identity
-
-
 def loss_of(x: Tensor, y: Tensor) -> Tensor:
     weights = torch.ones(3)
     return ((x * weights).sum() - y) ** 2
@@ -99,10 +94,6 @@ def loss_of(x: Tensor, y: Tensor) -> Tensor:
 def shifted(x: Tensor) -> Tensor:
     shift = torch.arange(3)
     return x + shift
-
-
-def one() -> None:
-    vmap(ridge)(torch.ones(4, 3, 2).to("cuda:0"))
 
 
 def of_gradients() -> None:
@@ -117,7 +108,6 @@ def of_two_axes() -> None:
 @pytest.mark.parametrize(
     ("program", "edit"),
     [
-        (one, "identity = torch.eye(2, device=x.device)"),
         (of_gradients, "weights = torch.ones(3, device=x.device)"),
         (of_two_axes, "shift = torch.arange(3, device=x.device)"),
     ],
