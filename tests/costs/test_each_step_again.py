@@ -106,18 +106,6 @@ def test_weights_that_come_to_the_cpu_in_each_step_are_a_warning() -> None:
     assert found.help == "compute with them on the device, and copy the result once, after the loop or every N steps"
 
 
-def _weights_of_each_epoch() -> None:
-    net = nn.Linear(8, 8).to(GPU)
-    kept = []
-    for _ in range(4):
-        train(net, torch.rand(6, 4, 8))
-        kept.append([w.data.to("cpu") for w in net.parameters()])
-
-
-def test_weights_that_come_to_the_cpu_once_in_an_epoch_are_none() -> None:
-    assert warnings(_weights_of_each_epoch) == []
-
-
 @warns(rule="device-to-host-copy", count=STEPS)
 def test_a_number_that_a_training_copies_in_each_step_is_a_warning() -> None:
     wrong = torch.zeros(())

@@ -143,30 +143,18 @@ def test_a_whole_number_that_torch_takes_is_a_size() -> None:
     assert "as a fixed upper bound" in found.help
 
 
-def _trained_with_a_plateau() -> tuple[Callable[[torch.Tensor], torch.Tensor], ReduceLROnPlateau]:
-    """Return a step of training, which gives its loss, and a scheduler that waits for losses to stay."""
+@warns(
+    message=Text("`plateau.step(loss.detach())` made the CPU wait for cuda:0 14 times"),
+    help="set it every N steps, or once an epoch",
+)
+def test_a_scheduler_that_reads_each_loss_is_set_less_often() -> None:
     net = nn.Linear(8, 4).to(GPU)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-
-    def step(x: torch.Tensor) -> torch.Tensor:
-        loss: torch.Tensor = net(x).square().mean()
-        descend(optimizer, loss)
-        return loss.detach()
-
-    return step, ReduceLROnPlateau(optimizer, patience=2)
-
-
-def _a_plateau_of_each_batch() -> None:
-    step, plateau = _trained_with_a_plateau()
+    plateau = ReduceLROnPlateau(optimizer, patience=2)
     for x in torch.rand(14, 16, 8, device=GPU):
-        loss = step(x)
+        loss = net(x).square().mean()
+        descend(optimizer, loss)
         plateau.step(loss.detach())
-
-
-def test_a_scheduler_that_reads_each_loss_is_set_less_often() -> None:
-    (found,) = warnings(_a_plateau_of_each_batch)
-    assert "`plateau.step(loss.detach())` made the CPU wait for cuda:0 14 times" in found.message
-    assert found.help == "set it every N steps, or once an epoch"
 
 
 @warns(message=Text("to decide a branch"), help=Text("check every N steps"))
